@@ -16,7 +16,11 @@ from handaxe.host.sandbox.readable_places import find_readable_places, find_syst
 from handaxe.host.sandbox.worktrees import repository_of
 from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.policy import Policy
-from handaxe.runtime.permission.protected import PROTECTED_NAMES, PROTECTED_PAIRS
+from handaxe.runtime.permission.protected import (
+    PROTECTED_ENDINGS,
+    PROTECTED_NAMES,
+    PROTECTED_PAIRS,
+)
 from handaxe.runtime.permission.scopes import scopes_of
 from handaxe.session.workdir import Workdir
 from handaxe.settings.fragment import Entry
@@ -131,6 +135,8 @@ def sandbox_policy(
         allow_read=tuple(dict.fromkeys(allow_read)),
         home_directory=home,
         protected_names=PROTECTED_NAMES - _WRITTEN_BY_TOOLS,
+        protected_endings=PROTECTED_ENDINGS,
+        protected_pairs=PROTECTED_PAIRS,
         masked_names=_MASKED + (_MASKED_AT_HOME if home in roots else ()),
         confines_files=not options.filesystem.disabled,
         network="open" if is_open else "listed" if allowed else "off",

@@ -110,6 +110,27 @@ def find_doubts(
         yield f"what git would run in {place} cannot be known: {error}"
 
 
+def names_programs(config: Path, *, may_work_in: Callable[[str], bool]) -> bool:
+    """Whether a configuration names a program for git to run, or cannot be read.
+
+    `may_work_in` says whether a directory may be named as the one to work in.
+    """
+    try:
+        lines = _lines(_content(config))
+    except (OSError, ValueError):
+        return True
+    for line in lines:
+        if _is_worktree(line):
+            is_known = may_work_in(end_of_links(config.parent / line.value))
+        else:
+            # An alias that begins so is a program, which runs when somebody types it.
+            is_program = line.section == "alias" and line.value.lstrip("\"' ").startswith("!")
+            is_known = _is_harmless(line) and not is_program
+        if not is_known:
+            return True
+    return False
+
+
 def _check_all(
     place: Path, git: Path, is_overridden: Callable[[str, str], bool] | None
 ) -> Iterator[str]:

@@ -28,6 +28,12 @@ def policy(tmp_path):
     )
 
 
+def guarded(top):
+    return SandboxPolicy(
+        roots=(str(top),), temp_directory=f"{top}/t", aside_directory=f"{top}/aside"
+    )
+
+
 def confiner(policy, *, means=NOWHERE, **wanted):
     return LocalConfiner(lambda: Wanted(**{"enabled": True, **wanted}), lambda: policy, means=means)
 
@@ -261,7 +267,7 @@ def test_putting_back_never_follows_a_link(tmp_path):
     (root / ".git/config").write_text("old")
     other.mkdir()
     (other / "config").write_text("precious")
-    guard = Guard([f"{root}/.git/config"], f"{tmp_path}/aside", directories=[f"{root}/.git"])
+    guard = Guard([f"{root}/.git/config"], guarded(tmp_path), directories=[f"{root}/.git"])
     subprocess.run(["rm", "-r", root / ".git"], check=True)
     (root / ".git").symlink_to(other)
     told = guard.restore()
@@ -276,9 +282,9 @@ def test_what_a_guard_puts_back_is_whole_and_nothing_is_lost(tmp_path):
     (hooks / "one").write_text("1")
     (hooks / "one").chmod(0o755)
     (hooks / "link").symlink_to("one")
-    guard = Guard([str(hooks)], f"{tmp_path}/aside")
+    guard = Guard([str(hooks)], guarded(tmp_path))
     assert guard.restore() == ()
-    guard = Guard([str(hooks)], f"{tmp_path}/aside")
+    guard = Guard([str(hooks)], guarded(tmp_path))
     (hooks / "one").write_text("evil")
     (hooks / "two").write_text("evil")
     assert len(guard.restore()) == 1

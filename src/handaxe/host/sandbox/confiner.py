@@ -15,7 +15,7 @@ from handaxe.disk.private import make_private
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.domains import denial, may_be_private
-from handaxe.host.sandbox.guard import Guard
+from handaxe.host.sandbox.guard import CannotSave, Guard, recover
 from handaxe.host.sandbox.listener import PORT, proxy_environment, through_listener
 from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.policy import SandboxPolicy, is_closed, is_readable, readable_files
@@ -71,6 +71,7 @@ class LocalConfiner(Confiner):
         self._found: tuple[tuple[tuple[str, ...], str | None], Means] | None = None
         self._interpreter = interpreter
         self._finder = ProtectionFinder()
+        self._recovered = recover(ledger) if ledger is not None else ()
         self._proxies: dict[tuple[tuple[str, ...], tuple[str, ...]], FilteringProxy] = {}
 
     @property
@@ -207,8 +208,7 @@ class LocalConfiner(Confiner):
             local = may_be_private("localhost", policy.allowed_domains)
             env = {**env, **proxy_environment(reaches_local=local)}
         filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
-        protection = found or Protection()
-        guard = Guard(protection.watched, policy.aside_directory)
+        protection, guard = self._watch(policy, found)
         masks = placeholders.hold(protection.missing, self._ledger)
         options = bubblewrap.arguments(
             policy,
@@ -227,15 +227,62 @@ class LocalConfiner(Confiner):
             [program, *options, *argv],
             env,
             (filter_fd, *descriptors),
-            _Closing(filter_fd, door=door, masks=(masks, self._ledger), guard=guard),
+            _Closing(
+                filter_fd,
+                door=door,
+                masks=(masks, self._ledger),
+                guard=guard,
+                told=self._take_recovered(),
+            ),
             lent=lent,
         )
+
+    def _watch(
+        self, policy: SandboxPolicy, found: Protection | None
+    ) -> tuple[Protection, Guard | None]:
+        """What no mount keeps is saved; what cannot be saved is mounted."""
+        if found is None or not policy.confines_files:
+            return Protection(), None
+        while True:
+            masked = found.names.found.union(found.missing)
+            try:
+                return found, Guard(
+                    found.watched,
+                    policy,
+                    ledger=self._ledger,
+                    names=msgspec.structs.replace(found.names, found=masked),
+                    look_again=lambda: self._finder.names(policy, self._ruled()),
+                )
+            except CannotSave as error:
+                found = msgspec.structs.replace(
+                    found,
+                    fixed=(*found.fixed, error.path),
+                    watched=tuple(path for path in found.watched if path != error.path),
+                )
+
+    def _take_recovered(self) -> tuple[str, ...]:
+        """What was put back of commands that a killed process had left, to be told once."""
+        told, self._recovered = self._recovered, ()
+        return told
 
     def _by_landlock(
         self, policy: SandboxPolicy, found: Protection, argv: list[str], env: dict[str, str]
     ) -> Confined:
-        protected = (*found.fixed, *found.watched, *found.missing)
-        guard = Guard(protected, policy.aside_directory, directories=found.anchored)
+        protected = dict.fromkeys((*found.fixed, *found.watched, *found.missing))
+        try:
+            guard = Guard(
+                tuple(protected),
+                policy,
+                ledger=self._ledger,
+                directories=found.anchored,
+                names=found.names,
+                must_be_whole=True,
+                look_again=lambda: self._finder.names(policy, self._ruled()),
+            )
+        except CannotSave as error:
+            raise NoSandbox(
+                f"Landlock cannot keep {error.path} as it is, and not all of it could be put back"
+            ) from None
         plan_fd = carrying(landlock.plan(policy))
         filter_fd = carrying(
             seccomp.build_filter(
@@ -249,7 +296,7 @@ class LocalConfiner(Confiner):
             [*start, str(plan_fd), str(filter_fd), *argv],
             env,
             (plan_fd, filter_fd),
-            _Closing(plan_fd, filter_fd, guard=guard),
+            _Closing(plan_fd, filter_fd, guard=guard, told=self._take_recovered()),
             lent=Lent(argv, plan=(plan_fd, filter_fd)),
         )
 
@@ -277,12 +324,14 @@ class _Closing:
     def __init__(
         self,
         *descriptors: int,
-        guard: Guard,
+        guard: Guard | None,
+        told: tuple[str, ...] = (),
         door: Door | None = None,
         masks: tuple[Sequence[str], str | None] = ((), None),
     ) -> None:
         self._descriptors = descriptors
         self._guard = guard
+        self._earlier = told
         self._door = door
         self._masks = masks
         self._told: tuple[str, ...] | None = None
@@ -292,7 +341,9 @@ class _Closing:
             for descriptor in self._descriptors:
                 os.close(descriptor)
             placeholders.let_go(*self._masks)
-            told = self._guard.restore()
+            told = self._earlier
+            if self._guard is not None:
+                told = (*told, *self._guard.restore())
             if self._door is not None:
                 self._door.close()
                 told = (*self._door.refusals, *told)

@@ -1,168 +1,161 @@
-"""Put protected files back after a command that could not be kept from them.
+"""What protected files were before a command that could not be kept from them, to put them back.
 
 Used where a mount cannot hold: links, names that must not appear, and everything under Landlock,
-which knows no exceptions inside an allowed directory. What a command made is moved aside, never
-deleted: somebody else may have made it at the same time. Nothing here follows a link, since a
-command may have put one there.
+which knows no exceptions inside an allowed directory. What is saved outlives this process.
 """
 
 import os
-import stat
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
-import msgspec
+from handaxe.host.sandbox.before_store import BeforeStore, Record, left_records, open_store
+from handaxe.host.sandbox.policy import SandboxPolicy
+from handaxe.host.sandbox.protection import NO_NAMES, Names, ProtectionFinder
+from handaxe.host.sandbox.restoring import is_nothing, restore
+from handaxe.host.sandbox.saved_states import ABSENT, Saver, State, TooLarge, is_whole
+from handaxe.host.sandbox.ways import Obstructed, open_parent, opened_directories
 
-from handaxe.disk.private import make_private
+_PLACE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-MOST_FILES = 300
-MOST_BYTES = 1 << 20
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class _State(msgspec.Struct, frozen=True):
-    kind: str
-    mode: int = 0
-    content: bytes = b""
-    """Of a file; the target of a link."""
-    inside: tuple[tuple[str, "_State"], ...] = ()
+_lock = threading.Lock()
+_active: set["Guard"] = set()
 
 
-_ABSENT = _State("absent")
+class CannotSave(Exception):
+    """A protected place could not be put back: it is too large, or not all of it can be read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
 
 
 class Guard:
     """What protected places held before a command."""
 
     def __init__(
-        self, paths: Sequence[str], aside: str, *, directories: Sequence[str] = ()
+        self,
+        paths: Sequence[str],
+        policy: SandboxPolicy,
+        *,
+        ledger: str | None = None,
+        directories: Sequence[str] = (),
+        names: Names = NO_NAMES,
+        must_be_whole: bool = False,
+        look_again: Callable[[], Names] | None = None,
     ) -> None:
-        """`directories` hold protected places, and have to stay directories."""
-        self._aside = aside
-        self._directories = directories
-        self._before = _states(paths)
+        """`directories` hold protected places, and have to stay the same directories.
+
+        `names` are the protected ones there are now, and `look_again` tells them after a command.
+
+        Raises:
+            CannotSave: there is too much to be saved, or with `must_be_whole` something that
+                cannot be read.
+        """
+        self._look_again = look_again
+        self._store = (
+            open_store(ledger)
+            if ledger is not None
+            else BeforeStore(f"{policy.aside_directory}/before-{os.urandom(4).hex()}")
+        )
+        self._held: list[int] = []
+        before = {path: _save(path, policy.roots, self._store) for path in paths}
+        for path, state in before.items():
+            if must_be_whole and not is_whole(state):
+                raise CannotSave(path)
+        self._record = Record(
+            roots=policy.roots,
+            aside=policy.aside_directory,
+            before=before,
+            directories=dict(self._hold(directories)),
+            found=tuple(sorted(names.found)),
+            repositories=tuple(sorted(names.repositories)),
+            protected_names=tuple(sorted(policy.protected_names)),
+            protected_endings=policy.protected_endings,
+            protected_pairs=tuple(sorted(policy.protected_pairs)),
+        )
+        self._known = set(names.found | names.repositories)
+        self._before = dict(before)
+        self._is_cut = names.is_cut
+        self._written = self._store.begin(self._record) if ledger is not None else None
+        with _lock:
+            _active.add(self)
 
     def restore(self) -> tuple[str, ...]:
         """Put back what changed; a sentence for each place."""
-        told: list[str] = []
-        for path in self._directories:
-            if Path(path).is_symlink():
-                told += self._put_back(path, _ABSENT)
-        after = _states(list(self._before))
-        for path, before in self._before.items():
-            if after[path] != before:
-                told += self._put_back(path, before)
-        self._before, self._directories = {}, ()
-        return tuple(told)
+        with _lock:
+            _active.discard(self)
+            others = tuple(_active)
+        told = restore(
+            self._record,
+            self._store,
+            before=self._before,
+            known=self._known,
+            look_again=self._look_again,
+            was_cut=self._is_cut,
+            correct=lambda path, state: [other.correct(path, state) for other in others],
+        )
+        while self._held:
+            os.close(self._held.pop())
+        if self._written is not None:
+            self._store.end(self._written)
+        else:
+            shutil.rmtree(self._store.copies.directory, ignore_errors=True)
+        return told
 
-    def _put_back(self, path: str, before: _State) -> Iterator[str]:
-        start = f"{path} is protected from sandboxed commands"
-        try:
-            with _parent(path) as parent:
-                kept = self._move_aside(path, parent)
-                _build(_name(path), before, parent)
-            where = f" What stood there is now {kept}." if kept else ""
-            yield f"{start} and is as it was before.{where}"
-        except OSError as error:
-            yield f"{start}, was changed by one, and could not be put back: {error}."
+    def _hold(self, directories: Sequence[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Keep directories open: so that no other one gets the inode of one that was removed."""
+        for path in directories:
+            with suppress(OSError):
+                self._held.append(os.open(path, _PLACE))
+                found = os.fstat(self._held[-1])
+                yield path, (found.st_dev, found.st_ino)
 
-    def _move_aside(self, path: str, parent: int) -> str | None:
-        name = _name(path)
-        token = os.urandom(6).hex()
-        with suppress(FileNotFoundError):
-            os.stat(name, dir_fd=parent, follow_symlinks=False)
-            try:
-                make_private(Path(self._aside))
-                kept = f"{self._aside}/{token}-{name}"
-                os.rename(name, kept, src_dir_fd=parent)
-            except OSError:
-                # Another file system: it keeps its place under another name.
-                kept = f"{path}.refused-{token}"
-                os.rename(name, _name(kept), src_dir_fd=parent, dst_dir_fd=parent)
-            return kept
-        return None
+    def correct(self, path: str, state: State) -> None:
+        """Another command ended, and what it had changed is as it was before that."""
+        if path in self._before:
+            self._before[path] = state
+        if state.kind == "absent":
+            self._known.discard(path)
 
 
-@contextmanager
-def _parent(path: str) -> Generator[int]:
-    """The directory of a path, opened so that no link on the way counts."""
-    place = path.rpartition("/")[0] or "/"
-    descriptor = os.open(place, _DIRECTORY)
+def recover(ledger: str) -> tuple[str, ...]:
+    """Put back what commands of killed processes changed; a sentence for each place."""
+    told: list[str] = []
+    for record, store in left_records(ledger):
+        policy = SandboxPolicy(
+            roots=record.roots,
+            temp_directory=record.aside,
+            aside_directory=record.aside,
+            protected_names=frozenset(record.protected_names),
+            protected_endings=record.protected_endings,
+            protected_pairs=frozenset(record.protected_pairs),
+        )
+        has_names = bool(record.protected_names)
+        finder = ProtectionFinder()
+        told += restore(
+            record,
+            store,
+            before=record.before,
+            known={*record.found, *record.repositories},
+            look_again=(lambda: finder.names(policy)) if has_names else None,  # noqa: B023 - used at once
+        )
+    return tuple(told)
+
+
+def _save(path: str, roots: Sequence[str], store: BeforeStore) -> State:
+    saver = Saver(store.copies, store.states)
     try:
-        if os.path.realpath(f"/proc/self/fd/{descriptor}") != place:
-            raise NotADirectoryError(f"{place} leads elsewhere now")
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def _states(paths: Sequence[str]) -> dict[str, _State]:
-    """What is at each path; most are missing, which one look at their directory tells."""
-    listed: dict[str, frozenset[str]] = {}
-    found: dict[str, _State] = {}
-    for path in paths:
-        place, _, name = path.rpartition("/")
-        if place not in listed:
-            try:
-                listed[place] = frozenset(os.listdir(place or "/"))
-            except OSError:
-                listed[place] = frozenset()
-        found[path] = _state(path) if name in listed[place] else _ABSENT
-    return found
-
-
-def _state(path: str) -> _State:
-    """What is there. An empty directory or a socket is nothing: a placeholder comes and goes."""
-    try:
-        with _parent(path) as parent:
-            found = _look(_name(path), parent, [MOST_FILES])
+        with opened_directories() as open_up, open_parent(path, roots, open_up) as parent:
+            if is_nothing(parent, path.rpartition("/")[2]):
+                return ABSENT
+            state = saver.save(parent, path)
+    except TooLarge:
+        raise CannotSave(path) from None
+    except Obstructed:
+        return ABSENT
     except OSError:
-        return _ABSENT
-    return _ABSENT if found.kind == "directory" and not found.inside else found
-
-
-def _look(name: str, parent: int, left: list[int]) -> _State:
-    left[0] -= 1
-    found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-    mode = stat.S_IMODE(found.st_mode)
-    if stat.S_ISLNK(found.st_mode):
-        return _State("link", content=os.fsencode(os.readlink(name, dir_fd=parent)))
-    if stat.S_ISDIR(found.st_mode):
-        place = os.open(name, _DIRECTORY, dir_fd=parent)
-        try:
-            names = sorted(os.listdir(place)) if left[0] > 0 else []
-            return _State(
-                "directory", mode, inside=tuple((n, _look(n, place, left)) for n in names)
-            )
-        finally:
-            os.close(place)
-    if stat.S_ISSOCK(found.st_mode):
-        return _ABSENT
-    if not stat.S_ISREG(found.st_mode):
-        return _State("other", mode)
-    reading = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with os.fdopen(os.open(name, reading, dir_fd=parent), "rb") as file:
-        return _State("file", mode, file.read(MOST_BYTES))
-
-
-def _build(name: str, state: _State, parent: int) -> None:
-    if state.kind == "link":
-        os.symlink(os.fsdecode(state.content), name, dir_fd=parent)
-    elif state.kind == "directory":
-        os.mkdir(name, state.mode | 0o700, dir_fd=parent)
-        place = os.open(name, _DIRECTORY, dir_fd=parent)
-        try:
-            for inner, inside in state.inside:
-                _build(inner, inside, place)
-        finally:
-            os.close(place)
-    elif state.kind == "file":
-        making = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(name, making, state.mode, dir_fd=parent), "wb") as file:
-            file.write(state.content)
-            os.fchmod(file.fileno(), state.mode)
+        return State("unknown")
+    store.states[path] = state
+    return state

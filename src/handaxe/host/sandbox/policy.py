@@ -12,7 +12,7 @@ from handaxe.disk.places import end_of_links
 _MOST_LINKS = 40
 NetworkState = Literal["off", "listed", "open"]
 
-GIT_DIRECTORY_INSIDE = ("config", "hooks")
+GIT_DIRECTORY_INSIDE = ("config", "hooks", "info/attributes")
 """What makes git run programs: read-only inside every repository, which else stays writable."""
 GIT_ABSENT_INSIDE = ("commondir", "config.worktree")
 """What could redirect git to another configuration; such files must not appear."""
@@ -38,6 +38,10 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Exists inside, if only as an empty directory."""
     protected_names: frozenset[str] = frozenset()
     """Names that are read-only wherever they stand in a root; in small letters."""
+    protected_endings: tuple[str, ...] = ()
+    """What such a name may end with."""
+    protected_pairs: frozenset[tuple[str, str]] = frozenset()
+    """Such names that count only in a directory with the name before them."""
     masked_names: tuple[str, ...] = ()
     """Names at the top of a root that cannot be made where nothing exists yet."""
     confines_files: bool = True

@@ -1,32 +1,52 @@
-"""Which places inside the roots stay read-only: what exists, found by a short cached walk.
+"""Which places inside the roots stay read-only: what exists, found by a cached walk.
 
 A place that exists can be made read-only. One that does not exist is either masked, or watched:
-what has appeared there after a command is taken away again.
+what has appeared there after a command is taken away again. The same walk after the command finds
+protected names that were not there before, at any depth and in any case.
 """
 
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from handaxe.contract.readable_files import is_below
 from handaxe.disk.places import end_of_links
+from handaxe.git.submodules import TooMany, module_directories
 from handaxe.host.sandbox.placeholders import is_held
 from handaxe.host.sandbox.policy import (
     GIT_ABSENT_INSIDE,
     GIT_DIRECTORY_INSIDE,
     SandboxPolicy,
 )
+from handaxe.host.sandbox.saved_states import stamp_of
+from handaxe.host.sandbox.ways import OpenUp, opened_directories
+from handaxe.text.env_files import fold_name
 
 DEEPEST = 3
-MOST_DIRECTORIES = 400
-MOST_RULED_DIRECTORIES = 2_000
-"""For what rules with patterns name there is no deepest level."""
-_NOT_ENTERED = frozenset(
-    {"node_modules", ".venv", "venv", "__pycache__", "target", "build", "dist", ".tox", ".cache"}
-)
+MOST_MOUNTED = 60
+"""Protected places further down, or beyond this number, are watched: each mount costs time."""
+MOST_DIRECTORIES = 20_000
+_NOT_ENTERED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox"})
+"""Filled by tools, from packages that bring such names along."""
+_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+"""A directory with these is taken for a repository, whatever its name."""
+
+
+class Names(msgspec.Struct, frozen=True, kw_only=True):
+    """Every protected name in the roots."""
+
+    found: frozenset[str] = frozenset()
+    repositories: frozenset[str] = frozenset()
+    """Directories that git takes for repositories; some are among those found."""
+    is_cut: bool = False
+    """Whether there are too many directories to look at all of them."""
+
+
+NO_NAMES = Names()
 
 
 class Protection(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,17 +59,20 @@ class Protection(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     """Do not exist, and are masked."""
     watched: tuple[str, ...] = ()
-    """Cannot be masked: links, and names that must only not appear."""
+    """Cannot be masked: links, places far down, and names that must only not appear."""
     hidden: tuple[str, ...] = ()
     """Exist in a root, and may not be read."""
+    names: Names = NO_NAMES
 
 
 class _Listing(msgspec.Struct):
-    stamp: int
+    stamp: tuple[int, ...]
     found: list[str] = []
     inside: list[str] = []
     hidden: list[str] = []
     kept: list[str] = []
+    repositories: list[str] = []
+    is_cut: bool = False
 
 
 class Ruled(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,176 +101,222 @@ class ProtectionFinder:
         if ruled.hides is None or not policy.confines_files:
             return ()
         self._note(policy, ruled)
-        return tuple(
-            dict.fromkeys(
-                path
-                for root in policy.roots
-                for path in self._walk(root, policy.protected_names, ruled).hidden
-            )
-        )
+        found = [path for root in policy.roots for path in self._walk(root, policy, ruled).hidden]
+        return tuple(dict.fromkeys(found))
+
+    def names(self, policy: SandboxPolicy, ruled: Ruled = NO_RULES) -> Names:
+        """Every protected name there is now, also in directories that a command closed."""
+        self._note(policy, ruled)
+        with opened_directories() as open_up:
+            walks = [self._walk(root, policy, ruled, open_up) for root in policy.roots]
+            return _all_names(policy, walks)
 
     def find(self, policy: SandboxPolicy, ruled: Ruled = NO_RULES) -> Protection:
         """The protected places now."""
         if not policy.confines_files:
             return Protection()
         self._note(policy, ruled)
-        fixed: dict[str, None] = {}
-        anchored: dict[str, None] = {}
-        missing: dict[str, None] = {}
-        watched: dict[str, None] = {}
+        sorting = _Sorting(policy.roots)
         hidden: dict[str, None] = {}
+        walks: list[_Listing] = []
         for root in policy.roots:
-            found = self._walk(root, policy.protected_names, ruled)
+            found = self._walk(root, policy, ruled)
+            walks.append(found)
             hidden.update(dict.fromkeys(found.hidden))
             for path in found.kept:
                 kind = _kind(path)
                 if kind is not None:
-                    (watched if stat.S_ISLNK(kind) else fixed)[path] = None
+                    (sorting.watched if stat.S_ISLNK(kind) else sorting.fixed)[path] = None
             for path in found.found:
-                _sort_in(path, policy.roots, fixed, anchored, missing, watched)
+                sorting.add(path, root)
             if root.endswith(".git"):
-                _inside_git(root, fixed, missing, watched)
+                sorting.add_git(root)
             else:
-                _add_missing(root, policy, missing, watched)
+                _add_missing(root, policy, sorting.missing)
         for path in policy.own_places:
-            _anchor(path, policy.roots, anchored, watched)
+            _anchor(path, policy.roots, sorting.anchored, sorting.watched)
         for path in (*policy.deny_write, *policy.own_places):
             kind = _kind(path)
             real = path if kind is None else end_of_links(path)
             if kind is None and any(is_below(path, root) for root in policy.roots):
-                watched[path] = None
+                sorting.watched[path] = None
             elif kind is not None and any(is_below(real, root) for root in policy.roots):
-                fixed[real] = None
+                sorting.fixed[real] = None
         # Where a root lies inside something protected, the root's own bind stands above it.
         return Protection(
-            fixed=tuple(fixed),
-            anchored=tuple(anchored),
-            missing=tuple(missing),
-            watched=tuple(watched),
+            fixed=tuple(sorting.fixed),
+            anchored=tuple(sorting.anchored),
+            missing=tuple(sorting.missing),
+            watched=tuple(sorting.watched),
             hidden=tuple(hidden),
+            names=_all_names(policy, walks),
         )
 
     def _note(self, policy: SandboxPolicy, ruled: Ruled) -> None:
-        if (policy.protected_names, ruled.rests_on) != self._key:
+        key = (
+            policy.protected_names,
+            policy.protected_endings,
+            policy.protected_pairs,
+            ruled.rests_on,
+        )
+        if key != self._key:
             self._listings.clear()
-            self._key = (policy.protected_names, ruled.rests_on)
+            self._key = key
 
-    def _walk(self, root: str, names: frozenset[str], ruled: Ruled) -> _Listing:
-        whole = _Listing(0)
-        has_rules = ruled.hides is not None or ruled.keeps is not None
-        level, depth, visited = [root], 0, 0
-        while level and (depth <= DEEPEST or has_rules):
+    def _walk(
+        self, root: str, policy: SandboxPolicy, ruled: Ruled, open_up: OpenUp | None = None
+    ) -> _Listing:
+        whole = _Listing(())
+        level, visited = [root], 0
+        while level:
             following: list[str] = []
             for directory in level:
                 visited += 1
-                # The top of a root is always looked at, however large the rest is.
-                if visited > (MOST_RULED_DIRECTORIES if has_rules else MOST_DIRECTORIES) and depth:
+                if visited > MOST_DIRECTORIES:
+                    whole.is_cut = True
                     return whole
-                listing = self._listing(directory, names, ruled)
+                listing = self._listing(directory, policy, ruled, open_up)
                 if listing is None:
                     continue
-                if depth <= DEEPEST and visited <= MOST_DIRECTORIES:
-                    whole.found += listing.found
+                whole.found += listing.found
                 whole.hidden += listing.hidden
                 whole.kept += listing.kept
+                whole.repositories += listing.repositories
                 following += listing.inside
-            level, depth = following, depth + 1
+            level = following
         return whole
 
-    def _listing(self, directory: str, names: frozenset[str], ruled: Ruled) -> _Listing | None:
+    def _listing(
+        self, directory: str, policy: SandboxPolicy, ruled: Ruled, open_up: OpenUp | None
+    ) -> _Listing | None:
         try:
-            stamp = os.stat(directory).st_mtime_ns
+            found = os.stat(directory)
             known = self._listings.get(directory)
-            if known is not None and known.stamp == stamp:
+            if (
+                known is not None
+                and known.stamp
+                and known.stamp == stamp_of(found, is_settled=True)
+            ):
                 return known
-            listing = _Listing(stamp)
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    name = entry.name.lower()
-                    if ruled.hides is not None and ruled.hides(entry.path):
-                        listing.hidden.append(entry.path)
-                    elif ruled.keeps is not None and ruled.keeps(entry.path):
-                        listing.kept.append(entry.path)
-                    elif name in names or (name.endswith(".git") and entry.is_dir()):
-                        listing.found.append(entry.path)
-                    elif name not in _NOT_ENTERED and entry.is_dir(follow_symlinks=False):
-                        listing.inside.append(entry.path)
+            listing = _Listing(stamp_of(found))
+            _read_into(listing, directory, policy, ruled)
+        except PermissionError:
+            if open_up is None or not open_up(directory):
+                return None
+            return self._listing(directory, policy, ruled, None)
         except OSError:
             return None
         self._listings[directory] = listing
         return listing
 
 
-def _sort_in(
-    path: str,
-    roots: Sequence[str],
-    fixed: dict[str, None],
-    anchored: dict[str, None],
-    missing: dict[str, None],
-    watched: dict[str, None],
-) -> None:
-    kind = _kind(path)
-    if kind is None or is_held(path):
-        return
-    if stat.S_ISLNK(kind):
-        watched[path] = None
+def _read_into(listing: _Listing, directory: str, policy: SandboxPolicy, ruled: Ruled) -> None:
+    above = fold_name(directory.rpartition("/")[2])
+    names: set[str] = set()
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            name = fold_name(entry.name)
+            names.add(entry.name)
+            is_protected = (
+                name in policy.protected_names
+                or (above, name) in policy.protected_pairs
+                or (policy.protected_endings and name.endswith(policy.protected_endings))
+                or name.endswith(".git")
+            )
+            # A file with a repository's ending is just a file.
+            if is_protected and name.endswith(".git") and name != ".git":
+                is_protected = entry.is_dir()
+            if ruled.hides is not None and ruled.hides(entry.path):
+                listing.hidden.append(entry.path)
+            elif ruled.keeps is not None and ruled.keeps(entry.path):
+                listing.kept.append(entry.path)
+            elif is_protected:
+                listing.found.append(entry.path)
+            elif name not in _NOT_ENTERED and entry.is_dir(follow_symlinks=False):
+                listing.inside.append(entry.path)
+    if names >= _REPOSITORY:
+        listing.repositories.append(directory)
+
+
+class _Sorting:
+    """Protected places, sorted by what keeps them."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self._roots = roots
+        self.fixed: dict[str, None] = {}
+        self.anchored: dict[str, None] = {}
+        self.missing: dict[str, None] = {}
+        self.watched: dict[str, None] = {}
+
+    def add(self, path: str, root: str) -> None:
+        """A protected name that is there."""
+        kind = _kind(path)
+        if kind is None or is_held(path):
+            return
+        is_far = path.count("/") - root.count("/") > DEEPEST + 1 or len(self.fixed) > MOST_MOUNTED
+        if stat.S_ISLNK(kind):
+            self._add_link(path)
+        elif path.lower().endswith(".git") and stat.S_ISDIR(kind):
+            if not is_far:
+                self.anchored[path] = None
+            self.add_git(path, is_far=is_far)
+        elif is_far:
+            self.watched[path] = None
+        else:
+            self.fixed[path] = None
+            # Perhaps another program's placeholder, which goes away under our mount when that ends.
+            if stat.S_ISSOCK(kind) or (stat.S_ISDIR(kind) and not _names(path)):
+                self.watched[path] = None
+            worktrees = f"{path}/worktrees"
+            if path.endswith("/.claude") and os.path.isdir(worktrees):
+                self.anchored[worktrees] = None
+
+    def _add_link(self, path: str) -> None:
+        self.watched[path] = None
         target = end_of_links(path)
         # Elsewhere nothing can be written anyway, and perhaps nothing is to be seen there.
-        if any(is_below(target, root) for root in roots):
+        if any(is_below(target, root) for root in self._roots):
             at_end = _kind(target)
             leads_nowhere = at_end is None or stat.S_ISLNK(at_end)
-            (watched if leads_nowhere else fixed)[target] = None
-    elif not path.lower().endswith(".git"):
-        fixed[path] = None
-        # Perhaps another program's placeholder, which goes away under our mount when that ends.
-        if stat.S_ISSOCK(kind) or (stat.S_ISDIR(kind) and not os.listdir(path)):
-            watched[path] = None
-        worktrees = f"{path}/worktrees"
-        if path.endswith("/.claude") and os.path.isdir(worktrees):
-            anchored[worktrees] = None
-    elif not stat.S_ISDIR(kind):
-        fixed[path] = None
-    else:
-        anchored[path] = None
-        _inside_git(path, fixed, missing, watched)
+            (self.watched if leads_nowhere else self.fixed)[target] = None
 
-
-def _inside_git(
-    git: str, fixed: dict[str, None], missing: dict[str, None], watched: dict[str, None]
-) -> None:
-    places = [git]
-    for group in ("modules", "worktrees"):
-        try:
-            places += [entry.path for entry in os.scandir(f"{git}/{group}") if entry.is_dir()]
-        except OSError:
-            continue
-    for place in places:
-        for name in GIT_DIRECTORY_INSIDE:
-            path = f"{place}/{name}"
-            kind = _kind(path)
-            if kind is None or is_held(path):
-                if place == git and name == "hooks":
-                    missing[path] = None
+    def add_git(self, git: str, *, is_far: bool = False) -> None:
+        """What makes git run programs, in a repository and in those that it keeps inside."""
+        for place in inner_repositories(git):
+            for name in (*GIT_DIRECTORY_INSIDE, *GIT_ABSENT_INSIDE):
+                path = f"{place}/{name}"
+                kind = _kind(path)
+                if kind is None or is_held(path):
+                    is_masked = place == git and name == "hooks" and not is_far
+                    (self.missing if is_masked else self.watched)[path] = None
+                elif is_far or stat.S_ISLNK(kind):
+                    self.watched[path] = None
                 else:
-                    watched[path] = None
-            elif stat.S_ISLNK(kind):
-                watched[path] = None
-            else:
-                fixed[path] = None
-    for name in GIT_ABSENT_INSIDE:
-        path = f"{git}/{name}"
-        if _kind(path) is None:
-            watched[path] = None
-        else:
-            fixed[path] = None
+                    self.fixed[path] = None
 
 
-def _add_missing(
-    root: str,
-    policy: SandboxPolicy,
-    missing: dict[str, None],
-    watched: dict[str, None],
-) -> None:
+def inner_repositories(git: str) -> list[str]:
+    """A git directory, and those of its submodules and linked worktrees."""
+    places = [git]
+    with suppress(OSError, TooMany):
+        places += map(str, module_directories(Path(git)))
+    worktrees = f"{git}/worktrees"
+    places += [f"{worktrees}/{name}" for name in _names(worktrees)]
+    return places
+
+
+def _all_names(policy: SandboxPolicy, walks: Sequence[_Listing]) -> Names:
+    found = frozenset(path for walk in walks for path in walk.found)
+    named = [path for path in found if path.lower().endswith(".git") and os.path.isdir(path)]
+    named += [root for root in policy.roots if root.endswith(".git")]
+    shaped = [path for walk in walks for path in walk.repositories]
+    inside = [place for path in (*named, *shaped) for place in inner_repositories(path)]
+    return Names(
+        found=found, repositories=frozenset(inside), is_cut=any(walk.is_cut for walk in walks)
+    )
+
+
+def _add_missing(root: str, policy: SandboxPolicy, missing: dict[str, None]) -> None:
     root = root.rstrip("/")
     try:
         present = {name.lower() for name in os.listdir(root or "/")}
@@ -258,8 +327,13 @@ def _add_missing(
     for name in (*policy.masked_names, *bare):
         if name.lower() not in present or is_held(f"{root}/{name}"):
             missing[f"{root}/{name}"] = None
-    for name in sorted(policy.protected_names - present - set(policy.masked_names)):
-        watched[f"{root}/{name}"] = None
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
 
 
 def _anchor(

@@ -53,7 +53,7 @@ PROTECTED_NAMES = frozenset(
     ).split()
 )
 """In small letters."""
-_NAME_ENDINGS = (".git", ".code-workspace", ".sublime-project")
+PROTECTED_ENDINGS = (".git", ".code-workspace", ".sublime-project")
 """Bare repositories and workspace files, whatever stands before."""
 _REPOSITORY = ".git"
 """Such a name holds a repository only where something lies below it; a file `a.git` is a file."""
@@ -77,7 +77,7 @@ def protected_name(path: str) -> str | None:
     )
     if PROTECTED_NAMES.isdisjoint(folded) and _FIRST_OF_PAIRS.isdisjoint(folded):
         for name in folded:
-            if name.endswith(_NAME_ENDINGS):
+            if name.endswith(PROTECTED_ENDINGS):
                 break
         else:
             return None
@@ -87,7 +87,7 @@ def protected_name(path: str) -> str | None:
 def _first_protected(parts: Sequence[str], folded: Sequence[str]) -> str | None:
     for at, name in enumerate(folded):
         is_name = name in PROTECTED_NAMES or (
-            name.endswith(_NAME_ENDINGS)
+            name.endswith(PROTECTED_ENDINGS)
             and not (name.endswith(_REPOSITORY) and at == len(folded) - 1)
         )
         if is_name and not _leads_on(parts, at):

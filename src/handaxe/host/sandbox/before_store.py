@@ -1,0 +1,154 @@
+"""Where the state before a command is kept: outside its reach, and beyond the end of this process.
+
+Each process has a directory of its own in the ledger, which it holds a lock on. In it are copies
+of protected files, and a record for each command that runs: its first byte says whether it still
+does. Whoever finds such a directory that nobody holds puts back what the records say.
+"""
+
+import fcntl
+import os
+import shutil
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from handaxe.host.sandbox.saved_states import Copies, State
+
+_PREFIX = "before-"
+_RUNS, _ENDED = b"1", b"0"
+
+_lock = threading.Lock()
+_stores: dict[str, "BeforeStore"] = {}
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What has to be so again after a command; plain data."""
+
+    roots: tuple[str, ...]
+    aside: str
+    before: dict[str, State] = {}
+    directories: dict[str, tuple[int, int]] = {}
+    """Directories that have to stay the same ones, with device and inode."""
+    found: tuple[str, ...] = ()
+    """Protected names that were there."""
+    repositories: tuple[str, ...] = ()
+    """Directories that git took for repositories."""
+    protected_names: tuple[str, ...] = ()
+    protected_endings: tuple[str, ...] = ()
+    protected_pairs: tuple[tuple[str, str], ...] = ()
+
+
+class BeforeStore:
+    """The states that this process has saved."""
+
+    def __init__(self, directory: str) -> None:
+        self.copies = Copies(directory)
+        self.states: dict[str, State] = {}
+        """What was saved last of each place."""
+        self._records: dict[str, Record | None] = {}
+        self._idle: list[str] = []
+
+    def begin(self, record: Record) -> str:
+        """Write down what has to be so after a command; the record's name, for `end`."""
+        with _lock:
+            same = [name for name in self._idle if self._records[name] == record]
+            name = next(iter((*same, *self._idle)), f"record-{len(self._records)}")
+            path = f"{self.copies.directory}/{name}"
+            if not same:
+                os.makedirs(self.copies.directory, 0o700, exist_ok=True)  # noqa: PTH103
+                making = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                with os.fdopen(os.open(path, making, 0o600), "wb") as file:
+                    file.write(_ENDED + _encode(record))
+                self._records[name] = record
+            if name in self._idle:
+                self._idle.remove(name)
+            _mark(path, _RUNS)
+        return name
+
+    def end(self, name: str) -> None:
+        """A command has ended, and all is as it should be or was told."""
+        with _lock:
+            with suppress(OSError):
+                _mark(f"{self.copies.directory}/{name}", _ENDED)
+            self._idle.append(name)
+
+
+def open_store(ledger: str) -> BeforeStore:
+    """The store of this process beside a ledger."""
+    with _lock:
+        if ledger not in _stores:
+            directory = f"{ledger}/{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+            os.makedirs(directory, 0o700, exist_ok=True)  # noqa: PTH103
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _held.append(descriptor)
+            _stores[ledger] = BeforeStore(directory)
+        return _stores[ledger]
+
+
+def left_records(ledger: str) -> Iterator[tuple[Record, BeforeStore]]:
+    """What commands of killed processes had to leave as it was; each is removed afterwards."""
+    for entry in sorted(Path(ledger).glob(f"{_PREFIX}*")):
+        with _holding(str(entry)) as is_ours:
+            if not is_ours:
+                continue
+            store = BeforeStore(str(entry))
+            for path in sorted(entry.glob("record-*")):
+                content = path.read_bytes()
+                if content.startswith(_RUNS):
+                    yield _decode(content[1:]), store
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+@contextmanager
+def _holding(directory: str) -> Generator[bool]:
+    """Whether nobody else holds a directory, and nobody does meanwhile."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    is_free = True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        is_free = False
+    try:
+        yield is_free
+    finally:
+        os.close(descriptor)
+
+
+def _mark(path: str, sign: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(descriptor, sign, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _encode(record: Record) -> bytes:
+    import json
+
+    # Names may hold bytes that no text has, which only this writes and reads back.
+    return json.dumps(msgspec.to_builtins(record)).encode("ascii")
+
+
+def _decode(data: bytes) -> Record:
+    import json
+
+    return msgspec.convert(json.loads(data), Record)
+
+
+def _forget() -> None:
+    """A copy of this process has no commands, and its end ends nothing."""
+    _stores.clear()
+    while _held:
+        os.close(_held.pop())
+
+
+_held: list[int] = []
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,292 @@
+"""What stood at a protected place, saved whole: so that a change is seen and can be taken back.
+
+Contents are copied into a directory that commands cannot reach. A file whose inode, size and time
+of change are those that were saved is taken to be the same: no program can set that time. What
+cannot be looked at is `unknown`, and equals nothing but itself, untouched. No link is followed.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from io import FileIO
+from typing import Literal
+
+import msgspec
+
+from handaxe.disk.attributes import Attributes, CannotKeep, attributes_of, give
+
+MOST_FILES = 20_000
+MOST_BYTES = 256 << 20
+"""Of one protected place; a larger one cannot be saved."""
+MOST_LEVELS = 200
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MAKING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SETTLED_NS = 50_000_000
+"""A younger file could change again without getting another time."""
+_COPIED_AT_ONCE = 1 << 20
+
+Kind = Literal["absent", "file", "directory", "link", "other", "unknown"]
+
+
+class State(msgspec.Struct, frozen=True):
+    """What stands at one name."""
+
+    kind: Kind
+    stamp: tuple[int, ...] = ()
+    """Device, inode, time of change, size and mode; empty where they cannot be trusted."""
+    attributes: Attributes | None = None
+    changed_ns: int = 0
+    content: str = ""
+    """The name of a file's copy, or the target of a link."""
+    inside: dict[str, "State"] = {}
+
+
+ABSENT = State("absent")
+
+
+class TooLarge(Exception):
+    """A place holds more than is saved before every command."""
+
+
+class Copies:
+    """Copies of contents in one directory, which is made for the first."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self._made = 0
+
+    def add(self, source: int) -> str:
+        """Copy an open file; the name of the copy."""
+        os.makedirs(self.directory, 0o700, exist_ok=True)  # noqa: PTH103 - the string is at hand
+        self._made += 1
+        name = f"{os.getpid()}-{self._made}"
+        target = os.open(f"{self.directory}/{name}", _MAKING, 0o600)
+        try:
+            copy_content(source, target)
+        finally:
+            os.close(target)
+        return name
+
+    def open(self, name: str) -> FileIO:
+        """A copy, to be read."""
+        return FileIO(f"{self.directory}/{name}")
+
+
+class Saver:
+    """Saves states; what did not change since the last time is not copied again."""
+
+    def __init__(self, copies: Copies, known: Mapping[str, State]) -> None:
+        self._copies = copies
+        self._known = known
+        self._files = self._bytes = 0
+
+    def save(self, parent: int, path: str) -> State:
+        """What stands at the last name of `path` in an open directory.
+
+        Raises:
+            TooLarge: there is too much of it.
+        """
+        self._files = self._bytes = 0
+        return self._save(parent, path.rpartition("/")[2], self._known.get(path, ABSENT), 0)
+
+    def _save(self, parent: int, name: str, known: State, level: int) -> State:
+        self._files += 1
+        try:
+            found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return ABSENT
+        except OSError:
+            return State("unknown")
+        kind = _kind(found)
+        self._bytes += found.st_size if kind == "file" else 0
+        if self._files > MOST_FILES or self._bytes > MOST_BYTES or level > MOST_LEVELS:
+            raise TooLarge
+        stamp = stamp_of(found)
+        is_known = bool(stamp) and known.stamp == stamp and known.kind == kind
+        if is_known and kind != "directory":
+            return known
+        try:
+            return self._look(parent, name, stamp, known, kind, level)
+        except OSError:
+            return State("unknown", stamp)
+
+    def _look(
+        self,
+        parent: int,
+        name: str,
+        stamp: tuple[int, ...],
+        known: State,
+        kind: Kind,
+        level: int,
+    ) -> State:
+        if kind == "directory":
+            return self._directory(parent, name, stamp, known, level)
+        if kind == "link":
+            return State("link", stamp, content=os.readlink(name, dir_fd=parent))
+        return self._file(parent, name, stamp, known) if kind == "file" else State("other", stamp)
+
+    def _file(self, parent: int, name: str, stamp: tuple[int, ...], known: State) -> State:
+        descriptor = os.open(name, _READING, dir_fd=parent)
+        try:
+            found = os.fstat(descriptor)
+            same = known.kind == "file" and _has_content(descriptor, known.content, self._copies)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            content = known.content if same else self._copies.add(descriptor)
+            return State("file", stamp, attributes_of(descriptor), found.st_mtime_ns, content)
+        finally:
+            os.close(descriptor)
+
+    def _directory(
+        self, parent: int, name: str, stamp: tuple[int, ...], known: State, level: int
+    ) -> State:
+        place = os.open(name, DIRECTORY, dir_fd=parent)
+        try:
+            inside = {
+                one: self._save(place, one, known.inside.get(one, ABSENT), level + 1)
+                for one in sorted(os.listdir(place))
+            }
+            if stamp and known.stamp == stamp and known.inside == inside:
+                return known
+            return State("directory", stamp, attributes_of(place), inside=inside)
+        finally:
+            os.close(place)
+
+
+def is_same(before: State, parent: int, name: str, copies: Copies, *, trusts: bool = True) -> bool:
+    """Whether a name holds what was saved: kind, content, mode, owner, attributes.
+
+    Without `trusts` everything is read again, whatever the times say.
+    """
+    try:
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return before.kind == "absent"
+    except OSError:
+        return False
+    stamp = stamp_of(found, is_settled=True)
+    is_untouched = trusts and bool(before.stamp) and stamp == before.stamp
+    if before.kind in {"unknown", "other"} or (is_untouched and before.kind != "directory"):
+        return is_untouched
+    try:
+        return before.kind == _kind(found) and _is_same_inside(
+            before, parent, name, copies, trusts=trusts
+        )
+    except OSError:
+        return False
+
+
+def _is_same_inside(before: State, parent: int, name: str, copies: Copies, *, trusts: bool) -> bool:
+    if before.kind == "directory":
+        return _is_same_directory(before, parent, name, copies, trusts=trusts)
+    if before.kind == "link":
+        return os.readlink(name, dir_fd=parent) == before.content
+    descriptor = os.open(name, _READING, dir_fd=parent)
+    try:
+        is_same_outside = attributes_of(descriptor) == before.attributes
+        return is_same_outside and _has_content(descriptor, before.content, copies)
+    finally:
+        os.close(descriptor)
+
+
+def _is_same_directory(
+    before: State, parent: int, name: str, copies: Copies, *, trusts: bool
+) -> bool:
+    place = os.open(name, DIRECTORY, dir_fd=parent)
+    try:
+        if attributes_of(place) != before.attributes or {*os.listdir(place)} != {*before.inside}:
+            return False
+        return all(
+            is_same(inner, place, one, copies, trusts=trusts)
+            for one, inner in before.inside.items()
+        )
+    finally:
+        os.close(place)
+
+
+def is_whole(state: State) -> bool:
+    """Whether everything was saved, and so can be built again."""
+    return state.kind not in {"unknown", "other"} and all(map(is_whole, state.inside.values()))
+
+
+def build(state: State, parent: int, name: str, copies: Copies) -> None:
+    """Make what was saved at a name where nothing is.
+
+    Raises:
+        OSError: it cannot be made as it was.
+    """
+    if state.kind == "link":
+        os.symlink(state.content, name, dir_fd=parent)
+    elif state.kind == "directory":
+        os.mkdir(name, 0o700, dir_fd=parent)
+        place = os.open(name, DIRECTORY, dir_fd=parent)
+        try:
+            for one, inner in state.inside.items():
+                build(inner, place, one, copies)
+            _give(place, state)
+        finally:
+            os.close(place)
+    elif state.kind == "file":
+        target = os.open(name, _MAKING, 0o600, dir_fd=parent)
+        try:
+            with copies.open(state.content) as source:
+                copy_content(source.fileno(), target)
+            _give(target, state)
+            os.utime(target, ns=(time.time_ns(), state.changed_ns))
+        finally:
+            os.close(target)
+    elif state.kind != "absent":
+        raise OSError(f"what stood at {name} could not be saved")
+
+
+def _give(descriptor: int, state: State) -> None:
+    if state.attributes is not None:
+        try:
+            give(descriptor, state.attributes)
+        except CannotKeep as error:
+            raise OSError(str(error)) from error
+
+
+def stamp_of(found: os.stat_result, *, is_settled: bool = False) -> tuple[int, ...]:
+    """What no program can keep while it changes a file; empty if the file is too young to tell."""
+    if not is_settled and abs(time.time_ns() - found.st_ctime_ns) < _SETTLED_NS:
+        return ()
+    return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_size, found.st_mode)
+
+
+def _kind(found: os.stat_result) -> Kind:
+    if stat.S_ISDIR(found.st_mode):
+        return "directory"
+    if stat.S_ISLNK(found.st_mode):
+        return "link"
+    return "file" if stat.S_ISREG(found.st_mode) else "other"
+
+
+def _has_content(descriptor: int, copy: str, copies: Copies) -> bool:
+    with suppress(OSError), copies.open(copy) as saved:
+        if os.fstat(saved.fileno()).st_size != os.fstat(descriptor).st_size:
+            return False
+        while True:
+            part = os.read(descriptor, _COPIED_AT_ONCE)
+            if part != _read_as_much(saved.fileno(), len(part) or 1):
+                return False
+            if not part:
+                return True
+    return False
+
+
+def _read_as_much(descriptor: int, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size > 0 and (part := os.read(descriptor, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def copy_content(source: int, target: int) -> None:
+    """Copy all of an open file to another."""
+    while part := os.read(source, _COPIED_AT_ONCE):
+        while part:
+            part = part[os.write(target, part) :]

@@ -1,0 +1,114 @@
+"""Ways to protected places after a command: along real directories, which it may have closed.
+
+A command may have replaced a directory by a link, or taken its owner's rights to it. Nothing here
+follows a link below a root.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+
+_PLACE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READING = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+OpenUp = Callable[[str], bool]
+"""Give the owner, who we are, back the rights to a directory; False if that is not possible."""
+
+
+class Obstructed(OSError):
+    """A directory on the way is missing, or something else stands at its name."""
+
+    def __init__(self, place: str, *, is_missing: bool) -> None:
+        super().__init__(f"{place} is {'missing' if is_missing else 'not a directory'}")
+        self.place = place
+        self.is_missing = is_missing
+
+
+@contextmanager
+def opened_directories() -> Generator[OpenUp]:
+    """Directories are open for as long as this is, and then again as they were."""
+    opened: list[tuple[int, int]] = []
+
+    def open_up(directory: str) -> bool:
+        try:
+            descriptor = os.open(directory, _PLACE)
+        except OSError:
+            return False
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        opened.append((descriptor, mode))
+        return _set_mode(descriptor, mode | 0o700)
+
+    try:
+        yield open_up
+    finally:
+        for descriptor, mode in reversed(opened):
+            _set_mode(descriptor, mode)
+            os.close(descriptor)
+
+
+def _set_mode(descriptor: int, mode: int) -> bool:
+    try:
+        # The one name for a descriptor that was only opened as a place.
+        os.chmod(f"/proc/self/fd/{descriptor}", mode)  # noqa: PTH101
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def open_parent(path: str, roots: Sequence[str], open_up: OpenUp) -> Generator[int]:
+    """The directory that holds a path, opened from its root along real directories only.
+
+    Raises:
+        Obstructed: there is no such directory any more.
+    """
+    parent = path.rpartition("/")[0] or "/"
+    around = [root for root in roots if parent == root or parent.startswith(root.rstrip("/") + "/")]
+    base = min(around, key=len, default=parent)
+    descriptor = _open(base, None, base, open_up, follows=True)
+    try:
+        place = base
+        for name in filter(None, parent[len(base) :].split("/")):
+            place = f"{place.rstrip('/')}/{name}"
+            following = _open(name, descriptor, place, open_up)
+            os.close(descriptor)
+            descriptor = following
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open(
+    name: str, parent: int | None, place: str, open_up: OpenUp, *, follows: bool = False
+) -> int:
+    # What a root is, no command can change.
+    flags = _READING & ~os.O_NOFOLLOW if follows else _READING
+    try:
+        return os.open(name, flags, dir_fd=parent)
+    except PermissionError:
+        for above in _ways(place):
+            with suppress(OSError):
+                if not os.access(above, os.R_OK | os.W_OK | os.X_OK) and _is_ours(above):
+                    open_up(above)
+        return os.open(name, flags, dir_fd=parent)
+    except FileNotFoundError:
+        raise Obstructed(place, is_missing=True) from None
+    except NotADirectoryError:
+        raise Obstructed(place, is_missing=False) from None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Obstructed(place, is_missing=False) from None
+        raise
+
+
+def _is_ours(directory: str) -> bool:
+    found = os.lstat(directory)
+    return found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
+
+
+def _ways(place: str) -> list[str]:
+    """A directory and all above it, from the top."""
+    parts = place.strip("/").split("/")
+    return ["/" + "/".join(parts[: count + 1]) for count in range(len(parts))]
