@@ -17,7 +17,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.git.command import find_git
 from handaxe.host import machine
 from handaxe.host.sandbox.bubblewrap import find_bubblewrap
-from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.means import Means, find_means
 from handaxe.host.sandbox.probe import Dimension, Standing, landlock_abi, probe
 from handaxe.host.search.program import find_ripgrep
 from handaxe.host.shell.environment import sieve_of
@@ -153,7 +153,7 @@ def _program(
 def _sandbox(root: str, configuration: Configuration) -> Iterator[Finding]:
     options = configuration.settings.sandbox
     means = find_means((root,), bwrap=options.bwrap_path)
-    yield _wanted(options, means.name)
+    yield _wanted(options, means)
     standing = _STANDINGS[means.name]
     yield Finding(
         key="sandbox.means",
@@ -190,13 +190,16 @@ def _sandbox(root: str, configuration: Configuration) -> Iterator[Finding]:
     )
 
 
-def _wanted(options: SandboxOptions, means: str) -> Finding:
+def _wanted(options: SandboxOptions, means: Means) -> Finding:
     key = "sandbox.enabled"
     if not options.enabled:
         return Finding(key=key, standing="ok", value="off; `sandbox.enabled` turns it on")
-    if means == "landlock" and options.fail_if_weak:
+    if means.name == "landlock" and options.fail_if_weak:
         return Finding(key=key, standing="no", value="no command runs: `sandbox.failIfWeak`")
-    if means == "none" and (options.fail_if_unavailable or options.fail_if_weak):
+    if means.name == "landlock" and options.fail_if_weak is None and means.landlock_weakness:
+        value = f"no command runs: {means.landlock_weakness}"
+        return Finding(key=key, standing="no", value=value)
+    if means.name == "none" and (options.fail_if_unavailable or options.fail_if_weak):
         return Finding(key=key, standing="no", value="no command runs: there is no sandbox")
     return Finding(key=key, standing="ok", value="commands run in it")
 

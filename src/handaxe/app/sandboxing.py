@@ -97,7 +97,7 @@ def sandbox_wanted(configuration: Configuration, workdir: Workdir) -> Wanted:
         raise SetupError(f"sandbox.bwrapPath has to be an absolute path, not {bwrap!r}.")
     return Wanted(
         enabled=options.enabled,
-        must_hold=options.fail_if_unavailable or options.fail_if_weak,
+        must_hold=options.fail_if_unavailable or bool(options.fail_if_weak),
         must_be_strong=options.fail_if_weak,
         may_leave=options.allow_unsandboxed_commands,
         is_excluded=lambda command: bool(rules) and _is_covered(command, rules, workdir),

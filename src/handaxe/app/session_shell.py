@@ -33,6 +33,9 @@ class SessionConfiner(Confiner):
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._made: LocalConfiner | None = None
+        if _has_left_records(str(around.data_home / "sandbox")):
+            # A killed process left files that its commands changed: they are put back first.
+            self._confiner()
 
     @property
     def level(self) -> ConfinementLevel:
@@ -68,7 +71,10 @@ class SessionConfiner(Confiner):
     ) -> Confined:
         """How to start `argv`; without a sandbox just so."""
         if not self._around.configuration.settings.sandbox.enabled:
-            return Confined(argv=argv, env=env, is_confined=False)
+            plain = Confined(argv=argv, env=env, is_confined=False)
+            if self._made is not None:
+                plain.close = self._made.take_recovered
+            return plain
         return self._confiner().confine(
             argv, cwd=cwd, env=env, unconfined=unconfined, command=command
         )
@@ -84,6 +90,13 @@ class SessionConfiner(Confiner):
 
             self._made = confiner_for(self._around)
         return self._made
+
+
+def _has_left_records(ledger: str) -> bool:
+    try:
+        return any(name.startswith("before-") for name in os.listdir(ledger))
+    except OSError:
+        return False
 
 
 class SessionShell(Shell):

@@ -61,7 +61,11 @@ class SandboxOptions(_Options, frozen=True, kw_only=True, rename="camel"):
         "Sandboxed commands need no question; they can read only the working directories, the "
         "system, toolchains and what `filesystem.allowRead` names.",
     ] = True
-    fail_if_weak: Annotated[bool, "Run no command where the sandbox is only a weak one."] = False
+    fail_if_weak: Annotated[
+        bool | None,
+        "Run no command where the sandbox is only a weak one. Unless it is `false`, none runs "
+        "where a command could keep protected files from being put back.",
+    ] = None
     allow_unsandboxed_commands: Annotated[bool, "A command may ask to run outside of it."] = True
     excluded_commands: Annotated[
         tuple[str, ...], "Commands that run outside the sandbox, as Bash rules write them."

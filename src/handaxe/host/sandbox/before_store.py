@@ -17,11 +17,13 @@ import msgspec
 
 from handaxe.host.sandbox.saved_states import Copies, State
 
-_PREFIX = "before-"
+PREFIX = "before-"
+"""Of every such directory's name."""
 _RUNS, _ENDED = b"1", b"0"
 
 _lock = threading.Lock()
-_stores: dict[str, "BeforeStore"] = {}
+_stores: dict[str, tuple["BeforeStore", int]] = {}
+"""Each with the descriptor that holds the lock."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -50,6 +52,8 @@ class BeforeStore:
         """What was saved last of each place."""
         self._records: dict[str, Record | None] = {}
         self._idle: list[str] = []
+        self.users = 0
+        """How many commands run."""
 
     def begin(self, record: Record) -> str:
         """Write down what has to be so after a command; the record's name, for `end`."""
@@ -77,21 +81,38 @@ class BeforeStore:
 
 
 def open_store(ledger: str) -> BeforeStore:
-    """The store of this process beside a ledger."""
+    """The store of this process in a ledger, for one command; to be left after it."""
     with _lock:
         if ledger not in _stores:
-            directory = f"{ledger}/{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
-            os.makedirs(directory, 0o700, exist_ok=True)  # noqa: PTH103
+            directory = f"{ledger}/{PREFIX}{os.getpid()}-{os.urandom(16).hex()}"
+            os.makedirs(directory, 0o700, exist_ok=True)  # noqa: PTH103 - the string is at hand
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            _held.append(descriptor)
-            _stores[ledger] = BeforeStore(directory)
-        return _stores[ledger]
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _stores[ledger] = (BeforeStore(directory), descriptor)
+        store = _stores[ledger][0]
+        store.users += 1
+        return store
+
+
+def leave_store(store: BeforeStore) -> None:
+    """A command has ended."""
+    with _lock:
+        store.users -= 1
+
+
+def close_store(ledger: str) -> None:
+    """Remove what this process saved, if no command needs it."""
+    with _lock:
+        if ledger in _stores and not _stores[ledger][0].users:
+            store, descriptor = _stores.pop(ledger)
+            shutil.rmtree(store.copies.directory, ignore_errors=True)
+            os.close(descriptor)
 
 
 def left_records(ledger: str) -> Iterator[tuple[Record, BeforeStore]]:
     """What commands of killed processes had to leave as it was; each is removed afterwards."""
-    for entry in sorted(Path(ledger).glob(f"{_PREFIX}*")):
+    for entry in sorted(Path(ledger).glob(f"{PREFIX}*")):
         with _holding(str(entry)) as is_ours:
             if not is_ours:
                 continue
@@ -145,10 +166,9 @@ def _decode(data: bytes) -> Record:
 
 def _forget() -> None:
     """A copy of this process has no commands, and its end ends nothing."""
+    for _, descriptor in _stores.values():
+        os.close(descriptor)
     _stores.clear()
-    while _held:
-        os.close(_held.pop())
 
 
-_held: list[int] = []
 os.register_at_fork(after_in_child=_forget)

@@ -13,6 +13,7 @@ from handaxe.contract.sandbox_faults import NoSandbox
 from handaxe.disk.places import end_of_links
 from handaxe.disk.private import make_private
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
+from handaxe.host.sandbox.before_store import close_store
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.domains import denial, may_be_private
 from handaxe.host.sandbox.guard import CannotSave, Guard, recover
@@ -34,8 +35,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = False
     must_hold: bool = True
     """Whether a command is refused where it cannot be confined."""
-    must_be_strong: bool = False
-    """Whether Landlock, which keeps out less, counts as nothing."""
+    must_be_strong: bool | None = None
+    """Whether Landlock, which keeps out less, counts as nothing; None: if it keeps too little."""
     may_leave: bool = True
     """Whether a command may ask to run outside."""
     is_excluded: Callable[[str], bool] = lambda _: False
@@ -124,7 +125,7 @@ class LocalConfiner(Confiner):
     ) -> Confined:
         """How to start `argv`."""
         wanted = self._wanted()
-        outside = Confined(list(argv), dict(env), is_confined=False)
+        outside = Confined(list(argv), dict(env), close=self.take_recovered, is_confined=False)
         if not wanted.enabled or (unconfined and wanted.may_leave):
             return outside
         if command is not None and wanted.is_excluded(command):
@@ -148,12 +149,17 @@ class LocalConfiner(Confiner):
         make_private(Path(policy.temp_directory))
         env = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), policy.temp_directory)}
         argv = _loading_inside(argv, env)
-        if means.name == "landlock":
-            confined = self._by_landlock(policy, found or Protection(), argv, env)
-        else:
-            confined = self._by_bubblewrap(
-                policy, found, means.program or "bwrap", [*argv], env, cwd
-            )
+        try:
+            if means.name == "landlock":
+                confined = self._by_landlock(policy, found or Protection(), argv, env)
+            else:
+                confined = self._by_bubblewrap(
+                    policy, found, means.program or "bwrap", [*argv], env, cwd
+                )
+        except CannotSave as error:
+            if wanted.must_hold:
+                raise NoSandbox(str(error)) from None
+            return outside
         _silence(confined, wanted.ignored, command or " ".join(argv))
         return confined
 
@@ -168,17 +174,22 @@ class LocalConfiner(Confiner):
         return bubblewrap.read_only_view(policy) if is_closed(policy) else None
 
     def close(self) -> None:
-        """End the proxies."""
+        """End the proxies, and remove what was saved for commands."""
         while self._proxies:
             self._proxies.popitem()[1].close()
+        if self._ledger is not None:
+            close_store(self._ledger)
 
     def _means(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
         found = self._strongest(policy, wanted)
-        if found.name != "landlock" or not wanted.must_be_strong:
+        if found.name != "landlock" or wanted.must_be_strong is False:
             return found
-        return msgspec.structs.replace(
-            found, name="none", landlock_problem="Landlock is weaker than `sandbox.failIfWeak` asks"
-        )
+        problem = found.landlock_weakness
+        if wanted.must_be_strong:
+            problem = "Landlock is weaker than `sandbox.failIfWeak` asks"
+        if problem is None:
+            return found
+        return msgspec.structs.replace(found, name="none", landlock_problem=problem)
 
     def _strongest(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
         if self._given_means is not None:
@@ -197,6 +208,7 @@ class LocalConfiner(Confiner):
         env: dict[str, str],
         cwd: str,
     ) -> Confined:
+        protection, guard = self._watch(policy, found)
         door: Door | None = None
         descriptors: list[int] = []
         last = argv
@@ -208,7 +220,6 @@ class LocalConfiner(Confiner):
             local = may_be_private("localhost", policy.allowed_domains)
             env = {**env, **proxy_environment(reaches_local=local)}
         filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
-        protection, guard = self._watch(policy, found)
         masks = placeholders.hold(protection.missing, self._ledger)
         options = bubblewrap.arguments(
             policy,
@@ -232,7 +243,7 @@ class LocalConfiner(Confiner):
                 door=door,
                 masks=(masks, self._ledger),
                 guard=guard,
-                told=self._take_recovered(),
+                told=self.take_recovered(),
             ),
             lent=lent,
         )
@@ -254,13 +265,15 @@ class LocalConfiner(Confiner):
                     look_again=lambda: self._finder.names(policy, self._ruled()),
                 )
             except CannotSave as error:
+                if error.path not in found.watched:
+                    raise
                 found = msgspec.structs.replace(
                     found,
                     fixed=(*found.fixed, error.path),
                     watched=tuple(path for path in found.watched if path != error.path),
                 )
 
-    def _take_recovered(self) -> tuple[str, ...]:
+    def take_recovered(self) -> tuple[str, ...]:
         """What was put back of commands that a killed process had left, to be told once."""
         told, self._recovered = self._recovered, ()
         return told
@@ -269,20 +282,15 @@ class LocalConfiner(Confiner):
         self, policy: SandboxPolicy, found: Protection, argv: list[str], env: dict[str, str]
     ) -> Confined:
         protected = dict.fromkeys((*found.fixed, *found.watched, *found.missing))
-        try:
-            guard = Guard(
-                tuple(protected),
-                policy,
-                ledger=self._ledger,
-                directories=found.anchored,
-                names=found.names,
-                must_be_whole=True,
-                look_again=lambda: self._finder.names(policy, self._ruled()),
-            )
-        except CannotSave as error:
-            raise NoSandbox(
-                f"Landlock cannot keep {error.path} as it is, and not all of it could be put back"
-            ) from None
+        guard = Guard(
+            tuple(protected),
+            policy,
+            ledger=self._ledger,
+            directories=found.anchored,
+            names=found.names,
+            must_be_whole=True,
+            look_again=lambda: self._finder.names(policy, self._ruled()),
+        )
         plan_fd = carrying(landlock.plan(policy))
         filter_fd = carrying(
             seccomp.build_filter(
@@ -296,7 +304,7 @@ class LocalConfiner(Confiner):
             [*start, str(plan_fd), str(filter_fd), *argv],
             env,
             (plan_fd, filter_fd),
-            _Closing(plan_fd, filter_fd, guard=guard, told=self._take_recovered()),
+            _Closing(plan_fd, filter_fd, guard=guard, told=self.take_recovered()),
             lent=Lent(argv, plan=(plan_fd, filter_fd)),
         )
 

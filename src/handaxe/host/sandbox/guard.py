@@ -10,7 +10,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from handaxe.host.sandbox.before_store import BeforeStore, Record, left_records, open_store
+from handaxe.host.sandbox.before_store import (
+    BeforeStore,
+    Record,
+    leave_store,
+    left_records,
+    open_store,
+)
 from handaxe.host.sandbox.policy import SandboxPolicy
 from handaxe.host.sandbox.protection import NO_NAMES, Names, ProtectionFinder
 from handaxe.host.sandbox.restoring import is_nothing, restore
@@ -24,10 +30,10 @@ _active: set["Guard"] = set()
 
 
 class CannotSave(Exception):
-    """A protected place could not be put back: it is too large, or not all of it can be read."""
+    """A protected place could not be put back after a command."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path} is protected and could not be put back after a command: {why}")
         self.path = path
 
 
@@ -54,31 +60,23 @@ class Guard:
                 cannot be read.
         """
         self._look_again = look_again
-        self._store = (
-            open_store(ledger)
-            if ledger is not None
-            else BeforeStore(f"{policy.aside_directory}/before-{os.urandom(4).hex()}")
-        )
         self._held: list[int] = []
-        before = {path: _save(path, policy.roots, self._store) for path in paths}
-        for path, state in before.items():
-            if must_be_whole and not is_whole(state):
-                raise CannotSave(path)
-        self._record = Record(
-            roots=policy.roots,
-            aside=policy.aside_directory,
-            before=before,
-            directories=dict(self._hold(directories)),
-            found=tuple(sorted(names.found)),
-            repositories=tuple(sorted(names.repositories)),
-            protected_names=tuple(sorted(policy.protected_names)),
-            protected_endings=policy.protected_endings,
-            protected_pairs=tuple(sorted(policy.protected_pairs)),
-        )
+        self._written: str | None = None
+        self._is_durable = ledger is not None
+        self._store = _open(ledger, policy.aside_directory)
+        try:
+            self._before = _save_all(paths, policy.roots, self._store, must_be_whole=must_be_whole)
+            self._record = _record(policy, self._before, dict(self._hold(directories)), names)
+            if self._is_durable:
+                self._written = self._store.begin(self._record)
+        except OSError as error:
+            self._let_go()
+            raise CannotSave(self._store.copies.directory, str(error)) from None
+        except BaseException:
+            self._let_go()
+            raise
         self._known = set(names.found | names.repositories)
-        self._before = dict(before)
         self._is_cut = names.is_cut
-        self._written = self._store.begin(self._record) if ledger is not None else None
         with _lock:
             _active.add(self)
 
@@ -94,15 +92,20 @@ class Guard:
             known=self._known,
             look_again=self._look_again,
             was_cut=self._is_cut,
-            correct=lambda path, state: [other.correct(path, state) for other in others],
+            correct=lambda path: [other.correct(path) for other in others],
         )
+        self._let_go()
+        return told
+
+    def _let_go(self) -> None:
         while self._held:
             os.close(self._held.pop())
         if self._written is not None:
             self._store.end(self._written)
+        if self._is_durable:
+            leave_store(self._store)
         else:
             shutil.rmtree(self._store.copies.directory, ignore_errors=True)
-        return told
 
     def _hold(self, directories: Sequence[str]) -> Iterator[tuple[str, tuple[int, int]]]:
         """Keep directories open: so that no other one gets the inode of one that was removed."""
@@ -112,11 +115,12 @@ class Guard:
                 found = os.fstat(self._held[-1])
                 yield path, (found.st_dev, found.st_ino)
 
-    def correct(self, path: str, state: State) -> None:
-        """Another command ended, and what it had changed is as it was before that."""
+    def correct(self, path: str) -> None:
+        """Another command ended, and a place is as it was before that one."""
         if path in self._before:
-            self._before[path] = state
-        if state.kind == "absent":
+            with suppress(CannotSave):
+                self._before[path] = _save(path, self._record.roots, self._store)
+        if not os.path.lexists(path):
             self._known.discard(path)
 
 
@@ -144,6 +148,44 @@ def recover(ledger: str) -> tuple[str, ...]:
     return tuple(told)
 
 
+def _open(ledger: str | None, aside: str) -> BeforeStore:
+    if ledger is None:
+        return BeforeStore(f"{aside}/before-{os.urandom(4).hex()}")
+    try:
+        return open_store(ledger)
+    except OSError as error:
+        raise CannotSave(ledger, str(error)) from None
+
+
+def _record(
+    policy: SandboxPolicy,
+    before: dict[str, State],
+    directories: dict[str, tuple[int, int]],
+    names: Names,
+) -> Record:
+    return Record(
+        roots=policy.roots,
+        aside=policy.aside_directory,
+        before=dict(before),
+        directories=directories,
+        found=tuple(sorted(names.found)),
+        repositories=tuple(sorted(names.repositories)),
+        protected_names=tuple(sorted(policy.protected_names)),
+        protected_endings=policy.protected_endings,
+        protected_pairs=tuple(sorted(policy.protected_pairs)),
+    )
+
+
+def _save_all(
+    paths: Sequence[str], roots: Sequence[str], store: BeforeStore, *, must_be_whole: bool
+) -> dict[str, State]:
+    found = {path: _save(path, roots, store) for path in paths}
+    for path, state in found.items():
+        if must_be_whole and not is_whole(state):
+            raise CannotSave(path, "not all of it can be read")
+    return found
+
+
 def _save(path: str, roots: Sequence[str], store: BeforeStore) -> State:
     saver = Saver(store.copies, store.states)
     try:
@@ -152,7 +194,7 @@ def _save(path: str, roots: Sequence[str], store: BeforeStore) -> State:
                 return ABSENT
             state = saver.save(parent, path)
     except TooLarge:
-        raise CannotSave(path) from None
+        raise CannotSave(path, "it is too large") from None
     except Obstructed:
         return ABSENT
     except OSError:

@@ -9,11 +9,13 @@ from typing import Literal
 
 import msgspec
 
-from handaxe.host.sandbox import bubblewrap, seccomp
+from handaxe.host.sandbox import bubblewrap, landlock_launcher, seccomp
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.landlock import LAUNCHER
 
 TRIAL_TIMEOUT_S = 10.0
+_KEEPS_SIGNALS = 6
+"""The version of Landlock from which on a command cannot end us before we put files back."""
 Name = Literal["bubblewrap", "landlock", "none"]
 
 
@@ -25,6 +27,8 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     """Bubblewrap's path."""
     bubblewrap_problem: str | None = None
     landlock_problem: str | None = None
+    landlock_weakness: str | None = None
+    """What this kernel's Landlock does not keep, so that it has to be asked for."""
 
     @property
     def problem(self) -> str:
@@ -46,7 +50,22 @@ def find_means(roots: Sequence[str] = (), *, bwrap: str | None = None) -> Means:
         return Means(name="bubblewrap", program=program)
     second = landlock_problem(sys.executable)
     name: Name = "landlock" if second is None else "none"
-    return Means(name=name, bubblewrap_problem=problem, landlock_problem=second)
+    return Means(
+        name=name,
+        bubblewrap_problem=problem,
+        landlock_problem=second,
+        landlock_weakness=None if second else landlock_weakness(landlock_launcher.abi()),
+    )
+
+
+def landlock_weakness(version: int) -> str | None:
+    """What a version of Landlock leaves open that files cannot be put back after; None: nothing."""
+    if version >= _KEEPS_SIGNALS:
+        return None
+    return (
+        f"version {version} of Landlock does not keep signals from other processes, so protected "
+        "files may not be put back; `sandbox.failIfWeak: false` accepts that"
+    )
 
 
 @lru_cache(maxsize=8)

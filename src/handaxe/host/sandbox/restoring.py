@@ -14,8 +14,14 @@ from handaxe.host.sandbox.before_store import BeforeStore, Record
 from handaxe.host.sandbox.new_repositories import find_refused_parts
 from handaxe.host.sandbox.placeholders import is_held
 from handaxe.host.sandbox.protection import Names
-from handaxe.host.sandbox.saved_states import ABSENT, State, build, is_same, is_whole
-from handaxe.host.sandbox.ways import Obstructed, OpenUp, open_parent, opened_directories
+from handaxe.host.sandbox.saved_states import State, build, is_same, is_whole
+from handaxe.host.sandbox.ways import (
+    Obstructed,
+    OpenUp,
+    open_parent,
+    open_way,
+    opened_directories,
+)
 
 MOST_TOLD = 30
 
@@ -28,11 +34,13 @@ def restore(
     known: set[str],
     look_again: Callable[[], Names] | None,
     was_cut: bool = False,
-    correct: Callable[[str, State], object] = lambda _path, _state: None,
+    correct: Callable[[str], object] = lambda _path: None,
 ) -> tuple[str, ...]:
     """Make everything again as a record says."""
     told: list[str] = []
     with opened_directories() as open_up:
+        for directory in (store.copies.directory, record.aside):
+            open_way(directory, open_up)
         work = _Restoring(record, store, open_up, correct)
         for path, identity in record.directories.items():
             told += work.return_directory(path, identity)
@@ -56,7 +64,7 @@ class _Restoring:
         record: Record,
         store: BeforeStore,
         open_up: OpenUp,
-        correct: Callable[[str, State], object],
+        correct: Callable[[str], object],
     ) -> None:
         self._record = record
         self._store = store
@@ -68,12 +76,10 @@ class _Restoring:
 
     def return_directory(self, path: str, identity: tuple[int, int]) -> Iterator[str]:
         """A directory that was moved away comes back; one that is gone is said to be."""
-        try:
-            found = os.lstat(path)
+        with suppress(Obstructed, FileNotFoundError), self._parent(path) as parent:
+            found = os.stat(_name(path), dir_fd=parent, follow_symlinks=False)
             if (found.st_dev, found.st_ino) == identity and stat.S_ISDIR(found.st_mode):
                 return
-        except OSError:
-            pass
         moved = _find_inode(self._record.roots, identity, self._open_up)
         try:
             kept = None
@@ -84,7 +90,7 @@ class _Restoring:
                     with self._parent(moved) as there:
                         os.rename(_name(moved), _name(path), src_dir_fd=there, dst_dir_fd=parent)
         except OSError as error:
-            yield f"{_start(path)} was replaced by one, and could not be put back: {error}."
+            yield f"{_start(path)}, was replaced by one, and could not be put back: {error}."
             return
         aside = f" What stood there is now {kept}." if kept else ""
         if moved is not None:
@@ -123,7 +129,7 @@ class _Restoring:
                 f"{self._keep_copy(path, before)}"
             )
             return
-        self._correct(path, before)
+        self._correct(path)
         where = f" What stood there is now {kept}." if kept else ""
         if before.kind == "absent":
             yield f"{_start(path)} and was not there before, so it was taken away.{where}"
@@ -184,7 +190,7 @@ class _Restoring:
             yield f"{_start(path)}, was made by one, and could not be taken away: {error}."
             return
         if kept:
-            self._correct(path, ABSENT)
+            self._correct(path)
             yield f"{_start(path)} and was made by one, so it was moved to {kept}."
 
     def _move_aside(self, path: str, parent: int) -> str | None:

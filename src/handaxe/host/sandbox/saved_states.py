@@ -72,6 +72,9 @@ class Copies:
 
     def open(self, name: str) -> FileIO:
         """A copy, to be read."""
+        with suppress(OSError):
+            # A command may have closed it: not all means of confinement keep modes.
+            os.chmod(f"{self.directory}/{name}", 0o600)  # noqa: PTH101
         return FileIO(f"{self.directory}/{name}")
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 _PLACE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READING = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ALL = os.R_OK | os.W_OK | os.X_OK
 
 OpenUp = Callable[[str], bool]
 """Give the owner, who we are, back the rights to a directory; False if that is not possible."""
@@ -88,10 +89,7 @@ def _open(
     try:
         return os.open(name, flags, dir_fd=parent)
     except PermissionError:
-        for above in _ways(place):
-            with suppress(OSError):
-                if not os.access(above, os.R_OK | os.W_OK | os.X_OK) and _is_ours(above):
-                    open_up(above)
+        open_way(place, open_up)
         return os.open(name, flags, dir_fd=parent)
     except FileNotFoundError:
         raise Obstructed(place, is_missing=True) from None
@@ -101,6 +99,16 @@ def _open(
         if error.errno == errno.ELOOP:
             raise Obstructed(place, is_missing=False) from None
         raise
+
+
+def open_way(place: str, open_up: OpenUp) -> None:
+    """Give us back the rights to a directory, and to those above it, as far as they are ours."""
+    if os.access(place, _ALL):
+        return
+    for above in _ways(place):
+        with suppress(OSError):
+            if not os.access(above, _ALL) and _is_ours(above):
+                open_up(above)
 
 
 def _is_ours(directory: str) -> bool:
