@@ -1,9 +1,7 @@
 """Confine by bubblewrap: namespaces, a read-only view of the machine, and the call filter."""
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,13 +9,13 @@ from typing import NamedTuple
 
 from handaxe.contract.readable_files import depth, is_below
 from handaxe.disk.places import end_of_links
+from handaxe.host.sandbox.existing_places import find_empty, find_hidden
 from handaxe.host.sandbox.placeholders import is_for_directory
 from handaxe.host.sandbox.policy import (
     SandboxPolicy,
     find_links,
     is_closed,
     is_readable,
-    readable_files,
     shown_places,
 )
 from handaxe.host.sandbox.protection import Protection
@@ -70,6 +68,8 @@ class _Here(NamedTuple):
     denied_directories: tuple[str, ...]
     links: tuple[tuple[str, str], ...] = ()
     """Links on the way to what may be read, each with its target."""
+    empty: frozenset[str] = frozenset()
+    """What may be read, and holds nothing."""
 
 
 def arguments(
@@ -136,54 +136,17 @@ def _machine(policy: SandboxPolicy) -> list[str]:
 def _look(policy: SandboxPolicy, *, is_reading: bool) -> _Here:
     if not policy.confines_files:
         return _Here((), (), (), (), ())
-    files: list[str] = []
-    directories: list[str] = []
-    at_home = f"{policy.home_directory}/" if policy.home_directory else "/"
-    names = _names_in(at_home)
-    for path in _deniable(policy):
-        is_at_home = names is not None and path.startswith(at_home)
-        if is_at_home and path[len(at_home) :].partition("/")[0].lower() not in names:
-            continue
-        if os.path.lexists(path):
-            real = end_of_links(path)
-            with suppress(OSError):
-                found = os.stat(real)
-                if stat.S_ISDIR(found.st_mode):
-                    directories.append(real)
-                elif found.st_size and _may_read(real, found):
-                    files.append(real)
+    files, directories = find_hidden(policy)
     allowed, links = _ways(policy)
     roots = tuple(path for path in policy.roots if os.path.lexists(path))
     return _Here(
         (policy.temp_directory,) if is_reading else (*roots, policy.temp_directory),
         roots if is_reading else (),
         allowed,
-        tuple(files),
-        tuple(directories),
+        files,
+        directories,
         links,
-    )
-
-
-def _names_in(directory: str) -> frozenset[str] | None:
-    """One look instead of one for each of many places, most of which are missing."""
-    try:
-        return frozenset(map(str.lower, os.listdir(directory)))
-    except OSError:
-        return None
-
-
-@lru_cache(maxsize=16)
-def _deniable(policy: SandboxPolicy) -> tuple[str, ...]:
-    """What has to be hidden: where nothing is shown, nothing has to be."""
-    if not is_closed(policy):
-        return policy.deny_read
-    files = readable_files(policy)
-    shown = files.shown if files is not None else ()
-    return tuple(
-        path
-        for path in policy.deny_read
-        if path != "/"
-        and any(is_below(name, place) for name in (path, end_of_links(path)) for place in shown)
+        find_empty(allowed) if is_closed(policy) else frozenset(),
     )
 
 
@@ -193,11 +156,6 @@ def _ways(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[tuple[str, str]
     named = shown_places(policy)
     links = [link for path in named for link in find_links(path)] if is_closed(policy) else []
     return tuple(dict.fromkeys(map(end_of_links, named))), tuple(dict.fromkeys(links))
-
-
-def _may_read(path: str, found: os.stat_result) -> bool:
-    """Whether a command could read a file at all, if need be after changing its mode."""
-    return found.st_uid == os.geteuid() or os.access(path, os.R_OK)
 
 
 def _is_replaced(path: str) -> bool:
@@ -300,6 +258,9 @@ def _shown(
             yield _Step(0, path, ("--ro-bind", path, path))
     for path in here.allowed:
         if path in _OWN_VIEWS or _is_shown_already(policy, here, path):
+            continue
+        if path in here.empty:
+            yield _Step(1, path, ("--dir", path))
             continue
         inside = any(is_below(path, place) for place in here.writable)
         yield _Step(1, path, ("--bind-try" if inside else "--ro-bind-try", path, path))

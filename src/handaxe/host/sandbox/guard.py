@@ -19,7 +19,7 @@ from handaxe.host.sandbox.before_store import (
 )
 from handaxe.host.sandbox.policy import SandboxPolicy
 from handaxe.host.sandbox.protection import NO_NAMES, Names, ProtectionFinder
-from handaxe.host.sandbox.restoring import is_nothing, restore
+from handaxe.host.sandbox.restoring import is_free, is_nothing, restore
 from handaxe.host.sandbox.saved_states import ABSENT, Saver, State, TooLarge, is_whole
 from handaxe.host.sandbox.ways import Obstructed, open_parent, opened_directories
 
@@ -187,6 +187,8 @@ def _save_all(
 
 
 def _save(path: str, roots: Sequence[str], store: BeforeStore) -> State:
+    if is_free(path):
+        return ABSENT
     saver = Saver(store.copies, store.states)
     try:
         with opened_directories() as open_up, open_parent(path, roots, open_up) as parent:

@@ -10,7 +10,13 @@ from pathlib import Path
 
 from handaxe.contract.readable_files import is_below
 from handaxe.disk.places import end_of_links
-from handaxe.host.sandbox.policy import SandboxPolicy, is_closed, is_readable, shown_places
+from handaxe.host.sandbox.policy import (
+    SandboxPolicy,
+    hidden_places,
+    is_closed,
+    is_readable,
+    shown_places,
+)
 
 LAUNCHER = str(Path(__file__).with_name("landlock_launcher.py"))
 _DEVICES = (
@@ -47,7 +53,9 @@ def hides_in_roots(policy: SandboxPolicy) -> list[str]:
 def _readable(policy: SandboxPolicy) -> list[str]:
     # A grant for a place holds for all of it: where something in it is hidden, its neighbours are
     # granted instead, which costs time.
-    denied = {end_of_links(path) for path in policy.deny_read if _can_be_read(path)}
+    denied = {end_of_links(path) for path in hidden_places(policy) if _can_be_read(path)}
+    if is_closed(policy):
+        denied.add("/")
     if not denied:
         return ["/"]
     above = {parent for path in denied for parent in _parents(path)}

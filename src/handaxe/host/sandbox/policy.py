@@ -80,6 +80,21 @@ def readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
 
 
 @lru_cache(maxsize=16)
+def hidden_places(policy: SandboxPolicy) -> tuple[str, ...]:
+    """What has to be hidden: where nothing is shown, nothing has to be."""
+    if not is_closed(policy):
+        return policy.deny_read
+    files = readable_files(policy)
+    shown = files.shown if files is not None else ()
+    return tuple(
+        path
+        for path in policy.deny_read
+        if path != "/"
+        and any(is_below(name, place) for name in (path, end_of_links(path)) for place in shown)
+    )
+
+
+@lru_cache(maxsize=16)
 def shown_places(policy: SandboxPolicy) -> tuple[str, ...]:
     """The places of `allow_read` that commands cannot exchange for others.
 

@@ -298,10 +298,13 @@ class _Sorting:
 def inner_repositories(git: str) -> list[str]:
     """A git directory, and those of its submodules and linked worktrees."""
     places = [git]
-    with suppress(OSError, TooMany):
-        places += map(str, module_directories(Path(git)))
-    worktrees = f"{git}/worktrees"
-    places += [f"{worktrees}/{name}" for name in _names(worktrees)]
+    names = _names(git)
+    if "modules" in names:
+        with suppress(OSError, TooMany):
+            places += map(str, module_directories(Path(git)))
+    if "worktrees" in names:
+        worktrees = f"{git}/worktrees"
+        places += [f"{worktrees}/{name}" for name in _names(worktrees)]
     return places
 
 

@@ -103,6 +103,8 @@ class _Restoring:
 
     def return_place(self, path: str, before: State) -> Iterator[str]:
         """A protected place becomes what it was, if it is not."""
+        if before.kind == "absent" and is_free(path):
+            return
         try:
             with self._parent(path) as parent:
                 if _is_as_before(before, parent, _name(path), self._store):
@@ -219,6 +221,17 @@ def _is_as_before(before: State, parent: int, name: str, store: BeforeStore) -> 
     if before.kind == "absent":
         return is_nothing(parent, name)
     return is_same(before, parent, name, store.copies)
+
+
+def is_free(path: str) -> bool:
+    """Whether nothing is at a path, by whatever way."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def is_nothing(parent: int, name: str) -> bool:
