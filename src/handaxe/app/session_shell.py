@@ -33,9 +33,10 @@ class SessionConfiner(Confiner):
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self._made: LocalConfiner | None = None
-        if _has_left_records(str(around.data_home / "sandbox")):
-            # A killed process left files that its commands changed: they are put back first.
-            self._confiner()
+
+    def recover(self) -> None:
+        """Put back what commands of killed processes changed; the next result tells it."""
+        self._confiner()
 
     @property
     def level(self) -> ConfinementLevel:
@@ -90,13 +91,6 @@ class SessionConfiner(Confiner):
 
             self._made = confiner_for(self._around)
         return self._made
-
-
-def _has_left_records(ledger: str) -> bool:
-    try:
-        return any(name.startswith("before-") for name in os.listdir(ledger))
-    except OSError:
-        return False
 
 
 class SessionShell(Shell):

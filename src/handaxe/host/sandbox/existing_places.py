@@ -1,4 +1,4 @@
-"""What exists of the places that a policy hides and shows; looked for again only where it changed."""
+"""What exists of the places that a policy hides and shows; looked for again where it changed."""
 
 import os
 import stat
