@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import os
 import re
+import sys
 from typing import Any
 
 from handaxe.app.agent_housing import NotMade, worktree_named
