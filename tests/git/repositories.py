@@ -1,8 +1,11 @@
 """Repositories in every shape that git knows, with a canary wherever configuration runs one."""
 
 import os
+import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 SLOTS = {
     "core.fsmonitor": "[core]\n\tfsmonitor = {0}\n",
@@ -37,9 +40,10 @@ def git(place: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def make_repository(place: Path) -> Path:
-    """A repository whose one file goes through every driver, and has to be looked at again."""
-    place.mkdir(parents=True, exist_ok=True)
+@cache
+def _make_template() -> TemporaryDirectory[str]:
+    kept = TemporaryDirectory()
+    place = Path(kept.name)
     git(place, "init", "-q", "-b", "main")
     (place / "a").write_text("a\n")
     (place / ".gitattributes").write_text("a filter=x diff=x merge=x\n")
@@ -47,6 +51,14 @@ def make_repository(place: Path) -> Path:
     git(place, "commit", "-qm", "first")
     (place / "a").write_text("b\n")
     os.utime(place / "a", (1, 1))
+    for sample in (place / ".git/hooks").iterdir():
+        sample.unlink()
+    return kept
+
+
+def make_repository(place: Path) -> Path:
+    """A repository whose one file goes through every driver, and has to be looked at again."""
+    shutil.copytree(_make_template().name, place, dirs_exist_ok=True)
     return place
 
 

@@ -160,6 +160,17 @@ SHAPES: dict[str, Shape] = {
 }
 
 
+def assert_git_finds_the_same(place: Path) -> None:
+    """Unless the look says that it does not know."""
+    asked = ["git", "rev-parse", "--absolute-git-dir"]
+    done = subprocess.run(asked, cwd=place, check=False, capture_output=True, text=True)
+    try:
+        found = find_repository(str(place))
+    except UnclearRepository:
+        return
+    assert (found.git if found else "") == os.path.realpath(done.stdout.strip() or "")
+
+
 @pytest.fixture
 def canary(tmp_path: Path) -> Canary:
     return Canary(tmp_path / "canary")
@@ -171,6 +182,7 @@ async def test_git_runs_nothing_unasked_in_any_shape_of_repository(
     shape: str, tmp_path: Path, canary: Canary
 ):
     place = SHAPES[shape](tmp_path / "around/place", canary)
+    assert_git_finds_the_same(place)
     async with Session(place) as session:
         result = await session.call("Bash", command="git status")
     assert not canary.has_run
@@ -230,7 +242,6 @@ def _below_an_empty_one(place: Path, canary: Canary) -> Path:
 
 
 MORE_SHAPES: dict[str, Shape] = {
-    **SHAPES,
     "alternates": _with_alternates,
     "inside .git": lambda place, canary: plain(place, canary) / ".git",
     "an empty .git": _below_an_empty_one,
@@ -239,14 +250,7 @@ MORE_SHAPES: dict[str, Shape] = {
 
 @pytest.mark.parametrize("shape", MORE_SHAPES)
 def test_what_is_found_is_what_git_finds(shape: str, tmp_path: Path, canary: Canary):
-    place = MORE_SHAPES[shape](tmp_path / "around/place", canary)
-    asked = ["git", "rev-parse", "--absolute-git-dir"]
-    done = subprocess.run(asked, cwd=place, check=False, capture_output=True, text=True)
-    try:
-        found = find_repository(str(place))
-    except UnclearRepository:
-        return
-    assert (found.git if found else "") == os.path.realpath(done.stdout.strip() or "")
+    assert_git_finds_the_same(MORE_SHAPES[shape](tmp_path / "around/place", canary))
 
 
 async def test_alternates_and_an_empty_git_directory_need_no_question(
