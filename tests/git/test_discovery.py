@@ -296,3 +296,28 @@ def test_a_head_that_is_no_head_is_not_read(kind: str, tmp_path: Path):
         head.symlink_to("/dev/zero" if kind == "endless" else tmp_path / "secret")
     with pytest.raises(UnclearRepository):
         find_repository(str(tmp_path))
+
+
+@pytest.mark.proves("SH-6")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git config core.fsmonitor {canary}; git status",
+        "git config --add core.fsmonitor {canary} && git status",
+        "git -P config core.fsmonitor {canary} && g''it status",
+        "git config filter.x.clean {canary}; git diff",
+        "git submodule init; git status",
+        "git init -q --templ={canary} . ; git status",
+    ],
+)
+async def test_a_look_does_not_hold_for_what_an_earlier_part_configures(
+    command: str, tmp_path: Path, canary: Canary
+):
+    place = make_repository(tmp_path / "place")
+    allow = [f"Bash(git {name}:*)" for name in ("config", "submodule", "init", "add", "-P")]
+    async with Session(place, allow=allow) as session:
+        told = await session.call("Bash", command=command.format(canary=canary.program))
+        assert told.code == "permission.asked"
+        ordinary = "git init -q; git config user.name a; git add .; git status"
+        assert (await session.call("Bash", command=ordinary)).ok
+    assert not canary.has_run

@@ -8,11 +8,12 @@ program computes while it runs is not seen here; a sandbox holds that.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from handaxe.shell.facts import CommandFacts, CommandPart
 from handaxe.shell.fields import Field
 from handaxe.shell.places import is_inside, resolve
+from handaxe.shell.subcommands import git_arguments
 from handaxe.shell.tables import names
 
 _PATH_END = r"[^\s'\"`;&|<>()$\\,]*"
@@ -31,6 +32,7 @@ _CONFIG_READS = ("--get", "--list", "-l")
 _GIT_ELSEWHERE = ("--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix")
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
 _GIT_SHARED = names("update-ref symbolic-ref replace filter-branch filter-repo")
+_INIT_ELSEWHERE = ("--template", "--separate-git-dir")
 _GIT_BETWEEN = names("push fetch pull clone remote")
 _GIT_TELLING = names(
     "--git-common-dir --git-dir --absolute-git-dir --git-path --show-superproject-working-tree"
@@ -101,6 +103,25 @@ def _elsewhere(fields: list[Field]) -> str | None:
     return None
 
 
+def changes_repository(part: CommandPart) -> bool:
+    """Whether git may run other programs after this part: it changes the configuration."""
+    for command in part.commands:
+        is_git = command.program == "git"
+        words = [f.value for f in git_arguments(list(command.fields[1:]))] if is_git else []
+        name, rest = (words[0], words[1:]) if words else ("", [])
+        if name in {"submodule", "lfs"} or (name == "config" and _changes_config(rest)):
+            return True
+        if name == "init" and any(_is_option(word, _INIT_ELSEWHERE) for word in rest):
+            return True
+    return False
+
+
+def _is_option(word: str, options: Sequence[str]) -> bool:
+    """Whether a word is one of these options, which may be shortened."""
+    given = word.partition("=")[0]
+    return len(given) > 2 and any(option.startswith(given) for option in options)
+
+
 def _git_way(fields: list[Field], *, is_alone: bool) -> str | None:
     values = [field.value for field in fields]
     at = 1
@@ -128,7 +149,7 @@ def _shared_change(name: str, rest: list[str]) -> str | None:
         return "git config"
     letters, options = _MOVING.get(name, ("", ()))
     for word in rest[: rest.index("--")] if "--" in rest else rest:
-        is_long = word.startswith("--") and any(option.startswith(word) for option in options)
+        is_long = word.startswith("--") and _is_option(word, options)
         is_short = word[:1] == "-" != word[1:2] and bool(set(letters).intersection(word[1:]))
         if is_long or is_short:
             return f"git {name} {word}"

@@ -55,12 +55,15 @@ async def look_ahead(
 def _judge_order(shell: "ShellDecision") -> "PathVerdict | None":
     """Why a look is not valid any more when a later part runs: an earlier one changes the place."""
     from handaxe.shell import PathVerdict
+    from handaxe.shell.walls import changes_repository
 
     written = [use.path or "" for use in (*shell.uses, *shell.written) if use.access == "write"]
     makes_repository = any(path.rpartition("/")[2].lower() in _GIT_FILES for path in written)
+    makes_repository = makes_repository or any(map(changes_repository, shell.ruled))
     for part in shell.proved if len(shell.parts) > 1 else ():
         if part.runs_git and (shell.trees or makes_repository):
-            return PathVerdict("ask", f"{part.text} may find another repository by then")
+            changed = "another repository or configuration"
+            return PathVerdict("ask", f"{part.text} may find {changed} by then")
         reads_trees = any(command.files.sweeps for command in part.commands)
         reads_trees = reads_trees or part.listed is not None or any(u.sweeps for u in part.reads)
         if reads_trees and shell.trees:
