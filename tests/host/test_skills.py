@@ -94,6 +94,19 @@ async def test_of_a_command_in_a_skill_only_its_output_is_in_the_text(tmp_path):
     assert said.startswith("Now: 4\n2, .\nend\n\nBase directory")
 
 
+def test_what_a_skill_wants_is_known_by_what_it_says_in_any_checkout(tmp_path):
+    text = "---\nhooks: {true: [1], 2020-01-01: x}\n---\n!`x`"
+    notes = []
+    for name in ("one", "two"):
+        write(tmp_path / name / ".claude/skills/x/SKILL.md", text)
+        root = str(tmp_path / name)
+        places = SkillPlaces(directories=lambda root=root: (root,), root=root, trusted_as="/p")
+        (found,) = DiskSkills(places).all()
+        notes.append((found.powers.key, found.powers.note, found.powers.root))
+    assert notes[0] == notes[1]
+    assert found.powers.grant(None).commands == ()
+
+
 async def test_a_command_in_a_skill_that_cannot_run_stops_the_skill(tmp_path):
     write(tmp_path / ".claude/skills/x/SKILL.md", "Now: !`date`")
     options = {"home": tmp_path / "home", "trusted": True, "allow": ["Skill"], "deny": ["Bash"]}

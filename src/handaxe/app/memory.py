@@ -79,6 +79,7 @@ class Memory(Companion):
                 managed=MANAGED_DIRECTORIES,
                 users=users if "user" in configuration.sources else (),
                 root=workdir.root,
+                trusted_as=configuration.root,
             )
             if "project" in configuration.sources:
                 places = msgspec.structs.replace(

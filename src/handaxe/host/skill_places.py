@@ -38,6 +38,9 @@ class SkillPlaces(msgspec.Struct, frozen=True, kw_only=True):
     touched: Callable[[], Sequence[str]] = _none
     """The files that were read or changed; parts of the project below `root` count by them."""
     commands: bool = True
+    trusted_as: str = ""
+    """The folder whose trust counts for what lies below `root`, if that is another: a checkout of
+    the same project is known by what its files say."""
 
 
 class SkillFile(msgspec.Struct, frozen=True):
@@ -52,6 +55,8 @@ class SkillFile(msgspec.Struct, frozen=True):
     is_command: bool = False
     owner: Owner = "project"
     root: str = ""
+    """The folder that it belongs to."""
+    trusted_as: str = ""
     """The folder whose trust counts for it."""
 
     @property
@@ -68,11 +73,19 @@ class _Folder(msgspec.Struct, frozen=True):
     base: str
     owner: Owner = "project"
     root: str = ""
+    trusted_as: str = ""
 
     def to_file(self, path: Path, name: str, *, is_command: bool = False) -> SkillFile:
         """A file in this folder."""
-        owner, root = self.owner, self.root
-        return SkillFile(path, name, self.base, is_command=is_command, owner=owner, root=root)
+        return SkillFile(
+            path,
+            name,
+            self.base,
+            is_command=is_command,
+            owner=self.owner,
+            root=self.root,
+            trusted_as=self.trusted_as or self.root,
+        )
 
 
 class SkillFiles:
@@ -112,17 +125,21 @@ class SkillFiles:
         folders |= {Path(user): own for user in places.users}
         for directory in _upwards(places.directories()):
             for name in _FOLDERS:
-                folders.setdefault(directory / name, _Folder(str(directory), root=places.root))
+                folders.setdefault(directory / name, self._projects(str(directory)))
         for added in places.added():
             for name in _FOLDERS:
                 folders.setdefault(Path(added) / name, _Folder(added, root=added))
         return folders
 
+    def _projects(self, base: str) -> _Folder:
+        places = self._places
+        return _Folder(base, root=places.root, trusted_as=places.trusted_as)
+
     def _parts_skills(self, seen: set[str]) -> Iterator[tuple[str, SkillFile]]:
         self._follow()
         for directory in self._parts:
             part = directory[len(self._places.root) :].strip("/")
-            place = _Folder(directory, root=self._places.root)
+            place = self._projects(directory)
             for name in _FOLDERS:
                 for found in _skills_in(Path(directory) / name, place, seen):
                     yield part, found

@@ -143,7 +143,7 @@ def _powers(file: SkillFile, fields: dict[str, Any], body: str) -> Wish[SkillPow
     )
     path = str(file.path)
     key = f"skill:{path.removeprefix(f'{file.root}/')}"
-    return Wish(wanted, NO_POWERS, key=key, file=path, root=file.root, owner=file.owner)
+    return Wish(wanted, NO_POWERS, key=key, file=path, root=file.trusted_as, owner=file.owner)
 
 
 def _as_set(skill: SkillInfo, override: str) -> SkillInfo | None:

@@ -80,7 +80,7 @@ class TrustRecord:
         trusted = TrustedFolder(real, time.time(), listed)
         record, version = self._read()
         folders = {**record.folders, real: trusted}
-        known = {**record.approved, real: dict(approved)}
+        known = {**record.approved, real: _well_formed(approved)}
         record = msgspec.structs.replace(record, folders=folders, approved=known)
         self._write(record, version)
         return trusted
@@ -93,7 +93,7 @@ class TrustRecord:
         """Let the files of a folder do more."""
         record, version = self._read()
         real = os.path.realpath(folder)
-        known = {**record.approved.get(real, {}), **notes}
+        known = {**record.approved.get(real, {}), **_well_formed(notes)}
         approved = {**record.approved, real: known}
         self._write(msgspec.structs.replace(record, approved=approved), version)
 
@@ -210,3 +210,10 @@ def _newest(given: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
     return tuple(
         one for found in by_tool.values() for one in list(found.values())[-_MAX_DEFINITIONS:]
     )
+
+
+def _well_formed(notes: Mapping[str, str]) -> dict[str, str]:
+    """What can be noted: a file whose name is not UTF-8 is not approved."""
+    return {
+        key: note for key, note in notes.items() if is_well_formed(key) and is_well_formed(note)
+    }

@@ -55,7 +55,11 @@ class Wish(Generic[T]):
     @property
     def note(self) -> str:
         """What is wished for, as a text that is the same for the same wish."""
-        text = msgspec.json.encode(self._shown, order="deterministic", enc_hook=repr).decode()
+        try:
+            text = msgspec.json.encode(self._shown, order="deterministic", enc_hook=repr).decode()
+        except (TypeError, ValueError, RecursionError):
+            # A file may hold what JSON cannot.
+            text = repr(self._shown)
         if len(text) <= _MAX_CHARS:
             return text
         return f"{text[:_SHOWN_CHARS]}... (sha256 {sha256(text.encode()).hexdigest()})"
