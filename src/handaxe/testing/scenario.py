@@ -45,6 +45,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ask: list[str] = []
     deny: list[str] = []
     settings: dict[str, Any] = {}
+    trusted: bool | None = None
+    """Whether the project's files may do what they want."""
     files_after: dict[str, str] = {}
     gone_after: list[str] = []
 
@@ -65,6 +67,7 @@ async def play(scenario: Scenario, root: Path, home: Path) -> list[str]:
         ask=scenario.ask,
         deny=scenario.deny,
         settings=_filled(scenario.settings, root),
+        trusted=scenario.trusted,
         home=home,
     ) as session:
         for number, call in enumerate(scenario.calls, 1):
