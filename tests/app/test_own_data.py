@@ -139,6 +139,13 @@ async def test_what_lies_beside_our_own_data_stays_free(home):
             assert (await session.call("Bash", command=command)).ok, command
 
 
+async def test_naming_a_directory_above_our_own_data_changes_nothing(home):
+    """An allow rule goes on to cover programs that are told where to work."""
+    async with Session(home, allow=["Bash"]) as session:
+        for command in (f"cd {home}", "true .local", "ls .local", f"python3 -c pass {home}/.local"):
+            assert (await session.call("Bash", command=command)).ok, command
+
+
 async def test_bypass_is_the_users_own_choice(home):
     async with Session(home, permission_mode="bypassPermissions") as session:
         assert (await session.call("Bash", command="touch .claude/other.json")).ok

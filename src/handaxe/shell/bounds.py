@@ -43,6 +43,11 @@ class SeesPath(Protocol):
         """Whether it needs a yes whatever Bash rules allow."""
         ...
 
+    @property
+    def is_above(self) -> bool:
+        """Whether it is about a directory around what needs one."""
+        ...
+
 
 PathJudge = Callable[[str, Access], SeesPath]
 
@@ -139,13 +144,15 @@ class Bounds(Struct):
         if answer.verdict == "deny":
             return Bound("deny" if use.is_sure else "ask", reason, answer.rule, answer.source)
         # A protected path counts among the words of any program, a read where one is certain.
-        is_bound = answer.is_binding and (use.access == "write" or use.is_sure)
+        may_mean_it = use.access == "write" and not answer.is_above
+        is_bound = answer.is_binding and (use.is_sure or may_mean_it)
         if answer.verdict == "ask" and (answer.rule is not None or is_bound):
             guess = not use.is_sure
             return Bound("ask", reason, answer.rule, answer.source, is_guess=guess)
         if may_write and use.access == "read":
             written = self.path_verdict(use.path, "write")
-            if written.verdict != "allow" and (written.is_binding or written.rule is not None):
+            is_bound = written.is_binding and not written.is_above
+            if written.verdict != "allow" and (is_bound or written.rule is not None):
                 reason = f"it may write {use.path}: {written.reason}"
                 return Bound("ask", reason, written.rule, written.source, is_guess=True)
         return None

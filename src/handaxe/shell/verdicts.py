@@ -21,6 +21,8 @@ class PathVerdict(Struct, frozen=True):
     source: str | None = None
     is_binding: bool = False
     """Whether an ask holds whatever Bash rules allow: what is written there may run code."""
+    is_above: bool = False
+    """Whether it is about a directory around such a place: naming it does not change it."""
 
 
 class Repository(Struct, frozen=True):

@@ -15,7 +15,13 @@ from handaxe.contract.subjects import Access
 from handaxe.runtime.permission.closed import fences_around, fences_of
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
-from handaxe.runtime.permission.reasons import PROTECTED, planning, walled_off, without_yes
+from handaxe.runtime.permission.reasons import (
+    ABOVE_PROTECTED,
+    PROTECTED,
+    planning,
+    walled_off,
+    without_yes,
+)
 from handaxe.runtime.permission.rules import Rule, format_rule
 from handaxe.shell import (
     CommandFacts,
@@ -180,7 +186,12 @@ def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:
     request = Request(tool=tool, read_only=judged.access == "read", paths=(judged,))
     word = decide(request, policy)
     return PathVerdict(
-        word.verdict, word.reason, word.rule, word.source, is_binding=word.source == PROTECTED
+        word.verdict,
+        word.reason,
+        word.rule,
+        word.source,
+        is_binding=word.source in {PROTECTED, ABOVE_PROTECTED},
+        is_above=word.source == ABOVE_PROTECTED,
     )
 
 

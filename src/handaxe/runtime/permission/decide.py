@@ -102,7 +102,7 @@ def is_binding(decision: Decision) -> bool:
     return not isinstance(decision, Allow) and (
         isinstance(decision, Deny)
         or decision.by == "rule"
-        or decision.source in {reasons.PROTECTED, reasons.PLANNING}
+        or decision.source in {reasons.PROTECTED, reasons.ABOVE_PROTECTED, reasons.PLANNING}
     )
 
 

@@ -13,6 +13,8 @@ from handaxe.runtime.permission.scopes import suggested_scope
 SHOWN_CHARS = 300
 PROTECTED = "protected"
 """The source of a question that no rule, hook or tool may answer."""
+ABOVE_PROTECTED = "above-protected"
+"""The same, about a directory that only holds what is protected: changing the directory counts."""
 PLANNING = "plan"
 """The source of a question that nobody may answer: leaving plan mode is the only way."""
 
@@ -85,12 +87,13 @@ def protected(path: str, name: str) -> Ask:
 
 def own_data(path: str, own: str) -> Ask:
     """A write that could change what handaxe trusts, undoes or runs."""
-    holds = "belongs to" if len(path) >= len(own) else "holds"
+    is_above = len(path) < len(own)
+    holds = "holds" if is_above else "belongs to"
     return Ask(
         f"{shown(path)} {holds} {shown(own)}, where data and settings of handaxe lie: a change "
         "there can change what is trusted, undone or run, so it needs a yes whatever rules allow.",
         "builtin",
-        source=PROTECTED,
+        source=ABOVE_PROTECTED if is_above else PROTECTED,
     )
 
 
