@@ -73,7 +73,7 @@ async def _undo(arguments: argparse.Namespace) -> ToolResult:
 
 def _outside(result: ToolResult) -> tuple[str, ...]:
     """The paths that a refused undo would change elsewhere."""
-    if result.code != UndoOutside.code or not isinstance(result.data, dict):
+    if result.code != UndoOutside.code:
         return ()
     return tuple(cast("dict[str, list[str]]", result.data)["paths"])
 
