@@ -118,7 +118,8 @@ def sandbox_policy(
     options = configuration.settings.sandbox
     home = workdir.home.rstrip("/")
     repositories = [found for root in workdir.roots if (found := repository_of(root)) is not None]
-    roots = [*workdir.roots, *_places(configuration, "allowWrite", home), *repositories]
+    written = _places(configuration, "allowWrite", home)
+    roots = (*workdir.roots, *written, *repositories)
     allow_read, deny_read = _reading(configuration, workdir, policy, home)
     deny_write = [*_places(configuration, "denyWrite", home), *_ruled(policy, "Edit")]
     deny_write += [f"{root}/{name}" for root in roots for name in _INSIDE_OTHERS]
@@ -127,6 +128,7 @@ def sandbox_policy(
     is_open = "*" in allowed and not denied
     return SandboxPolicy(
         roots=tuple(dict.fromkeys(roots)),
+        shallow_roots=tuple(path for path in written if path not in workdir.roots),
         temp_directory=temp_directory,
         aside_directory=aside_directory,
         own_places=configuration.own_places,

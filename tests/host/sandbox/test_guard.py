@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 
+import msgspec
 import pytest
 
 from handaxe.host.sandbox import guard as guards
@@ -114,6 +115,34 @@ def test_what_is_too_large_or_cannot_be_read_is_not_begun_with(policy, tmp_path,
     with pytest.raises(CannotSave, match=r"config .* too large"):
         begin(policy)
     assert not guards._active
+
+
+def test_worktrees_in_something_protected_may_be_changed(policy, tmp_path):
+    policy = msgspec.structs.replace(policy, protected_names=frozenset({".claude"}))
+    claude = tmp_path / "root/.claude"
+    work = claude / "worktrees/one"
+    work.mkdir(parents=True)
+    (claude / "settings.json").write_text("mine")
+    for change in (lambda: None, lambda: (claude / "settings.json").write_text("evil")):
+        guard = begin(policy)
+        (work / "file").write_text("work")
+        change()
+        told = guard.restore()
+        assert (claude / "settings.json").read_text() == "mine"
+        assert (work / "file").read_text() == "work"
+        assert sorted(os.listdir(claude)) == ["settings.json", "worktrees"]
+    assert len(told) == 1
+
+
+def test_in_a_cache_new_names_count_only_at_the_top(policy, tmp_path):
+    policy = msgspec.structs.replace(policy, shallow_roots=policy.roots)
+    guard = begin(policy)
+    for place in (tmp_path / "root", tmp_path / "root/package"):
+        (place / ".vscode").mkdir(parents=True)
+        (place / ".vscode/tasks.json").touch()
+    assert len(guard.restore()) == 1
+    assert not (tmp_path / "root/.vscode").exists()
+    assert (tmp_path / "root/package/.vscode/tasks.json").exists()
 
 
 def test_an_older_landlock_has_to_be_asked_for():

@@ -65,8 +65,14 @@ class Guard:
         self._is_durable = ledger is not None
         self._store = _open(ledger, policy.aside_directory)
         try:
-            self._before = _save_all(paths, policy.roots, self._store, must_be_whole=must_be_whole)
-            self._record = _record(policy, self._before, dict(self._hold(directories)), names)
+            self._open = frozenset(_inside(directories, paths))
+            self._before = {
+                path: _save(path, policy.roots, self._store, self._open) for path in paths
+            }
+            if must_be_whole:
+                _check_whole(self._before)
+            held = dict(self._hold([path for path in directories if path not in self._open]))
+            self._record = _record(policy, self._before, held, names)
             if self._is_durable:
                 self._written = self._store.begin(self._record)
         except OSError as error:
@@ -119,7 +125,7 @@ class Guard:
         """Another command ended, and a place is as it was before that one."""
         if path in self._before:
             with suppress(CannotSave):
-                self._before[path] = _save(path, self._record.roots, self._store)
+                self._before[path] = _save(path, self._record.roots, self._store, self._open)
         if not os.path.lexists(path):
             self._known.discard(path)
 
@@ -176,20 +182,25 @@ def _record(
     )
 
 
-def _save_all(
-    paths: Sequence[str], roots: Sequence[str], store: BeforeStore, *, must_be_whole: bool
-) -> dict[str, State]:
-    found = {path: _save(path, roots, store) for path in paths}
-    for path, state in found.items():
-        if must_be_whole and not is_whole(state):
+def _inside(directories: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
+    """Those directories that lie in a protected place: they may be changed, the rest of it not."""
+    for directory in directories:
+        if any(directory.startswith(f"{path}/") for path in paths):
+            yield directory
+
+
+def _check_whole(before: dict[str, State]) -> None:
+    for path, state in before.items():
+        if not is_whole(state):
             raise CannotSave(path, "not all of it can be read")
-    return found
 
 
-def _save(path: str, roots: Sequence[str], store: BeforeStore) -> State:
+def _save(
+    path: str, roots: Sequence[str], store: BeforeStore, leaves_open: frozenset[str]
+) -> State:
     if is_free(path):
         return ABSENT
-    saver = Saver(store.copies, store.states)
+    saver = Saver(store.copies, store.states, leaves_open)
     try:
         with opened_directories() as open_up, open_parent(path, roots, open_up) as parent:
             if is_nothing(parent, path.rpartition("/")[2]):

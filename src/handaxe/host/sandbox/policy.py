@@ -23,6 +23,9 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     roots: tuple[str, ...]
     """Directories and files it may write to."""
+    shallow_roots: tuple[str, ...] = ()
+    """Those of the roots where programs keep what they like, such as caches: names that a command
+    makes there count only at the top."""
     temp_directory: str
     """Its own place for temporary files, also seen as `/tmp`."""
     aside_directory: str

@@ -66,12 +66,16 @@ class Protection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Listing(msgspec.Struct):
-    stamp: tuple[int, ...]
+    inode: int = 0
+    changed_ns: int = 0
+    """When the directory changed last; 0 where that cannot be trusted."""
     found: list[str] = []
     inside: list[str] = []
     hidden: list[str] = []
     kept: list[str] = []
     repositories: list[str] = []
+    has_names: bool = False
+    """Whether there is anything but directories to enter."""
     is_cut: bool = False
 
 
@@ -166,9 +170,11 @@ class ProtectionFinder:
     def _walk(
         self, root: str, policy: SandboxPolicy, ruled: Ruled, open_up: OpenUp | None = None
     ) -> _Listing:
-        whole = _Listing(())
-        level, visited = [root], 0
-        while level:
+        whole = _Listing()
+        is_shallow = root in policy.shallow_roots
+        has_rules = ruled.hides is not None or ruled.keeps is not None
+        level, depth, visited = [root], 0, 0
+        while level and (depth <= DEEPEST or has_rules or not is_shallow):
             following: list[str] = []
             for directory in level:
                 visited += 1
@@ -178,12 +184,16 @@ class ProtectionFinder:
                 listing = self._listing(directory, policy, ruled, open_up)
                 if listing is None:
                     continue
-                whole.found += listing.found
-                whole.hidden += listing.hidden
-                whole.kept += listing.kept
-                whole.repositories += listing.repositories
-                following += listing.inside
-            level = following
+                if listing.inside:
+                    following += listing.inside
+                if listing.has_names:
+                    whole.hidden += listing.hidden
+                    whole.kept += listing.kept
+                    if depth <= DEEPEST or not is_shallow:
+                        whole.found += listing.found
+                    if not is_shallow:
+                        whole.repositories += listing.repositories
+            level, depth = following, depth + 1
         return whole
 
     def _listing(
@@ -192,13 +202,13 @@ class ProtectionFinder:
         try:
             found = os.stat(directory)
             known = self._listings.get(directory)
-            if (
-                known is not None
-                and known.stamp
-                and known.stamp == stamp_of(found, is_settled=True)
+            if known is not None and (known.changed_ns, known.inode) == (
+                found.st_ctime_ns,
+                found.st_ino,
             ):
                 return known
-            listing = _Listing(stamp_of(found))
+            is_settled = bool(stamp_of(found))
+            listing = _Listing(found.st_ino, found.st_ctime_ns if is_settled else 0)
             _read_into(listing, directory, policy, ruled)
         except PermissionError:
             if open_up is None or not open_up(directory):
@@ -236,6 +246,9 @@ def _read_into(listing: _Listing, directory: str, policy: SandboxPolicy, ruled: 
                 listing.inside.append(entry.path)
     if names >= _REPOSITORY:
         listing.repositories.append(directory)
+    listing.has_names = bool(
+        listing.found or listing.hidden or listing.kept or listing.repositories
+    )
 
 
 class _Sorting:
@@ -309,7 +322,12 @@ def inner_repositories(git: str) -> list[str]:
 
 
 def _all_names(policy: SandboxPolicy, walks: Sequence[_Listing]) -> Names:
-    found = frozenset(path for walk in walks for path in walk.found)
+    found = frozenset(
+        path
+        for root, walk in zip(policy.roots, walks, strict=True)
+        for path in walk.found
+        if root not in policy.shallow_roots or path.rpartition("/")[0] == root
+    )
     named = [path for path in found if path.lower().endswith(".git") and os.path.isdir(path)]
     named += [root for root in policy.roots if root.endswith(".git")]
     shaped = [path for walk in walks for path in walk.repositories]

@@ -14,7 +14,7 @@ from handaxe.host.sandbox.before_store import BeforeStore, Record
 from handaxe.host.sandbox.new_repositories import find_refused_parts
 from handaxe.host.sandbox.placeholders import is_held
 from handaxe.host.sandbox.protection import Names
-from handaxe.host.sandbox.saved_states import State, build, is_same, is_whole
+from handaxe.host.sandbox.saved_states import State, build, is_same, is_whole, open_parts
 from handaxe.host.sandbox.ways import (
     Obstructed,
     OpenUp,
@@ -124,7 +124,7 @@ class _Restoring:
         try:
             with self._made_parent(path) as parent:
                 kept = self._move_aside(path, parent)
-                self._build(path, before, parent)
+                self._build(path, before, parent, kept)
         except OSError as error:
             yield (
                 f"{_start(path)}, was changed by one, and could not be put back: {error}."
@@ -138,9 +138,12 @@ class _Restoring:
         else:
             yield f"{_start(path)} and is as it was before.{where}"
 
-    def _build(self, path: str, before: State, parent: int) -> None:
+    def _build(self, path: str, before: State, parent: int, kept: str | None) -> None:
         name = _name(path)
         build(before, parent, name, self._store.copies)
+        for part in open_parts(before) if kept is not None else ():
+            with suppress(FileNotFoundError):
+                os.rename(f"{kept}/{part}", f"{name}/{part}", dst_dir_fd=parent)
         if not is_same(before, parent, name, self._store.copies, trusts=False):
             raise OSError("what was put back is not what stood there")
 

@@ -8,7 +8,7 @@ cannot be looked at is `unknown`, and equals nothing but itself, untouched. No l
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from io import FileIO
 from typing import Literal
@@ -28,7 +28,8 @@ _SETTLED_NS = 50_000_000
 """A younger file could change again without getting another time."""
 _COPIED_AT_ONCE = 1 << 20
 
-Kind = Literal["absent", "file", "directory", "link", "other", "unknown"]
+Kind = Literal["absent", "file", "directory", "link", "other", "unknown", "open"]
+"""`open` is what may be changed, although it lies in something protected."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -81,9 +82,12 @@ class Copies:
 class Saver:
     """Saves states; what did not change since the last time is not copied again."""
 
-    def __init__(self, copies: Copies, known: Mapping[str, State]) -> None:
+    def __init__(
+        self, copies: Copies, known: Mapping[str, State], leaves_open: frozenset[str] = frozenset()
+    ) -> None:
         self._copies = copies
         self._known = known
+        self._leaves_open = leaves_open
         self._files = self._bytes = 0
 
     def save(self, parent: int, path: str) -> State:
@@ -93,10 +97,13 @@ class Saver:
             TooLarge: there is too much of it.
         """
         self._files = self._bytes = 0
-        return self._save(parent, path.rpartition("/")[2], self._known.get(path, ABSENT), 0)
+        return self._save(parent, path, self._known.get(path, ABSENT), 0)
 
-    def _save(self, parent: int, name: str, known: State, level: int) -> State:
+    def _save(self, parent: int, path: str, known: State, level: int) -> State:
+        if path in self._leaves_open:
+            return State("open")
         self._files += 1
+        name = path.rpartition("/")[2]
         try:
             found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         except FileNotFoundError:
@@ -112,21 +119,22 @@ class Saver:
         if is_known and kind != "directory":
             return known
         try:
-            return self._look(parent, name, stamp, known, kind, level)
+            return self._look(parent, path, stamp, known, kind, level)
         except OSError:
             return State("unknown", stamp)
 
     def _look(
         self,
         parent: int,
-        name: str,
+        path: str,
         stamp: tuple[int, ...],
         known: State,
         kind: Kind,
         level: int,
     ) -> State:
+        name = path.rpartition("/")[2]
         if kind == "directory":
-            return self._directory(parent, name, stamp, known, level)
+            return self._directory(parent, path, stamp, known, level)
         if kind == "link":
             return State("link", stamp, content=os.readlink(name, dir_fd=parent))
         return self._file(parent, name, stamp, known) if kind == "file" else State("other", stamp)
@@ -143,12 +151,12 @@ class Saver:
             os.close(descriptor)
 
     def _directory(
-        self, parent: int, name: str, stamp: tuple[int, ...], known: State, level: int
+        self, parent: int, path: str, stamp: tuple[int, ...], known: State, level: int
     ) -> State:
-        place = os.open(name, DIRECTORY, dir_fd=parent)
+        place = os.open(path.rpartition("/")[2], DIRECTORY, dir_fd=parent)
         try:
             inside = {
-                one: self._save(place, one, known.inside.get(one, ABSENT), level + 1)
+                one: self._save(place, f"{path}/{one}", known.inside.get(one, ABSENT), level + 1)
                 for one in sorted(os.listdir(place))
             }
             if stamp and known.stamp == stamp and known.inside == inside:
@@ -163,6 +171,8 @@ def is_same(before: State, parent: int, name: str, copies: Copies, *, trusts: bo
 
     Without `trusts` everything is read again, whatever the times say.
     """
+    if before.kind == "open":
+        return True
     try:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -199,7 +209,10 @@ def _is_same_directory(
 ) -> bool:
     place = os.open(name, DIRECTORY, dir_fd=parent)
     try:
-        if attributes_of(place) != before.attributes or {*os.listdir(place)} != {*before.inside}:
+        is_open = {one for one, inner in before.inside.items() if inner.kind == "open"}
+        if {*os.listdir(place)} - is_open != {*before.inside} - is_open:
+            return False
+        if attributes_of(place) != before.attributes:
             return False
         return all(
             is_same(inner, place, one, copies, trusts=trusts)
@@ -212,6 +225,15 @@ def _is_same_directory(
 def is_whole(state: State) -> bool:
     """Whether everything was saved, and so can be built again."""
     return state.kind not in {"unknown", "other"} and all(map(is_whole, state.inside.values()))
+
+
+def open_parts(state: State) -> Iterator[str]:
+    """The paths, from a place, of what may be changed in it."""
+    for name, inner in state.inside.items():
+        if inner.kind == "open":
+            yield name
+        else:
+            yield from (f"{name}/{rest}" for rest in open_parts(inner))
 
 
 def build(state: State, parent: int, name: str, copies: Copies) -> None:
@@ -240,7 +262,7 @@ def build(state: State, parent: int, name: str, copies: Copies) -> None:
             os.utime(target, ns=(time.time_ns(), state.changed_ns))
         finally:
             os.close(target)
-    elif state.kind != "absent":
+    elif state.kind not in {"absent", "open"}:
         raise OSError(f"what stood at {name} could not be saved")
 
 
