@@ -51,15 +51,19 @@ def disguised(tag: str, dice: random.Random, *, closing: bool) -> str:
     return f"{signs[0]}{blank}{''.join(signs[1:])}{blank}{dice.choice(('>', '', ' x=1>', '/>'))}"
 
 
-def hostile_texts(count: int, seed: int = 1, tags: tuple[str, ...] = TAGS) -> Iterator[str]:
+@cache
+def hostile_texts(count: int, seed: int = 1) -> tuple[str, ...]:
     """So many of them, always the same."""
-    dice = random.Random(seed)
+    return tuple(_make(random.Random(seed), count))
+
+
+def _make(dice: random.Random, count: int) -> Iterator[str]:
     for _ in range(count):
         pieces: list[str] = []
         for _ in range(dice.randint(1, 6)):
             kind = dice.randrange(4)
             if kind == 0:
-                pieces.append(disguised(dice.choice(tags), dice, closing=dice.random() < 0.7))
+                pieces.append(disguised(dice.choice(TAGS), dice, closing=dice.random() < 0.7))
             elif kind == 1:
                 pieces.append(dice.choice(SCREEN))
             elif kind == 2:

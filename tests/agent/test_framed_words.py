@@ -142,7 +142,9 @@ async def test_a_server_does_not_speak_for_the_runtime(project: Path):
         Session(project, mcp_servers={"thin": server}, allow=["mcp__thin"]) as session,
         Agent(model, session) as agent,
     ):
-        agent.patience = "all"
+        session.follow()
+        assert session.mcp is not None
+        await session.mcp.settled()
         await agent.ask("Go.")
     for request in model.requests:
         check(request)

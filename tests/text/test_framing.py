@@ -14,7 +14,7 @@ from handaxe.text.framing import (
     remind,
 )
 
-TEXTS = list(hostile_texts(5_000))
+TEXTS = hostile_texts(5_000)
 
 
 def test_the_fuzz_would_notice():
@@ -29,7 +29,7 @@ def test_no_text_gets_out_of_its_frame():
 
 
 def test_fields_and_results_hold_what_they_are_given():
-    for text in TEXTS[:1_000]:
+    for text in TEXTS[:500]:
         notice = frame("task-notification", frame_field("summary", text), frame("result", text))
         assert tags_in(notice, "task-notification") == 2, ascii(text)
         assert notice.count("</summary>") == notice.count("</result>") == 1

@@ -10,7 +10,7 @@ from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import UserSaid
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import UserBlock, UserMessage
-from handaxe.text.framing import remind
+from handaxe.text.framing import Framed, remind
 
 Prompt = str | Sequence[TextBlock | ImageBlock]
 
@@ -55,7 +55,8 @@ class Speaker:
         """Say what came in meanwhile: from the person, and from background work."""
         waiting, self._waiting = self._waiting, []
         for prompt in waiting:
-            self.say(prompt)
+            # What an agent said to this one comes framed; no person typed it.
+            self.say(prompt, synthetic=isinstance(prompt, Framed))
         notices = (*self._workplace.notices(), *self._workplace.among.hooks.take_late())
         self.remind(notices)
         return bool(waiting or notices)
