@@ -114,7 +114,7 @@ def _where(sandbox: dict[str, Any]) -> str:
 def _shown(answer: dict[str, Any]) -> str:
     lines = [f"{_MARKS[answer['verdict']]} {show(answer['reason'], exact=True)}"]
     for part in answer["parts"]:
-        rule = f"  [{part['rule']} from {part['source']}]" if part.get("rule") else ""
+        rule = f"  [{show(part['rule'])} from {show(part['source'])}]" if part.get("rule") else ""
         lines.append(f"  {_MARKS[part['verdict']]} {show(part['text'], exact=True)}")
         lines.append(f"        {show(part['reason'], exact=True)}{rule}")
     if sandbox := answer.get("sandbox"):
