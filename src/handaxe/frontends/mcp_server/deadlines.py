@@ -4,10 +4,10 @@ Without this, connections that send half a request stay open for as long as the 
 """
 
 import asyncio
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 REQUEST_S = 10.0
 """From the first moment of a connection, or the first byte of a later request, to the last byte."""
@@ -64,7 +64,8 @@ class TimelyProtocol(H11Protocol):
     def give_up(self) -> None:
         """End the connection; what did not come in time is not waited for."""
         self._stop_waiting()
-        cycle = self.cycle
+        # There is none before the first request, whatever uvicorn's types say.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
         if cycle is None or cycle.response_complete or not cycle.response_started:
             self.transport.write(_TOO_LATE)
         self.transport.close()
