@@ -246,16 +246,6 @@ class Configuration:
             )
         self.refresh()
 
-    @property
-    def is_folder_trusted(self) -> bool:
-        """Whether somebody trusts the folder, whatever files it has."""
-        if self._trusted is not None or self.trusts_servers:
-            return self.trusts_servers
-        try:
-            return self.trust.find(self.root) is not None
-        except SetupError:
-            return False
-
     def _join(self) -> None:
         fragments = self._files.fragments()
         at = next(

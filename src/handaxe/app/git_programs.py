@@ -5,7 +5,7 @@ from shlex import quote
 
 from handaxe.app.configuration import Configuration
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.text.visible import visible
+from handaxe.text.visible import show
 
 Ask = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
 
@@ -31,11 +31,11 @@ class GitPrograms:
         """Why git may not run what a repository names; empty if it may."""
         if self._approved.issuperset(obstacles):
             return ""
-        named = visible("; ".join(obstacles))
+        named = show("; ".join(obstacles))
         if len(named) > MOST_SHOWN:
             return "the repository's configuration names too many programs to ask about them"
         root = self._configuration.root
-        if not self._configuration.is_folder_trusted:
+        if not self._configuration.is_trusted:
             return f"{named}. If you trust the project, run `handaxe trust {quote(root)}`"
         ask = self._ask()
         if ask is None:

@@ -25,7 +25,7 @@ from handaxe.git.discovery import (
 )
 from handaxe.git.submodules import MAX_REPOSITORIES, TooMany, linked_paths, module_directories
 from handaxe.shell.tables import git_forms, names
-from handaxe.text.visible import visible
+from handaxe.text.visible import show
 
 MAX_BYTES = 256 * 1024
 _MAX_TOLD = 1000
@@ -167,7 +167,7 @@ def _check(
         for line in _lines(_content(config)) if os.path.lexists(config) else ():
             is_known = _is_harmless(line) or _is_own_worktree(line, git, place)
             if not is_known and not (is_overridden and is_overridden(line.section, line.key)):
-                named = f" ({visible(line.value)})" if line.value else ""
+                named = f" ({show(line.value)})" if line.value else ""
                 yield f"{line} in {config}{named} may make git run a program or reach a server"
     for name in _HOOKS if is_overridden is None else ():
         if os.path.lexists(common / "hooks" / name):
