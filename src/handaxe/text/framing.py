@@ -75,7 +75,8 @@ def frame(tag: str, *pieces: str, **attributes: str) -> Framed:
 
 def frame_field(tag: str, text: str) -> Framed:
     """A value between the tag and its end; no tag at all stands in it."""
-    return Framed(f"<{tag}>{neutralize(text).replace('<', '&lt;')}</{tag}>")
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return Framed(f"<{tag}>{neutralize(plain)}</{tag}>")
 
 
 def join_framed(*pieces: str) -> Framed:
