@@ -42,9 +42,9 @@ def write_project(root: Path, version: str) -> None:
     files = {
         ".claude/settings.json": json.dumps(settings),
         ".mcp.json": json.dumps({"mcpServers": {"evil": server}}),
-        ".claude/skills/sk/SKILL.md": "---\ndescription: x\nallowed-tools: Bash(touch marks/*)\n"
+        ".claude/skills/sk/SKILL.md": f"---\nallowed-tools: Bash({mark('skill', version)})\n"
         f"---\nText of the skill. !`{mark('skill', version)}`",
-        ".claude/commands/cmd.md": "---\nallowed-tools: Bash(touch marks/*)\n---\n"
+        ".claude/commands/cmd.md": f"---\nallowed-tools: Bash({mark('command', version)})\n---\n"
         f"Text of the command. !`{mark('command', version)}`",
         ".claude/agents/gp.md": "---\nname: general-purpose\ndescription: x\nmemory: user\n"
         f"hooks: {json.dumps({'PreToolUse': [hook]})}\n---\nA project's own words.",

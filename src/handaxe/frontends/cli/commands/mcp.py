@@ -176,8 +176,8 @@ def _blueprint(arguments: argparse.Namespace) -> Blueprint:
         # A project that lists handaxe among its servers must not start it again from inside.
         chosen["strict_mcp_config"] = True
         # The word is for the project that was named, not for those that a client names.
-        is_named = project_at(root) == project_at(arguments.root or ".")
-        chosen["trust_project"] = arguments.trust_project and is_named
+        is_own = project_at(root) == project_at(arguments.root or ".")
+        chosen["trust_project"] = arguments.trust_project and is_own
         return open_session(argparse.Namespace(**chosen), on_ask=on_ask)
 
     return Blueprint(open_one, arguments.root, tuple(arguments.add_dir))
