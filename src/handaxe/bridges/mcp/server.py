@@ -317,6 +317,13 @@ class Server:
         else:
             self._become("failed", reason)
 
+    async def tell_roots(self) -> None:
+        """Tell that the working directories are others now; who connects later asks for them."""
+        from mcp_types import RootsListChangedNotification
+
+        if self.session is not None:
+            await self.session.send_notification(RootsListChangedNotification())
+
     def _login_words(self, reason: str) -> str:
         """What a person has to do."""
         config = self.definition.config

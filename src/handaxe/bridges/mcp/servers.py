@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from handaxe.bridges.mcp.names import NameBook, full_name
@@ -275,7 +274,7 @@ class ConnectedServers(McpServers):
     def roots_changed(self) -> None:
         """Tell every server that the working directories are others now."""
         for server in self._servers.values():
-            self._soon(f"roots {server.name}", partial(_tell_roots, server))
+            self._soon(f"roots {server.name}", server.tell_roots)
 
     def _definition(self, name: str) -> ServerDefinition:
         return self._disabled[name][0] if name in self._disabled else self._find(name).definition
@@ -391,11 +390,3 @@ class ConnectedServers(McpServers):
 
     def _tell(self, server: Server) -> None:
         self._changed(self._status(server))
-
-
-async def _tell_roots(server: Server) -> None:
-    from mcp_types import RootsListChangedNotification
-
-    # Who is not connected asks for the roots when it is.
-    if server.session is not None:
-        await server.session.send_notification(RootsListChangedNotification())

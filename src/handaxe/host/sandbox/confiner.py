@@ -92,7 +92,7 @@ class LocalConfiner(Confiner):
             if means.name == "landlock" and policy.network == "listed"
             else policy.network,
             files="roots" if policy.confines_files else "open",
-            notes=_shortcomings(policy) if means.name == "landlock" else (),
+            notes=landlock.list_shortcomings(policy) if means.name == "landlock" else (),
         )
 
     def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
@@ -387,15 +387,3 @@ def _obstacle(policy: SandboxPolicy, means: Means) -> str | None:
         return means.problem
     hidden = landlock.hides_in_roots(policy) if means.name == "landlock" else []
     return f"Landlock cannot hide {hidden[0]} inside a working directory" if hidden else None
-
-
-def _shortcomings(policy: SandboxPolicy) -> tuple[str, ...]:
-    """What Landlock cannot do of a policy."""
-    notes: list[str] = []
-    if policy.network == "listed":
-        notes.append("Landlock cannot tell hosts apart, so commands have no network at all.")
-    if policy.local_binding and policy.network != "open":
-        notes.append("Landlock gives no network of its own, so commands cannot listen.")
-    if policy.confines_files:
-        notes.append("Protected files in working directories are put back after a command.")
-    return tuple(notes)

@@ -94,3 +94,15 @@ def _parents(path: str) -> Iterator[str]:
     while path != "/":
         path = path.rpartition("/")[0] or "/"
         yield path
+
+
+def list_shortcomings(policy: SandboxPolicy) -> tuple[str, ...]:
+    """What Landlock cannot do of a policy."""
+    notes: list[str] = []
+    if policy.network == "listed":
+        notes.append("Landlock cannot tell hosts apart, so commands have no network at all.")
+    if policy.local_binding and policy.network != "open":
+        notes.append("Landlock gives no network of its own, so commands cannot listen.")
+    if policy.confines_files:
+        notes.append("Protected files in working directories are put back after a command.")
+    return tuple(notes)
