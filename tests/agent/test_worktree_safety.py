@@ -78,7 +78,7 @@ async def test_after_trust_a_person_is_asked_about_filters(
     repository: Path, canary: Canary, answer: str
 ):
     canary.set(repository / ".git/config", "filter.smudge")
-    TrustRecord(data_home()).trust(str(repository))
+    TrustRecord(data_home()).trust(str(repository), {})
     asked: list[PermissionRequest] = []
 
     async def on_ask(request: PermissionRequest) -> Allow | Deny:

@@ -22,7 +22,7 @@ def login(arguments: argparse.Namespace) -> int:
     name = _name(arguments)
     secret = os.environ.get(SECRET_VARIABLE) or None
 
-    async def show(address: str) -> None:
+    async def tell_address(address: str) -> None:
         print_error(f"To log in at {show(name)}, open:\n\n  {show(address)}\n")
         # Whoever reads our output through a pipe may have no screen.
         if not arguments.no_browser and sys.stderr.isatty():
@@ -30,7 +30,7 @@ def login(arguments: argparse.Namespace) -> int:
         print_error("Waiting for the answer; Ctrl-C gives up.")
 
     async def work(servers: McpServers) -> str:
-        await servers.login(name, show, client_secret=secret)
+        await servers.login(name, tell_address, client_secret=secret)
         return f"Logged in at {show(name)}."
 
     return _done(arguments, work)
