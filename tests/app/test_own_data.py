@@ -77,6 +77,17 @@ TRICKS = [
     "find .local -name handaxe -delete",
     "git init .local/state/handaxe",
     "sed -i s/a/b/ .local/state/handaxe/handaxe-trust.json",
+    "patch -p0 -i fix.patch",
+    "git apply p",
+    "git checkout other",
+    "git merge other",
+    "git stash -u",
+    "git read-tree -u --reset other",
+    "cpio -i < evil.cpio",
+    "7z x evil.7z",
+    "gio move .local q",
+    "ln .claude/settings.json hl; echo x > hl",
+    "ln .claude/settings.json hl && sed -i s/a/b/ hl",
 ]
 
 
@@ -87,6 +98,19 @@ async def test_no_command_changes_our_own_data_unasked(home, allow):
         for trick in TRICKS:
             result = await session.call("Bash", command=trick)
             assert result.code == "permission.asked", (trick, result.text)
+    assert is_untouched(home)
+
+
+async def test_a_hard_link_is_no_way_round(home):
+    os.link(home / ".claude/settings.json", home / "hl")
+    os.link(home / "evil", home / "evil-too")
+    async with Session(home, permission_mode="acceptEdits") as session:
+        for command in ("echo x > hl", "cp evil hl", "sed -i s/a/b/ hl"):
+            assert (await session.call("Bash", command=command)).code == "permission.asked"
+        await session.call("Read", file_path=str(home / "hl"))
+        result = await session.call("Write", file_path=str(home / "hl"), content="x")
+        assert result.code == "permission.asked"
+        assert (await session.call("Bash", command="echo x > evil-too")).ok
     assert is_untouched(home)
 
 
@@ -142,7 +166,7 @@ async def test_what_lies_beside_our_own_data_stays_free(home):
 async def test_naming_a_directory_above_our_own_data_changes_nothing(home):
     """An allow rule goes on to cover programs that are told where to work."""
     async with Session(home, allow=["Bash"]) as session:
-        for command in (f"cd {home}", "true .local", "ls .local", f"python3 -c pass {home}/.local"):
+        for command in (f"cd {home}", "true .local", "ls .local", f"python3 -c pass {home}"):
             assert (await session.call("Bash", command=command)).ok, command
 
 

@@ -324,3 +324,11 @@ async def test_the_program_that_holds_a_session_may_undo_outside_what_it_sealed(
         assert (await session.call("Write", file_path=str(place), content="x")).ok
         assert (await session.undo()).ok
     assert not place.exists()
+
+
+def test_a_record_without_a_seal_gives_a_file_no_rights_of_its_owner(project, data, capsys):
+    tool = project / "tool"
+    state = msgspec.structs.replace(file_state(tool, b"x\n"), mode=0o6755)
+    forge(data, Start("forged", str(project)), *forged_change(state, State(str(tool), "absent")))
+    assert undo(project, capsys)[0] == 0
+    assert tool.stat().st_mode & 0o7777 == 0o755

@@ -86,8 +86,10 @@ class LocalFiles(Files):
                 raise BadPath(f"{path} leads through a loop of links. Name the file itself.")
             real = onward
 
-    def has_name_outside(self, real: str, roots: Sequence[str]) -> bool:
-        """Whether the file may have a second name (a hard link) outside `roots`."""
+    def has_name_outside(
+        self, real: str, roots: Sequence[str], is_closed: Callable[[str], bool]
+    ) -> bool:
+        """Whether the file may have a second name (a hard link) outside `roots` or closed."""
         try:
             info = os.lstat(real)
         except OSError:
@@ -96,7 +98,7 @@ class LocalFiles(Files):
             return False
         from handaxe.host.hard_links import names_inside
 
-        return names_inside(info, roots) < info.st_nlink
+        return names_inside(info, roots, is_closed) < info.st_nlink
 
     def has_other_names(self, real: str) -> bool:
         """Whether the file has a second name (a hard link) anywhere."""

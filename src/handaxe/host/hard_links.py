@@ -1,14 +1,16 @@
 """Which names a hard-linked file has: found by looking, since the system keeps no list."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 MAX_ENTRIES = 50_000
 """Where there are more, the missing names are assumed to be elsewhere."""
 
 
-def names_inside(wanted: os.stat_result, roots: Sequence[str]) -> int:
-    """How many names below `roots` the file has, as far as they were looked for."""
+def names_inside(
+    wanted: os.stat_result, roots: Sequence[str], is_closed: Callable[[str], bool]
+) -> int:
+    """How many open names below `roots` the file has, as far as they were looked for."""
     found, left = 0, MAX_ENTRIES
     waiting = list(roots)
     while waiting and left > 0 and found < wanted.st_nlink:
@@ -19,7 +21,8 @@ def names_inside(wanted: os.stat_result, roots: Sequence[str]) -> int:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                     elif entry.inode() == wanted.st_ino:
-                        found += entry.stat(follow_symlinks=False).st_dev == wanted.st_dev
+                        is_it = entry.stat(follow_symlinks=False).st_dev == wanted.st_dev
+                        found += is_it and not is_closed(entry.path)
         except OSError:
             continue
     return found

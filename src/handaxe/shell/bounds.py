@@ -125,6 +125,9 @@ class Bounds(Struct):
             if use.path is not None and (bound := self._on(use)) is not None:
                 yield bound
         text = " ".join(field.text for field in command.fields)
+        own = next((one for one in self.fences if one.binds("write") and not one.rule), None)
+        if found.changes_tree and own is not None:
+            yield _asking(own, f"{text} may change it")
         for fence in self.fences:
             if any(fence.binds("read") and may_sweep(item, fence) for item in found.sweeps):
                 yield _asking(fence, f"{text} may read what lies below a directory")

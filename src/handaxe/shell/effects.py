@@ -43,6 +43,12 @@ _GIT_READS = names(
     "ls-files ls-tree push rev-list rev-parse shortlog show status whatchanged"
 )
 """Sub-commands that change no file of the working tree."""
+_GIT_WRITES = names(
+    "am apply bisect checkout checkout-index cherry-pick clean merge pull read-tree rebase reset "
+    "restore revert rm mv sparse-checkout stash submodule switch worktree"
+)
+"""Sub-commands that change files of the working tree."""
+_TREE_WRITERS = names("patch gpatch cpio 7z 7za 7zr 7zz unar bsdcpio pax ar hg svn jj sl bzr")
 _PRINTS = names("echo printf true false : exit return seq sleep basename dirname type which")
 
 
@@ -140,6 +146,7 @@ def file_uses(fields: list[Field], state: State, *, is_fed: bool = False) -> Fil
         opaque=tuple(_opaque_uses(fields[1:], program)),
         moved=reads if _moves_trees(program, fields) else (),
         may_write=not _only_reads(program, fields),
+        changes_tree=_changes_tree(program, fields),
     )
 
 
@@ -161,6 +168,13 @@ def _moves_trees(program: str, fields: list[Field]) -> bool:
         action = read_find(fields[1:])
         return action.deletes or not all(_is_reader(program) for program in action.programs)
     return program in _table().moves
+
+
+def _changes_tree(program: str, fields: list[Field]) -> bool:
+    if program != "git":
+        return program in _TREE_WRITERS
+    rest = git_arguments(fields[1:])
+    return bool(rest) and (rest[0].known is None or rest[0].value in _GIT_WRITES)
 
 
 def _is_reader(program: str | None) -> bool:

@@ -75,6 +75,8 @@ class FileUses(Struct, frozen=True):
     """Places that are moved with everything below them."""
     may_write: bool = True
     """Whether the program is not known to only read its operands."""
+    changes_tree: bool = False
+    """Whether it changes files that its input names and its words do not: `git merge`, `patch`."""
 
 
 class TreeCopy(Struct, frozen=True):

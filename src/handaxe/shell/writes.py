@@ -22,6 +22,8 @@ from handaxe.shell.places import PathUse, resolve, uses_of
 from handaxe.shell.tables import load_toml, names
 
 _HERE = Field("known", ".", ".")
+_SYMBOLIC = ("-s", "--symbolic")
+_HARD = ("-l", "--link")
 _SUFFIX_OPTIONS = ("-S", "--suffix")
 _KEEPS_LINKS = ("-P", "-d", "--no-dereference", "--preserve", "-s", "--symbolic")
 _BACKUPS = ("-b", "--backup", *_SUFFIX_OPTIONS)
@@ -222,7 +224,11 @@ def _put(program: str, words: _Words, writer: Writer, found: _Found) -> None:
     found.fields.append(target)
     if program != "ln":
         found.sources.extend(sources)
-    if program in ("mv", "gmv"):
+    is_hard_link = (program == "ln" and not words.has(_SYMBOLIC)) or (
+        program in ("cp", "gcp") and words.has(_HARD)
+    )
+    # A second name is one more way to write the file.
+    if program in ("mv", "gmv") or is_hard_link:
         found.fields.extend(sources)
     before = len(found.fields)
     for source in sources:

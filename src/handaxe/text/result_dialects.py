@@ -23,17 +23,25 @@ def image_message(result: ToolResult, provider: str) -> dict[str, Any] | None:
     return {"role": "user", "content": [{"type": "image_url", "image_url": url} for url in urls]}
 
 
-QUOTING_TOOLS = frozenset({"Read", "Grep", "Edit", "MultiEdit", "Write", "NotebookEdit"})
+QUOTING_TOOLS = frozenset({"Read", "Grep", "Edit", "MultiEdit", "NotebookEdit"})
 """Their results quote lines of files behind numbers or names, as an edit has to spell them."""
 
 
 def result_texts(result: ToolResult) -> list[str]:
     """What a model reads of a result: its text, more text, notes."""
     texts = [result.text, *(block.text for block in result.content if isinstance(block, TextBlock))]
-    if result.tool not in QUOTING_TOOLS:
+    if not _quotes_lines(result):
         texts = [neutralize_result(text, is_preview=_is_preview(result)) for text in texts]
     texts += [neutralize(f"Note: {note}") for note in result.notes]
     return [well_formed(text) for text in texts if text]
+
+
+def _quotes_lines(result: ToolResult) -> bool:
+    if result.tool not in QUOTING_TOOLS or not result.ok:
+        return False
+    data: object = result.data
+    # A list of names quotes no line.
+    return result.tool != "Grep" or not isinstance(data, dict) or data.get("mode") == "content"
 
 
 def _is_preview(result: ToolResult) -> bool:

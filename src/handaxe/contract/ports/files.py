@@ -84,8 +84,10 @@ class Files(ABC):
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
 
     @abstractmethod
-    def has_name_outside(self, real: str, roots: Sequence[str]) -> bool:
-        """Whether the file may have a second name (a hard link) outside `roots`."""
+    def has_name_outside(
+        self, real: str, roots: Sequence[str], is_closed: Callable[[str], bool]
+    ) -> bool:
+        """Whether the file may have a second name (a hard link) outside `roots` or closed."""
 
     def has_other_names(self, real: str) -> bool:  # noqa: ARG002 - a tree without hard links
         """Whether the file has a second name (a hard link) anywhere."""

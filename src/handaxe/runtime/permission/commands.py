@@ -191,7 +191,8 @@ def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:
         word.rule,
         word.source,
         is_binding=word.source in {PROTECTED, ABOVE_PROTECTED},
-        is_above=word.source == ABOVE_PROTECTED,
+        # A working directory is named for what is done in it, what lies in one for itself.
+        is_above=word.source == ABOVE_PROTECTED and not policy.is_below_a_root(judged.path),
     )
 
 

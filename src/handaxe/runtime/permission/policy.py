@@ -100,6 +100,10 @@ class Policy:
             return False
         return not self._own_in_roots or not self._is_own(path)
 
+    def is_below_a_root(self, path: str) -> bool:
+        """Whether a normalized path lies in a working directory, whosoever data it is."""
+        return path.startswith(self._prefixes)
+
     def _is_own(self, path: str) -> bool:
         place = self._own_in_roots.around(path)
         return place is not None and not any(

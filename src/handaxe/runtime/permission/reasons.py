@@ -100,7 +100,8 @@ def own_data(path: str, own: str) -> Ask:
 def hard_link(path: str) -> Ask:
     """A write that would change a file outside under another name."""
     return Ask(
-        f"{shown(path)} also has a name outside the working directories (a hard link), so "
+        f"{shown(path)} also has a name outside the working directories or in a protected "
+        "place (a hard link), so "
         "changing it needs a yes whatever rules allow; a copy of the file would not.",
         "builtin",
         source=PROTECTED,

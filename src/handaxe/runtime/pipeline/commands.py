@@ -21,6 +21,7 @@ from handaxe.runtime.permission.decide import JudgedPath, Policy, Request
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.command_look import look_ahead
 from handaxe.runtime.pipeline.parse import Parsed
+from handaxe.runtime.pipeline.requests import is_shared
 from handaxe.session.workdir import normalize
 from handaxe.settings.model import Settings
 
@@ -174,7 +175,7 @@ def _word_on_place(
 
     files, roots = among.files, among.workdir.roots
     path, real = place.path, place.real
-    is_shared = use.access == "write" and place.is_final and files.has_name_outside(real, roots)
+    is_linked = use.access == "write" and place.is_final and is_shared(real, among)
     if not place.is_final:
         # Outside the roots links are followed only where looking is allowed.
         near = verdict_on(JudgedPath(path=path, real=real, access=use.access), policy)
@@ -182,10 +183,10 @@ def _word_on_place(
             return near if real != path else None
         real = files.locate(real, roots, beyond=True).real
     is_found = use.glob and use.access == "write"
-    if real == path and not is_shared and not is_found:
+    if real == path and not is_linked and not is_found:
         return None
     word = verdict_on(
-        JudgedPath(path=path, real=real, access=use.access, hard_link_outside=is_shared), policy
+        JudgedPath(path=path, real=real, access=use.access, hard_link_outside=is_linked), policy
     )
     return word if word.verdict != "allow" else None
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from handaxe.contract.subjects import CommandSubject, HostSubject, PathSubject, TextSubject
 from handaxe.runtime.permission.decide import JudgedPath, Request
+from handaxe.runtime.permission.protected import OwnPlaces, protected_name
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.runtime.pipeline.telling import plain, rule_covers
@@ -15,13 +16,19 @@ def judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
-            shared = (
-                subject.access == "write"
-                and place.is_final
-                and among.files.has_name_outside(place.real, among.workdir.roots)
-            )
+            shared = subject.access == "write" and place.is_final and is_shared(place.real, among)
             judged.append(JudgedPath(place.path, place.real, subject.access, subject.field, shared))
     return tuple(judged)
+
+
+def is_shared(real: str, among: Collaborators) -> bool:
+    """Whether a file has a second name outside the roots, or one that may not be written."""
+    own = OwnPlaces(among.workdir.own_places)
+
+    def is_closed(path: str) -> bool:
+        return protected_name(path) is not None or own.around(path) is not None
+
+    return among.files.has_name_outside(real, among.workdir.roots, is_closed)
 
 
 def request_of(

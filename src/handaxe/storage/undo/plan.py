@@ -70,12 +70,20 @@ def steps_back(targets: Sequence[Entry]) -> list[Step]:
             found = entry.found(place)
             step = steps.get(place)
             if step is None:
-                steps[place] = Step(place, found, entry, left, entry)
+                steps[place] = Step(place, _plain(found, entry), entry, left, entry)
                 continue
             if not found.is_same(step.expected):
                 step.broken = step.broken or (entry, step.expected, found)
             step.expected, step.last_entry = left, entry
     return sorted(steps.values(), key=_order)
+
+
+def _plain(state: State, entry: Entry) -> State:
+    """A state without rights that only a record with the user's own seal may give a file."""
+    if entry.is_sealed or state.kind == "absent":
+        return state
+    named = {name: value for name, value in state.extended.items() if name.startswith("user.")}
+    return msgspec.structs.replace(state, mode=state.mode & 0o777, extended=named)
 
 
 def _order(step: Step) -> tuple[int, int, str]:
