@@ -375,6 +375,36 @@ def test_a_run_in_a_worktree(project, script):
     assert (out.stderr, (project / ".claude/worktrees/v").exists()) == (b"", False)
 
 
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_worktree_of_a_trusted_project_has_its_hooks(project, script, is_changed):
+    hook = {"type": "command", "command": "echo not here >&2; exit 2"}
+    settings = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}
+    place = project / ".claude/settings.json"
+    place.parent.mkdir()
+    place.write_text(json.dumps(settings))
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@t"]
+    for words in (["init", "-q"], ["add", "-f", "."], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], cwd=project, check=True)
+    if is_changed:
+        hook["command"] = "exit 0"
+        place.write_text(json.dumps(settings))
+    assert run("trust", "--yes", cwd=project).returncode == 0
+    turn = {"call": [{"tool": "Bash", "input": {"command": "touch ran"}}]}
+    words = (
+        "-p",
+        "go",
+        "-w",
+        "w",
+        "--allowedTools",
+        "Bash",
+        "--model",
+        script(turn, {"text": "{{last.text}}"}),
+    )
+    out = run(*words, cwd=project)
+    assert (b"not here" in out.stdout) is not is_changed, out
+    assert (b"handaxe trust" in out.stderr) is is_changed
+
+
 @pytest.mark.parametrize("trusts", [False, True])
 def test_a_worktree_runs_no_filter_of_the_repository(project, script, tmp_path, trusts):
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@t"]

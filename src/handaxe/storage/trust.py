@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +20,7 @@ from handaxe.disk.versions import ABSENT, Absent, Version, read_regular
 from handaxe.storage.home import make_durably
 from handaxe.text.wellformed import is_well_formed
 
+T = TypeVar("T")
 FILE_NAME = "handaxe-trust.json"
 """A name of its own, so that it is protected wherever the data directory lies."""
 _MAX_BYTES = 16 << 20
@@ -61,8 +63,11 @@ class TrustRecord:
         return os.path.realpath(self._home / FILE_NAME)
 
     def find(self, folder: str) -> TrustedFolder | None:
-        """What was said about this very folder; one above or below it does not count."""
-        return self._read()[0].folders.get(os.path.realpath(folder))
+        """What was said about this very folder, or about the checkout a worktree of ours is of.
+
+        A folder above or below does not count.
+        """
+        return _look_up(self._read()[0].folders, folder)
 
     def folders(self) -> list[TrustedFolder]:
         """All trusted folders, by path."""
@@ -87,7 +92,7 @@ class TrustRecord:
 
     def approved(self, folder: str) -> Mapping[str, str]:
         """What the files of a folder may do, by key, as it was when it was approved."""
-        return self._read()[0].approved.get(os.path.realpath(folder), {})
+        return _look_up(self._read()[0].approved, folder) or {}
 
     def approve(self, folder: str, notes: Mapping[str, str]) -> None:
         """Let the files of a folder do more."""
@@ -210,6 +215,13 @@ def _newest(given: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
     return tuple(
         one for found in by_tool.values() for one in list(found.values())[-_MAX_DEFINITIONS:]
     )
+
+
+def _look_up(noted: Mapping[str, T], folder: str) -> T | None:
+    real = os.path.realpath(folder)
+    checkout, between, name = real.partition("/.claude/worktrees/")
+    is_worktree = bool(between) and "/" not in name
+    return noted.get(real, noted.get(checkout) if is_worktree else None)
 
 
 def _well_formed(notes: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """One result, as each model provider wants it back; only shapes are made, nothing is sent."""
 
-from typing import Any
+from typing import Any, cast
 
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.result import ToolResult
@@ -39,9 +39,9 @@ def result_texts(result: ToolResult) -> list[str]:
 def _quotes_lines(result: ToolResult) -> bool:
     if result.tool not in QUOTING_TOOLS or not result.ok:
         return False
-    data: object = result.data
     # A list of names quotes no line.
-    return result.tool != "Grep" or not isinstance(data, dict) or data.get("mode") == "content"
+    data = cast("dict[str, object]", result.data if isinstance(result.data, dict) else {})
+    return result.tool != "Grep" or data.get("mode", "content") == "content"
 
 
 def _is_preview(result: ToolResult) -> bool:
