@@ -14,6 +14,11 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("unhurried")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first: what is long and comes last keeps one core waiting for the other."""
+    items.sort(key=lambda item: "test_mcp_conformance" not in item.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing of the machine's own handaxe or user settings reaches a test."""
