@@ -40,8 +40,9 @@ def _quotes_lines(result: ToolResult) -> bool:
     if result.tool not in QUOTING_TOOLS or not result.ok:
         return False
     # A list of names quotes no line.
-    data = cast("dict[str, object]", result.data if isinstance(result.data, dict) else {})
-    return result.tool != "Grep" or data.get("mode", "content") == "content"
+    data: object = result.data
+    mode = cast("dict[str, object]", data).get("mode") if isinstance(data, dict) else "content"
+    return result.tool != "Grep" or mode == "content"
 
 
 def _is_preview(result: ToolResult) -> bool:
