@@ -240,10 +240,20 @@ async def _discard(git: _Git, path: Path, branch: str | None) -> None:
         with suppress(NoWorktree):
             await git.run(*arguments)
     await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+    _unlock_unfinished(Path(git.repository.common, "worktrees", path.name), path)
     with suppress(NoWorktree):
         await git.run("worktree", "prune")
+    with suppress(NoWorktree):
         if branch is not None and await _has_branch(git, branch):
-            await git.run("branch", "--quiet", "-D", branch)
+            await git.run("update-ref", "-d", f"refs/heads/{branch}")
+
+
+def _unlock_unfinished(noted: Path, path: Path) -> None:
+    """Git locks what it has begun to make, and neither unlocks nor prunes it before it is whole."""
+    with suppress(OSError):
+        leads_to = noted / "gitdir"
+        if not leads_to.exists() or leads_to.read_text().strip() == str(path / ".git"):
+            (noted / "locked").unlink()
 
 
 async def _is_changed(own: _Git, branch: str, base: str) -> bool:
