@@ -18,6 +18,7 @@ from handaxe.contract.ports.files import (
     FileKind,
     Files,
     FileVersion,
+    IsClosed,
     Judge,
     Loaded,
     Located,
@@ -86,19 +87,13 @@ class LocalFiles(Files):
                 raise BadPath(f"{path} leads through a loop of links. Name the file itself.")
             real = onward
 
-    def has_name_outside(
-        self, real: str, roots: Sequence[str], is_closed: Callable[[str], bool]
-    ) -> bool:
+    def has_name_outside(self, real: str, roots: Sequence[str], is_closed: IsClosed) -> bool:
         """Whether the file may have a second name (a hard link) outside `roots` or closed."""
-        try:
-            info = os.lstat(real)
-        except OSError:
+        if not self.has_other_names(real):
             return False
-        if info.st_nlink < 2 or not stat.S_ISREG(info.st_mode):
-            return False
-        from handaxe.host.hard_links import names_inside
+        from handaxe.host.hard_links import has_name_outside
 
-        return names_inside(info, roots, is_closed) < info.st_nlink
+        return has_name_outside(real, roots, is_closed)
 
     def has_other_names(self, real: str) -> bool:
         """Whether the file has a second name (a hard link) anywhere."""

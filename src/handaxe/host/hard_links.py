@@ -1,15 +1,24 @@
 """Which names a hard-linked file has: found by looking, since the system keeps no list."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+
+from handaxe.contract.ports.files import IsClosed
 
 MAX_ENTRIES = 50_000
 """Where there are more, the missing names are assumed to be elsewhere."""
 
 
-def names_inside(
-    wanted: os.stat_result, roots: Sequence[str], is_closed: Callable[[str], bool]
-) -> int:
+def has_name_outside(real: str, roots: Sequence[str], is_closed: IsClosed) -> bool:
+    """Whether a file may have a name outside `roots` or a closed one."""
+    try:
+        info = os.lstat(real)
+    except OSError:
+        return False
+    return _names_inside(info, roots, is_closed) < info.st_nlink
+
+
+def _names_inside(wanted: os.stat_result, roots: Sequence[str], is_closed: IsClosed) -> int:
     """How many open names below `roots` the file has, as far as they were looked for."""
     found, left = 0, MAX_ENTRIES
     waiting = list(roots)

@@ -17,6 +17,8 @@ FileKind = Literal["file", "directory", "fifo", "socket", "device", "other"]
 
 Judge = Callable[[str, Access], None]
 """Raises a fault if this real path may not be opened this way."""
+IsClosed = Callable[[str], bool]
+"""Whether a path may not be written without a question, whatever is allowed."""
 
 
 class Located(msgspec.Struct, frozen=True):
@@ -84,9 +86,7 @@ class Files(ABC):
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
 
     @abstractmethod
-    def has_name_outside(
-        self, real: str, roots: Sequence[str], is_closed: Callable[[str], bool]
-    ) -> bool:
+    def has_name_outside(self, real: str, roots: Sequence[str], is_closed: IsClosed) -> bool:
         """Whether the file may have a second name (a hard link) outside `roots` or closed."""
 
     def has_other_names(self, real: str) -> bool:  # noqa: ARG002 - a tree without hard links
