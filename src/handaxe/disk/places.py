@@ -37,7 +37,7 @@ def end_of_links(path: str | os.PathLike[str]) -> str:
         return os.path.realpath(path)
     except OSError:
         text = os.fspath(path)
-        return _link_by_link(text if text.startswith("/") else f"{Path.cwd()}/{text}")
+        return _follow_links(text if text.startswith("/") else f"{Path.cwd()}/{text}")[1]
 
 
 def split(path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -181,25 +181,30 @@ def _is_found_by_walking(fd: int, path: str) -> bool:
     return (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)
 
 
-def _link_by_link(path: str) -> str:
-    real, left = "", path.split("/")[::-1]
-    followed = 0
+def find_links(path: str) -> tuple[tuple[str, str], ...]:
+    """Every link on the way along an absolute path: its own place and its target."""
+    return tuple(_follow_links(path)[0])
+
+
+def _follow_links(path: str) -> tuple[list[tuple[str, str]], str]:
+    """The links on the way, and where the path ends."""
+    found: list[tuple[str, str]] = []
+    done, left = "", path.split("/")
     while left:
-        name = left.pop()
-        if name in {"", "."}:
+        part = left.pop(0)
+        if part in {"", "."}:
             continue
-        if name == "..":
-            real = real.rpartition("/")[0]
+        if part == "..":
+            done = done.rpartition("/")[0]
             continue
-        here = f"{real}/{name}"
+        place = f"{done}/{part}"
         try:
-            target = os.readlink(here) if followed < _MOST_LINKS else None
+            target = os.readlink(place) if len(found) < _MOST_LINKS else None
         except OSError:
             target = None
         if target is None:
-            real = here
+            done = place
             continue
-        followed += 1
-        real = "" if target.startswith("/") else real
-        left += target.split("/")[::-1]
-    return real or "/"
+        found.append((place, target))
+        done, left = "" if target.startswith("/") else done, [*target.split("/"), *left]
+    return found, done or "/"

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-_MOST_LINKS = 40
+from handaxe.disk.places import find_links
 
 
 def make_private(directory: Path) -> list[Path]:
@@ -49,23 +49,9 @@ def _find_foreign(path: str) -> str | None:
 
 
 def _find_foreign_link(path: str) -> str | None:
-    done, left, followed = "", path.split("/"), 0
-    while left and followed < _MOST_LINKS:
-        part = left.pop(0)
-        if part in {"", "."}:
-            continue
-        if part == "..":
-            done = done.rpartition("/")[0]
-            continue
-        place = f"{done}/{part}"
-        try:
-            target = os.readlink(place)
-        except OSError:
-            done = place
-            continue
-        owner = os.lstat(place).st_uid
-        if owner not in {0, os.geteuid()}:
-            return f"the link {place} belongs to another user (uid {owner})"
-        followed += 1
-        done, left = "" if target.startswith("/") else done, [*target.split("/"), *left]
+    for place, _ in find_links(path):
+        with contextlib.suppress(FileNotFoundError):
+            owner = os.lstat(place).st_uid
+            if owner not in {0, os.geteuid()}:
+                return f"the link {place} belongs to another user (uid {owner})"
     return None

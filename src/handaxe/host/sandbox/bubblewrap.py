@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handaxe.contract.readable_files import depth, is_below
-from handaxe.disk.places import end_of_links
+from handaxe.disk.places import end_of_links, find_links
 from handaxe.host.sandbox.existing_places import find_empty, find_hidden
 from handaxe.host.sandbox.placeholders import is_for_directory
 from handaxe.host.sandbox.policy import (
     SandboxPolicy,
-    find_links,
     is_closed,
     is_readable,
     shown_places,

@@ -1,15 +1,13 @@
 """What a confined command may reach, as one value."""
 
-import os
 from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
 from handaxe.contract.readable_files import ReadableFiles, is_below
-from handaxe.disk.places import end_of_links
+from handaxe.disk.places import end_of_links, find_links
 
-_MOST_LINKS = 40
 NetworkState = Literal["off", "listed", "open"]
 
 GIT_DIRECTORY_INSIDE = ("config", "hooks", "info/attributes")
@@ -115,28 +113,6 @@ def _is_in_reach(path: str, policy: SandboxPolicy) -> bool:
     # What is hidden in a root cannot be written there either.
     hidden = [place for place in policy.deny_read if is_below(path, place)]
     return any(not any(is_below(place, root) for place in hidden) for root in inside)
-
-
-def find_links(path: str) -> tuple[tuple[str, str], ...]:
-    """Every link on the way along a path: its own place and its target."""
-    found: list[tuple[str, str]] = []
-    done, left = "", path.split("/")
-    while left and len(found) < _MOST_LINKS:
-        part = left.pop(0)
-        if part in {"", "."}:
-            continue
-        if part == "..":
-            done = done.rpartition("/")[0]
-            continue
-        place = f"{done}/{part}"
-        try:
-            target = os.readlink(place)
-        except OSError:
-            done = place
-            continue
-        found.append((place, target))
-        done, left = "" if target.startswith("/") else done, [*target.split("/"), *left]
-    return tuple(found)
 
 
 def _with_ends(paths: tuple[str, ...]) -> tuple[str, ...]:
