@@ -101,7 +101,7 @@ class Policy:
         return not self._own_in_roots or not self._is_own(path)
 
     def is_below_a_root(self, path: str) -> bool:
-        """Whether a normalized path lies in a working directory, whosoever data it is."""
+        """Whether a normalized path lies in a working directory, whoever's data it is."""
         return path.startswith(self._prefixes)
 
     def _is_own(self, path: str) -> bool:

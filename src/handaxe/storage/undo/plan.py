@@ -70,7 +70,7 @@ def steps_back(targets: Sequence[Entry]) -> list[Step]:
             found = entry.found(place)
             step = steps.get(place)
             if step is None:
-                steps[place] = Step(place, _plain(found, entry), entry, left, entry)
+                steps[place] = Step(place, _strip_privileges(found, entry), entry, left, entry)
                 continue
             if not found.is_same(step.expected):
                 step.broken = step.broken or (entry, step.expected, found)
@@ -78,7 +78,7 @@ def steps_back(targets: Sequence[Entry]) -> list[Step]:
     return sorted(steps.values(), key=_order)
 
 
-def _plain(state: State, entry: Entry) -> State:
+def _strip_privileges(state: State, entry: Entry) -> State:
     """A state without rights that only a record with the user's own seal may give a file."""
     if entry.is_sealed or state.kind == "absent":
         return state
