@@ -16,6 +16,9 @@ HOST_MARK = "HANDAXE_HOST"
 _ROUNDS = 5
 _FEW = 200
 """So many numbers are tried sooner than all processes are listed."""
+_LOADING_S = 2.0
+"""How long a program may take to be loaded before it counts as unmarked."""
+_KERNEL_THREAD = 0x00200000
 _token = secrets.token_hex(12)
 
 
@@ -80,10 +83,28 @@ def _kill_if_marked(pid: int, wanted: bytes) -> bool:
 def is_marked(pid: int, wanted: bytes) -> bool:
     """Whether the environment of a process holds an entry that begins so."""
     try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        environment = _read_environment(pid)
     except OSError:
         return False
-    return any(entry.startswith(wanted) for entry in environment)
+    return any(entry.startswith(wanted) for entry in environment.split(b"\0"))
+
+
+def _read_environment(pid: int) -> bytes:
+    """The environment a process was started with; waits for a program that is just being loaded."""
+    path = Path(f"/proc/{pid}/environ")
+    ends_at = time.monotonic() + _LOADING_S
+    while not (environment := path.read_bytes()):
+        if not _is_loading(pid) or time.monotonic() > ends_at:
+            break
+        time.sleep(0.001)
+    return environment
+
+
+def _is_loading(pid: int) -> bool:
+    """Whether `execve` has emptied the process and has not yet given it its new environment."""
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    state, flags, environment_end = fields[0], int(fields[6]), int(fields[48])
+    return environment_end == 0 and state not in b"ZX" and not flags & _KERNEL_THREAD
 
 
 def session_of(pid: int) -> int | None:
