@@ -46,6 +46,7 @@ async def test_a_killed_process_leaves_nothing_to_the_next(project):
     config = project / ".git/config"
     before = config.read_bytes()
     evil = "echo evil > .git/config; mkdir -p sub/.vscode; echo evil > sub/.vscode/tasks.json"
+    evil += "; mkdir .claude; echo evil > .claude/settings.json"
     (project / "evil.sh").write_text(f"{evil}; touch ready; sleep 20")
     process = subprocess.Popen([sys.executable, "-c", STARTED % WEAK, str(project), "sh ./evil.sh"])
     try:
@@ -58,5 +59,8 @@ async def test_a_killed_process_leaves_nothing_to_the_next(project):
         # Before anything runs.
         assert config.read_bytes() == before
         assert not (project / "sub/.vscode").exists()
+        # Before it read its settings, too.
+        assert not (project / ".claude").exists()
+        assert session.warnings == ()
         result = await session.call("Bash", command="true")
     assert f"{config} is protected from sandboxed commands and is as it was before" in result.text

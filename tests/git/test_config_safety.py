@@ -20,6 +20,9 @@ HARMLESS = [
     "[pull]\n\trebase\n",
     '[gitflow "branch"]\n\tmaster = main\n',
     "[diff]\n\tsubmodule = short\n",
+    "[core]\n\thooksPath = .husky/_\n",
+    '[filter "lfs"]\n\tclean = git-lfs clean -- %f\n\tsmudge = git-lfs smudge -- %f\n\trequired = true\n',
+    '[filter "lfs"]\n\tprocess = git-lfs filter-process\n',
     '[lfs "https://example.org/info/lfs"]\n\taccess = basic\n\tlocksverify = true\n',
 ]  # fmt: skip
 PROGRAMS = [
@@ -28,7 +31,13 @@ PROGRAMS = [
     "[CoRe]\nFSMonitor = ./evil\n",
     "[core]\n\tpager = evil\n",
     "[core]\n\tsshCommand = evil\n",
-    "[core]\n\thooksPath = hooks\n",
+    "[core]\n\thooksPath = ~/hooks\n",
+    '[core]\n\thooksPath = "hooks"\n',
+    "[core]\n\thooksPath =\n",
+    "[core]\n\thooksPath = hooks # and more\n",
+    '[filter "lfs"]\n\tclean = ./git-lfs clean -- %f\n',
+    '[filter "lfs"]\n\tprocess = git-lfs smudge -- %f\n',
+    '[filter "lfs2"]\n\tprocess = git-lfs filter-process\n',
     "[core]\n\teditor = evil\n",
     "[core]\n\tworktree = /\n",
     "[core]\n\tunheardOf = x\n",
@@ -86,6 +95,18 @@ def test_ordinary_configuration_is_clean(config, tmp_path):
 def test_a_program_in_the_configuration_is_noticed(config, tmp_path):
     make_git_directory(tmp_path / ".git", config)
     assert not is_git_clean(str(tmp_path))
+
+
+@pytest.mark.parametrize("hooks", [".husky/_", "../beside", "hooks/"])
+def test_hooks_elsewhere_count_where_looking_runs_one(hooks, tmp_path):
+    project = tmp_path / "project"
+    make_git_directory(project / ".git", f"[core]\n\thooksPath = {hooks}\n")
+    place = project / hooks
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "pre-commit").write_text("#!/bin/sh\n")
+    assert is_git_clean(project)
+    (place / "post-index-change").write_text("#!/bin/sh\n")
+    assert not is_git_clean(project)
 
 
 def test_bytes_that_are_no_text_are_not_trusted(tmp_path):

@@ -81,6 +81,7 @@ def confiner_for(around: Surroundings) -> LocalConfiner:
         policy,
         ruled=lambda: _ruled_files(around.policy()),
         ledger=str(around.data_home / "sandbox"),
+        recovered=around.recovered,
     )
 
 

@@ -64,6 +64,14 @@ _LFS = names(
     "concurrenttransfers fetchinclude fetchexclude fetchrecentalways skipdownloaderrors "
     "setlockablereadonly"
 )
+_LFS_FILTER = {
+    "clean": "git-lfs clean -- %f",
+    "smudge": "git-lfs smudge -- %f",
+    "process": "git-lfs filter-process",
+    "required": "true",
+}
+"""What `git lfs install --local` writes."""
+_PLAIN_PATH = re.compile(r"[\w./-]*[\w-][\w./-]*", re.ASCII)
 _YES_OR_NO = frozenset({"", "true", "false", "yes", "no", "on", "off", "0", "1"})
 
 
@@ -166,12 +174,27 @@ def _check(
     for config in sorted({git / "config", common / "config", git / "config.worktree"}):
         for line in _lines(_content(config)) if os.path.lexists(config) else ():
             is_known = _is_harmless(line) or _is_own_worktree(line, git, place)
-            if not is_known and not (is_overridden and is_overridden(line.section, line.key)):
+            if is_overridden is None:
+                is_known = is_known or _runs_nothing_for_looking(line, git, place)
+            elif is_overridden(line.section, line.key):
+                continue
+            if not is_known:
                 named = f" ({show(line.value)})" if line.value else ""
                 yield f"{line} in {config}{named} may make git run a program or reach a server"
     for name in _HOOKS if is_overridden is None else ():
         if os.path.lexists(common / "hooks" / name):
             yield f"git would run the hook {common / 'hooks' / name}"
+
+
+def _runs_nothing_for_looking(line: _Line, git: Path, place: Path) -> bool:
+    """Whether looking commands run nothing by it, or Git LFS as that installs itself."""
+    if line[:3] == ("core", None, "hookspath"):
+        is_plain = _PLAIN_PATH.fullmatch(line.value) is not None
+        directories = (place / line.value, git / line.value)
+        return is_plain and not any(
+            os.path.lexists(directory / name) for directory in directories for name in _HOOKS
+        )
+    return line[:2] == ("filter", "lfs") and line.value == _LFS_FILTER.get(line.key)
 
 
 def _is_own_worktree(line: _Line, git: Path, place: Path) -> bool:

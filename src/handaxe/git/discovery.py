@@ -7,6 +7,7 @@ Where git and this look could come to different answers, the look says so instea
 import os
 import re
 import stat
+from collections.abc import Set as AbstractSet
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ CHOOSING_VARIABLES = (
 )  # fmt: skip
 """With one of these set git does not look for a repository, or takes parts of another one."""
 _POINTER = "gitdir: "
+_REPOSITORY_NAMES = ("HEAD", "objects", "refs", "commondir")
 _OBJECT_ID = re.compile(rb"[0-9a-fA-F]{40}")
 _BRANCH = re.compile(rb"ref:\s*refs/")
 _CHECKED_OUT = re.compile(r"ref: *refs/heads/([^ ~^:?*\[\\]+)|([0-9a-f]{40,64})")
@@ -106,6 +108,11 @@ def find_common_directory(git: str) -> str:
     return end_of_links(Path(git) / named)
 
 
+def has_repository_names(names: AbstractSet[str]) -> bool:
+    """Whether a directory with these names in it may be a repository, whatever it is called."""
+    return "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= names)
+
+
 def describe_head(repository: GitRepository) -> str:
     """Which branch or commit is checked out, in words; empty if HEAD says neither."""
     head = Path(repository.git, "HEAD")
@@ -142,12 +149,9 @@ def _follow(git: str) -> str:
 
 def _may_be_repository(place: str) -> bool:
     """Whether any git could take it for one: without these names none does."""
-    has = {name for name in ("HEAD", "objects", "refs", "commondir") if _exists(place, name)}
-    return "HEAD" in has and ("commondir" in has or {"objects", "refs"} <= has)
-
-
-def _exists(place: str, name: str) -> bool:
-    return os.path.lexists(f"{place}/{name}")
+    return has_repository_names(
+        {name for name in _REPOSITORY_NAMES if os.path.lexists(f"{place}/{name}")}
+    )
 
 
 def _is_head(head: Path) -> bool:

@@ -161,7 +161,7 @@ def test_processes_outside_are_out_of_reach(field, outsider):
         f"{PYTHON} -c 'import os, signal; signal.pidfd_send_signal(os.pidfd_open({pid}), 9)'",
         f'{PYTHON} -c \'f = open("/proc/{pid}/mem", "rb"); f.seek({address}); print(f.read(80))\'',
         f"cat /proc/{pid}/environ",
-        f"ls /proc/{pid}/root/",
+        f"cd /proc/{pid}/root",
         f"{PYTHON} -c 'import ctypes; l = ctypes.CDLL(None); exit(0 if l.ptrace(16, {pid}, 0, 0) == 0 else 1)'",
         f"{PYTHON} -c 'import ctypes; l = ctypes.CDLL(None); exit(0 if l.ptrace(0x4206, {pid}, 0, 0) == 0 else 1)'",
     ):

@@ -23,6 +23,8 @@ def answer(program: bytes, nr: int, *arguments: int, arch: int = X86) -> int:
         at += 1
         if code == 0x20:
             (value,) = struct.unpack_from("=I", data, k)
+        elif code == 0x54:
+            value &= k
         elif code == 0x06:
             return k
         else:
@@ -35,8 +37,8 @@ def refused(program: bytes, *call: int, arch: int = X86) -> bool:
 
 
 @pytest.mark.parametrize(("name", "arch", "calls"), [
-    ("x86_64", X86, {"read": 0, "mount": 165, "clone": 56, "unshare": 272, "socket": 41, "ioctl": 16}),
-    ("aarch64", ARM, {"read": 63, "mount": 40, "clone": 220, "unshare": 97, "socket": 198, "ioctl": 29}),
+    ("x86_64", X86, {"read": 0, "mount": 165, "clone": 56, "unshare": 272, "socket": 41, "socketpair": 53, "ioctl": 16}),
+    ("aarch64", ARM, {"read": 63, "mount": 40, "clone": 220, "unshare": 97, "socket": 198, "socketpair": 199, "ioctl": 29}),
 ])  # fmt: skip
 def test_calls_are_judged_by_number_and_argument(name, arch, calls):
     program = build_filter(architecture=name)
@@ -56,6 +58,10 @@ def test_calls_are_judged_by_number_and_argument(name, arch, calls):
         assert answer(program, calls["socket"], family, 1, arch=arch) == ALLOW
     for family in (0, 1, 17, 38, 40, 44):
         assert refused(program, calls["socket"], family, 1, arch=arch)
+    for kind, is_refused in {1: False, 5 | 0x80800: False, 2: True, 3 | 0x80800: True}.items():
+        assert refused(program, calls["socketpair"], 1, kind, arch=arch) is is_refused
+    whole = build_filter(architecture=name, unix_sockets=True)
+    assert answer(whole, calls["socketpair"], 1, 2, arch=arch) == ALLOW
 
 
 def test_sockets_follow_what_was_asked_for():
@@ -91,9 +97,14 @@ def test_every_call_of_the_table_is_refused_and_its_neighbours_are_not(name, arc
     program = build_filter(architecture=name)
     listed = {numbers[column] for numbers in seccomp._NUMBERS.values()} - {None}
     missing = set(seccomp._MISSING.values())
-    by_argument = {
-        call[column] for call in (seccomp._CLONE, seccomp._UNSHARE, seccomp._SOCKET, seccomp._IOCTL)
-    }
+    judged = (
+        seccomp._CLONE,
+        seccomp._UNSHARE,
+        seccomp._SOCKET,
+        seccomp._SOCKETPAIR,
+        seccomp._IOCTL,
+    )
+    by_argument = {call[column] for call in judged}
     by_argument |= {call[column] for call in (*seccomp._MODES.values(), *seccomp._OPENS.values())}
     for number in range(600):
         if number in listed:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,12 +14,20 @@ from handaxe.disk.places import end_of_links
 from handaxe.disk.private import make_private
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
 from handaxe.host.sandbox.before_store import close_store
+from handaxe.host.sandbox.closing import Closing
 from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.sandbox.domains import denial, may_be_private
-from handaxe.host.sandbox.guard import CannotSave, Guard, recover
+from handaxe.host.sandbox.guard import CannotSave, Guard
 from handaxe.host.sandbox.listener import PORT, proxy_environment, through_listener
 from handaxe.host.sandbox.means import Means, find_means
-from handaxe.host.sandbox.policy import SandboxPolicy, is_closed, is_readable, readable_files
+from handaxe.host.sandbox.pinning import can_pin
+from handaxe.host.sandbox.policy import (
+    SandboxPolicy,
+    is_closed,
+    is_readable,
+    readable_files,
+    without_exchanged,
+)
 from handaxe.host.sandbox.protection import NO_RULES, Protection, ProtectionFinder, Ruled
 from handaxe.host.sandbox.proxy import Door, FilteringProxy
 from handaxe.shell.analysis.analyze import analyze
@@ -58,21 +66,23 @@ class LocalConfiner(Confiner):
         ledger: str | None = None,
         means: Means | None = None,
         interpreter: str | None = None,
+        recovered: tuple[str, ...] = (),
     ) -> None:
         """All are asked again for every command.
 
         `ruled` says which files in a root rules keep from being read or changed.
         `ledger` is a directory that remembers what a killed process could not clean up.
+        `recovered` is to be told with the next command: what was put back after such a process.
         """
         self._wanted = wanted
-        self._policy = policy
+        self._policy = lambda: without_exchanged(policy())
         self._ruled = ruled
         self._ledger = ledger
         self._given_means = means
         self._found: tuple[tuple[tuple[str, ...], str | None], Means] | None = None
         self._interpreter = interpreter
         self._finder = ProtectionFinder()
-        self._recovered = recover(ledger) if ledger is not None else ()
+        self._recovered = recovered
         self._proxies: dict[tuple[tuple[str, ...], tuple[str, ...]], FilteringProxy] = {}
 
     @property
@@ -230,6 +240,15 @@ class LocalConfiner(Confiner):
             visible=_OWN_PLACES if door else (),
             is_reading=found is None,
         )
+        closing = Closing(
+            filter_fd,
+            door=door,
+            masks=(masks, self._ledger),
+            guard=guard,
+            told=self.take_recovered(),
+        )
+        if can_pin(program):
+            options = closing.pin(options, policy.roots)
         lent = None
         if bubblewrap.OWN_NETWORK in options:
             kept = [option for option in options if option != bubblewrap.OWN_NETWORK]
@@ -237,14 +256,8 @@ class LocalConfiner(Confiner):
         return Confined(
             [program, *options, *argv],
             env,
-            (filter_fd, *descriptors),
-            _Closing(
-                filter_fd,
-                door=door,
-                masks=(masks, self._ledger),
-                guard=guard,
-                told=self.take_recovered(),
-            ),
+            (*closing.descriptors, *descriptors),
+            closing,
             lent=lent,
         )
 
@@ -304,7 +317,7 @@ class LocalConfiner(Confiner):
             [*start, str(plan_fd), str(filter_fd), *argv],
             env,
             (plan_fd, filter_fd),
-            _Closing(plan_fd, filter_fd, guard=guard, told=self.take_recovered()),
+            Closing(plan_fd, filter_fd, guard=guard, told=self.take_recovered()),
             lent=Lent(argv, plan=(plan_fd, filter_fd)),
         )
 
@@ -324,39 +337,6 @@ class LocalConfiner(Confiner):
             if is_ours or is_readable(policy, real):
                 return place
         raise NoSandbox("no Python can be read inside it, which listed hosts need")
-
-
-class _Closing:
-    """What is left to do after a command's end."""
-
-    def __init__(
-        self,
-        *descriptors: int,
-        guard: Guard | None,
-        told: tuple[str, ...] = (),
-        door: Door | None = None,
-        masks: tuple[Sequence[str], str | None] = ((), None),
-    ) -> None:
-        self._descriptors = descriptors
-        self._guard = guard
-        self._earlier = told
-        self._door = door
-        self._masks = masks
-        self._told: tuple[str, ...] | None = None
-
-    def __call__(self) -> tuple[str, ...]:
-        if self._told is None:
-            for descriptor in self._descriptors:
-                os.close(descriptor)
-            placeholders.let_go(*self._masks)
-            told = self._earlier
-            if self._guard is not None:
-                told = (*told, *self._guard.restore())
-            if self._door is not None:
-                self._door.close()
-                told = (*self._door.refusals, *told)
-            self._told = told
-        return self._told
 
 
 def _silence(confined: Confined, ignored: Mapping[str, tuple[str, ...]], command: str) -> None:

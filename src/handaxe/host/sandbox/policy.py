@@ -60,6 +60,31 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return self.all_unix_sockets or bool(self.unix_sockets)
 
 
+def without_exchanged(policy: SandboxPolicy) -> SandboxPolicy:
+    """The policy without places that a command has exchanged for a link to somewhere else.
+
+    Whoever may write around a place can do that, and the next command would write where it leads.
+    """
+    places = (*policy.roots, *policy.unix_sockets)
+    writable = (*policy.roots, policy.temp_directory)
+    exchanged = {path for path in places if _leads_through(path, writable)}
+    if not exchanged:
+        return policy
+    return msgspec.structs.replace(
+        policy,
+        roots=tuple(path for path in policy.roots if path not in exchanged),
+        unix_sockets=tuple(path for path in policy.unix_sockets if path not in exchanged),
+    )
+
+
+def _leads_through(path: str, writable: tuple[str, ...]) -> bool:
+    """Whether a link on the way to a path, or the path itself, lies inside one of these."""
+    around = [place for place in writable if place != path and is_below(path, place)]
+    return bool(around) and any(
+        place != root and is_below(place, root) for place, _ in find_links(path) for root in around
+    )
+
+
 def is_readable(policy: SandboxPolicy, path: str) -> bool:
     """Whether the policy lets a path be read; the most specific word wins, a deny in a draw."""
     files = readable_files(policy)

@@ -8,19 +8,25 @@ protected names that were not there before, at any depth and in any case.
 import os
 import stat
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from handaxe.contract.readable_files import is_below
 from handaxe.disk.places import end_of_links
-from handaxe.git.submodules import TooMany, module_directories
+from handaxe.git.discovery import has_repository_names
 from handaxe.host.sandbox.placeholders import is_held
 from handaxe.host.sandbox.policy import (
     GIT_ABSENT_INSIDE,
     GIT_DIRECTORY_INSIDE,
     SandboxPolicy,
+    without_exchanged,
+)
+from handaxe.host.sandbox.repositories import (
+    find_link,
+    inner_repositories,
+    leading_links,
+    list_names,
 )
 from handaxe.host.sandbox.saved_states import stamp_of
 from handaxe.host.sandbox.ways import OpenUp, opened_directories
@@ -32,8 +38,6 @@ MOST_MOUNTED = 60
 MOST_DIRECTORIES = 20_000
 _NOT_ENTERED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox"})
 """Filled by tools, from packages that bring such names along."""
-_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""A directory with these is taken for a repository, whatever its name."""
 
 
 class Names(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +114,7 @@ class ProtectionFinder:
 
     def names(self, policy: SandboxPolicy, ruled: Ruled = NO_RULES) -> Names:
         """Every protected name there is now, also in directories that a command closed."""
+        policy = without_exchanged(policy)
         self._note(policy, ruled)
         with opened_directories() as open_up:
             walks = [self._walk(root, policy, ruled, open_up) for root in policy.roots]
@@ -133,6 +138,8 @@ class ProtectionFinder:
                     (sorting.watched if stat.S_ISLNK(kind) else sorting.fixed)[path] = None
             for path in found.found:
                 sorting.add(path, root)
+            for path in found.repositories:
+                sorting.add_repository(path, root)
             if root.endswith(".git"):
                 sorting.add_git(root)
             else:
@@ -146,6 +153,7 @@ class ProtectionFinder:
                 sorting.watched[path] = None
             elif kind is not None and any(is_below(real, root) for root in policy.roots):
                 sorting.fixed[real] = None
+        sorting.keep_to_directories()
         # Where a root lies inside something protected, the root's own bind stands above it.
         return Protection(
             fixed=tuple(sorting.fixed),
@@ -244,7 +252,7 @@ def _read_into(listing: _Listing, directory: str, policy: SandboxPolicy, ruled: 
                 listing.found.append(entry.path)
             elif name not in _NOT_ENTERED and entry.is_dir(follow_symlinks=False):
                 listing.inside.append(entry.path)
-    if names >= _REPOSITORY:
+    if has_repository_names(names):
         listing.repositories.append(directory)
     listing.has_names = bool(
         listing.found or listing.hidden or listing.kept or listing.repositories
@@ -266,23 +274,44 @@ class _Sorting:
         kind = _kind(path)
         if kind is None or is_held(path):
             return
-        is_far = path.count("/") - root.count("/") > DEEPEST + 1 or len(self.fixed) > MOST_MOUNTED
+        is_far = self._is_far(path, root)
         if stat.S_ISLNK(kind):
             self._add_link(path)
         elif path.lower().endswith(".git") and stat.S_ISDIR(kind):
-            if not is_far:
-                self.anchored[path] = None
-            self.add_git(path, is_far=is_far)
+            self.add_repository(path, root)
         elif is_far:
             self.watched[path] = None
         else:
             self.fixed[path] = None
             # Perhaps another program's placeholder, which goes away under our mount when that ends.
-            if stat.S_ISSOCK(kind) or (stat.S_ISDIR(kind) and not _names(path)):
+            if stat.S_ISSOCK(kind) or (stat.S_ISDIR(kind) and not list_names(path)):
                 self.watched[path] = None
             worktrees = f"{path}/worktrees"
             if path.endswith("/.claude") and os.path.isdir(worktrees):
                 self.anchored[worktrees] = None
+
+    def add_repository(self, path: str, root: str) -> None:
+        """A directory that git takes for a repository."""
+        is_far = self._is_far(path, root)
+        if not is_far and path not in self._roots:
+            self.anchored[path] = None
+        self.add_git(path, is_far=is_far)
+
+    def keep_to_directories(self) -> None:
+        """What lies behind a link is not ours to hold: instead the link stays what it is.
+
+        A mount along it would open wherever it leads.
+        """
+        known: dict[str, bool] = {}
+        for places in (self.fixed, self.anchored, self.missing, self.watched):
+            for path in tuple(places):
+                link = find_link(path, self._roots, known)
+                if link is not None and (link != path or places is not self.watched):
+                    del places[path]
+                    self.watched[link] = None
+
+    def _is_far(self, path: str, root: str) -> bool:
+        return path.count("/") - root.count("/") > DEEPEST + 1 or len(self.fixed) > MOST_MOUNTED
 
     def _add_link(self, path: str) -> None:
         self.watched[path] = None
@@ -308,19 +337,6 @@ class _Sorting:
                     self.fixed[path] = None
 
 
-def inner_repositories(git: str) -> list[str]:
-    """A git directory, and those of its submodules and linked worktrees."""
-    places = [git]
-    names = _names(git)
-    if "modules" in names:
-        with suppress(OSError, TooMany):
-            places += map(str, module_directories(Path(git)))
-    if "worktrees" in names:
-        worktrees = f"{git}/worktrees"
-        places += [f"{worktrees}/{name}" for name in _names(worktrees)]
-    return places
-
-
 def _all_names(policy: SandboxPolicy, walks: Sequence[_Listing]) -> Names:
     found = frozenset(
         path
@@ -332,6 +348,7 @@ def _all_names(policy: SandboxPolicy, walks: Sequence[_Listing]) -> Names:
     named += [root for root in policy.roots if root.endswith(".git")]
     shaped = [path for walk in walks for path in walk.repositories]
     inside = [place for path in (*named, *shaped) for place in inner_repositories(path)]
+    found |= {link for place in inside for link in leading_links(place)}
     return Names(
         found=found, repositories=frozenset(inside), is_cut=any(walk.is_cut for walk in walks)
     )
@@ -348,13 +365,6 @@ def _add_missing(root: str, policy: SandboxPolicy, missing: dict[str, None]) -> 
     for name in (*policy.masked_names, *bare):
         if name.lower() not in present or is_held(f"{root}/{name}"):
             missing[f"{root}/{name}"] = None
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return os.listdir(directory)
-    except OSError:
-        return []
 
 
 def _anchor(

@@ -22,6 +22,7 @@ from handaxe.host.sandbox.ways import (
     open_way,
     opened_directories,
 )
+from handaxe.text.visible import show
 
 MOST_TOLD = 30
 
@@ -55,7 +56,8 @@ def restore(
                 )
     if len(told) > MOST_TOLD:
         told[MOST_TOLD:] = [f"And {len(told) - MOST_TOLD} more protected places."]
-    return tuple(told)
+    # Commands choose names: none may begin a line of its own, as if we had said it.
+    return tuple(map(show, told))
 
 
 class _Restoring:

@@ -68,6 +68,8 @@ _SET_IDS = 0o6000
 _MAKES_A_FILE = 0x400040
 """O_CREAT and the bit that only O_TMPFILE has."""
 _CLONE, _UNSHARE, _SOCKET, _IOCTL = (56, 220), (272, 97), (41, 198), (16, 29)
+_SOCKETPAIR = (53, 199)
+_SOCK_TYPE, _SOCK_STREAM, _SOCK_SEQPACKET = 0xF, 1, 5
 
 _NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
@@ -77,6 +79,7 @@ _TERMINAL_INPUT = (0x5412, 0x541C)
 
 _KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_AND = 0x54
 _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 
 
@@ -130,6 +133,10 @@ def build_filter(
     families += [_AF_UNIX] if unix_sockets else []
     # Everything else too: a virtual machine's socket, for one, knows no network namespace.
     code += _with_argument(_SOCKET[column], 0, _only_values(families, errno.EACCES))
+    if not unix_sockets:
+        # One of a pair that knows no connection could still send to any other socket.
+        kept = _only_values([_SOCK_STREAM, _SOCK_SEQPACKET], errno.EACCES)
+        code += _with_argument(_SOCKETPAIR[column], 1, [(_AND, 0, 0, _SOCK_TYPE), *kept])
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 

@@ -1,0 +1,89 @@
+"""Mounts whose source is held open, so that no command side by side can exchange it meanwhile.
+
+Between the look at a root and the mount, another command could put a link where a directory was,
+and the mount would show, or open, wherever that leads. bubblewrap compares what it mounted with
+what it was given and ends if they differ.
+"""
+
+import os
+import stat
+import subprocess
+from collections.abc import Sequence
+from functools import lru_cache
+
+_PINNED = {"--bind": "--bind-fd", "--ro-bind": "--ro-bind-fd", "--bind-try": "--bind-fd"}
+_PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+MOST_PINS = 200
+_HELP_TIMEOUT_S = 10.0
+
+
+class Exchanged(OSError):
+    """A place is not what it was when it was looked at."""
+
+
+@lru_cache(maxsize=8)
+def can_pin(program: str) -> bool:
+    """Whether this bubblewrap takes descriptors as sources, as it does from version 0.10 on."""
+    try:
+        told = subprocess.run(  # noqa: S603 - a program of the system or of ours
+            [program, "--help"], capture_output=True, timeout=_HELP_TIMEOUT_S, check=False, env={}
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return b"--ro-bind-fd" in told.stdout + told.stderr
+
+
+def pin(options: Sequence[str], roots: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The options with a descriptor for every source below a root; the caller closes them.
+
+    Raises:
+        Exchanged: a place is gone, or a link leads there now.
+    """
+    pinned: list[str] = []
+    held: list[int] = []
+    left = iter(options)
+    try:
+        for option in left:
+            if option not in _PINNED:
+                pinned.append(option)
+                continue
+            source, target = next(left), next(left)
+            root = _around(source, roots)
+            if source != target or root is None:
+                pinned += [option, source, target]
+                continue
+            held.append(_open(source, root, len(held)))
+            pinned += [_PINNED[option], str(held[-1]), target]
+    except BaseException:
+        for descriptor in held:
+            os.close(descriptor)
+        raise
+    return pinned, held
+
+
+def _around(path: str, roots: Sequence[str]) -> str | None:
+    """The outermost root that a path lies below."""
+    around = [root for root in roots if path.startswith(f"{root.rstrip('/')}/")]
+    return min(around, key=len, default=None)
+
+
+def _open(path: str, root: str, number: int) -> int:
+    """Open a place along real directories only."""
+    if number >= MOST_PINS:
+        raise Exchanged(f"there are more than {MOST_PINS} protected places")
+    descriptor = os.open(root, os.O_PATH | os.O_CLOEXEC)
+    try:
+        for name in path[len(root) :].strip("/").split("/"):
+            following = os.open(name, _PLACE, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = following
+        is_link = stat.S_ISLNK(os.fstat(descriptor).st_mode)
+    except OSError as error:
+        os.close(descriptor)
+        raise Exchanged(
+            f"{path} changed while the command was prepared: {error.strerror}"
+        ) from None
+    if is_link:
+        os.close(descriptor)
+        raise Exchanged(f"{path} became a link while the command was prepared")
+    return descriptor
