@@ -48,6 +48,7 @@ def make_rows() -> tuple[Row, ...]:
     import product_covering
     import product_denied
     import product_evaluating
+    import product_paths
     import product_reading
     import product_writers
 
@@ -57,6 +58,7 @@ def make_rows() -> tuple[Row, ...]:
         product_denied,
         product_reading,
         product_covering,
+        product_paths,
     )
     rows = {}
     for group in groups:

@@ -92,9 +92,9 @@ class Bounds(Struct):
             for bound in self._command(command):
                 yield command.certain, bound
         for loss in part.losses:
-            fence = next((fence for fence in self.fences if fence.binds("write")), None)
-            if loss.in_checkout and fence is not None:
-                yield False, _asking(fence, f"{loss.text} may change it")
+            for fence in (fence for fence in self.fences if fence.binds("write")):
+                if loss.in_checkout or any(may_hold(use, fence) for use in loss.targets):
+                    yield False, _asking(fence, f"{loss.text} may change it")
         if part.history is not None:
             yield from ((False, bound) for bound in self._history(part.history, part.cwds))
 

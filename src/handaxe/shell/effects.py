@@ -6,6 +6,7 @@ For Read and Edit rules and for acceptEdits. Over-approximates: a word that may 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 from msgspec import Struct
@@ -319,13 +320,8 @@ def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUs
     for index, field in enumerate(fields):
         value = field.known or ""
         if not value.startswith("-"):
-            if value.startswith("file:"):
-                path = "/" + value.removeprefix("file:").lstrip("/")
+            for path in _paths_inside(value):
                 uses.extend(uses_of(Field("known", path, field.text), "read", state.cwds))
-            if value.startswith("@") or "=@" in value or "=" in value:
-                inner = value.rpartition("@")[2] if "@" in value else value.partition("=")[2]
-                inner = inner.removeprefix("<")
-                uses.extend(uses_of(Field("known", inner, field.text), "read", state.cwds))
             continue
         name, _, attached = value.partition("=")
         if not value.startswith("--") and len(value) > 2 and not attached:
@@ -339,6 +335,15 @@ def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUs
         elif is_written and index + 1 < len(fields):
             uses.extend(uses_of(fields[index + 1], "write", state.cwds))
     return uses
+
+
+def _paths_inside(operand: str) -> Iterator[str]:
+    """Paths in `file:` addresses and behind `=` and `@`: `file=@x`, `of=x`."""
+    if operand.startswith("file:"):
+        yield "/" + operand.removeprefix("file:").lstrip("/")
+    if "=" in operand or operand.startswith("@"):
+        inner = operand.rpartition("@")[2] if "@" in operand else operand.partition("=")[2]
+        yield inner.removeprefix("<")
 
 
 def _dd_uses(fields: list[Field], state: State) -> list[PathUse]:

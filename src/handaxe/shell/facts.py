@@ -49,6 +49,8 @@ class Loss(Struct, frozen=True):
     paths: tuple[str, ...] = ()
     in_checkout: bool = False
     """Whether it changes the working tree it runs in and nothing else."""
+    targets: tuple[PathUse, ...] = ()
+    """Places that it changes with everything below them."""
 
 
 class Removal(Struct, frozen=True):

@@ -42,6 +42,7 @@ def find_program(table: Mapping[str, _Value], name: str) -> _Value | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def compare_names(ruled: str, name: str) -> str:
     """Whether a rule's program is this one: "yes", "maybe" (another version) or "no"."""
     if ruled == name or strip_version(ruled) == strip_version(name):

@@ -42,6 +42,8 @@ class Pattern(Struct, frozen=True):
     everything: bool
     has_star: bool
     head: str
+    program: str
+    """Its first word."""
     regex: re.Pattern[str]
 
 
@@ -55,7 +57,8 @@ def compile_specifier(specifier: str) -> Pattern:
     expression = ".*".join(re.escape(piece) for piece in stem.split("*"))
     regex = re.compile(expression + (r"(?: .*)?" if prefix else ""), re.DOTALL)
     head = stem.partition("*")[0]
-    return Pattern(text, text in ("", "*"), "*" in body, head, regex)
+    program = text.partition(" ")[0].removesuffix(":*")
+    return Pattern(text, text in ("", "*"), "*" in body, head, program, regex)
 
 
 def may_allow(specifiers: tuple[str, ...], part: CommandPart) -> bool:
@@ -173,7 +176,7 @@ def rule_set(specifiers: tuple[str, ...]) -> RuleSet:
     joined = (
         re.compile("|".join(f"(?:{text})" for text in readings), re.DOTALL) if readings else None
     )
-    first = frozenset(item.text.partition(" ")[0].removesuffix(":*") for item in patterns)
+    first = frozenset(item.program for item in patterns)
     return RuleSet(specifiers, joined, first)
 
 
@@ -197,14 +200,10 @@ def hits(specifier: str, part: CommandPart) -> Hit:
 
 def _mentioned_commands(pattern: Pattern, part: CommandPart) -> Iterator[PossibleCommand]:
     """Where a rule's program stands in texts that could not be parsed, however long they are."""
-    program = frozenset({_program_of(pattern)})
+    program = frozenset({pattern.program})
     for text in part.unread:
         for fields in occurrences(text, program):
             yield PossibleCommand(tuple(fields), certain=True, program=program_name(fields[0]))
-
-
-def _program_of(pattern: Pattern) -> str:
-    return pattern.text.partition(" ")[0].removesuffix(":*")
 
 
 def _is_mentioned(pattern: Pattern, part: CommandPart) -> bool:
@@ -242,10 +241,10 @@ def _matches_text(pattern: Pattern, text: str) -> bool:
 def _hits_command(pattern: Pattern, command: PossibleCommand) -> Hit:
     values = _values(command)
     texts = _texts(values)
-    is_same = compare_names(base_name(_program_of(pattern)), command.program or "")
+    is_same = compare_names(base_name(pattern.program), command.program or "")
     if is_same != "no":
         # The rule's own name in place of another version's.
-        texts = texts | {" ".join([base_name(_program_of(pattern)), *values[1:]])}
+        texts = texts | {" ".join([base_name(pattern.program), *values[1:]])}
     for regex in _readings(pattern):
         if any(regex.fullmatch(text) for text in texts):
             return "yes" if command.certain and is_same != "maybe" else "maybe"

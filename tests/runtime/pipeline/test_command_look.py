@@ -53,6 +53,22 @@ async def test_accept_edits_lets_plain_copies_pass(command, tree):
     assert await verdict(tree, command, "acceptEdits") == "allow"
 
 
+@pytest.mark.parametrize("rule", ["Edit(**/m.txt)", "Edit(clean/n/*)", "Edit(clean/**)"])
+@pytest.mark.parametrize(
+    "command",
+    ["rm -r clean", "rm -rf cl*", "rm -r clean/n", "find clean -delete", "mv clean new",
+     "find clean -name 'm*' -exec rm {} +", "chmod -R 600 clean", "rm -r src clean"],
+)  # fmt: skip
+async def test_a_rule_for_a_file_holds_for_its_directory_too(rule, command, tree):
+    assert await verdict(tree, command, allow=["Bash"], deny=[rule]) in {"ask", "deny"}
+    assert (tree / "clean/n/m.txt").stat().st_mode & 0o777 == 0o644
+
+
+async def test_a_rule_for_a_file_leaves_other_directories_alone(tree):
+    assert await verdict(tree, "rm -r src", allow=["Bash"], deny=["Edit(**/m.txt)"]) == "allow"
+    assert await verdict(tree, "rm -rf s*", allow=["Bash"], deny=["Edit(clean/**)"]) == "allow"
+
+
 @pytest.mark.parametrize("rule", ["Bash(cp:*)", "Bash"])
 async def test_an_allow_rule_is_none_for_protected_names_in_a_tree(rule, tree):
     assert await verdict(tree, "cp -r t new", allow=[rule]) == "ask"

@@ -42,7 +42,8 @@ async def look_ahead(
     if (word := _judge_order(shell)) is not None:
         decision = apply_verdict(decision, shell.parts[-1].text, word)
     for part in shell.ruled:
-        word = await _judge_losses(part, effects, among)
+        word = await asyncio.to_thread(_judge_below, part, disk, for_ruled(among.policy()))
+        word = word or await _judge_losses(part, effects, among)
         if word is not None:
             decision = apply_verdict(decision, part.text, word)
     for part in shell.proved:
@@ -107,7 +108,7 @@ def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdic
     target = copy.target
     if copy.name and disk.is_directory(target):
         target = f"{target}/{copy.name}"
-    has_rules = any(rule.behaviour != "allow" and rule.tool == "Edit" for rule in policy.rules)
+    has_rules = _restricts_edits(policy)
     exists = disk.is_directory(target)
     for name in names:
         path = posixpath.normpath(f"{target}/{name}")
@@ -119,6 +120,32 @@ def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdic
         if word.verdict != "allow":
             return word
     return None
+
+
+def _judge_below(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+    """Why what lies below a directory that a command removes, moves or changes needs a yes."""
+    from handaxe.runtime.permission.commands import verdict_on
+    from handaxe.shell import PathVerdict
+
+    if not _restricts_edits(policy):
+        return None
+    changed = [use for loss in part.losses for use in loss.targets]
+    changed += [use for command in part.commands for use in command.files.moved]
+    for pattern in dict.fromkeys(use.path for use in changed if use.path):
+        for place in disk.expand_glob(pattern) or (pattern,):
+            names = disk.list_tree(place)
+            if names is None:
+                return PathVerdict("ask", f"{place} holds too many files to look at")
+            for name in names:
+                path = f"{place}/{name}"
+                word = verdict_on(JudgedPath(path=path, real=path, access="write"), policy)
+                if word.verdict != "allow" and word.rule is not None:
+                    return word
+    return None
+
+
+def _restricts_edits(policy: Policy) -> bool:
+    return any(rule.behaviour != "allow" and rule.tool == "Edit" for rule in policy.rules)
 
 
 def _judge_links(copy: "TreeCopy", disk: DiskLook) -> "PathVerdict | None":

@@ -141,17 +141,20 @@ def _carries(value: str, options: frozenset[str]) -> bool:
 
 
 def _loss(candidate: Candidate, form: _Form) -> Loss:
-    paths: list[str] = []
-    for field in candidate.fields[len(form.words) :]:
-        if not (field.known or "").startswith("-"):
-            paths.extend(use.path for use in uses_of(field, "write", candidate.cwds) if use.path)
+    named = [
+        use
+        for field in candidate.fields[len(form.words) :]
+        if not (field.known or "").startswith("-")
+        for use in uses_of(field, "write", candidate.cwds)
+    ]
     return Loss(
         _text(candidate),
         " ".join(form.words),
         form.reason,
         form.is_lasting,
-        tuple(paths),
+        tuple(use.path for use in named if use.path),
         form.in_checkout,
+        tuple(use for use in named if use.path and use.access == "write"),
     )
 
 
