@@ -1,4 +1,10 @@
+import fcntl
 import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
@@ -6,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from crowd import count_up
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, blocked_until
 
 from handaxe.disk import locks
 from handaxe.disk.atomic import ABSENT, Changed, read_regular, replace
@@ -37,6 +43,112 @@ def test_a_waiter_gets_the_lock_soon_after_it_is_free(place: Path):
     finally:
         os.close(first)
         os.close(second)
+
+
+def _queue(fd: int, start: int = 0, end: int = 0) -> list[int]:
+    """The places of all who wait for the lock of a directory, in order."""
+    if end and start >= end:
+        return []
+    asked = struct.pack("hhqqi", fcntl.F_WRLCK, 0, start, end - start if end else 0, 0)
+    kind, _, found, _, _ = struct.unpack("hhqqi", fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked))
+    if kind == fcntl.F_UNLCK:
+        return []
+    return [*_queue(fd, start, found), found, *_queue(fd, found + 1, end)]
+
+
+def test_a_writer_that_takes_the_lock_again_at_once_lets_a_waiting_one_go_first(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(locks, "_MOST_IDLE_S", HANG_S)
+    greedy, patient = (os.open(place, os.O_RDONLY) for _ in range(2))
+    turns, is_over = [0], threading.Event()
+
+    def take_again_and_again() -> None:
+        while not is_over.is_set():
+            locks.hold(greedy)
+            turns[0] += 1
+            time.sleep(0.002)
+            locks.release(greedy)
+
+    thread = threading.Thread(target=take_again_and_again)
+    try:
+        thread.start()
+        for _ in range(5):
+            soon_after = turns[0] + 3
+            blocked_until(lambda at_least=soon_after: turns[0] >= at_least)
+            before = turns[0]
+            locks.hold(patient)
+            # The turn that was under way, and one that began before the queue was seen.
+            assert turns[0] - before <= 2
+            locks.release(patient)
+    finally:
+        is_over.set()
+        thread.join(HANG_S)
+        os.close(greedy)
+        os.close(patient)
+
+
+def test_writers_get_the_lock_in_the_order_in_which_they_came(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(locks, "_MOST_IDLE_S", HANG_S)
+    first, *others = fds = [os.open(place, os.O_RDONLY) for _ in range(6)]
+    served: list[int] = []
+
+    def wait_for_turn(fd: int) -> None:
+        locks.hold(fd)
+        served.append(fd)
+        locks.release(fd)
+
+    try:
+        locks.hold(first)
+        with ThreadPoolExecutor(len(others)) as pool:
+            for number, fd in enumerate(others):
+                pool.submit(wait_for_turn, fd)
+                blocked_until(lambda waiting=number + 1: len(_queue(first)) == waiting)
+            locks.release(first)
+        assert served == others
+        assert _queue(first) == []
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def test_who_gives_up_leaves_the_queue(place: Path):
+    first, second = (os.open(place, os.O_RDONLY) for _ in range(2))
+    try:
+        locks.hold(first)
+        with pytest.raises(locks.Locked):
+            locks.hold(second, wait_s=0.01)
+        assert _queue(first) == []
+    finally:
+        os.close(first)
+        os.close(second)
+
+
+def test_a_process_that_is_stopped_while_it_waits_stops_nobody_behind_it(place: Path):
+    first, second = (os.open(place, os.O_RDONLY) for _ in range(2))
+    program = (
+        "import os, sys; from handaxe.disk import locks;"
+        "locks.hold(os.open(sys.argv[1], os.O_RDONLY), wait_s=float(sys.argv[2]))"
+    )
+    locks.hold(first)
+    with subprocess.Popen([sys.executable, "-c", program, place, str(HANG_S)]) as other:
+        try:
+            blocked_until(lambda: len(_queue(first)) == 1)
+            other.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, other.pid, os.WSTOPPED | os.WNOWAIT)
+            locks.release(first)
+            for _ in range(3):
+                assert locks.hold(second)
+                locks.release(second)
+            assert len(_queue(first)) == 1
+            other.send_signal(signal.SIGCONT)
+            assert other.wait(HANG_S) == 0
+        finally:
+            other.kill()
+            os.close(first)
+            os.close(second)
 
 
 def test_shared_locks_keep_only_an_exclusive_one_out(place: Path):
