@@ -2,8 +2,10 @@
 
 import asyncio
 import io
+import json
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -15,6 +17,7 @@ from handaxe.host import own_program
 from handaxe.host.media import child_process, local, pictures
 from handaxe.host.media.jpeg import encode_jpeg
 from handaxe.host.media.local import LocalMedia
+from handaxe.host.media.memory import MEDIA_MEMORY, MediaMemory
 from handaxe.text.magic import image_kind, is_pdf
 
 
@@ -66,6 +69,94 @@ async def test_the_loop_goes_on_while_a_large_picture_is_scaled(tmp_path, monkey
     await until(on.exists)
     go.touch()
     assert (await scaling).width == 1568
+
+
+async def test_children_of_all_sessions_together_stay_below_the_ceiling(tmp_path, monkeypatch):
+    begun, done = tmp_path / "begun", tmp_path / "done"
+    for place in (begun, done):
+        place.mkdir()
+    # Each child says what it may take, and works only after it is let.
+    wait = f"""import os, sys, time
+name = str(os.getpid())
+with open({str(tmp_path)!r} + "/" + name, "w") as said: said.write(sys.argv[1])
+os.rename({str(tmp_path)!r} + "/" + name, {str(begun)!r} + "/" + name)
+while not os.path.exists({str(done)!r} + "/" + name): time.sleep(0.01)
+"""
+    monkeypatch.setattr(own_program, "_START", wait + own_program._START)
+    monkeypatch.setattr(child_process, "LIMIT_S", HANG_S)
+    data, ceiling_bytes = png((3000, 3000)), 512 << 20
+    sessions = [LocalMedia(lambda: ceiling_bytes) for _ in range(3)]
+    limits = ImageLimits(1568, 100_000)
+    asked = [asyncio.create_task(media.fit_image(data, limits)) for media in sessions * 2]
+    for ended in range(len(asked)):
+        # As many as there is room for are at work, and no more than that.
+        await until(lambda so_far=ended: len(_names(begun)) >= min(so_far + 2, len(asked)))
+        at_work = set(_names(begun)) - set(_names(done))
+        requests = [json.loads((begun / name).read_text()) for name in at_work]
+        assert sum(request["memory_bytes"] for request in requests) <= ceiling_bytes
+        (done / min(at_work)).touch()
+    assert {picture.width for picture in await asyncio.gather(*asked)} == {1568}
+    assert MEDIA_MEMORY.used_bytes == 0
+
+
+def _names(place: Path) -> list[str]:
+    return [path.name for path in place.iterdir()]
+
+
+async def test_who_wants_more_memory_than_there_is_gets_all_of_it_and_is_alone():
+    memory = MediaMemory()
+    order: list[str] = []
+
+    async def take(name: str, wanted_bytes: int, until_then: asyncio.Event) -> None:
+        async with memory.reserve(wanted_bytes, 100) as got_bytes:
+            order.append(f"{name} {got_bytes}")
+            await until_then.wait()
+
+    first, last = asyncio.Event(), asyncio.Event()
+    tasks = [
+        asyncio.create_task(take(*asked))
+        for asked in (("a", 60, first), ("b", 40, first), ("large", 500, last), ("c", 1, last))
+    ]
+    await until(lambda: len(order) == 2)
+    tasks[1].cancel()
+    await until(tasks[1].done)
+    assert (order, memory.used_bytes) == (["a 60", "b 40"], 60)
+    first.set()
+    await until(lambda: len(order) == 3)
+    assert (order[2], memory.used_bytes) == ("large 100", 100)
+    tasks[3].cancel()
+    await until(tasks[3].done)
+    last.set()
+    await tasks[2]
+    assert (len(order), memory.used_bytes) == (3, 0)
+
+
+def test_room_comes_back_from_a_session_in_another_thread():
+    memory = MediaMemory()
+    holds, go = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        async with memory.reserve(100, 100):
+            holds.set()
+            await asyncio.to_thread(go.wait, HANG_S)
+
+    async def follow() -> int:
+        taking = asyncio.create_task(_take_all(memory))
+        await asyncio.sleep(0)
+        go.set()
+        return await asyncio.wait_for(taking, HANG_S)
+
+    other = threading.Thread(target=asyncio.run, args=[hold()])
+    other.start()
+    assert holds.wait(HANG_S)
+    assert asyncio.run(follow()) == 100
+    other.join(HANG_S)
+    assert memory.used_bytes == 0
+
+
+async def _take_all(memory: MediaMemory) -> int:
+    async with memory.reserve(100, 100) as got_bytes:
+        return got_bytes
 
 
 async def test_the_loop_goes_on_while_a_small_picture_is_scaled(monkeypatch):
@@ -120,6 +211,7 @@ import asyncio, resource, sys
 from pathlib import Path
 from handaxe.contract.ports.media import ImageLimits
 from handaxe.host.media.local import LocalMedia
+from handaxe.host.media.memory import MEDIA_MEMORY, MediaMemory
 from handaxe.host.media import child_process
 data = Path(sys.argv[1]).read_bytes()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

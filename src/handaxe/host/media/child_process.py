@@ -13,13 +13,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
 from handaxe.host.marked_processes import marked
+from handaxe.host.media.memory import MEDIA_MEMORY
 from handaxe.host.own_program import program_of
 from handaxe.host.shell.wardens import WARDENS
 
 LIMIT_S = 15
 """How long one call may take, in seconds of the clock and of the processor."""
-MEMORY_BYTES = 1 << 30
-"""How much memory it may take, beside twice the size of the file."""
+MEMORY_BYTES = 1 << 29
+"""How much memory it may take, beside twice the size of the file, if nobody knows better."""
 
 Answer = tuple[dict[str, Any], bytes]
 
@@ -28,22 +29,28 @@ _PIECE_BYTES = 1 << 20
 
 
 async def answers_of(
-    module: str, request: dict[str, Any], data: bytes, packages: Sequence[str]
+    module: str,
+    request: dict[str, Any],
+    data: bytes,
+    packages: Sequence[str],
+    *,
+    ceiling_bytes: int,
+    memory_bytes: int | None = None,
 ) -> list[Answer]:
-    """All that the child in `module` said; it can import `packages`, which have to be there."""
-    request = {
-        **request,
-        "cpu_s": LIMIT_S,
-        "memory_bytes": MEMORY_BYTES + 2 * len(data),
-        "size_bytes": len(data),
-    }
+    """All that the child in `module` said; it can import `packages`, which have to be there.
+
+    It starts as soon as all children together stay below `ceiling_bytes` of memory.
+    """
+    wanted_bytes = (MEMORY_BYTES if memory_bytes is None else memory_bytes) + 2 * len(data)
     program = program_of(module, packages)
     answers: list[Answer] = []
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LIMIT_S), _child(program, request) as child:
-            async for answer in _conversation(child, data):
-                # One by one: what has come counts even if the time is up before the next.
-                answers.append(answer)  # noqa: PERF401
+    async with MEDIA_MEMORY.reserve(wanted_bytes, ceiling_bytes) as room_bytes:
+        limits = {"cpu_s": LIMIT_S, "memory_bytes": room_bytes, "size_bytes": len(data)}
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LIMIT_S), _child(program, {**request, **limits}) as child:
+                async for answer in _conversation(child, data):
+                    # One by one: what has come counts even if the time is up before the next.
+                    answers.append(answer)  # noqa: PERF401
     return answers
 
 

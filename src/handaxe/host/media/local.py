@@ -1,17 +1,22 @@
 """The `Media` port on this machine."""
 
 import asyncio
+from collections.abc import Callable
 from importlib.util import find_spec
 
 from handaxe.contract.media_faults import BadImage, ImageTooLarge, NotInstalled
 from handaxe.contract.ports.media import ImageLimits, Media, PageRange, PdfPages, Picture
+from handaxe.host.media.memory import DEFAULT_BYTES
 from handaxe.text.magic import image_kind
 
 SMALL_BYTES = 500_000
 SMALL_PIXELS = 2_000_000
 """What is decoded in a thread; anything larger by a child process, whose memory is its own."""
 AT_ONCE = 2
-"""How many pictures or PDFs are open at the same time: each may take a few hundred megabytes."""
+"""How many pictures or PDFs one session has open at the same time."""
+_CHILD_BYTES = 96 << 20
+_BYTES_PER_PIXEL = 14
+"""What a child takes before it opens a picture, and then for each pixel of the costliest kind."""
 
 
 _CHILD = "handaxe.host.media.picture_child"
@@ -20,8 +25,10 @@ _CHILD = "handaxe.host.media.picture_child"
 class LocalMedia(Media):
     """Small pictures in a thread, the rest in a child process; nothing is loaded before its use."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory_bytes: Callable[[], int] = lambda: DEFAULT_BYTES) -> None:
+        """`memory_bytes` is what all children may take together."""
         self._turn = asyncio.Semaphore(AT_ONCE)
+        self._memory_bytes = memory_bytes
 
     async def fit_image(self, data: bytes, limits: ImageLimits) -> Picture:
         """A PNG, JPEG, GIF or WEBP within the limits: as it is, or else scaled and encoded anew."""
@@ -33,7 +40,7 @@ class LocalMedia(Media):
                 picture = await asyncio.to_thread(_fit_small, data, kind, limits)
                 if picture is not None:
                     return picture
-            return await _fit_large(data, kind, limits)
+            return await _fit_large(data, kind, limits, self._memory_bytes())
 
     async def read_pdf(
         self,
@@ -48,7 +55,14 @@ class LocalMedia(Media):
         from handaxe.host.media.pdf import read_pdf
 
         async with self._turn:
-            return await read_pdf(data, ranges, limits, max_pages=max_pages, max_drawn=max_drawn)
+            return await read_pdf(
+                data,
+                ranges,
+                limits,
+                max_pages=max_pages,
+                max_drawn=max_drawn,
+                ceiling_bytes=self._memory_bytes(),
+            )
 
 
 def _fit_small(data: bytes, kind: str, limits: ImageLimits) -> Picture | None:
@@ -63,14 +77,22 @@ def _fit_small(data: bytes, kind: str, limits: ImageLimits) -> Picture | None:
         return None
 
 
-async def _fit_large(data: bytes, kind: str, limits: ImageLimits) -> Picture:
+async def _fit_large(data: bytes, kind: str, limits: ImageLimits, ceiling_bytes: int) -> Picture:
     """The picture, decoded by a child process, so that its pixels are never in this one."""
     from handaxe.host.media.child_process import answers_of
 
     if find_spec("PIL") is None:
         raise NotInstalled("a picture")
     request = {"kind": kind, "max_side": limits.max_side, "max_bytes": limits.max_bytes}
-    answers = await answers_of(_CHILD, request, data, ("PIL", "msgspec"))
+    pixels = await asyncio.to_thread(_count_pixels, data, kind)
+    answers = await answers_of(
+        _CHILD,
+        request,
+        data,
+        ("PIL", "msgspec"),
+        ceiling_bytes=ceiling_bytes,
+        memory_bytes=_CHILD_BYTES + _BYTES_PER_PIXEL * pixels,
+    )
     if not answers:
         raise BadImage(kind, "it takes more time or memory than one picture may")
     facts, body = answers[0]
@@ -86,3 +108,9 @@ async def _fit_large(data: bytes, kind: str, limits: ImageLimits) -> Picture:
         is_changed=facts["is_changed"],
         is_animated=facts["is_animated"],
     )
+
+
+def _count_pixels(data: bytes, kind: str) -> int:
+    from handaxe.host.media.pictures import count_pixels
+
+    return count_pixels(data, kind)

@@ -19,6 +19,7 @@ async def read_pdf(
     *,
     max_pages: int,
     max_drawn: int,
+    ceiling_bytes: int,
 ) -> PdfPages:
     """The pages in `ranges`; those that were ready if the time was up before the last one."""
     request = {
@@ -31,7 +32,8 @@ async def read_pdf(
     }
     if find_spec("pypdfium2_raw") is None:
         raise NotInstalled("a PDF")
-    answers = await answers_of(_CHILD, request, data, ("pypdfium2_raw", "PIL"))
+    packages = ("pypdfium2_raw", "PIL")
+    answers = await answers_of(_CHILD, request, data, packages, ceiling_bytes=ceiling_bytes)
     if not answers:
         raise _too_costly()
     return _pages(answers)

@@ -64,6 +64,15 @@ def fit(data: bytes, kind: str, limits: ImageLimits, *, max_pixels: int | None =
         raise BadImage(kind, "there is not enough memory for it") from None
 
 
+def count_pixels(data: bytes, kind: str) -> int:
+    """How many pixels are decoded at most, by the header alone; 0 where it cannot be read."""
+    try:
+        with _OPENERS[kind](io.BytesIO(data)) as image:
+            return min(image.width * image.height, MAX_PIXELS)
+    except (*_DAMAGE, MemoryError):
+        return 0
+
+
 def _fitted(image: ImageFile, data: bytes, kind: str, limits: ImageLimits) -> Picture:
     turn = _orientation(image, kind)
     width, height = image.size
