@@ -57,7 +57,10 @@ class Workdir:
             self._announce(old, path)
 
     def resolve(self, path: str) -> str:
-        """The absolute form of a path: `~`, `.` and `..` resolved by name, nothing decoded."""
+        """The absolute form of a path: `~`, `.` and `..` resolved by name.
+
+        Nothing is decoded but the quoted spelling in which odd names are shown.
+        """
         path = _absolute(path, self.current, self.home)
         # A working directory that was named through a link is known by that name as well.
         for spelled, real in self.spellings.items():
@@ -69,6 +72,8 @@ class Workdir:
 @lru_cache(maxsize=64)
 def _absolute(path: str, current: str, home: str) -> str:
     """By name; kept, since a call asks for its path again and again."""
+    if path.startswith("$'"):
+        path = _unquote(path)
     _refuse_malformed(path)
     if path[:6].lower() == "file:/":
         _refuse_address(path)
@@ -77,6 +82,14 @@ def _absolute(path: str, current: str, home: str) -> str:
     elif path.startswith("~"):
         raise BadPath(f"{path!r} names another user's home. Give the absolute path instead.")
     return normalize(path if path.startswith("/") else f"{current}/{path}")
+
+
+def _unquote(path: str) -> str:
+    """The path as it is on disk, if it was spelled the way searches show odd names."""
+    from handaxe.text.path_quoting import unquote_path
+
+    found = unquote_path(path)
+    return path if found is None else found
 
 
 def _refuse_address(address: str) -> None:

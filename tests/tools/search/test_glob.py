@@ -120,8 +120,8 @@ async def test_names_no_text_can_show_are_escaped(session, project):
 
     result = await session.call("Glob", pattern="*.txt")
 
-    assert result.text == "bad\\xff.txt\ntwo\\nlines.txt"
-    assert result.data["filenames"][0] == f"{project}/bad\\xff.txt"
+    assert result.text == "$'bad\\xff.txt'\n$'two\\nlines.txt'"
+    assert result.data["filenames"][0] == f"$'{project}/bad\\xff.txt'"
 
 
 async def test_a_working_directory_opened_through_a_link(tmp_path):

@@ -213,8 +213,8 @@ async def test_names_no_text_can_show_are_escaped(session, project):
 
     for mode in ("files_with_matches", "content", "count"):
         result = await session.call("Grep", pattern="foo", output_mode=mode)
-        assert result.text.startswith("bad\\xff\\n.txt")
-        assert result.data["filenames"] == [f"{project}/bad\\xff\\n.txt"]
+        assert result.text.startswith("$'bad\\xff\\n.txt'")
+        assert result.data["filenames"] == [f"$'{project}/bad\\xff\\n.txt'"]
 
 
 async def test_long_lines_are_cut_and_that_is_said(session, project):

@@ -5,6 +5,7 @@ from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import NotRegular
 from handaxe.contract.ports.files import FileInfo, Files
 from handaxe.text.near_names import nearest
+from handaxe.text.path_quoting import quote_path
 from handaxe.tools.search.faults import NothingThere
 
 
@@ -25,4 +26,4 @@ async def _near(path: str, ctx: ToolContext) -> list[str]:
     except ToolFault:
         return []
     near = nearest(name, sorted(names))
-    return [f"{directory}/{near}"] if near else []
+    return [quote_path(f"{directory}/{near}")] if near else []

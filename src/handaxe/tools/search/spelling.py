@@ -1,41 +1,43 @@
 """How a path that was found is written down.
 
 In text it is relative to the working directory where it lies inside, absolute elsewhere; data
-holds absolute paths. What no text can show is escaped in both.
+holds absolute paths. Both can be given to every tool as they stand: what no text can show is
+quoted, and what would mean something else at the beginning of a path comes after `./`.
 """
 
-import re
 from collections.abc import Iterable
 
-_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
-_NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+from handaxe.text.path_quoting import quote_path
 
 
 def shown(path: str, directory: str) -> str:
     """A path as text shows it to whoever works in `directory`."""
-    return clean(path.removeprefix(directory if directory.endswith("/") else directory + "/"))
+    prefix = directory if directory.endswith("/") else directory + "/"
+    return quote_path(_relative(path, prefix))
 
 
 def all_shown(paths: Iterable[str], directory: str) -> list[str]:
     """The same of many paths, which is quick as long as all of them can be shown as they are."""
     prefix = directory if directory.endswith("/") else directory + "/"
-    return all_clean(path.removeprefix(prefix) for path in paths)
+    return all_clean(_relative(path, prefix) for path in paths)
 
 
 def all_clean(paths: Iterable[str]) -> list[str]:
-    """Many paths, each cleaned."""
+    """Many paths, each as it can be given back."""
     found = list(paths)
-    return found if "".join(found).isprintable() else [clean(path) for path in found]
+    joined = "".join(found)
+    if joined.isprintable() and "$'" not in joined:
+        return found
+    return [quote_path(path) for path in found]
 
 
 def clean(path: str) -> str:
-    """A path with line breaks, controls and bytes that are no UTF-8 spelled out."""
-    return path if path.isprintable() else _UNSHOWABLE.sub(_escape, path)
+    """A path as it can be given back, with line breaks, controls and odd bytes quoted."""
+    return quote_path(path)
 
 
-def _escape(found: re.Match[str]) -> str:
-    char = found[0]
-    if char in _NAMED:
-        return _NAMED[char]
-    code = ord(char)
-    return f"\\x{code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code:02x}"
+def _relative(path: str, prefix: str) -> str:
+    if not path.startswith(prefix):
+        return path
+    name = path[len(prefix) :]
+    return f"./{name}" if name[:1] == "~" or name[:5].lower() == "file:" else name
