@@ -1,7 +1,9 @@
 """A command that is only tried: everything it would change is told, and nothing is changed."""
 
 import asyncio
+import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -102,6 +104,56 @@ async def test_nothing_outside_the_roots_can_be_written(tree, tmp_path):
     assert not (home / "never-written").exists()
     assert outside.read_text() == "mine\n"
     assert preview.diffs == ()
+
+
+def tried_beside_a_mount(mounted: Path, root: Path, command: str) -> dict[str, object]:
+    """Try it where a file system is mounted that only this command and its helper see."""
+    program = Path(__file__).with_name("mounted_beside.py")
+    apart = ["unshare", "--user", "--map-root-user", "--mount"]
+    said = subprocess.run(
+        [*apart, sys.executable, program, mounted, root, command],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(said.stdout)
+
+
+@pytest.fixture
+def shared_temp():
+    """A directory in the one for temporary files that all programs share."""
+    place = tempfile.mkdtemp(prefix="handaxe test ", dir="/tmp")
+    yield Path(place)
+    shutil.rmtree(place)
+
+
+def test_a_file_system_that_somebody_mounted_below_tmp_is_no_hindrance(tree, shared_temp):
+    (shared_temp / "mounted").mkdir()
+    with tempfile.NamedTemporaryFile("w", dir="/tmp") as script:
+        script.write("echo from a temporary file")
+        script.flush()
+        beside = tempfile.mkdtemp(dir="/tmp")
+        (Path(beside) / "kept").write_text("kept\n")
+        try:
+            command = (
+                f"bash {script.name}; cat {beside}/kept; echo over > {beside}/kept;"
+                f"echo gone > {script.name}; echo new > /tmp/handaxe-never-made && echo 3 >> a.txt"
+            )
+            answer = tried_beside_a_mount(shared_temp / "mounted", tree, command)
+            assert (Path(beside) / "kept").read_text() == "kept\n"
+            assert Path(script.name).read_text() == "echo from a temporary file"
+        finally:
+            shutil.rmtree(beside)
+    assert answer == {"said": "from a temporary file\nkept\n", "changed": [f"{tree}/a.txt"]}
+    assert not Path("/tmp/handaxe-never-made").exists()
+    assert (tree / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_a_file_system_mounted_inside_a_root_is_named_as_the_reason(tree):
+    answer = tried_beside_a_mount(tree / "deep/er", tree, "echo 3 >> a.txt")
+    assert f"another file system is mounted below a working directory ({tree}/deep/er)" in str(
+        answer["fault"]
+    )
 
 
 async def test_it_cannot_remount_what_it_may_not_write(tree):

@@ -17,6 +17,7 @@ from handaxe.contract.readable_files import depth, is_below
 from handaxe.disk.places import end_of_links
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.overlay.program import find_overlay_program
+from handaxe.host.overlay.temp_view import find_mounts, temp_options
 from handaxe.host.sandbox import seccomp
 from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES, OWN_NETWORK
 from handaxe.host.sandbox.descriptors import carrying
@@ -63,9 +64,10 @@ class OverlayPreviews(CommandPreviews):
         place = await asyncio.to_thread(Scratch, "preview", _room_outside(roots))
         try:
             mounts = [_Layer.made(place.path, number, root) for number, root in enumerate(roots)]
-            options = self._options(roots, mounts)
+            temp = await asyncio.to_thread(temp_options, roots, place.path)
+            options = self._options(roots, mounts, temp)
             if not self._is_possible:
-                await _probe(program, options)
+                await _probe(program, options, roots)
                 self._is_possible = True
             with _call_filter() as filtering:
                 env = {**self._environment(), **command.env}
@@ -77,10 +79,12 @@ class OverlayPreviews(CommandPreviews):
         finally:
             await asyncio.to_thread(place.remove)
 
-    def _options(self, roots: Sequence[str], layers: "Sequence[_Layer]") -> list[str]:
+    def _options(
+        self, roots: Sequence[str], layers: "Sequence[_Layer]", temp: Sequence[str]
+    ) -> list[str]:
         view, hidden = self._view(), self._hidden()
         if view is None:
-            seen = ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run", *_shared_temp(roots)]
+            seen = ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run", *temp]
             return [*_APART, *seen, *_views(layers, hidden)]
         # What lies elsewhere is hidden by the view itself.
         inside = [path for path in hidden if any(is_below(path, root) for root in roots)]
@@ -148,14 +152,7 @@ def _room_outside(roots: Sequence[str]) -> str:
     raise CannotPreview("there is no directory outside the working directories for its changes")
 
 
-def _shared_temp(roots: Sequence[str]) -> list[str]:
-    """Temporary files as they are, to be written to without a trace."""
-    if any(is_inside("/tmp", root) for root in roots):  # noqa: S108 - a root covers it already
-        return []
-    return ["--overlay-src", "/tmp", "--tmp-overlay", "/tmp"]  # noqa: S108 - the command's own
-
-
-async def _probe(program: str, options: Sequence[str]) -> None:
+async def _probe(program: str, options: Sequence[str], roots: Sequence[str]) -> None:
     """Find out whether the system lets us, before a failure could be taken for the command's."""
     process = await asyncio.create_subprocess_exec(
         program,
@@ -178,6 +175,10 @@ async def _probe(program: str, options: Sequence[str]) -> None:
             process.kill()
             await process.wait()
     if process.returncode != 0:
+        for mount in (place for root in roots for place in find_mounts(root)):
+            raise CannotPreview(
+                f"another file system is mounted below a working directory ({mount})"
+            )
         reason = said.decode(errors="replace").strip().splitlines()
         raise CannotPreview(
             f"the system does not allow it ({reason[-1] if reason else 'silently'})"
