@@ -1,7 +1,9 @@
 """Measure contenders side by side: interleaved rounds, medians, ratios, memory."""
 
 import asyncio
+import contextlib
 import gc
+import glob
 import resource
 import statistics
 import time
@@ -56,6 +58,17 @@ def resident_mb(pid: int | str = "self") -> float:
     """The resident memory of a process now."""
     with open(f"/proc/{pid}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / (1 << 20)
+
+
+def processes_below(pid: int) -> list[int]:
+    """The processes that a process started, with those that they started."""
+    found: list[int] = []
+    for thread in glob.glob(f"/proc/{pid}/task/*/children"):
+        # A process may end while we look at it.
+        with contextlib.suppress(OSError), open(thread, encoding="ascii") as file:
+            for child in map(int, file.read().split()):
+                found += [child, *processes_below(child)]
+    return found
 
 
 def sync(work: Callable[[], Any]) -> Work:

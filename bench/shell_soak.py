@@ -10,9 +10,8 @@ import asyncio
 import os
 import sys
 import tempfile
-from pathlib import Path
 
-from measure import resident_mb
+from measure import processes_below, resident_mb
 
 from handaxe import Session, ToolCall
 
@@ -24,11 +23,6 @@ def tell(number: int) -> None:
         f"{number:7,} calls  {resident_mb():7.2f} MB  {below:6.2f} MB  {descriptors:4} descriptors",
         flush=True,
     )
-
-
-def processes_below(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [below for child in map(int, children) for below in (child, *processes_below(child))]
 
 
 async def main(calls: int) -> None:

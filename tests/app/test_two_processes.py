@@ -25,7 +25,7 @@ from pathlib import Path
 from handaxe import Session, ToolCall
 
 async def main(project):
-    async with Session(project, session_id="s", allow=["Bash"]) as session:
+    async with Session(project, session_id="s", shared=True, allow=["Bash"]) as session:
         if "job" in sys.argv:
             await session.call("Bash", command="until [ -e go ]; do sleep 0.02; done",
                                description="d", run_in_background=True)
@@ -69,7 +69,7 @@ def ends_of(call_id):
 
 async def test_a_call_that_another_process_has_under_way_is_not_closed(project, other):
     working = other()
-    async with Session(project, session_id="s") as second:
+    async with Session(project, session_id="s", shared=True) as second:
         assert ends_of("mine") == []
         (project / "a.txt").write_text("hello\n")
         assert (await second.call("Read", file_path="a.txt")).ok
@@ -90,7 +90,7 @@ async def test_a_call_of_a_process_that_was_killed_is_closed_once(project, other
     working.send_signal(signal.SIGKILL)
     await asyncio.to_thread(working.wait, HANG_S)
     for _ in range(2):
-        async with Session(project, session_id="s"):
+        async with Session(project, session_id="s", shared=True):
             pass
     (end,) = ends_of("mine")
     assert end.code == "call.cancelled"
@@ -98,18 +98,18 @@ async def test_a_call_of_a_process_that_was_killed_is_closed_once(project, other
 
 async def test_a_call_is_closed_by_whoever_comes_when_its_process_is_gone(project, other):
     working = other()
-    async with Session(project, session_id="s"):
+    async with Session(project, session_id="s", shared=True):
         assert ends_of("mine") == []
     working.send_signal(signal.SIGKILL)
     await asyncio.to_thread(working.wait, HANG_S)
-    async with Session(project, session_id="s"):
+    async with Session(project, session_id="s", shared=True):
         pass
     assert [end.code for end in ends_of("mine")] == ["call.cancelled"]
 
 
 async def test_background_work_of_another_process_is_its_own(project, other):
     working = other("job")
-    async with Session(project, session_id="s") as second:
+    async with Session(project, session_id="s", shared=True) as second:
         assert second.jobs.take_notices() == ()
         assert not [e for e in events_of(data_home(), "s") if isinstance(e, JobEnded)]
     (project / "go").touch()
@@ -123,18 +123,18 @@ async def test_a_session_that_rests_keeps_nobody_from_closing_what_the_dead_left
 ):
     monkeypatch.setattr(event_log, "IDLE_S", 0.02)
     working = other()
-    async with Session(project, session_id="s") as resting:
+    async with Session(project, session_id="s", shared=True) as resting:
         await until(lambda: not resting._record.log._presence.is_held)
         working.send_signal(signal.SIGKILL)
         await asyncio.to_thread(working.wait, HANG_S)
-        async with Session(project, session_id="s"):
+        async with Session(project, session_id="s", shared=True):
             pass
         assert [end.code for end in ends_of("mine")] == ["call.cancelled"]
 
 
 async def test_whoever_has_work_under_way_does_not_rest(project, monkeypatch):
     monkeypatch.setattr(event_log, "IDLE_S", 0.01)
-    async with Session(project, session_id="s", allow=["Bash"]) as session:
+    async with Session(project, session_id="s", shared=True, allow=["Bash"]) as session:
         wait = "touch began; until [ -e go ]; do sleep 0.02; done"
         running = asyncio.ensure_future(session.call("Bash", command=wait, description="d"))
         await until((project / "began").exists)

@@ -16,7 +16,6 @@ import os
 import random
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +28,9 @@ if __name__ == "__main__":
 from tests.storage.commanding import whole_tree
 
 from handaxe.contract.effects import Effects
+from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
 from handaxe.contract.ports.undo import Wanted
+from handaxe.host.shell.write_trace import Trace
 from handaxe.shell import analyze
 from handaxe.storage.checkpoints import DiskCheckpoints
 from handaxe.storage.tree_snapshots.snapshot import Limits
@@ -40,6 +41,7 @@ from handaxe.storage.undo.in_place import SharedContentGuard
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.tree_record import TreeRecord
 
+BASH = shutil.which("bash") or "/bin/bash"
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 ROOM = Room(5_000, 64 << 20)
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/nonexistent"}
@@ -284,7 +286,7 @@ class Bench:
         before = self.state()
         effects = Effects(reads_everything=True, writes_everything=True, extent=extent)
         await self._checkpoints.before(call_id, "Bash", effects)
-        _run(command, self.cwd)
+        _run(command, self.cwd, self._checkpoints.open_trace(call_id))
         await self._checkpoints.after(call_id)
         self.found["doubtful" if places.doubt else "bounded"] += 1
         try:
@@ -349,12 +351,23 @@ def _changed(before: dict, after: dict) -> list[bytes]:
     return sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
 
 
-def _run(command: str, cwd: Path) -> None:
-    subprocess.run(
-        ["bash", "--noprofile", "--norc", "-c", "--", command],
-        cwd=cwd, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, timeout=20,
-        check=False,
-    )  # fmt: skip
+def _run(command: str, cwd: Path, trace: int | None) -> None:
+    argv = [BASH, "--noprofile", "--norc", "-c", "--", command]
+    null, here = os.open(os.devnull, os.O_RDWR), Path.cwd()
+    actions = [(os.POSIX_SPAWN_DUP2, null, number) for number in range(3)]
+
+    def start() -> int:
+        return os.posix_spawn(argv[0], argv, ENVIRONMENT, file_actions=actions)
+
+    os.chdir(cwd)
+    traced = trace and Trace(trace, TRACED, TRACE_ENDED, may_restrict=True)
+    try:
+        os.waitpid(traced.spawn(start) if traced else start(), 0)
+    finally:
+        os.chdir(here)
+        os.close(null)
+        if traced:
+            traced.close()
 
 
 def _say(what: object) -> None:

@@ -15,31 +15,29 @@ if __name__ == "__main__":
 
 from tests.waiting import HANG_S, until
 
-from handaxe import Effects, Session, tool
+from handaxe import Effects, Session, ToolContext, tool
+from handaxe.contract.ports.shell import Shell, ShellCommand
 from handaxe.shell import analyze
 
 AHEAD, BEGIN_AHEAD = "(keep the roots ahead)", "(begin to keep the roots ahead, and wait)"
 BOUNDED = "(look at the words of commands)"
 
 
-async def _bash(command: str, cwd: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        "bash",
-        "-c",
-        command,
-        cwd=cwd,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    said, _ = await process.communicate()
-    return f"exit {process.returncode}\n{os.fsdecode(said).encode(errors='replace').decode()}"
+async def _bash(command: str, cwd: str, ctx: ToolContext) -> str:
+    host = {"HOST_PID": str(os.getpid())}
+    wanted = ShellCommand(call_id=ctx.call_id, command=command, cwd=cwd, env=host)
+    running = await ctx[Shell].start(wanted)
+    await running.wait()
+    assert running.end is not None
+    return f"exit {running.end.exit_code}\n{running.output(100_000).head}"
 
 
-@tool
-async def sh(command: Annotated[str, "What to run."], cwd: Annotated[str, "Where."]) -> str:
+@tool(uses=(Shell,))
+async def sh(
+    command: Annotated[str, "What to run."], cwd: Annotated[str, "Where."], ctx: ToolContext
+) -> str:
     """Run a command of unknown effect."""
-    return await _bash(command, cwd)
+    return await _bash(command, cwd, ctx)
 
 
 def bounded(command: str, cwd: str) -> Effects:
@@ -49,10 +47,12 @@ def bounded(command: str, cwd: str) -> Effects:
     )
 
 
-@tool(name="sh", effects=lambda args: bounded(args.command, args.cwd))
-async def bounded_sh(command: Annotated[str, "What to run."], cwd: Annotated[str, "Where."]) -> str:
+@tool(name="sh", effects=lambda args: bounded(args.command, args.cwd), uses=(Shell,))
+async def bounded_sh(
+    command: Annotated[str, "What to run."], cwd: Annotated[str, "Where."], ctx: ToolContext
+) -> str:
     """Run a command after its words were looked at."""
-    return await _bash(command, cwd)
+    return await _bash(command, cwd, ctx)
 
 
 def open_session(

@@ -8,16 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.storage.undoable import in_a_process, open_session, tree
+from tests.storage.undoable import NOTEBOOK, in_a_process, open_session, tree
 
 NAMES = st.sampled_from(["a.txt", "b.txt", "d/c.txt", "d/e/f.txt", "big.txt"])
 TEXTS = st.sampled_from(["", "one\n", "one\ntwo\n", "dos\r\nlines\r\n", "ä€\n", "BIG"])
-NOTEBOOK = """{
- "cells": [{"cell_type": "code", "id": "c", "metadata": {}, "source": [], "outputs": [],
-            "execution_count": null}],
- "metadata": {}, "nbformat": 4, "nbformat_minor": 5
-}
-"""
 # A kill loses nothing that was written, so the tree may as well be in memory.
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 MODES = st.sampled_from([0o600, 0o644, 0o755, 0o444])

@@ -191,5 +191,5 @@ async def test_a_command_that_runs_meanwhile_keeps_its_changes(opened, tree):
         await checkpoints.after("slow")
         [call] = session.history()
         assert len(call.changes) == 3
-        assert (await session.undo()).ok
+        assert (await session.undo(force=True)).ok
         assert whole_tree(tree) == before

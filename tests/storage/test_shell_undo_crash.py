@@ -1,5 +1,6 @@
 """A command whose handaxe is killed in the middle of it: the next one who looks can undo it."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,9 +12,10 @@ from tests.storage.commanding import open_session, run, whole_tree
 
 from handaxe.app.undoing import past_sessions
 from handaxe.contract.ports.undo import Wanted
+from handaxe.storage.undo.pruning import prune
 
 COMMAND = (
-    "rm -rf deep a.txt; echo new > new.txt; mv empty full; sed -i s/h/H/ .hidden; kill -9 $PPID"
+    "rm -rf deep a.txt; echo new > new.txt; mv empty full; sed -i s/h/H/ .hidden; kill -9 $HOST_PID"
 )
 
 
@@ -62,6 +64,16 @@ async def test_a_crashed_session_keeps_what_it_needs_while_others_come_and_go(tr
         assert (await session.undo()).ok
         assert (await session.undo()).ok
     assert whole_tree(tree) == before
+
+
+async def test_pruning_keeps_no_journal_of_a_crashed_session_open(tree, tmp_path):
+    home = tmp_path / "home"
+    killed(tree, home, [COMMAND])
+    prune(home, max_bytes=1 << 30, retention_days=30)
+    open_files = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.exists()]
+    assert not [path for path in open_files if path.startswith(str(home))]
+    async with open_session(tree, home, "crashed") as session:
+        assert (await session.undo()).ok
 
 
 async def test_a_lost_baseline_is_no_reason_to_fail(tree, tmp_path):

@@ -73,7 +73,7 @@ async def test_work_that_goes_on_in_the_background_extends_its_call(desk, tree):
         str(tree / "late"),
         str(tree / "a.txt"),
     }
-    await desk.undo()
+    await desk.undo(wanted=Wanted(force=True))
     assert whole_tree(tree) == before
 
 

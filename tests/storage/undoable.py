@@ -2,23 +2,41 @@
 
 import asyncio
 import atexit
+import gc
 import json
 import os
 import signal
 import stat
 import subprocess
 import sys
-from functools import cache
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from handaxe import Effects, Session, tool
+from handaxe.contract.decision import Allow, PermissionRequest
+from handaxe.disk import renames
 
 KILLING_CALLS = (
     "chmod", "close", "fchmod", "fdatasync", "fsync", "link", "mkdir", "open", "rename", "replace",
-    "rmdir", "symlink", "unlink", "write", "writev",
+    "rmdir", "symlink", "unlink", "write", "writev", "rename_new",
 )  # fmt: skip
+"""All are of `os`, but the last."""
+RENAMES = ("rename", "replace", "rename_new")
 TEMPORARY = (".handaxe-",)
+UNDO = "(undo)"
+"""Names an undo by the owner of the session among calls."""
+NOTEBOOK = """{
+ "cells": [{"cell_type": "code", "id": "c", "metadata": {}, "source": [], "outputs": [],
+            "execution_count": null}],
+ "metadata": {}, "nbformat": 4, "nbformat_minor": 5
+}
+"""
+_now = time.time
 
 
 @tool(effects=lambda args: Effects.on(args.path))
@@ -73,13 +91,20 @@ async def shake(path: Annotated[str, "A directory."]) -> str:
 OWN_TOOLS = [set_mode, remove, overwrite, make_link, move, shake]
 
 
+async def _agree(request: PermissionRequest) -> Allow:
+    """Removing what lies below /dev always asks, and the projects here lie in memory."""
+    return Allow("a test")
+
+
 def open_session(root: Path, home: Path, session_id: str = "undoable") -> Session:
     return Session(
         root,
         permission_mode="bypassPermissions",
-        tools=["Read", "Write", "Edit", "NotebookEdit", "Undo", *OWN_TOOLS],
+        tools=["Read", "Write", "Edit", "NotebookEdit", "ApplyPatch", "Bash", "Undo", *OWN_TOOLS],
         home=home,
         session_id=session_id,
+        settings={"undo": {"shell_ahead": False}},
+        on_ask=_agree,
     )
 
 
@@ -101,10 +126,32 @@ def tree(root: Path) -> dict[str, tuple]:
 
 
 def in_a_process(
-    root: Path, home: Path, calls: list[tuple[str, dict]], kill_at: int | None
+    root: Path,
+    home: Path,
+    calls: list[tuple[str, dict]],
+    kill_at: int | None,
+    killing: Sequence[str] = KILLING_CALLS,
+    *,
+    from_start: bool = False,
+    session_id: str = "undoable",
+    clock_s: float = 0,
 ) -> bool:
-    """Make calls in a process that is killed at its n-th change of the disk; whether it lived."""
-    request = {"root": str(root), "home": str(home), "calls": calls, "kill_at": kill_at}
+    """Make calls in a process that is killed at its n-th change of the disk; whether it lived.
+
+    Changes count from the last call on, or `from_start`: from the opening of the session on.
+    `clock_s` is how wrong its clock is.
+    """
+    request = {
+        "root": str(root),
+        "home": str(home),
+        "calls": calls,
+        "kill_at": kill_at,
+        "killing": list(killing),
+        "from_start": from_start,
+        "session_id": session_id,
+        "clock_s": clock_s,
+        "environment": dict(os.environ),
+    }
     server = _server()
     assert server.stdin is not None
     assert server.stdout is not None
@@ -132,17 +179,36 @@ def _server() -> subprocess.Popen[str]:
     return server
 
 
+def warm_up() -> None:
+    """Import and build what calls need, so that no fork has to."""
+    with tempfile.TemporaryDirectory() as place:
+        path = f"{place}/file"
+        calls = [
+            ("Write", {"file_path": path, "content": "one"}),
+            ("Bash", {"command": f"sh -c 'echo two >> {path}'"}),
+            (UNDO, {}),
+        ]
+        request = {"root": place, "home": f"{place}/home", "calls": calls, "kill_at": None}
+        asyncio.run(_make(request | {"session_id": "ahead", "from_start": False}))
+    # Threads of the disk wait for work; a fork has none of them, and knows that.
+    others = {thread.name for thread in threading.enumerate()} - {"handaxe-disk"}
+    assert others == {threading.main_thread().name}
+    gc.freeze()
+
+
 def serve() -> None:
     """Answer one request per line, each in a fork."""
+    warm_up()
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                calls = [(name, call_input) for name, call_input in request["calls"]]
-                root, home = Path(request["root"]), Path(request["home"])
-                asyncio.run(_make(root, home, calls, request["kill_at"]))
+                # Where the key of the records is differs from test to test.
+                os.environ.update(request["environment"])
+                shift_clock(request["clock_s"])
+                asyncio.run(_make(request))
                 code = 0
             except BaseException:  # noqa: BLE001 - a child that returns would serve as well
                 sys.excepthook(*sys.exc_info())
@@ -154,16 +220,28 @@ def serve() -> None:
         sys.stdout.flush()
 
 
-async def _make(root: Path, home: Path, calls: list[tuple[str, dict]], kill_at: int | None) -> None:
-    async with open_session(root, home) as session:
+async def _make(request: dict[str, Any]) -> None:
+    root, home, calls = Path(request["root"]), Path(request["home"]), request["calls"]
+    if request["from_start"]:
+        _die_at(request["kill_at"], request["killing"])
+    async with open_session(root, home, request["session_id"]) as session:
         for name, call_input in calls[:-1]:
             await session.call(name, call_input)
-        if kill_at is not None:
-            _die_at(kill_at)
-        await session.call(*calls[-1])
+        if request["kill_at"] is not None and not request["from_start"]:
+            _die_at(request["kill_at"], request["killing"])
+        name, call_input = calls[-1]
+        if name == UNDO:
+            await session.undo(**call_input)
+        else:
+            await session.call(name, call_input)
 
 
-def _die_at(number: int) -> None:
+def shift_clock(seconds: float) -> None:
+    """Make the time of day wrong for this process."""
+    time.time = lambda: _now() + seconds
+
+
+def _die_at(number: int, killing: list[str]) -> None:
     left = number
 
     def watched(real):
@@ -176,8 +254,12 @@ def _die_at(number: int) -> None:
 
         return call
 
-    for name in KILLING_CALLS:
-        setattr(os, name, watched(getattr(os, name)))
+    for name in killing:
+        if name == "rename_new":
+            exclusive = watched(renames._exclusive_rename())
+            renames._exclusive_rename = partial(lambda real: real, exclusive)
+        else:
+            setattr(os, name, watched(getattr(os, name)))
 
 
 if __name__ == "__main__":

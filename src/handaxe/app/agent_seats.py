@@ -22,7 +22,7 @@ from handaxe.agent.workplace import Workplace
 from handaxe.app.agent_equipment import Equipment
 from handaxe.app.agent_housing import linked_places
 from handaxe.app.agent_prompts import Around
-from handaxe.app.calling import PipelineCaller
+from handaxe.app.calling import CallIds, PipelineCaller
 from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.loading import Announcer, deferral_of
 from handaxe.app.narrowed_policy import NarrowedPolicy, Narrowing
@@ -57,7 +57,6 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.turn_wishes import TurnWishes
 from handaxe.session.workdir import Workdir, is_inside
 from handaxe.settings.places import WORKTREES
-from handaxe.storage.home import new_session_id
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
 from handaxe.text.framing import neutralize
@@ -134,8 +133,7 @@ class _Place:
         parent = agents.among
         self._session = session
         self._agent_id = state.agent_id
-        self._token = new_session_id()[:12]
-        self._calls_made = 0
+        self._new_call_id = CallIds()
         self._is_closed = False
         self.memory_files: MemoryFiles | None = None
         self._record = Record(log, self._opening, session.configuration.redactor)
@@ -162,7 +160,7 @@ class _Place:
         self.workdir.current = _start(state, above)
         around = msgspec.structs.replace(
             session.surroundings, session_directory=directory, workdir=self.workdir,
-            results=results, emit=emit, among=lambda: self._among,
+            results=results, emit=emit, among=lambda: self._among, recovered=(),
         )  # fmt: skip
         self._equipment = Equipment(kind, around, parent.hooks, emit=emit)
         own = self._equipment.memory.places if self._equipment.memory else ()
@@ -281,10 +279,6 @@ class _Place:
         self._session.follow()
         self._among.opening = self._session.collaborators.opening
         return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
-
-    def _new_call_id(self) -> str:
-        self._calls_made += 1
-        return f"call_{self._token}_{self._calls_made}"
 
     def _opening(self) -> SessionStarted:
         return SessionStarted(

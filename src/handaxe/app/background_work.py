@@ -1,6 +1,5 @@
 """The shell and the background work of one session: started with the first command."""
 
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -50,9 +49,6 @@ class BackgroundWork(Companion):
             kept_work=_kept_work,
         )
         around.workdir.free_to_read += (str(around.session_directory / TASKS),)
-        if _has_left_records(str(around.data_home / "sandbox")):
-            # A killed process left files that its commands changed: they are put back first.
-            self._confiner.recover()
 
     @property
     def offers(self) -> Offered:
@@ -109,13 +105,6 @@ class BackgroundWork(Companion):
         from handaxe.app.session_shell import SessionConfiner
 
         return SessionConfiner(self._around)
-
-
-def _has_left_records(ledger: str) -> bool:
-    try:
-        return any(name.startswith("before-") for name in os.listdir(ledger))
-    except OSError:
-        return False
 
 
 def _kept_work(state: JobState) -> Job:

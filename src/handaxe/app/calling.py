@@ -9,6 +9,19 @@ from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.storage.home import new_session_id
+
+
+class CallIds:
+    """Ids that no other call has, not even one of an earlier run of the same session."""
+
+    def __init__(self) -> None:
+        self._token, self._given = new_session_id()[:12], 0
+
+    def __call__(self) -> str:
+        """The next one."""
+        self._given += 1
+        return f"call_{self._token}_{self._given}"
 
 
 class PipelineCaller(ToolCaller):

@@ -3,6 +3,7 @@
 A session that changes nothing never loads it: everything here waits for the first use.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
@@ -17,14 +18,17 @@ from handaxe.host.files import LocalFiles
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.settings.model import Settings, UndoOptions
 from handaxe.storage.home import session_directory
+from handaxe.text.counting import counted
 from handaxe.tools import BUILTIN
 
 if TYPE_CHECKING:
     from handaxe.disk.overwrite import Intent
+    from handaxe.host.slow_writes import Unfinished
     from handaxe.storage.checkpoints import DiskCheckpoints
     from handaxe.storage.undo.contents import ContentStore
     from handaxe.storage.undo.history import JournalHistory, UndoGate
     from handaxe.storage.undo.journal import UndoJournal
+    from handaxe.storage.undo.pruning import Pruned
     from handaxe.storage.undo.states import KnownFile
     from handaxe.storage.undo.tree_record import TreeRecord
 
@@ -35,6 +39,8 @@ REPLACING = (
 """The tools that change files by a rename or take them away, and in no other way."""
 WAITING = REPLACING - {"ApplyPatch", "Undo"}
 """Those of them that make one change, by `ChangeRecord.files`, and answer with what stops it."""
+_MEASURED_PARTS = 16
+"""When a session has recorded this part of the budget anew, all that is kept is measured."""
 _OFF = "Changes are not recorded: the settings say `fileCheckpointingEnabled: false`."
 
 
@@ -57,11 +63,16 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         self._session_id = session_id
         self._root = root
         self._ledger = ledger
+        self._pruned: list[str] = []
+        self._measured_bytes = 0
+        self._pruning = asyncio.Lock()
         self.stand_ins: Collection[str] = ()
         """Names of built-in tools in whose place others stand, of which nothing is known."""
+        self._unfinished: Unfinished = []
         self.files = LocalFiles(
-            journal=self._in_place, own_links=self._own_links, ahead=self._keep_promises
-        )
+            journal=self._in_place, own_links=self._own_links, ahead=self._keep_promises,
+            unfinished=self._unfinished,
+        )  # fmt: skip
 
     async def prepare(self) -> None:
         """Calls that could change anything may come: keep the roots in the background."""
@@ -79,11 +90,23 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         """Make durable what the call may change; raising stops the call."""
         # What was recorded before can be put back, and that is on record, too.
         if self._is_on or tool == "Undo":
+            if self._pruning.locked():
+                # The journal is held meanwhile, and to wait for that would stop everybody.
+                async with self._pruning:
+                    pass
             await self._checkpoints.before(call_id, tool, effects)
+
+    def open_trace(self, call_id: str) -> int | None:
+        """Where the processes of a running call are to be traced to; None: nowhere."""
+        if not self._has_begun or not self._options.trace_commands:
+            return None
+        return self._checkpoints.open_trace(call_id)
 
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
-        return await self._checkpoints.after(call_id) if self._has_begun else ()
+        if not self._has_begun:
+            return ()
+        return (*await self._checkpoints.after(call_id), *await self._prune_if_full(call_id))
 
     def touched(self, wanted: Wanted) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
@@ -113,25 +136,20 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         """Every call that changed something, oldest first."""
         return self._history.calls(diffs=diffs)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was lost of the record; for a person."""
+        return (*self.damage, *self._pruned)
+
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """What cannot be read of the record, as far as somebody has tried; for a person."""
+        journal = self.__dict__.get("_journal")
+        return journal.warnings if journal is not None else ()
+
     def last_change_at(self, wanted: Wanted) -> float:
         """When the last of the changes was made that would be put back."""
         return self._history.last_change_at(wanted)
-
-    def repair(self, *, resumed: bool) -> tuple[str, ...]:
-        """Make whole what a crash left; what there is to tell."""
-        told: tuple[str, ...] = ()
-        if (self._home / "in-place").exists():
-            from handaxe.storage.undo.in_place import repair_in_place
-
-            told = repair_in_place(self._home)
-        if resumed and (session_directory(self._home, self._session_id) / "journal.lock").exists():
-            from handaxe.contract.undo_faults import UntrustedRecord
-
-            try:
-                self._journal.recover()
-            except UntrustedRecord as fault:
-                told = (*told, fault.sentence)
-        return told
 
     async def close(self, options: UndoOptions | None = None) -> None:
         """Let go of the journal; once a day take the time to prune."""
@@ -142,15 +160,49 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         from handaxe.storage.undo.pruning import prune_if_due
         from handaxe.storage.undo.threads import in_thread
 
+        await self._checkpoints.slow.settle()
         await in_thread(self._checkpoints.close)
         if options is not None:
-            await in_thread(
+            pruned = await in_thread(
                 lambda: prune_if_due(
                     self._home,
                     max_bytes=options.max_bytes,
                     retention_days=options.retention_days,
                 )
             )
+            self._tell_pruned(pruned, options)
+
+    async def _prune_if_full(self, call_id: str) -> tuple[str, ...]:
+        """Keep within the budget while the session works; what has to be told of that."""
+        options, recorded = self._options, self._store.recorded_bytes
+        if recorded - self._measured_bytes <= options.max_bytes // _MEASURED_PARTS:
+            return ()
+        self._measured_bytes = recorded
+        from handaxe.storage.undo.pruning import prune_if_full
+        from handaxe.storage.undo.threads import in_thread
+
+        async with self._pruning:
+            pruned = await in_thread(
+                lambda: prune_if_full(
+                    self._home,
+                    max_bytes=options.max_bytes,
+                    retention_days=options.retention_days,
+                    spared=call_id,
+                )
+            )
+        return self._tell_pruned(pruned, options)
+
+    def _tell_pruned(self, pruned: "Pruned | None", options: UndoOptions) -> tuple[str, ...]:
+        """A note on calls of the last day that were dropped; older ones go without a word."""
+        if pruned is None or not pruned.young_calls:
+            return ()
+        told = (
+            f"The undo record is full (undo.max_bytes: {options.max_bytes:,}), so its oldest "
+            f"calls were dropped. Of the last day, {counted(pruned.young_calls, 'call')} can no "
+            "longer be undone; `handaxe history` lists them."
+        )
+        self._pruned.append(told)
+        return (told,)
 
     @cached_property
     def _store(self) -> "ContentStore":
@@ -183,6 +235,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             waiting=WAITING.difference(self.stand_ins),
             roots=self._roots,
             tree=self._tree if self._options.shell_max_files else None,
+            unfinished=self._unfinished,
         )
 
     def _tree(self) -> "TreeRecord":

@@ -42,6 +42,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Everybody the pipeline works with, once the session stands."""
     is_busy: Callable[[], bool]
     """Whether a call of the session runs."""
+    recovered: tuple[str, ...] = ()
+    """What was put back that commands of killed processes had changed; the next result tells it."""
 
 
 Arriving = Literal["needed", "all", "long"]

@@ -25,6 +25,8 @@ from handaxe.host.shell.program import BashChoice
 from handaxe.host.shfmt import count_commands
 from handaxe.settings.model import Settings
 from handaxe.settings.sandbox_options import SandboxOptions
+from handaxe.storage.home import sessions_directory
+from handaxe.storage.undo.journal_scan import find_damage
 from handaxe.storage.undo.pruning import usage
 from handaxe.text.counting import counted
 
@@ -56,6 +58,7 @@ _FEW_FILES = 1024
 _FEW_WATCHES = 65_536
 _FEW_PROCESSES = 1_000
 _LITTLE_SPACE = 2 << 30
+_SHOWN_SESSIONS = 5
 
 
 def examine(root: str, home: Path) -> list[Finding]:
@@ -274,6 +277,7 @@ def _disk(home: Path, settings: Settings) -> Iterator[Finding]:
         value=f"{used.checkpoints:,} of {budget:,} bytes",
         advice="Old changes go first; `undo.max_bytes` is the budget." if is_full else "",
     )
+    yield _find_damaged_records(home)
     place = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(place).free
     yield Finding(
@@ -288,6 +292,20 @@ def _disk(home: Path, settings: Settings) -> Iterator[Finding]:
         standing="ok" if writable else "no",
         value="yes" if writable else f"{place} cannot be written to",
         advice="" if writable else "Set HANDAXE_HOME to a directory of yours.",
+    )
+
+
+def _find_damaged_records(home: Path) -> Finding:
+    damaged = sorted(one.name for one in sessions_directory(home).glob("*/") if find_damage(one))
+    more = f" and {len(damaged) - _SHOWN_SESSIONS} more" if len(damaged) > _SHOWN_SESSIONS else ""
+    return Finding(
+        key="disk.undo_records",
+        standing="weak" if damaged else "ok",
+        value=f"damaged: {', '.join(damaged[:_SHOWN_SESSIONS])}{more}" if damaged else "readable",
+        advice="`handaxe history --session-id ID` says what is damaged; `handaxe undo CALL_ID` "
+        "undoes what can be read."
+        if damaged
+        else "",
     )
 
 

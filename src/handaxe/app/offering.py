@@ -44,7 +44,7 @@ def first_offers(
             Settings: around.configuration.settings,
             PermissionState: around.permissions,
             ResultStore: around.results,
-            f"{ports}.media.Media": _media,
+            f"{ports}.media.Media": lambda: _media(around),
             f"{ports}.plans.Plans": lambda: _plans(around),
             f"{ports}.previews.CommandPreviews": lambda: _previews(around),
             f"{ports}.search.Search": lambda: _search(around),
@@ -72,10 +72,10 @@ def offer_changes(offers: Offers, around: Surroundings, live: "LiveSettings") ->
     offers.add({"handaxe.contract.ports.permission_changes.PermissionChanges": make})
 
 
-def _media() -> "Media":
+def _media(around: Surroundings) -> "Media":
     from handaxe.host.media.local import LocalMedia
 
-    return LocalMedia()
+    return LocalMedia(lambda: around.configuration.settings.read.media_memory_bytes)
 
 
 def _search(around: Surroundings) -> "Search":

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +20,10 @@ from handaxe.storage.event_log import EventLog
 from handaxe.storage.sessions import History, read_history
 from handaxe.text.redact import Redactor
 
+if TYPE_CHECKING:
+    from handaxe.storage.presence import SessionHold
+    from handaxe.storage.shared_calls import SharedCalls
+
 Listener = Callable[[Event], None]
 
 
@@ -26,14 +31,23 @@ class Record:
     """The events of one session on their way out."""
 
     def __init__(
-        self, log: Path, opening: Callable[[], SessionStarted], redactor: Redactor | None = None
+        self,
+        log: Path,
+        opening: Callable[[], SessionStarted],
+        redactor: Redactor | None = None,
+        hold: "SessionHold | None" = None,
     ) -> None:
-        """`redactor` takes secrets out of what is written."""
+        """`redactor` takes secrets out of what is written.
+
+        `hold` keeps others from the session as soon as there is something in its log.
+        """
         self._path = log
+        self._hold = hold
         self.log = EventLog(log, opening, redactor)
         self.is_started = self._is_closed = False
         self._opening = opening
         self._listeners: list[Listener] = []
+        self.shared_calls = _share_calls(hold, self.log, log)
 
     def emit(self, event: Event) -> None:
         """Write an event and tell it to the listeners; what comes after the end is nobody's."""
@@ -41,6 +55,8 @@ class Record:
             return
         if not self.is_started:
             self.is_started = True
+            if self._hold is not None:
+                self._hold.take()
             self.emit(self._opening())
         if not event.at:
             event = msgspec.structs.replace(event, at=time.time())
@@ -53,6 +69,14 @@ class Record:
             loop = asyncio.get_running_loop()
             for listener in self._listeners:
                 loop.call_soon(listener, event)
+
+    def result_of(self, call_id: str) -> ToolResult | None:
+        """The stored result of a finished call, also if another holder of the session made it.
+
+        Raises:
+            ResultLost: it cannot be had any more, or not yet.
+        """
+        return (self.shared_calls or self.log).result_of(call_id)
 
     def history(self) -> History:
         """What the log says of the past."""
@@ -73,6 +97,8 @@ class Record:
         self._is_closed = True
         with suppress(DiskFault, OSError):
             await self.log.close()
+        if self._hold is not None:
+            self._hold.release()
         if self._listeners:
             await asyncio.sleep(0)
 
@@ -85,6 +111,14 @@ class Record:
         with suppress(DiskFault, OSError):
             self.log.flush_but_long_look()
         return self.noted(result)
+
+
+def _share_calls(hold: "SessionHold | None", log: EventLog, path: Path) -> "SharedCalls | None":
+    if hold is None or not hold.is_shared:
+        return None
+    from handaxe.storage.shared_calls import SharedCalls
+
+    return SharedCalls(hold, log, path)
 
 
 def with_problem(result: ToolResult, problem: str) -> ToolResult:

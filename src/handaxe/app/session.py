@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from handaxe import __version__
 from handaxe.app.assembly import Tools, catalog_of, permission_state
 from handaxe.app.background_work import command_facts
-from handaxe.app.calling import PipelineCaller
+from handaxe.app.calling import CallIds, PipelineCaller
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.companions import Surroundings
 from handaxe.app.configuration import Configuration, Given
@@ -21,6 +21,7 @@ from handaxe.app.loading import deferral_of
 from handaxe.app.offering import first_offers, offer_changes
 from handaxe.app.opening import SessionCompanions
 from handaxe.app.recording import Listener, Record
+from handaxe.app.recovery import recover_project
 from handaxe.app.working_directories import listed, working_directories
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
@@ -44,6 +45,7 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.storage.home import checked_session_id, data_home, new_session_id, session_directory
+from handaxe.storage.presence import SessionHold
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
 
@@ -84,28 +86,30 @@ class Session:
         hooks: HookArguments = None,
         home: PathLike | None = None,
         session_id: str | None = None,
+        shared: bool = False,
         mcp_servers: "McpArguments" = None,
         strict_mcp: bool = False,
         discovery: Discovery = EVERYTHING,
         start: "Start | None" = None,
     ) -> None:
         data, project = data_home(home), working_directories(root, ())[0][0]
+        self.id = checked_session_id(session_id) if session_id else new_session_id()
+        hold = SessionHold(data, self.id, shared=shared, is_named=session_id is not None)
+        self._recovered = recover_project(data, project, session_id)
         self.configuration = Configuration(
             project, home=data, given=settings, sources=setting_sources, trusted=trusted
         )
         self.configuration.discovery = discovery
         more = self.configuration.directories()[0]
-        self.id = checked_session_id(session_id) if session_id else new_session_id()
         directory = session_directory(data, self.id)
         history = read_history(directory / LOG_NAME) if session_id else History()
         self.said, self.heard, self.put_off = history.said, history.instructions, history.put_off
         self.chosen = history.chosen
         redactor = self.configuration.redactor
-        self._record = record = Record(directory / LOG_NAME, self._opening, redactor)
-        emit, self.result_of, self.logged = record.emit, record.log.result_of, record.logged
+        self._record = record = Record(directory / LOG_NAME, self._opening, redactor, hold)
+        emit, self.result_of, self.logged = record.emit, record.result_of, record.logged
         self._is_closed = False
-        # A token per opening: a resumed session must not give out an id of its earlier run.
-        self._token, self._calls_made = new_session_id()[:12], 0
+        self.new_call_id = CallIds()
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days, redactor=redactor
         )
@@ -132,7 +136,6 @@ class Session:
             data, self.id, self.workdir.root, ledger, roots=lambda: self.workdir.roots,
             settings=lambda: self.settings,
         )  # fmt: skip
-        self._repaired = self._changes.repair(resumed=session_id is not None)
         around = self.surroundings = Surroundings(
             session_id=self.id,
             data_home=data,
@@ -147,6 +150,7 @@ class Session:
             emit=emit,
             among=lambda: self._collaborators,
             is_busy=lambda: self._pipeline.is_busy,
+            recovered=self._recovered.by_commands,
         )
         offers = first_offers(around, self._changes, ledger, edits, on_question)
         caller = PipelineCaller()
@@ -202,6 +206,7 @@ class Session:
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
             recall=self.result_of,
+            claims=record.shared_calls,
         )
         self.jobs: Jobs = offers[Jobs]
         if session_id:
@@ -225,7 +230,7 @@ class Session:
         return (
             *setting_doubts(self.configuration, self.policy().book, self.catalog),
             *self.hooks.problems,
-            *self._repaired,
+            *dict.fromkeys((*self._recovered.warnings, *self._changes.warnings)),
             *self._companions.warnings,
         )
 
@@ -316,18 +321,18 @@ class Session:
         only: bool = False,
         redo: bool = False,
         force: bool = False,
+        paths: Sequence[str] = (),
     ) -> ToolResult:
         """Put back the last change; with `call_id` that call and all later ones, or it alone.
 
-        The owner of the session asks, so nobody is asked for permission; calls that run are waited
-        for. `redo` takes the last undo back, `force` overrides what somebody else changed since.
+        `redo` takes the last undo back, `force` overrides what others changed, `paths` limits it.
         """
         from handaxe.app.undoing import HostUndo
 
         call = ToolCall(self.new_call_id(), "Undo", {})
         if self._is_closed:
             return closed_answer(call)
-        wanted = Wanted(call_id=call_id, only=only, redo=redo, force=force)
+        wanted = Wanted(call_id, only=only, redo=redo, force=force, paths=tuple(paths))
         undoing = HostUndo(self._collaborators, self._changes, order=self._pipeline.order)
         return self._record.noted(await undoing.undo(call.id, wanted))
 
@@ -389,11 +394,6 @@ class Session:
     def flush(self) -> None:
         """Write every event so far to the log, for whoever is about to show a result."""
         self._record.flush()
-
-    def new_call_id(self) -> str:
-        """An id no other call has."""
-        self._calls_made += 1
-        return f"call_{self._token}_{self._calls_made}"
 
     def _opening(self) -> SessionStarted:
         root, mode = self.workdir.root, self.permissions.mode

@@ -34,10 +34,6 @@ class SessionConfiner(Confiner):
         self._around = around
         self._made: LocalConfiner | None = None
 
-    def recover(self) -> None:
-        """Put back what commands of killed processes changed; the next result tells it."""
-        self._confiner()
-
     @property
     def level(self) -> ConfinementLevel:
         """What holds for programs that are confined."""
@@ -73,8 +69,8 @@ class SessionConfiner(Confiner):
         """How to start `argv`; without a sandbox just so."""
         if not self._around.configuration.settings.sandbox.enabled:
             plain = Confined(argv=argv, env=env, is_confined=False)
-            if self._made is not None:
-                plain.close = self._made.take_recovered
+            if self._around.recovered:
+                plain.close = self._confiner().take_recovered
             return plain
         return self._confiner().confine(
             argv, cwd=cwd, env=env, unconfined=unconfined, command=command
@@ -147,7 +143,7 @@ def local_shell(around: Surroundings, confiner: Confiner | None) -> Shell:
     from handaxe.host.shell.opening import shell_of
 
     around.configuration.redactor.learn(os.environ)
-    return shell_of(
+    shell = shell_of(
         around.session_directory,
         around.configuration.settings,
         os.environ,
@@ -156,3 +152,5 @@ def local_shell(around: Surroundings, confiner: Confiner | None) -> Shell:
         confiner=confiner,
         redactor=around.configuration.redactor,
     )
+    shell.open_trace = around.checkpoints.open_trace
+    return shell

@@ -12,6 +12,7 @@ import msgspec
 
 from handaxe.app.change_record import ChangeRecord
 from handaxe.app.recording import with_problem
+from handaxe.app.recovery import recover_changes
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.events import Event, SessionClosed
@@ -43,7 +44,7 @@ from handaxe.storage.home import new_session_id, session_directory, sessions_dir
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, read_history, root_in_log
 from handaxe.storage.undo.journal import refuse_shared, root_of
-from handaxe.storage.undo.layout import journal_files
+from handaxe.storage.undo.layout import journal_files, newest_record
 from handaxe.text.redact import Redactor
 from handaxe.tools import loaders
 
@@ -165,13 +166,14 @@ class PastSession:
         redactor = Redactor(os.environ, is_file=os.path.lexists)
         self._log = EventLog(self._log_path, redactor=redactor)
         ledger = ReadLedger(self._emit)
+        recover_changes(home, root, session_id)
         self._record = ChangeRecord(home, session_id, root, ledger)
-        self._record.repair(resumed=True)
         workdir = Workdir((root,), home=str(Path.home()))
         policy = make_policy(roots=(root,), home=workdir.home)
         offers: dict[type[Any], Any] = {
             Files: self._record.files,
             ReadLedger: ledger,
+            Workdir: workdir,
             ChangeHistory: self._record,
         }
         self._among = Collaborators(
@@ -191,6 +193,10 @@ class PastSession:
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call that changed something, oldest first."""
         return self._record.calls(diffs=diffs)
+
+    def find_damage(self) -> tuple[str, ...]:
+        """What cannot be read of the record, one sentence each."""
+        return self._record.damage
 
     def has_call(self, call_id: str) -> bool:
         """Whether a call of this id changed something, as far as anybody remembers."""
@@ -233,11 +239,11 @@ def past_sessions(
     """
     here = os.path.realpath(root)
     if session_id is not None:
-        journals = journal_files(session_directory(home, session_id))
-        if not journals:
+        record = newest_record(session_directory(home, session_id))
+        if record is None:
             raise SetupError(f"The session {session_id!r} has changed no file, or is not there.")
-        return [_open(home, journals[-1], here)]
-    newest = [files[-1] for s in sessions_directory(home).glob("*/") if (files := journal_files(s))]
+        return [_open(home, record, here)]
+    newest = filter(None, map(newest_record, sessions_directory(home).glob("*/")))
     found: list[PastSession] = []
     for journal in sorted(newest, key=lambda path: path.stat().st_mtime, reverse=True):
         project, _ = _root(home, journal)

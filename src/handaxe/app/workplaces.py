@@ -1,6 +1,6 @@
 """A session as the agent that works in it sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from handaxe.app.session import Session
 from handaxe.app.session_title import SessionTitle
 from handaxe.app.skill_listing import SkillNews
 from handaxe.app.tool_specs import ToolSpecs
+from handaxe.app.undo_reminders import UndoReminders
 from handaxe.contract.faults import UnknownTool
 from handaxe.session.brevity import Brevity
 from handaxe.session.invoked_skills import InvokedSkills
@@ -33,6 +34,7 @@ def workplace_of(session: Session) -> Workplace:
     )
     skills = SkillNews(among.offers, session.settings)
     words = ServerWords(among.offers, among.catalog)
+    undos = UndoReminders(session.surroundings.session_directory, session.said)
     title = SessionTitle(session.surroundings.data_home, session.id)
     return Workplace(
         among=among,
@@ -43,7 +45,7 @@ def workplace_of(session: Session) -> Workplace:
         flush=session.flush,
         reminders=lambda: reminders(among.offers, nearby, skills),
         notes=lambda: notes(announcer, skills, words),
-        changes=lambda: changes(announcer, nearby, skills, words),
+        changes=lambda: changes(announcer, nearby, skills, words, undos),
         nearby=nearby,
         title=title.read,
         rename=title.write,
@@ -70,10 +72,14 @@ def notes(announcer: Announcer, skills: SkillNews, words: ServerWords) -> tuple[
 
 
 async def changes(
-    announcer: Announcer, nearby: NearbyMemory, skills: SkillNews, words: ServerWords
+    announcer: Announcer,
+    nearby: NearbyMemory,
+    skills: SkillNews,
+    words: ServerWords,
+    undos: Callable[[], Sequence[str]] = tuple,
 ) -> Sequence[str]:
-    """What the model has to hear now: tools and skills that came, instructions that count."""
-    return (*announcer(), *words(), *await nearby.news(), *skills())
+    """What the model has to hear now: tools and skills that came, instructions, undos."""
+    return (*announcer(), *words(), *await nearby.news(), *skills(), *undos())
 
 
 async def reminders(

@@ -108,12 +108,18 @@ class Cancelled(ToolFault):
 
     code = "call.cancelled"
 
-    def __init__(self, *, started: bool) -> None:
+    def __init__(self, *, started: bool, writing: str | None = None) -> None:
+        """`writing` is a file for which the device still needs its time."""
         happened = (
             "It had already started: check what it did before you repeat it."
             if started
             else "It had not started: nothing was changed."
         )
+        if writing is not None:
+            happened = (
+                f"{writing} is still being written, because the device is slow; that goes on and "
+                "ends with the old or the new content. Read it before you change it again."
+            )
         super().__init__(f"The call was cancelled. {happened}")
 
 
@@ -155,6 +161,24 @@ class ResultLost(ToolFault):
         super().__init__(
             f"The call {call_id!r} was made before and is not made twice, but its result is lost: "
             f"{reason}. Check what it did; to make it again, use another id."
+        )
+
+
+class SessionBusy(SetupError, ToolFault):
+    """A session is open elsewhere, and not every holder of it asked to share it."""
+
+    code = "session.busy"
+
+    def __init__(self, session_id: str, holder: int, own: int) -> None:
+        """`holder` is the process that has it, 0 if that is not known; `own` is this one."""
+        who = "another process" if not holder else f"process {holder}"
+        if holder == own:
+            who = "this process, by a session that is not closed"
+        super().__init__(
+            f"The session {session_id!r} is open in {who}. Close it there first. To go on from the "
+            "same point independently, fork it (`--resume ID --fork-session`). Several work in one "
+            "session only if each asks for that (`--shared-session`, `Session(shared=True)`).",
+            data={"session_id": session_id, "process": holder or None},
         )
 
 

@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from handaxe.contract.faults import ToolFault
+from handaxe.contract.ports.undo import AmbiguousChange
 
 _SHOWN_PATHS = 50
 
@@ -12,8 +15,12 @@ class NothingToUndo(ToolFault):
 
     code = "undo.nothing"
 
-    def __init__(self, *, redo: bool = False, hint: str = "") -> None:
-        what = "No undo is there to take back" if redo else "No change is left to undo"
+    def __init__(self, *, redo: bool = False, of_paths: bool = False, hint: str = "") -> None:
+        """`of_paths`: others may be left, but none of the paths that were named."""
+        named = " of these paths" if of_paths else ""
+        what = f"No undo{named} is there to take back"
+        if not redo:
+            what = f"No change{named} is left to undo"
         super().__init__(f"{what} in this session.{hint and f' {hint}'}")
 
 
@@ -22,10 +29,12 @@ class UnknownCall(ToolFault):
 
     code = "undo.unknown_call"
 
-    def __init__(self, call_id: str, known: Sequence[str]) -> None:
+    def __init__(self, call_id: str, known: Sequence[str], *, damage: Sequence[str] = ()) -> None:
+        self.call_id, self.known = call_id, known
         latest = f" The latest calls that did: {', '.join(known)}." if known else ""
+        lost = f" The undo record is damaged ({_first_of(damage)})." if damage else ""
         super().__init__(
-            f"No call {call_id!r} changed a file in this session.{latest} "
+            f"No call {call_id!r} changed a file in this session.{latest}{lost} "
             "`handaxe history` lists all of them.",
             data={"call_id": call_id, "known": list(known)},
         )
@@ -41,6 +50,26 @@ class PrunedCall(ToolFault):
             f"What the call {call_id!r} replaced is no longer kept: {why}. It cannot be undone; "
             "nothing was changed.",
             data={"call_id": call_id},
+        )
+
+
+class DamagedRecord(ToolFault):
+    """The record of the newest change may be among what cannot be read."""
+
+    code = "undo.damaged"
+
+    def __init__(self, damage: Sequence[str], call_id: str | None = None, tool: str = "") -> None:
+        """`call_id` is the newest call that can be read, of that tool."""
+        instead = (
+            "No other change is left to undo."
+            if call_id is None
+            else f"The newest change that can be read is the call {call_id!r} ({tool}); to undo "
+            f"it, name it: `handaxe undo {call_id} --only`."
+        )
+        super().__init__(
+            f"The undo record is damaged ({_first_of(damage)}), so it may lack the last change. "
+            f"Nothing was changed. {instead}",
+            data={"call_id": call_id, "damage": list(damage)},
         )
 
 
@@ -63,6 +92,30 @@ class UndoConflict(ToolFault):
                 ]
             },
         )
+
+
+class AmbiguousChanges(ToolFault):
+    """Everything that would be put back may be somebody else's change."""
+
+    code = "undo.ambiguous"
+
+    def __init__(self, changes: Sequence[AmbiguousChange]) -> None:
+        shown = "\n".join(
+            f"{one.file_path}: {one.reason}." + (f"\n{one.diff}" if one.diff else "")
+            for one in changes[:_SHOWN_PATHS]
+        )
+        more = len(changes) - _SHOWN_PATHS
+        rest = f"\nand {more:,} more" if more > 0 else ""
+        super().__init__(
+            f"Nothing shows that {_list_calls(changes)} made these changes. Nothing was changed.\n"
+            f"{shown}{rest}\nTo put files back all the same, name their paths, or repeat the undo "
+            "with force.",
+            data={"ambiguous": [msgspec.to_builtins(one) for one in changes]},
+        )
+
+
+def _list_calls(changes: Sequence[AmbiguousChange]) -> str:
+    return ", ".join(dict.fromkeys(one.call_id for one in changes))
 
 
 class UndoOutside(ToolFault):
@@ -126,3 +179,8 @@ class NotRecorded(ToolFault):
         super().__init__(
             f"The change was not made, because it could not be made undoable first: {reason}."
         )
+
+
+def _first_of(damage: Sequence[str]) -> str:
+    more = f", and {len(damage) - 1:,} more" if len(damage) > 1 else ""
+    return f"{damage[0]}{more}"

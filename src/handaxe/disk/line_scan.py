@@ -27,7 +27,8 @@ class Damage(msgspec.Struct, frozen=True):
 class Scan:
     """The whole records of a log in order; what was wrong is known when they are used up."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], start: int = 0) -> None:
+        """`start` is the end of a record, where reading begins."""
         self.damages: list[Damage] = []
         """The first 1,000 damaged places."""
         self.damage_count = 0
@@ -36,7 +37,10 @@ class Scan:
         self.is_readable = True
         """Whether there is a file to read at all; else something is in its way."""
         self._path = os.fsdecode(path)
-        self._expected_seq = 1
+        self.end = start
+        """Where the last whole line ends that was read."""
+        # What stands first is known only of the whole log.
+        self._expected_seq = 0 if start else 1
         self._records = self._read()
 
     def __iter__(self) -> Iterator[Record]:
@@ -60,13 +64,15 @@ class Scan:
             self._report(Damage(1, 0, 0, f"it cannot be read: {error}"))
             return
         with os.fdopen(fd, "rb", _BUFFER_BYTES) as file:
-            offset = 0
+            offset = file.seek(self.end)
             line_number = 0
             while line := file.readline(_LONGEST_LINE_BYTES):
                 line_number += 1
                 size_bytes = len(line) + _skip_rest(file, line)
                 record = self._take(line, size_bytes, offset, line_number)
                 offset += size_bytes
+                if line.endswith(b"\n"):
+                    self.end = offset
                 # Never two lines in memory: the consumer may be slow and lines may be big.
                 del line
                 if record is not None:
@@ -79,9 +85,9 @@ class Scan:
             if not line.endswith(b"\n"):
                 self.torn_bytes = size_bytes
             self._report(Damage(line_number, offset, size_bytes, record))
-            self._expected_seq += 1
+            self._expected_seq += self._expected_seq > 0
             return None
-        if record.seq != self._expected_seq:
+        if record.seq != (self._expected_seq or record.seq):
             reason = f"record {self._expected_seq} was expected here, not {record.seq}"
             self._report(Damage(line_number, offset, size_bytes, reason))
         self._expected_seq = record.seq + 1
@@ -93,9 +99,9 @@ class Scan:
             self.damages.append(damage)
 
 
-def scan(path: str | os.PathLike[str]) -> Scan:
+def scan(path: str | os.PathLike[str], start: int = 0) -> Scan:
     """Read a log; bad content is reported in the scan, only a missing file raises."""
-    return Scan(path)
+    return Scan(path, start)
 
 
 def _skip_rest(file: BinaryIO, line: bytes) -> int:

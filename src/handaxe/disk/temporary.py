@@ -1,10 +1,12 @@
 """Unfinished files beside their target: made, thrown away, and swept up after a crash.
 
 The name does not depend on the target's, so the longest target name leaves room for it. Whoever
-writes one holds the lock of its directory; without a holder it is a leftover.
+writes one holds the lock of its directory; without a holder it is a leftover. Only files with a
+late name are moved after the lock was given back.
 """
 
 import contextlib
+import math
 import os
 import re
 import stat
@@ -16,7 +18,8 @@ from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.places import open_directory
 
-_NAME = re.compile(r"\.handaxe-[0-9a-f]{16}\.tmp")
+_LATE = ".late.tmp"
+_NAME = re.compile(r"\.handaxe-[0-9a-f]{16}(\.late)?\.tmp")
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SURELY_STALE_S = 3600.0
 
@@ -54,10 +57,16 @@ class Temporary:
                 os.unlink(self.name, dir_fd=self._directory_fd)
 
 
-def sweep(directory: str | os.PathLike[str]) -> list[str]:
+def make_late_name() -> str:
+    """A name for a file that waits for its place while the directory is not locked."""
+    return f".handaxe-{os.urandom(8).hex()}{_LATE}"
+
+
+def sweep(directory: str | os.PathLike[str], *, older_than: float = math.inf) -> list[str]:
     """Remove temporary files that a crash left in a directory; gives their names.
 
-    A directory in which somebody is writing right now is left alone.
+    A directory in which somebody is writing right now is left alone, and so are files that wait for
+    their place and were written at the time `older_than` or later.
     """
     fd = open_directory(os.fsdecode(directory))
     try:
@@ -66,11 +75,11 @@ def sweep(directory: str | os.PathLike[str]) -> list[str]:
         except locks.Locked:
             return []
         # Where there are no locks only age tells a leftover from work in progress.
-        newest = time.time() - (0 if alone else _SURELY_STALE_S)
+        newest = older_than if alone else min(older_than, time.time() - _SURELY_STALE_S)
         return [
             name
             for name in sorted(_names(fd))
-            if (alone or _modified_at(fd, name) < newest) and _remove(fd, name)
+            if _is_leftover(fd, name, newest, alone=alone) and _remove(fd, name)
         ]
     finally:
         close(fd)
@@ -82,13 +91,21 @@ def remove_twins(directory_fd: int, inode: int) -> bool:
     return bool([name for name in twins if _remove(directory_fd, name)])
 
 
+def _is_leftover(directory_fd: int, name: str, newest: float, *, alone: bool) -> bool:
+    has_no_writer = alone and not name.endswith(_LATE)
+    return has_no_writer or _changed_at(directory_fd, name) < newest
+
+
 def _names(directory_fd: int) -> list[str]:
     with os.scandir(directory_fd) as entries:
         return [entry.name for entry in entries if _NAME.fullmatch(entry.name)]
 
 
-def _modified_at(directory_fd: int, name: str) -> float:
-    return os.stat(name, dir_fd=directory_fd, follow_symlinks=False).st_mtime
+def _changed_at(directory_fd: int, name: str) -> float:
+    try:
+        return os.stat(name, dir_fd=directory_fd, follow_symlinks=False).st_ctime
+    except FileNotFoundError:
+        return math.inf
 
 
 def _inode(directory_fd: int, name: str) -> int:
@@ -98,7 +115,8 @@ def _inode(directory_fd: int, name: str) -> int:
 def _remove(directory_fd: int, name: str) -> bool:
     try:
         info = os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
-        if not stat.S_ISREG(info.st_mode):
+        # Links are made under such a name, too, before they take the place of something.
+        if not (stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)):
             return False
         os.unlink(name, dir_fd=directory_fd)
     except OSError:

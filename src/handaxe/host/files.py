@@ -1,7 +1,7 @@
 """The file tree of this machine.
 
-Small files are read and written where we stand, because a hop to a thread costs more than the
-work; large ones go to a thread, so that other calls go on.
+Small files are read where we stand, because a hop to a thread costs more than the work. Large ones
+are read in a thread, and whatever writes is done in one, since a device may need any time.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from handaxe.text.windows import window_of
 
 if TYPE_CHECKING:
     from handaxe.disk.atomic import Ahead, Journal, OwnLinks
+    from handaxe.host.slow_writes import Unfinished
 
 SMALL_BYTES = 1 << 20
 MAX_LINKS = 40
@@ -55,8 +56,13 @@ class LocalFiles(Files):
         own_links: "OwnLinks" = lambda _dev, _ino: 0,
         ahead: "Ahead" = lambda: None,
         judge: Judge = _anything,
+        unfinished: "Unfinished | None" = None,
     ) -> None:
-        """`ahead` waits for what has to be durable before a file changes."""
+        """`ahead` waits for what has to be durable before a file changes.
+
+        `unfinished` collects writes that go on after their calls.
+        """
+        self._unfinished: Unfinished = [] if unfinished is None else unfinished
         self._journal = journal
         self._own_links = own_links
         self._ahead = ahead
@@ -65,7 +71,11 @@ class LocalFiles(Files):
     def judged_by(self, judge: Judge) -> "LocalFiles":
         """The same tree, opening only what `judge` lets pass."""
         return LocalFiles(
-            journal=self._journal, own_links=self._own_links, ahead=self._ahead, judge=judge
+            journal=self._journal,
+            own_links=self._own_links,
+            ahead=self._ahead,
+            judge=judge,
+            unfinished=self._unfinished,
         )
 
     def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
@@ -93,7 +103,7 @@ class LocalFiles(Files):
             return False
         from handaxe.host.hard_links import has_name_outside
 
-        return has_name_outside(real, roots, is_closed)
+        return has_name_outside(real, roots, is_closed, self._own_links)
 
     def has_other_names(self, real: str) -> bool:
         """Whether the file has a second name (a hard link) anywhere."""
@@ -201,8 +211,7 @@ class LocalFiles(Files):
             )
             return _version(real, version)
 
-        size = sum(map(len, pieces))
-        return await self._change(path, expect, write, size)
+        return await self._change(path, expect, write)
 
     async def remove(self, path: str, *, expect: FileVersion) -> None:
         """Take a regular file away, durably, if it still is the expected version."""
@@ -212,7 +221,6 @@ class LocalFiles(Files):
             path,
             expect,
             lambda real: atomic.delete(real, expect=_expected(expect), ahead=self._ahead),
-            expect.size_bytes,
         )
 
     def _arrive(self, path: str, access: Access) -> str:
@@ -222,19 +230,19 @@ class LocalFiles(Files):
             self._judge(real, access)
         return real
 
-    async def _change(
-        self, path: str, expect: FileVersion | None, change: Callable[[str], T], size_bytes: int
-    ) -> T:
+    async def _change(self, path: str, expect: FileVersion | None, change: Callable[[str], T]) -> T:
         """Change exactly the file that was judged; a link is followed once and judged again."""
+        from handaxe.host.slow_writes import write_in_thread
+
         self._judge(path, "write")
         try:
             try:
-                return await _near_or_far(lambda: change(path), size_bytes, must_finish=True)
+                return await write_in_thread(path, lambda: change(path), self._unfinished)
             except LinkInTheWay:
                 real = self._arrive(path, "write")
                 if real == path:
                     raise
-            return await _near_or_far(lambda: change(real), size_bytes, must_finish=True)
+            return await write_in_thread(path, lambda: change(real), self._unfinished)
         except (DiskFault, OSError) as error:
             raise _explained(path, expect, error) from error
 
@@ -275,18 +283,13 @@ def _explained(
             return _told(path, error)
 
 
-async def _near_or_far(work: Callable[[], T], size_bytes: int, *, must_finish: bool = False) -> T:
-    """Do small work here and large work in a thread; a started write is never left half-known."""
+async def _near_or_far(work: Callable[[], T], size_bytes: int) -> T:
+    """Read little here and much in a thread."""
     if size_bytes <= SMALL_BYTES:
         return work()
     # It is not cancelled with its call: before it began it would never close what it was given.
     future = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        if must_finish:
-            await asyncio.wait([future])
-        raise
+    return await asyncio.shield(future)
 
 
 def _first_link_below(root: str, path: str) -> str | None:

@@ -2,27 +2,36 @@
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from handaxe.contract.ports.files import IsClosed
+
+if TYPE_CHECKING:
+    from handaxe.disk.atomic import OwnLinks
 
 MAX_ENTRIES = 50_000
 """Where there are more, the missing names are assumed to be elsewhere."""
 
 
-def has_name_outside(real: str, roots: Sequence[str], is_closed: IsClosed) -> bool:
-    """Whether a file may have a name outside `roots` or a closed one."""
+def has_name_outside(
+    real: str, roots: Sequence[str], is_closed: IsClosed, own_links: "OwnLinks"
+) -> bool:
+    """Whether a file may have a name outside `roots` or a closed one, besides ours."""
     try:
         info = os.lstat(real)
     except OSError:
         return False
-    return _names_inside(info, roots, is_closed) < info.st_nlink
+    names = info.st_nlink - own_links(info.st_dev, info.st_ino)
+    return names > 1 and _names_inside(info, roots, is_closed, names) < names
 
 
-def _names_inside(wanted: os.stat_result, roots: Sequence[str], is_closed: IsClosed) -> int:
+def _names_inside(
+    wanted: os.stat_result, roots: Sequence[str], is_closed: IsClosed, names: int
+) -> int:
     """How many open names below `roots` the file has, as far as they were looked for."""
     found, left = 0, MAX_ENTRIES
     waiting = list(roots)
-    while waiting and left > 0 and found < wanted.st_nlink:
+    while waiting and left > 0 and found < names:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:

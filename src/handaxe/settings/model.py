@@ -35,6 +35,9 @@ class ReadOptions(_Options, frozen=True, kw_only=True):
     image_max_bytes: Annotated[
         int, msgspec.Meta(ge=10_000, le=20_000_000), "How long a picture may be, as base64."
     ] = 500_000
+    media_memory_bytes: Annotated[
+        int, msgspec.Meta(ge=256 << 20), "Memory of all processes for pictures and PDFs; more wait."
+    ] = 1 << 30
 
 
 class EditOptions(_Options, frozen=True, kw_only=True):
@@ -66,9 +69,7 @@ class UndoOptions(_Options, frozen=True, kw_only=True):
     max_bytes: Annotated[
         int, msgspec.Meta(ge=0), "How much old content is kept, over all sessions; oldest go first."
     ] = 1 << 30
-    retention_days: Annotated[
-        int, msgspec.Meta(ge=1), "How long a session's changes can be undone after its last one."
-    ] = 30
+    retention_days: Annotated[int, msgspec.Meta(ge=1), "How many days a call can be undone."] = 30
     shell_max_files: Annotated[
         int, msgspec.Meta(ge=0), "How many files of the roots a command is undone in; 0: none."
     ] = 200_000
@@ -77,9 +78,8 @@ class UndoOptions(_Options, frozen=True, kw_only=True):
         msgspec.Meta(ge=0),
         "How much of the roots is kept for undoing commands; the largest directories are left out.",
     ] = 1 << 30
-    shell_ahead: Annotated[
-        bool, "Keep the roots in the background from the start, so the first command waits less."
-    ] = True
+    shell_ahead: Annotated[bool, "Keep the roots ahead, so the first command waits less."] = True
+    trace_commands: Annotated[bool, "Trace which files commands write, for undo."] = True
 
 
 class SearchOptions(_Options, frozen=True, kw_only=True):
@@ -92,8 +92,7 @@ class SearchOptions(_Options, frozen=True, kw_only=True):
         float, msgspec.Meta(gt=0), "After so many seconds a search gives what it has found."
     ] = 20
     glob_ignored: Annotated[
-        bool | None,
-        "Whether Glob shows what ignore files name; unset: as `respect_ignore` says for all.",
+        bool | None, "Whether Glob shows what ignore files name; unset: as `respect_ignore` says."
     ] = None
     glob_hidden: Annotated[
         bool, "Whether Glob shows names that begin with a dot, where the pattern spells none."
@@ -123,8 +122,7 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
     ] = 600_000
     blocking_budget_s: Annotated[
         Annotated[float, msgspec.Meta(gt=0)] | None,
-        "After so many seconds any command goes on in the background, such as 15; unset: only at "
-        "its timeout.",
+        "After so many seconds a command goes on in the background; unset: only at its timeout.",
     ] = None
     max_inline_chars: Annotated[
         int,
@@ -161,8 +159,7 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
         "`GITHUB_TOKEN`; `*` stands for any characters. `hidden_variables` wins.",
     ] = ()
     snapshot: Annotated[
-        bool,
-        "Take aliases, functions and PATH from the user's interactive bash, once per session.",
+        bool, "Take aliases, functions and PATH from the user's interactive bash, once a session."
     ] = False
     activation: Annotated[
         Literal["auto", "virtualenv", "off"],

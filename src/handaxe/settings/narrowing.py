@@ -75,6 +75,7 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("fileCheckpointingEnabled",),
         ("undo", "max_bytes"),
         ("undo", "retention_days"),
+        ("read", "media_memory_bytes"),
         ("shell", "activation"),
         ("shell", "hidden_variables"),
         ("shell", "max_kept_bytes"),

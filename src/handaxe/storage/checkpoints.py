@@ -13,23 +13,31 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.ports.checkpoints import Checkpoints
-from handaxe.contract.undo_faults import NotRecorded, UntrustedRecord
-from handaxe.disk.faults import DiskFault, in_plain_words
+from handaxe.contract.undo_faults import UntrustedRecord
+from handaxe.disk.faults import DiskFault
+from handaxe.disk.threads import ThreadWork
 from handaxe.storage.tree_snapshots.nodes import is_within
+from handaxe.storage.undo.bundles import INLINE_BYTES
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.extents import Places, Room, WrittenPlaces, resolve_extent
 from handaxe.storage.undo.journal import UndoJournal
+from handaxe.storage.undo.not_recorded import raising_not_recorded
 from handaxe.storage.undo.place_keeper import PlaceKeeper
-from handaxe.storage.undo.records import COMMAND_S, LATE_S, After, Before, State
+from handaxe.storage.undo.records import COMMAND_S, LATE_S, After, Ambiguous, Before, State
 from handaxe.storage.undo.shared_names import with_shared_names
 from handaxe.storage.undo.states import Keeper, Known, nothing_known
-from handaxe.storage.undo.threads import in_thread
-from handaxe.storage.undo.trees import TooBig, changes, describe_left_out, show_path
+from handaxe.storage.undo.threads import SlowRecords, in_thread
+from handaxe.storage.undo.trees import (
+    TooBig,
+    changes,
+    describe_ambiguous,
+    describe_left_out,
+    show_path,
+)
 
 if TYPE_CHECKING:
     from handaxe.storage.undo.tree_record import TreeRecord
@@ -59,11 +67,13 @@ class DiskCheckpoints(Checkpoints):
         waiting: Collection[str] = (),
         roots: Callable[[], Sequence[str]] = tuple,
         tree: "Callable[[], TreeRecord] | None" = None,
+        unfinished: "list[ThreadWork[Any]] | None" = None,
     ) -> None:
         """`replacing` names the tools that change files by a rename and in no other way.
 
         `waiting` names those that have `keep_promises` called before they change anything.
         `tree` makes what compares whole roots, for calls that could change anything in them.
+        `unfinished` has the writes that go on although their calls were cancelled.
         """
         self._journal = journal
         self._store = store
@@ -80,6 +90,7 @@ class DiskCheckpoints(Checkpoints):
         self._open: dict[str, Before] = {}
         self._bounded: set[str] = set()
         self._lost: dict[str, dict[str, str]] = {}
+        self.slow = SlowRecords([] if unfinished is None else unfinished)
         self._idle: asyncio.TimerHandle | None = None
         self._used = self._is_prepared = False
 
@@ -105,12 +116,13 @@ class DiskCheckpoints(Checkpoints):
             except TooBig:
                 self._track(call_id, tool, paths)
 
-        with _told:
-            many = effects.writes_everything or len(paths) > _MANY
-            if many or any(_is_slow(path, is_known=tool in self._comparing) for path in paths):
-                await in_thread(record)
-            else:
+        with raising_not_recorded():
+            # Small contents stand in the record, and whoever waits syncs it in a thread.
+            is_short = tool in self._waiting and self._journal.is_begun and len(paths) <= _MANY
+            if is_short and not any(map(_is_large, paths)):
                 record()
+            else:
+                await self.slow.record(call_id, record)
 
     async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
         """Why what lies at and below these paths could not be put back; empty if it could."""
@@ -134,12 +146,21 @@ class DiskCheckpoints(Checkpoints):
 
     def keep_promises(self) -> None:
         """Return when what running calls may change is durable; raising stops the change."""
-        with _told:
+        with raising_not_recorded():
             self._store.keep_pins()
             self._journal.keep_promises()
 
+    def open_trace(self, call_id: str) -> int | None:
+        """Where the processes of a running call are to be traced to; None: nowhere."""
+        return None if self._tracked is None else self._tracked.open_trace(call_id)
+
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
+        if self.slow.put_off(call_id, self._after):
+            return ()
+        return await self._after(call_id)
+
+    async def _after(self, call_id: str) -> tuple[str, ...]:
         if self._tracked is not None and call_id in self._tracked:
             return await self._finish_tracked(call_id, self._tracked)
         before = self._open.pop(call_id, None)
@@ -149,11 +170,11 @@ class DiskCheckpoints(Checkpoints):
             return notes
         is_known = before.tool in self._comparing
         try:
-            many = len(before.states) > _MANY
-            if many or any(_is_slow(state.place, is_known=is_known) for state in before.states):
-                await in_thread(lambda: self._finish(before))
+            states = before.states
+            if len(states) > _MANY or any(_is_slow(s, is_known=is_known) for s in states):
+                notes += await in_thread(lambda: self._finish(before))
             else:
-                self._finish(before)
+                notes += self._finish(before)
         except (OSError, DiskFault) as error:
             # The change itself is made and undoable: whoever reads the journal looks again.
             _log.warning("what %s left could not be recorded: %s", call_id, error)
@@ -220,7 +241,8 @@ class DiskCheckpoints(Checkpoints):
         try:
             outside = self._places.keep_outside(written or WrittenPlaces(), bundle)
             bundle.seal()
-            tracked.before(call_id, tool, scopes or tracked.roots, outside)
+            evidence = tracked.gather_evidence(scopes, written)
+            tracked.before(call_id, tool, scopes or tracked.roots, outside, evidence)
         except BaseException:
             bundle.discard()
             raise
@@ -295,7 +317,7 @@ class DiskCheckpoints(Checkpoints):
         """Whether all of these are in the roots, where trees of any size are compared."""
         return self._tree is not None and all(is_within(path, self._roots()) for path in paths)
 
-    def _finish(self, before: Before) -> None:
+    def _finish(self, before: Before) -> tuple[str, ...]:
         found = {state.place: state for state in before.states}
         trusting = before.tool in self._comparing
 
@@ -304,7 +326,7 @@ class DiskCheckpoints(Checkpoints):
 
         changed = changes(found, before.left_out, look_at, paths_only=before.paths_only)
         try:
-            self._left(before.call_id, changed)
+            return self._left(before.call_id, before.at, changed)
         finally:
             left = {state.place: state for state in changed}
             for place, state in found.items():
@@ -325,14 +347,23 @@ class DiskCheckpoints(Checkpoints):
             )
             first = (mine.after or {}).values()
             kept = [state for state in first if state.place in others]
-            self._left(call_id, [*kept, *(s for s in changed if s.place not in others)])
+            self._left(call_id, mine.at, [*kept, *(s for s in changed if s.place not in others)])
         finally:
             self._journal.leave()
 
-    def _left(self, call_id: str, changed: Sequence[State]) -> None:
-        self._journal.append(After(call_id, time.time(), tuple(changed)), durable=False)
+    def _left(self, call_id: str, at: float, changed: Sequence[State]) -> tuple[str, ...]:
+        """Record what a call left; what there is to tell of it."""
+        of_others: tuple[Ambiguous, ...] = ()
+        if changed and call_id in self._bounded:
+            from handaxe.storage.undo.evidence import find_changes_of_others, find_states_of_others
+
+            others = find_changes_of_others(self._journal.directory, at)
+            of_others = find_states_of_others(changed, others)
+        record = After(call_id, time.time(), tuple(changed), ambiguous=of_others)
+        self._journal.append(record, durable=False)
         if self._tracked is not None:
             self._tracked.claim([state.place for state in changed])
+        return describe_ambiguous(of_others, is_traced=False)
 
     def _rest_later(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""
@@ -350,31 +381,18 @@ class DiskCheckpoints(Checkpoints):
             self._journal.rest()
 
 
-class _Told:
-    """What goes wrong with the record, as the fault that stops the call."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, OSError):
-            raise NotRecorded(in_plain_words(error)) from error
-        if isinstance(error, DiskFault):
-            raise NotRecorded(str(error)) from error
+def _is_large(path: str) -> bool:
+    """Whether the content is kept outside the record, for which the device may be waited for."""
+    return os.path.lexists(path) and os.lstat(path).st_size > INLINE_BYTES
 
 
-_told = _Told()
-
-
-def _is_slow(path: str, *, is_known: bool) -> bool:
-    """Whether a look at the path means reading or copying a lot."""
+def _is_slow(state: State, *, is_known: bool) -> bool:
+    """Whether a look at what a call left means reading or copying a lot."""
     try:
-        info = os.lstat(path)
+        info = os.lstat(state.place)
     except OSError:
         return False
+    if state.kept and info.st_ino == state.ino:
+        # It was written in place: the content that was kept by a second name gets a copy.
+        return True
     return info.st_size > _LARGE_BYTES and not (is_known and info.st_nlink == 1)

@@ -186,6 +186,10 @@ class EventLog(Resting):
         """A result stands there, perhaps written by an earlier run of the session."""
         self._result_at.keep(call_id, offset.to_bytes(_OFFSET_BYTES, "little"))
 
+    def has_result(self, call_id: str) -> bool:
+        """Whether the result of a call stands in the log, as far as anybody said."""
+        return self._result_at.get(call_id) is not None
+
     def result_of(self, call_id: str) -> ToolResult | None:
         """The stored result of a finished call.
 
@@ -220,7 +224,9 @@ class EventLog(Resting):
         try:
             self.flush()
             if self._has_directory:
-                self._make_durable()
+                from handaxe.disk.threads import begin
+
+                await begin(self._make_durable).result
                 self._lines.close()
         finally:
             self._presence.leave()
@@ -328,8 +334,8 @@ def _tamed(event: Event) -> Event:
 class LoggedEvents:
     """The events of a log in order, with where they stand; what cannot be read is told after."""
 
-    def __init__(self, path: Path) -> None:
-        self._scan = scan(path)
+    def __init__(self, path: Path, start: int = 0) -> None:
+        self._scan = scan(path, start)
         self._unreadable: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[int, Event]]:
@@ -338,6 +344,11 @@ class LoggedEvents:
                 yield record.offset, _decoder().decode(record.payload)
             except (msgspec.DecodeError, msgspec.ValidationError) as error:
                 self._unreadable.append(f"record {record.seq} is no event: {error}")
+
+    @property
+    def end(self) -> int:
+        """Where the next event will begin."""
+        return self._scan.end
 
     @property
     def is_readable(self) -> bool:

@@ -18,6 +18,8 @@ from handaxe.settings.places import (
     user_directories,
 )
 
+_not_kept: set[Path] = set()
+"""Directories made by this process whose names were not synced yet."""
 _SESSION_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
@@ -116,21 +118,21 @@ def new_session_id() -> str:
 
 
 def make_private(directory: Path) -> None:
-    """Create a directory of ours, readable by its owner only.
+    """Create a directory of ours, with those above it, readable by its owner only.
 
-    Those above it are made once for all, so that they survive a power failure. It itself does when
-    whoever needs that calls `keep_name`.
+    They survive a power failure when whoever needs that calls `keep_name`, which takes its time.
     """
     if not directory.exists():
-        make_durably(directory.parent)
-        private.make_private(directory)
+        _not_kept.update(private.make_private(directory))
 
 
 def keep_name(directory: Path) -> None:
-    """Make a directory of ours survive a power failure, whoever made it."""
-    # Of a directory that may be written and not read, nobody can say so much.
-    with contextlib.suppress(PermissionError):
-        sync_names(directory.parent)
+    """Make a directory of ours survive a power failure, with those above it, whoever made it."""
+    for place in (*[above for above in directory.parents if above in _not_kept], directory):
+        # Of a directory that may be written and not read, nobody can say so much.
+        with contextlib.suppress(PermissionError):
+            sync_names(place.parent)
+        _not_kept.discard(place)
 
 
 def make_durably(directory: Path) -> None:

@@ -65,7 +65,7 @@ class SessionSummary(msgspec.Struct, frozen=True):
     is_closed: bool
     name: str | None = None
     damage: tuple[str, ...] = ()
-    """What cannot be read of its log, one sentence each."""
+    """What cannot be read of its log and its undo record, one sentence each."""
 
 
 class Talk(msgspec.Struct, frozen=True):
@@ -363,6 +363,8 @@ def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
 
 
 def _summary(log: Path) -> SessionSummary:
+    from handaxe.storage.undo.journal_scan import find_damage
+
     try:
         history = read_history(log)
     except SetupError as error:
@@ -378,5 +380,5 @@ def _summary(log: Path) -> SessionSummary:
         failed_calls=history.failed_calls,
         is_closed=history.is_closed,
         name=_name_of(log.parent),
-        damage=tuple(history.damage),
+        damage=(*history.damage, *find_damage(log.parent)),
     )

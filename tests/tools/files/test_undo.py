@@ -358,7 +358,7 @@ async def test_the_owners_undo_waits_for_a_call_that_changes_something(project, 
     ) as s:
         running = asyncio.create_task(s.call("slowly", path=str(file), signal=str(go)))
         await until(lambda: file.read_text() == "half\n")
-        undoing = asyncio.create_task(s.undo())
+        undoing = asyncio.create_task(s.undo(force=True))
         await asyncio.sleep(0.05)
         assert not undoing.done()
         go.touch()

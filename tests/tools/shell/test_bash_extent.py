@@ -70,13 +70,16 @@ async def test_own_functions_and_programs_of_the_project_are_not_the_well_known_
         assert await kinds_of(session, home / "2", "mkdir new") == ["Tracked"]
 
 
-async def test_what_hooks_change_after_a_command_is_undone_with_it(project, home):
+async def test_what_hooks_change_after_a_command_is_undone_with_it_by_force(project, home):
     hook = {"type": "command", "command": "touch by-hook"}
     settings = {"hooks": {"PostToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}
     async with Session(project, home=home, allow=["Bash"], settings=settings) as session:
         assert await kinds_of(session, home, "touch a") == ["Tracked"]
         assert {path.name for path in project.iterdir()} == {"a", "by-hook"}
-        assert (await session.undo()).ok
+        [a, by_hook] = sorted(session.history()[0].changes, key=lambda one: one.file_path)
+        # The words of the command name the one; nobody traces hooks.
+        assert (a.ambiguous, bool(by_hook.ambiguous)) == ("", True)
+        assert (await session.undo(force=True)).ok
         assert list(project.iterdir()) == []
 
 

@@ -5,6 +5,11 @@ from collections.abc import Sequence
 
 from handaxe.contract.effects import Effects
 
+TRACED = b"traced\0"
+"""The first entry of a trace: from there on no write of the call is missed."""
+TRACE_ENDED = b"\0"
+"""The last one: no process of the call is left."""
+
 
 class Checkpoints(ABC):
     """The journal that makes every change reversible."""
@@ -22,6 +27,13 @@ class Checkpoints(ABC):
         A sentence for the question whether to go on; empty if all of it could be put back.
         """
         return "Undo cannot tell whether this could be put back."
+
+    def open_trace(self, call_id: str) -> int | None:  # noqa: ARG002 - of those who want none
+        """A descriptor for the paths that the processes of a running call write; None: unwanted.
+
+        `TRACED`, then paths that end with a NUL each, then `TRACE_ENDED`. Who asks has to close it.
+        """
+        return None
 
     @abstractmethod
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:

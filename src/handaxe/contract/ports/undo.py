@@ -23,7 +23,9 @@ class Wanted(msgspec.Struct, frozen=True):
     redo: bool = False
     """Take back the last undo instead."""
     force: bool = False
-    """Even where somebody else changed a file since."""
+    """Even where somebody else changed a file since, and what may not be the calls' own change."""
+    paths: tuple[str, ...] = ()
+    """Only these real paths, also where they may not be the calls' own change; empty for all."""
 
 
 class PathChange(msgspec.Struct, frozen=True, rename="camel"):
@@ -33,6 +35,19 @@ class PathChange(msgspec.Struct, frozen=True, rename="camel"):
     change: ChangeKind
     diff: str = ""
     """Unified; empty where it was not asked for, or where it cannot be shown."""
+    ambiguous: str = ""
+    """Why it may not be the call's own change; empty where it is."""
+
+
+class AmbiguousChange(msgspec.Struct, frozen=True, rename="camel"):
+    """A path that changed while a call ran and was left alone, as it may be somebody else's."""
+
+    file_path: str
+    call_id: str
+    reason: str
+    session_id: str = ""
+    """The session that recorded the change as its own, if one did."""
+    diff: str = ""
 
 
 class ChangedCall(msgspec.Struct, frozen=True, rename="camel"):
@@ -45,6 +60,8 @@ class ChangedCall(msgspec.Struct, frozen=True, rename="camel"):
     undone: bool = False
     undoes: tuple[str, ...] = ()
     """The calls it took back, if it was an undo."""
+    broken_off: bool = False
+    """Whether it was an undo that did not come to its end; the next undo continues it."""
     cut_off: bool = False
     """Whether a crash ended it, so that what it left was found later."""
     pruned: bool = False
@@ -74,6 +91,8 @@ class Undone(msgspec.Struct, frozen=True):
     """Newest first."""
     restored: tuple[Restored, ...]
     notes: tuple[str, ...] = ()
+    ambiguous: tuple[AmbiguousChange, ...] = ()
+    """What was left alone."""
 
 
 class TouchedPath(msgspec.Struct, frozen=True):

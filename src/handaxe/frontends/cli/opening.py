@@ -69,6 +69,11 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         help="use no MCP servers but those of --mcp-config",
     )
     group.add_argument("--session-id", metavar="ID", help="the session to go on with, or to name")
+    group.add_argument(
+        "--shared-session",
+        action="store_true",
+        help="work in the session beside other processes that ask for the same",
+    )
 
 
 def open_session(
@@ -98,6 +103,7 @@ def open_session(
         # As the ecosystem spells it: what there is without this option.
         tools=None if arguments.tools == "default" else arguments.tools,
         session_id=arguments.session_id,
+        shared=arguments.shared_session,
         mcp_servers=arguments.mcp_config,
         strict_mcp=arguments.strict_mcp_config,
         on_ask=on_ask,

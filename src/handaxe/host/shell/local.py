@@ -26,6 +26,7 @@ from handaxe.host.shell.entering import why_not_entered
 from handaxe.host.shell.following import Following
 from handaxe.host.shell.output_room import OutputRoom
 from handaxe.host.shell.plain import is_plain_program
+from handaxe.host.shell.privileges import may_be_restricted
 from handaxe.host.shell.program import BashChoice
 from handaxe.host.shell.questions import Question, Said
 from handaxe.host.shell.retention import OUTPUT_SUFFIX
@@ -82,6 +83,8 @@ class LocalShell(Shell):
         self._on_end = on_end
         self._limits = limits or ShellLimits()
         self._bash = bash or BashChoice()
+        self.open_trace: Callable[[str], int | None] = lambda _: None
+        """As in `Checkpoints`: who wants to know what commands write."""
         most = self._limits.max_session_bytes
         self._room = OutputRoom(self._directory, most, on_written=on_written)
         self._token = os.urandom(8).hex()
@@ -310,6 +313,8 @@ class LocalShell(Shell):
         line = WARDENS.take(is_apart=confined.lent is not None and confined.lent.plan is None)
         ours: list[int] = []
         theirs: list[int] = []
+        call_id = running.command.call_id
+        trace = self.open_trace(call_id) if call_id else None
         try:
             for _ in range(2 if running.command.kind == "monitor" else 1):
                 reading, writing = os.pipe2(os.O_CLOEXEC)
@@ -326,6 +331,7 @@ class LocalShell(Shell):
                 inherited={**inherited, **{fd: fd for fd in confined.pass_fds}, **errors},
                 start_fd=start_fd,
                 lent=confined.lent,
+                trace=None if trace is None else (trace, _may_restrict(running, confined)),
             )
             running.attach(line, *ours)
         except BaseException:
@@ -334,7 +340,7 @@ class LocalShell(Shell):
                 os.close(pipe)
             raise
         finally:
-            for pipe in theirs:
+            for pipe in theirs if trace is None else (*theirs, trace):
                 os.close(pipe)
 
     def _note_let_go(self, running: LocalCommand) -> None:
@@ -359,6 +365,11 @@ class LocalShell(Shell):
 
     def _output_path(self, job_id: str) -> str:
         return f"{self._directory}/{job_id}{OUTPUT_SUFFIX}"
+
+
+def _may_restrict(running: LocalCommand, confined: Confined) -> bool:
+    """Whether a command loses nothing that it needs if it can gain no more rights."""
+    return confined.is_confined or may_be_restricted(running.command.command)
 
 
 def _refuse_unspeakable(command: ShellCommand) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 
 _MESSAGE_BYTES = 1 << 18
-_MAX_FDS = 64
+_MAX_FDS = 250
 _CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0x40000000)
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36

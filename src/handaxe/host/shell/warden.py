@@ -24,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from handaxe.host.shell.write_trace import Trace
+
 CWD_FD = 250
 """Where the shell keeps, if it can, what it says at its end: in which directory it stands."""
 START_TEXT = f"""\
@@ -72,6 +74,7 @@ class Warden:
         self._shell = 0
         self._status: int | None = None
         self._last_ended = 0
+        self._trace: Trace | None = None
         self._network = None
         if is_apart:
             from handaxe.host.shell.own_network import OwnNetwork
@@ -101,7 +104,7 @@ class Warden:
     def _begin(self, message: bytes, fds: list[int]) -> bool:
         if message == b"large":
             message = os.pread(fds[-1], os.fstat(fds[-1]).st_size, 0)
-        argv, env, cwd, targets, start_fd, lent = marshal.loads(message)  # noqa: S302 - from our own host
+        argv, env, cwd, targets, start_fd, lent, traced = marshal.loads(message)  # noqa: S302 - from our own host
         inherited = dict(zip(targets, fds[1:], strict=False))
         self._status = None
         self._empty_cwd()
@@ -116,8 +119,18 @@ class Warden:
             if start_fd:
                 given += [(self._start, start_fd), (self._cwd_to, start_fd - 1)]
             given += ((source, target) for target, source in inherited.items())
-            self._shell = spawn(argv, env, given, plan)
+            if traced is not None:
+                if plan is not None:
+                    # Loading a module may write a file, which the thread that is traced must not.
+                    from handaxe.host.sandbox import landlock_launcher
+
+                    del landlock_launcher
+                self._trace = _open_trace(fds[1 + len(targets)], *traced)
+                self._shell = self._trace.spawn(lambda: spawn(argv, env, given, plan))
+            else:
+                self._shell = spawn(argv, env, given, plan)
         except (OSError, ValueError) as error:
+            self._end_trace()
             self._say(("failed", getattr(error, "errno", None), str(error)))
             return False
         finally:
@@ -136,8 +149,14 @@ class Warden:
             else:
                 self._reap()
         survivors, stuck = self._clean_up(linger=not is_stopped)
+        self._end_trace()
         words = ("ended", self._status, survivors, stuck, self._empty_cwd())
         return is_wanted and self._say(words) and not stuck
+
+    def _end_trace(self) -> None:
+        trace, self._trace = self._trace, None
+        if trace is not None:
+            trace.close()
 
     def _clean_up(self, *, linger: bool) -> tuple[int, int]:
         """End every process of the command; how many there were, and how many are stuck."""
@@ -201,3 +220,9 @@ class Warden:
         except OSError:
             return False
         return True
+
+
+def _open_trace(file: int, begins: bytes, ends: bytes, may_restrict: bool) -> "Trace":  # noqa: FBT001
+    from handaxe.host.shell.write_trace import Trace
+
+    return Trace(os.dup(file), begins, ends, may_restrict=may_restrict)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
 from handaxe.contract.ports.shell import Lent
 from handaxe.contract.shell_faults import CannotStart
 from handaxe.host.marked_processes import host_token
@@ -61,16 +62,21 @@ class Line:
         inherited: Mapping[int, int],
         start_fd: int,
         lent: Lent | None = None,
+        trace: tuple[int, bool] | None = None,
     ) -> None:
         """Have a program run; `inherited` says which descriptor it finds under which number.
 
         `start_fd`: it is a shell that reads there what to do first, and says at its end under the
         number below in which directory it stands; 0 if it is none. `lent` is how
-        it is started instead by a warden that can do a part of the confining.
+        it is started instead by a warden that can do a part of the confining. `trace` is where
+        it says what the program writes, and whether that may cost it the way to more rights.
         """
         apart = None if lent is None else (lent.argv, lent.door, lent.port, lent.plan)
-        message = marshal.dumps((list(argv), dict(env), cwd, tuple(inherited), start_fd, apart))
-        fds = [output, *inherited.values()]
+        traced = None if trace is None else (TRACED, TRACE_ENDED, trace[1])
+        message = marshal.dumps(
+            (list(argv), dict(env), cwd, tuple(inherited), start_fd, apart, traced)
+        )
+        fds = [output, *inherited.values(), *(() if trace is None else trace[:1])]
         if len(message) <= _INLINE_BYTES:
             self._send(message, fds)
             return

@@ -15,7 +15,7 @@ import msgspec
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Decision
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
-from handaxe.contract.faults import BadInput, Cancelled, Deferred, ResultLost, ToolFault
+from handaxe.contract.faults import Cancelled, Deferred, ToolFault
 from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import Stopped, comes_from_outside
 from handaxe.runtime.hooks.outcome import Outcome
@@ -27,30 +27,43 @@ from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
 from handaxe.runtime.pipeline.settle import settle
 from handaxe.runtime.pipeline.telling import batch_event
 from handaxe.runtime.pipeline.traffic import Ticket, Traffic
-from handaxe.runtime.pipeline.under_way import Activity, Admitted
-from handaxe.session.call_facts import FINGERPRINT_BYTES, CallFacts, fingerprint_of
+from handaxe.runtime.pipeline.under_way import (
+    Activity,
+    Admitted,
+    Claims,
+    MadeCalls,
+    Recall,
+    answer_unmade,
+)
+from handaxe.session.call_facts import fingerprint_of
 from handaxe.text.tokens import estimate
 from handaxe.text.wellformed import well_formed
 
 _WITHIN: ContextVar[str] = ContextVar("call_id", default="")
 CLOSE_S = 2.0
 """So long has a call that is stopped for its end when its session closes or its caller goes."""
-Recall = Callable[[str], ToolResult | None]
-"""The stored result of a finished call, by id."""
 
 
 class Pipeline:
     """Runs calls for one session."""
 
     def __init__(
-        self, among: Collaborators, *, lanes: int, recall: Recall, order: Traffic | None = None
+        self,
+        among: Collaborators,
+        *,
+        lanes: int,
+        recall: Recall,
+        order: Traffic | None = None,
+        claims: Claims | None = None,
     ) -> None:
-        """`order` is that of another pipeline, whose calls and these wait for each other."""
+        """`order` is that of another pipeline, whose calls and these wait for each other.
+
+        `claims` is there where others make calls of the same session.
+        """
         self._among = among
         self._traffic = order or Traffic(lanes)
-        self._recall = recall
+        self._made = MadeCalls(recall, claims)
         self._active: dict[str, Activity] = {}
-        self._finished = CallFacts(FINGERPRINT_BYTES)
         self._telling: set[asyncio.Future[Outcome]] = set()
         self._expected: set[str] = set()
 
@@ -66,11 +79,11 @@ class Pipeline:
 
     def knows(self, call_id: str, tool: str, call_input: object) -> None:
         """A call of an earlier run of this session, so that repeating it repeats its answer."""
-        self._finished.keep(call_id, fingerprint_of(tool, call_input))
+        self._made.learn(call_id, tool, call_input)
 
     def has_call(self, call_id: str) -> bool:
         """Whether a call of this id runs or has run."""
-        return call_id in self._active or self._finished.get(call_id) is not None
+        return call_id in self._active or call_id in self._made
 
     def refuse(self, call: ToolCall, fault: ToolFault) -> Admitted:
         """Answer a call with what is wrong with it, before anything looks at it."""
@@ -103,14 +116,10 @@ class Pipeline:
         before can have had its id.
         """
         fingerprint = fingerprint or fingerprint_of(call.tool, call.input)
-        known = None if is_new else self._finished.get(call.id)
-        running = self._active.get(call.id)
-        if known is not None or running is not None:
-            if fingerprint != (known if known is not None else running and running.fingerprint):
-                return Admitted(call, fingerprint, answer=_reused(call))
-            if running is not None:
-                return Admitted(call, fingerprint, same_as=call.id)
-            return Admitted(call, fingerprint, answer=self._recalled(call))
+        if not is_new:
+            known = self._made.find_answer(call, fingerprint, self._active.get(call.id))
+            if known is not None:
+                return known
         self._active[call.id] = Activity(fingerprint)
         self.expect(call.tool)
         try:
@@ -182,7 +191,7 @@ class Pipeline:
         activity = self._active.get(admitted.call.id)
         result = ToolResult.from_fault(Cancelled(started=False))
         if admitted.ticket is None or activity is None:
-            return self._recalled(admitted.call) if self.has_call(admitted.call.id) else result
+            return self._made.recall(admitted.call) if self.has_call(admitted.call.id) else result
         if activity.admitted is not None:
             # It is under way and goes on; what it may have done is not to be denied.
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
@@ -349,16 +358,17 @@ class Pipeline:
         # Most of it was redacted when it was settled; hooks and faults have spoken since.
         result = self._among.redactor.redact_value(result)
         self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
-        self._finished.keep(call.id, admitted.fingerprint)
+        self._made.keep(call.id, admitted.fingerprint)
         return self._ended(call.id, result)
 
     def _leave_open(self, admitted: Admitted) -> ToolResult:
         """A call that a hook put off has no result yet, and may come again under its id."""
         call = admitted.call
         self._among.emit(CallDeferred(at=time.time(), call_id=call.id))
-        return self._ended(call.id, _failed(call, Deferred()))
+        return self._ended(call.id, answer_unmade(call, Deferred()))
 
     def _ended(self, call_id: str, result: ToolResult) -> ToolResult:
+        self._made.release(call_id)
         activity = self._active.pop(call_id, None)
         if activity is not None:
             activity.result = result
@@ -366,18 +376,9 @@ class Pipeline:
                 activity.done.set_result(result)
         return result
 
-    def _recalled(self, call: ToolCall) -> ToolResult:
-        """The stored result of a call that was made; it is never made twice."""
-        try:
-            stored = self._recall(call.id)
-            lost = ResultLost(call.id, "it is not in the log")
-        except ResultLost as fault:
-            stored, lost = None, fault
-        return _failed(call, lost) if stored is None else stored
-
     async def _share(self, call: ToolCall) -> ToolResult:
         if call.id not in self._active:
-            return self._recalled(call)
+            return self._made.recall(call)
         return await asyncio.shield(self._end_of(call.id))
 
     def _end_of(self, call_id: str) -> asyncio.Future[ToolResult]:
@@ -385,15 +386,3 @@ class Pipeline:
         if activity.done is None:
             activity.done = asyncio.get_running_loop().create_future()
         return activity.done
-
-
-def _reused(call: ToolCall) -> ToolResult:
-    reason = f"The call id {call.id!r} was used for another call already"
-    return _failed(call, BadInput(call.tool, [reason]))
-
-
-def _failed(call: ToolCall, fault: ToolFault) -> ToolResult:
-    """The answer to a call that is not made."""
-    return msgspec.structs.replace(
-        ToolResult.from_fault(fault), id=call.id, tool=well_formed(call.tool)
-    )

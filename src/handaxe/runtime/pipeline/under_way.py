@@ -1,14 +1,37 @@
 """A call on its way: what it is known by, its place in the order, how it is stopped and awaited."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import msgspec
 
 from handaxe.contract.call import ToolCall
+from handaxe.contract.faults import BadInput, ResultLost, ToolFault
 from handaxe.contract.result import ToolResult
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.runtime.pipeline.traffic import Ticket
+from handaxe.session.call_facts import FINGERPRINT_BYTES, CallFacts, fingerprint_of
+from handaxe.text.wellformed import well_formed
+
+Recall = Callable[[str], ToolResult | None]
+"""The stored result of a finished call, by id."""
+
+
+class Claims(Protocol):
+    """The calls of a session that others have open as well: each id is made by one of them."""
+
+    def take(self, call_id: str) -> bool:
+        """Whether the call is to be made here; else it was made, or another holder makes it."""
+        ...
+
+    def release(self, call_id: str) -> None:
+        """The call is over."""
+        ...
+
+    def join(self, learn: Callable[[str, str, object], None]) -> None:
+        """Tell this one of every call that ended, by its id, its tool and its input."""
+        ...
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -46,3 +69,67 @@ class Activity:
         """The cancellation that was ours has come to its end in this call."""
         if self.task is not None:
             self.task.uncancel()
+
+
+class MadeCalls:
+    """Which calls were made, so that none is made twice."""
+
+    def __init__(self, recall: Recall, claims: Claims | None) -> None:
+        self._recall = recall
+        self._claims = claims
+        self._fingerprints = CallFacts(FINGERPRINT_BYTES)
+        if claims is not None:
+            claims.join(self.learn)
+
+    def __contains__(self, call_id: str) -> bool:
+        return self._fingerprints.get(call_id) is not None
+
+    def learn(self, call_id: str, tool: str, call_input: object) -> None:
+        """A call was made by an earlier run of the session, or by another holder of it."""
+        self._fingerprints.keep(call_id, fingerprint_of(tool, call_input))
+
+    def keep(self, call_id: str, fingerprint: bytes) -> None:
+        """A call was made here."""
+        self._fingerprints.keep(call_id, fingerprint)
+
+    def release(self, call_id: str) -> None:
+        """A call is over; others may ask for its result."""
+        if self._claims is not None:
+            self._claims.release(call_id)
+
+    def find_answer(
+        self, call: ToolCall, fingerprint: bytes, running: Activity | None
+    ) -> Admitted | None:
+        """The answer to a call whose id was used already; None: it is to be made now, here."""
+        known = self._fingerprints.get(call.id)
+        if known is None and running is None:
+            if self._claims is None or self._claims.take(call.id):
+                return None
+            known = self._fingerprints.get(call.id)
+        used_for = running.fingerprint if known is None and running is not None else known
+        if used_for not in {None, fingerprint}:
+            return Admitted(call, fingerprint, answer=_answer_reused(call))
+        if running is not None:
+            return Admitted(call, fingerprint, same_as=call.id)
+        return Admitted(call, fingerprint, answer=self.recall(call))
+
+    def recall(self, call: ToolCall) -> ToolResult:
+        """The stored result of a call that was made; it is never made twice."""
+        try:
+            stored = self._recall(call.id)
+            lost = ResultLost(call.id, "it is not in the log")
+        except ResultLost as fault:
+            stored, lost = None, fault
+        return answer_unmade(call, lost) if stored is None else stored
+
+
+def answer_unmade(call: ToolCall, fault: ToolFault) -> ToolResult:
+    """The answer to a call that is not made."""
+    return msgspec.structs.replace(
+        ToolResult.from_fault(fault), id=call.id, tool=well_formed(call.tool)
+    )
+
+
+def _answer_reused(call: ToolCall) -> ToolResult:
+    reason = f"The call id {call.id!r} was used for another call already"
+    return answer_unmade(call, BadInput(call.tool, [reason]))

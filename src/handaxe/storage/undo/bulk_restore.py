@@ -16,6 +16,7 @@ from handaxe.disk.directories import Directory, locked_directory
 from handaxe.disk.durability import close, sync_file_systems
 from handaxe.disk.faults import explained
 from handaxe.disk.renames import rename_new
+from handaxe.disk.temporary import make_late_name
 from handaxe.storage.undo.records import State
 from handaxe.storage.undo.restore import Restorer, remove_directory
 
@@ -54,6 +55,8 @@ class BulkRestorer(Restorer):
                 _remove(target.place, now, directory)
         elif target.kind == "directory" and now.kind == "absent":
             self._make_directory(target, parent)
+        elif target.kind == now.kind == "directory":
+            self._modes[target.place] = target.mode
         elif target.kind == "file" and now.kind == "absent" and not target.shared_with:
             self._waiting[parent].append(_Waiting(target, content))
         else:
@@ -113,7 +116,7 @@ class BulkRestorer(Restorer):
 
 def _write(file: _Waiting, directory: Directory) -> None:
     target = file.target
-    unnamed = f".handaxe-{os.urandom(8).hex()}.tmp"
+    unnamed = make_late_name()
     fd = os.open(unnamed, _CREATE, 0o600, dir_fd=directory.fd)
     file.unnamed = unnamed
     try:

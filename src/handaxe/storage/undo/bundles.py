@@ -5,6 +5,7 @@ synced copies would take longer than the command.
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -24,8 +25,10 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 class Bundle:
     """Takes the contents of one record."""
 
-    def __init__(self, blobs: Path) -> None:
+    def __init__(self, blobs: Path, count: Callable[[int], None]) -> None:
+        """`count` is told how many bytes the file has in the end."""
         self._blobs = blobs
+        self._count = count
         self._room = RECORD_BYTES
         self._path: Path | None = None
         self._fd = -1
@@ -52,6 +55,7 @@ class Bundle:
             try:
                 sync_file(self._fd)
                 sync_names(self._path.parent)
+                self._count(self._end)
             finally:
                 self._close()
 

@@ -44,13 +44,18 @@ class ContentStore:
         self._owner = hashlib.sha256(session_id.encode()).hexdigest()[:12]
         self._blobs = blobs_directory(home)
         self._pins = pins_directory(home)
+        self.recorded_bytes = 0
+        """How much was put into the undo record here, in journals and beside them."""
         self._pinned: Counter[tuple[int, int]] = Counter()
         self._pins_made = self._pins_kept = 0
         self._mapped: tuple[str, mmap.mmap] | None = None
 
     def new_bundle(self) -> Bundle:
         """Somewhere to put the contents of one record."""
-        return Bundle(self._blobs)
+        return Bundle(self._blobs, self._count)
+
+    def _count(self, size_bytes: int) -> None:
+        self.recorded_bytes += size_bytes
 
     def pin(self, path: str, info: os.stat_result) -> str:
         """Keep a file by a second name; empty where the system refuses that.
@@ -70,6 +75,7 @@ class ContentStore:
             return ""
         self._pinned[info.st_dev, info.st_ino] += 1
         self._pins_made += 1
+        self.recorded_bytes += info.st_size
         return _PIN + name
 
     def keep_pins(self) -> None:
@@ -93,6 +99,7 @@ class ContentStore:
             digest, _ = hash_file(fd, size_bytes)
             sync_file(fd)
             self._name(unnamed, digest)
+            self.recorded_bytes += size_bytes
         except BaseException:
             unnamed.unlink(missing_ok=True)
             raise
@@ -152,7 +159,9 @@ class ContentStore:
 
     def own_links(self, dev: int, ino: int) -> int:
         """How many names of an inode are pins of ours."""
-        return self._pinned.get((dev, ino), 0) or len(self._names_of(dev, ino))
+        return self._pinned.get((dev, ino), 0) or sum(
+            self._is_inode(name, dev, ino) for name in self._names_of(dev, ino)
+        )
 
     def unshare(self, dev: int, ino: int) -> None:
         """Give every pin of an inode a copy of its own, durably, before the file is written."""
@@ -219,6 +228,14 @@ class ContentStore:
     def _names_of(self, dev: int, ino: int) -> list[str]:
         prefix = f"{dev:x}-{ino:x}-"
         return [name for name in self._names() if name.startswith(prefix)]
+
+    def _is_inode(self, name: str, dev: int, ino: int) -> bool:
+        """Whether a pin is a name of the file still, and no copy by now."""
+        try:
+            info = os.lstat(self._pins / name)
+        except OSError:
+            return False
+        return (info.st_dev, info.st_ino) == (dev, ino)
 
     def _names(self) -> list[str]:
         try:

@@ -13,6 +13,7 @@ from handaxe.storage.undo.records import (
     COMMAND_S,
     LATE_S,
     After,
+    Ambiguous,
     Before,
     Moved,
     State,
@@ -49,8 +50,21 @@ class Entry(msgspec.Struct):
     """Where further records with contents are."""
     is_sealed: bool = False
     """Whether every record of it carries the user's own seal."""
+    size_bytes: int = 0
+    """What its records take up in the journal."""
     outside: tuple[str, ...] = ()
     """Paths outside the working directories that it may have changed, with what is below them."""
+    ambiguous: dict[str, str] = {}
+    """Changed paths of which nothing shows that the call wrote them; whose session's they are."""
+    is_traced: bool = False
+    is_partial: bool = False
+    """Whether an undo was asked for some paths only."""
+
+    @property
+    def has_own_changes(self) -> bool:
+        """Whether the call is known to have left something changed, or nobody watched it."""
+        left = self.after or {}
+        return bool(left) and not (self.is_traced and self.ambiguous.keys() >= left.keys())
 
     @property
     def has_changes(self) -> bool:
@@ -69,6 +83,7 @@ class Entry(msgspec.Struct):
         """Take in what the call left."""
         self.after = {state.place: state for state in record.states}
         self.found_late, self.doubtful = record.found_late, record.doubtful
+        self.ambiguous = _by_place(record.ambiguous)
 
     def extend(self, record: Moved, part: Path, offset: int) -> None:
         """Take in what a call changed that could have changed anything."""
@@ -83,10 +98,15 @@ class Entry(msgspec.Struct):
                 if msgspec.structs.replace(state, content=None) == found:
                     del self.after[state.place]
         self.found_late, self.doubtful = record.found_late, record.doubtful
+        again = {state.place for state in record.left}
+        earlier = {place: by for place, by in self.ambiguous.items() if place not in again}
+        self.ambiguous = earlier | _by_place(record.ambiguous)
+        self.is_traced = record.is_traced
 
     def note_undo(self, record: Undid) -> None:
         """Take in what the call took back."""
         self.undoes, self.is_complete = record.calls, record.is_complete
+        self.is_partial = record.is_partial
 
 
 def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
@@ -108,20 +128,39 @@ def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
     )
 
 
+def _by_place(paths: Sequence[Ambiguous]) -> dict[str, str]:
+    return {os.fsdecode(one.path): one.session_id for one in paths}
+
+
 def _outside(record: Before | Tracked) -> tuple[str, ...]:
     if isinstance(record, Before):
         return tuple(os.fsdecode(path) for path in record.outside)
     return tuple(state.place for state in record.outside)
 
 
-def undone(entries: Sequence[Entry]) -> set[str]:
-    """The ids of calls whose change does not stand any more; a redo makes it stand again."""
+def undone(entries: Sequence[Entry], *, counts_broken_off: bool = False) -> set[str]:
+    """The ids of calls whose change does not stand any more; a redo makes it stand again.
+
+    `counts_broken_off`: also where an undo did not come to its end.
+    """
     gone: set[str] = set()
     # Whoever undoes comes later, so backwards its own fate is known already.
     for entry in reversed(entries):
-        if entry.undoes and entry.is_complete and entry.call_id not in gone:
+        is_ended = (entry.is_complete or counts_broken_off) and not entry.is_partial
+        if entry.undoes and is_ended and entry.call_id not in gone:
             gone.update(entry.undoes)
     return gone
+
+
+def is_broken_off(entries: Sequence[Entry], targets: Sequence[Entry]) -> bool:
+    """Whether the last undo or redo of any of these calls did not come to its end."""
+    related = {entry.call_id for entry in targets}
+    is_open = False
+    for entry in entries:
+        if not related.isdisjoint(entry.undoes):
+            related.add(entry.call_id)
+            is_open = not entry.is_complete
+    return is_open
 
 
 def chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
@@ -134,16 +173,38 @@ def chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
     changes = [entry for entry in entries if entry.has_changes]
     if wanted.call_id is not None:
         at = _position(changes, wanted.call_id)
-        return [changes[at]] if wanted.only or wanted.redo else list(changes[at:])
-    gone = undone(entries)
-    is_redo_of = {entry.call_id: entry.undoes for entry in entries}
-    for entry in reversed(changes):
+        is_single = wanted.only or wanted.redo
+        return [*_find_first_attempts(changes, at), *changes[at : at + 1 if is_single else None]]
+    # What an undo broke off left undone in part can be undone, and redone.
+    gone = undone(entries) & undone(entries, counts_broken_off=True)
+    undoes = {entry.call_id: entry.undoes for entry in entries}
+    for at, entry in reversed(list(enumerate(changes))):
         is_undo = bool(entry.undoes)
-        is_redo = any(is_redo_of.get(call_id) for call_id in entry.undoes)
+        is_redo = is_undo and all(undoes.get(call_id) for call_id in entry.undoes)
         fits = is_undo and not is_redo if wanted.redo else not is_undo
-        if fits and entry.call_id not in gone:
-            return [entry]
-    raise NothingToUndo(redo=wanted.redo)
+        if fits and _is_meant(entry, wanted, is_gone=entry.call_id in gone):
+            return [*_find_first_attempts(changes, at), entry]
+    raise NothingToUndo(redo=wanted.redo, of_paths=bool(wanted.paths))
+
+
+def _is_meant(entry: Entry, wanted: Wanted, *, is_gone: bool) -> bool:
+    """Whether a call is the one to put back that nobody named."""
+    if not wanted.paths:
+        return not is_gone and (entry.has_own_changes or wanted.force)
+    # What an undo left alone still stands.
+    named = [place for place in entry.after or () if is_within(place, wanted.paths)]
+    return any(not is_gone or place in entry.ambiguous for place in named)
+
+
+def _find_first_attempts(changes: Sequence[Entry], at: int) -> list[Entry]:
+    """The undos that broke off and that the one at this position continued, oldest first."""
+    related = set(changes[at].undoes)
+    found: list[Entry] = []
+    for entry in changes[:at]:
+        if not related.isdisjoint(entry.undoes) and not entry.is_complete:
+            related.add(entry.call_id)
+            found.append(entry)
+    return found
 
 
 def _position(changes: Sequence[Entry], call_id: str) -> int:

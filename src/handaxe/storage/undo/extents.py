@@ -68,6 +68,8 @@ class WrittenPlaces(msgspec.Struct):
     """What else it can change there, with the reason why that is not kept."""
     doubt: str = ""
     """Why it could change more than this in the working directories; empty if it cannot."""
+    is_too_much: bool = False
+    """Whether the only doubt is that there is too much of it."""
 
 
 class _Way(msgspec.Struct):
@@ -114,10 +116,14 @@ def resolve_extent(
         for path, names in inside.items():
             _check_own(path, names, own)
         _check_files(inside, room)
-    except (Unbounded, TooBig, OSError) as error:
-        doubts.append(str(error) or "there is too much")
+    except TooBig:
+        found.is_too_much = not doubts
+        doubts.append("there is too much")
+    except (Unbounded, OSError) as error:
+        doubts.append(str(error))
     found.inside = _without_inner(inside)
     _split_outside(_without_inner(elsewhere), found, (*roots, own), outside, doubts)
+    found.is_too_much = found.is_too_much and len(doubts) == 1
     found.doubt = next(iter(doubts), "")
     return found
 

@@ -3,12 +3,12 @@
 import contextlib
 import os
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 
 import msgspec
 
 from handaxe.contract.ports.files import FileVersion
 from handaxe.contract.ports.undo import (
+    AmbiguousChange,
     ChangedCall,
     ChangeHistory,
     PathChange,
@@ -19,6 +19,9 @@ from handaxe.contract.ports.undo import (
     Wanted,
 )
 from handaxe.contract.undo_faults import (
+    AmbiguousChanges,
+    DamagedRecord,
+    NothingToUndo,
     NotRecorded,
     PrunedCall,
     UndoConflict,
@@ -30,16 +33,18 @@ from handaxe.storage.undo.bulk_restore import BulkRestorer
 from handaxe.storage.undo.bundles import BUNDLE, INLINE_BYTES
 from handaxe.storage.undo.contents import ContentStore, NotKept
 from handaxe.storage.undo.differences import kind_of_change, shown_difference
-from handaxe.storage.undo.entries import Entry, chosen, undone
+from handaxe.storage.undo.entries import Entry, chosen, is_broken_off, undone
 from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.plan import Step, steps_back
+from handaxe.storage.undo.loss import resolve_parents
+from handaxe.storage.undo.plan import Step, find_left_alone, find_touched, steps_back
 from handaxe.storage.undo.pruned import pruned_calls
 from handaxe.storage.undo.records import State, Undid
 from handaxe.storage.undo.restore import CannotMake, InUse, Restorer
 from handaxe.storage.undo.same_file import told_apart
 from handaxe.storage.undo.states import look, spliced
 from handaxe.storage.undo.threads import in_thread
-from handaxe.storage.undo.trees import is_shared_otherwise
+from handaxe.storage.undo.trees import explain_ambiguous, is_shared_otherwise
+from handaxe.text.counting import counted
 
 UndoGate = Callable[[Sequence[TouchedPath]], None]
 _LARGE_BYTES = 1 << 20
@@ -59,56 +64,70 @@ class JournalHistory(ChangeHistory):
         self._journal = journal
         self._store = store
         self._in_place = in_place
-        self._read: tuple[tuple[Path, int, int], dict[str, State]] | None = None
+        self._read: tuple[tuple[str, float, int], dict[str, State]] | None = None
 
     def touched(self, wanted: Wanted) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
-        targets = self._targets(wanted)
-        return tuple(step.place for step in steps_back(targets))
+        return tuple(step.place for step in self._plan(wanted)[1])
 
     def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
         """What putting this back would do to the first `most` paths; nothing is done."""
         with contextlib.ExitStack() as opened:
-            steps = steps_back(self._targets(wanted))[:most]
+            steps = self._plan(wanted)[1][:most]
             pending = [self._prepare(step, opened) for step in steps]
             return tuple(item.restored(None) for item in pending if not item.step.is_done(item.now))
 
     def last_change_at(self, wanted: Wanted) -> float:
         """When the last of the changes was made that would be put back."""
-        return self._targets(wanted)[-1].at
+        try:
+            return self._plan(wanted)[0][-1].at
+        except DamagedRecord:
+            # A change that cannot be read may be the last one.
+            return max(damage.until for damage in self._journal.find_hiding(0))
+        except AmbiguousChanges:
+            # It is the last one all the same; undo says what is unclear.
+            return self._choose(self._journal.entries(), wanted)[-1].at
 
     async def put_back(self, call_id: str, wanted: Wanted, gate: UndoGate | None = None) -> Undone:
         """Put it back, as a change made by `call_id`, which has its own record already.
 
-        `gate` is told what is about to be changed, and stops it by a fault.
+        `gate` is told what is about to be changed, and stops it by a fault; only the owner of the
+        session has one.
         """
-        targets = self._targets(wanted)
-        steps = steps_back(targets)
+        targets, steps = self._plan(wanted)
         if gate is not None:
-            gate([touched for step in steps for touched in _touched_by(step, targets)])
+            gate([touched for step in steps for touched in find_touched(step, targets)])
+        undid = Undid(
+            call_id,
+            tuple(entry.call_id for entry in targets),
+            is_complete=False,
+            is_partial=bool(wanted.paths),
+            by_owner=gate is not None,
+        )
         if sum(step.size_bytes for step in steps) <= _LARGE_BYTES and len(steps) <= _MANY:
-            return self._put_back(call_id, targets, steps, force=wanted.force)
-        return await in_thread(lambda: self._put_back(call_id, targets, steps, force=wanted.force))
+            return self._put_back(undid, targets, steps, wanted)
+        return await in_thread(lambda: self._put_back(undid, targets, steps, wanted))
 
     def _put_back(
-        self, call_id: str, targets: list[Entry], steps: list[Step], *, force: bool
+        self, undid: Undid, targets: list[Entry], steps: list[Step], wanted: Wanted
     ) -> Undone:
         with contextlib.ExitStack() as opened:
             pending = [self._prepare(step, opened) for step in steps]
-            if not force:
+            if not wanted.force:
                 self._refuse_conflicts(pending)
-            ids = tuple(entry.call_id for entry in targets)
-            self._note(Undid(call_id, ids, is_complete=False))
+            # Whoever continues after a crash has to know what the paths were to become.
+            self._note(undid, durable=True)
             restored, lost = self._apply(pending)
             with contextlib.suppress(NotRecorded):
                 # It is done; who comes later finds everything as before.
-                self._note(Undid(call_id, ids, is_complete=True))
+                self._note(msgspec.structs.replace(undid, is_complete=True), durable=False)
         calls = tuple(self._as_call(entry, gone=frozenset()) for entry in reversed(targets))
-        return Undone(calls, tuple(restored), (*lost, *self._notes(targets)))
+        alone = self._describe_left_alone(targets, wanted)
+        return Undone(calls, tuple(restored), (*lost, *self._notes(targets)), alone)
 
-    def _note(self, record: Undid) -> None:
+    def _note(self, record: Undid, *, durable: bool) -> None:
         try:
-            self._journal.append(record, durable=False)
+            self._journal.append(record, durable=durable)
         except (OSError, atomic.DiskFault) as fault:
             raise NotRecorded(str(fault)) from fault
 
@@ -119,16 +138,67 @@ class JournalHistory(ChangeHistory):
         listed = [
             self._as_call(entry, gone=gone, diffs=diffs) for entry in entries if entry.has_changes
         ]
-        return [*pruned_calls(self._journal.directory), *listed]
+        known = {(call.call_id, call.at) for call in listed}
+        # A crash may have come between the note that a call goes and its going.
+        pruned = pruned_calls(self._journal.directory)
+        return [*(call for call in pruned if (call.call_id, call.at) not in known), *listed]
 
-    def _targets(self, wanted: Wanted) -> list[Entry]:
+    def _plan(self, wanted: Wanted) -> tuple[list[Entry], list[Step]]:
+        """The calls to put back, oldest first, and what that means for each path.
+
+        Raises:
+            AmbiguousChanges: nothing is left to do, as all of it may be somebody else's.
+        """
+        if wanted.paths:
+            paths = tuple(map(resolve_parents, wanted.paths))
+            wanted = msgspec.structs.replace(wanted, paths=paths)
+        entries = self._journal.entries()
+        targets = self._choose(entries, wanted)
+        steps = steps_back(targets, wanted)
+        if not steps and wanted.paths:
+            raise NothingToUndo(redo=wanted.redo, of_paths=True)
+        if not steps and (alone := self._describe_left_alone(targets, wanted)):
+            raise AmbiguousChanges(alone)
+        if is_broken_off(entries, targets):
+            for step in steps:
+                step.is_continued = True
+        return targets, steps
+
+    def _describe_left_alone(
+        self, targets: Sequence[Entry], wanted: Wanted
+    ) -> tuple[AmbiguousChange, ...]:
+        return tuple(
+            AmbiguousChange(
+                left.path,
+                entry.call_id,
+                _explain(entry, place),
+                entry.ambiguous[place],
+                self._shown(entry, place, entry.found(place), left),
+            )
+            for entry, place in find_left_alone(targets, wanted)
+            if (left := (entry.after or {}).get(place)) is not None
+        )
+
+    def _choose(self, entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
+        damaged = [damage.sentence for damage in self._journal.damages]
         try:
-            return chosen(self._journal.entries(), wanted)
+            targets = chosen(entries, wanted)
         except UnknownCall as unknown:
             for call in pruned_calls(self._journal.directory):
                 if call.call_id == wanted.call_id:
                     raise PrunedCall(call.call_id, "old records were pruned") from None
-            raise unknown from None
+            raise UnknownCall(unknown.call_id, unknown.known, damage=damaged) from None
+        except NothingToUndo:
+            if self._journal.find_hiding(0):
+                raise DamagedRecord(damaged) from None
+            if pruned := pruned_calls(self._journal.directory):
+                older = f"{counted(len(pruned), 'older call')} can no longer be undone: pruned."
+                raise NothingToUndo(redo=wanted.redo, hint=older) from None
+            raise
+        last = next(at for at, entry in enumerate(entries) if entry is targets[-1])
+        if wanted.call_id is None and self._journal.find_hiding(last + 1):
+            raise DamagedRecord(damaged, targets[-1].call_id, targets[-1].tool)
+        return targets
 
     def _prepare(self, step: Step, opened: contextlib.ExitStack) -> "_Pending":
         """Look at the path and have the content ready, before anything is changed."""
@@ -165,7 +235,7 @@ class JournalHistory(ChangeHistory):
 
     def _contents_of(self, entry: Entry) -> dict[str, State]:
         """The small contents of an entry, read once for all of its paths."""
-        key = entry.part, entry.offset, len(entry.more)
+        key = entry.call_id, entry.at, len(entry.more)
         if self._read is None or self._read[0] != key:
             self._read = key, self._journal.contents_of(entry)
         return self._read[1]
@@ -183,7 +253,7 @@ class JournalHistory(ChangeHistory):
         conflicts: list[tuple[str, str, str]] = []
         for item in pending:
             step = item.step
-            if step.is_done(item.now):
+            if step.is_done(item.now) or step.is_halfway(item.now):
                 continue
             if reason := step.objection(item.now):
                 conflicts.append((step.target.path, reason, self._foreign_change(item)))
@@ -218,10 +288,13 @@ class JournalHistory(ChangeHistory):
                 if item.is_shared:
                     # Another name of the same file may have been put back a moment ago.
                     item.now, _ = look(step.place)
-                if step.is_done(item.now) and not item.is_apart:
-                    restored.append(Restored(step.place, "already as before"))
-                    continue
+                is_done = step.is_done(item.now) and not item.is_apart
                 try:
+                    if is_done:
+                        if step.is_continued and not step.is_finished(item.now):
+                            restorer.finish_path(step.target)
+                        restored.append(Restored(step.place, "already as before"))
+                        continue
                     version = restorer.put(step.target, item.now, item.content, step.mode)
                 except (CannotMake, InUse) as fault:
                     notes.append(f"{step.target.path} was left as it is: {fault}.")
@@ -248,7 +321,8 @@ class JournalHistory(ChangeHistory):
         for place, left in (entry.after or {}).items():
             found = entry.found(place)
             shown = self._shown(entry, place, found, left) if diffs else ""
-            changes.append(PathChange(left.path, kind_of_change(found, left), shown))
+            kind, reason = kind_of_change(found, left), _explain(entry, place)
+            changes.append(PathChange(left.path, kind, shown, reason))
         return ChangedCall(
             call_id=entry.call_id,
             tool=entry.tool,
@@ -256,6 +330,7 @@ class JournalHistory(ChangeHistory):
             changes=tuple(changes),
             undone=entry.call_id in gone,
             undoes=entry.undoes,
+            broken_off=not entry.is_complete,
             cut_off=entry.found_late,
             left_out=entry.left_out,
         )
@@ -276,10 +351,11 @@ class JournalHistory(ChangeHistory):
         )
 
 
-def _touched_by(step: Step, targets: Sequence[Entry]) -> list[TouchedPath]:
-    is_sealed = all(entry.is_sealed for entry in targets if step.place in (entry.after or ()))
-    shared = () if is_sealed else map(os.fsdecode, step.target.shared_with)
-    return [TouchedPath(place, is_sealed) for place in (step.place, *shared)]
+def _explain(entry: Entry, place: str) -> str:
+    """Why a changed path does not count as the call's own; empty if it does."""
+    if place not in entry.ambiguous:
+        return ""
+    return explain_ambiguous(entry.ambiguous[place], is_traced=entry.is_traced)
 
 
 class _Pending(msgspec.Struct):

@@ -7,8 +7,7 @@ at once. A lock that every running call shares tells a call that runs from one t
 import contextlib
 import os
 import threading
-import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,8 +25,10 @@ from handaxe.storage.open_files import Resting
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry, entry_of
+from handaxe.storage.undo.journal_scan import JournalDamage, JournalScan
 from handaxe.storage.undo.keys import Sealer
 from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files
+from handaxe.storage.undo.liveness import LivenessFile, find_oldest_living
 from handaxe.storage.undo.records import (
     After,
     Before,
@@ -39,10 +40,10 @@ from handaxe.storage.undo.records import (
     Undid,
     decode,
     encode,
+    find_states,
     spelled,
 )
-from handaxe.storage.undo.states import look
-from handaxe.storage.undo.trees import changes, take_as_found
+from handaxe.storage.undo.unfinished import find_left, find_undo_progress
 
 PART_BYTES = 16 << 20
 """A part of this size is closed, so that pruning can take the old ones away."""
@@ -57,17 +58,25 @@ class UndoJournal(Resting):
         self.directory = directory
         self._store = store
         self.damage: list[str] = []
-        """What the last reading had to skip."""
+        """What the last reading had to skip, and what is not recorded."""
+        self.damages: list[JournalDamage] = []
         self._sealer = Sealer(store.home, f"journal of {directory.name}")
         self._start = Start(session_id, *spelled(root))
         self._path = directory / JOURNAL_NAME
         self._log = LineLog(self._path)
         self._inode = 0
         self._lock_fd = -1
+        self._liveness = LivenessFile(store.home, directory.name)
         self._running = 0
         # Calls whose record takes long begin in threads of their own.
         self._coming_and_going = threading.RLock()
         self._promised = self._kept = 0
+        self._has_lasting_name = False
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a call finds everything made that has to last."""
+        return self._has_lasting_name and self._lock_fd >= 0
 
     @property
     def exists(self) -> bool:
@@ -81,9 +90,11 @@ class UndoJournal(Resting):
                 self._sealer.prepare()
                 if self._lock_fd < 0:
                     self._lock_fd = self._open_lock()
+                    self._liveness.hold()
                 try:
                     locks.hold(self._lock_fd, shared=True)
                     self._follow_parts()
+                    self._has_lasting_name = True
                 except BaseException:
                     self._let_go()
                     raise
@@ -98,7 +109,9 @@ class UndoJournal(Resting):
 
     def append(self, record: Record, *, durable: bool) -> None:
         """Write one record; with `durable` it is on the device when this returns."""
-        offset = self._log.append(self._sealer.seal(encode(record)))
+        payload = self._sealer.seal(encode(record))
+        offset = self._log.append(payload)
+        self._store.recorded_bytes += len(payload)
         if durable:
             self._log.sync()
         else:
@@ -133,7 +146,9 @@ class UndoJournal(Resting):
         with self._coming_and_going:
             if self._running:
                 return False
-            self.close()
+            # What somebody waits for is durable; the rest is on its way, and nobody waits here.
+            self._log.close()
+            self._let_go()
             return True
 
     def entries(self) -> list[Entry]:
@@ -146,7 +161,7 @@ class UndoJournal(Resting):
             with self.alone() as is_alone:
                 if not is_alone:
                     return entries
-                problem = self._complete_all()
+                problem = self.complete_all(find_oldest_living(self._store.home))
         except (OSError, DiskFault) as error:
             problem = str(error)
         entries = self._read()
@@ -154,14 +169,18 @@ class UndoJournal(Resting):
             self._find_out(entries, problem)
         return entries
 
-    def _complete_all(self) -> str | None:
-        """Complete what a crash left open; what stood in the way of one stops no other."""
+    def complete_all(
+        self, older_than: float, is_wanted: Callable[[Entry], bool] = bool
+    ) -> str | None:
+        """Complete what a crash left open; nobody writes temporary files so old any more."""
+        self._follow_rename()
         # Another process may have completed them while we waited for the lock.
-        crashed = [entry for entry in self._read() if entry.after is None]
+        entries = self._read()
+        crashed = [entry for entry in entries if entry.after is None and is_wanted(entry)]
         problem: str | None = None
         for entry in crashed:
             try:
-                self._complete(entry)
+                self._complete(entry, entries, older_than)
             except (OSError, DiskFault) as error:
                 problem = str(error)
         for entry in crashed if problem is None else ():
@@ -174,16 +193,17 @@ class UndoJournal(Resting):
         for entry in entries:
             if entry.after is None and entry.tracked is None:
                 with contextlib.suppress(OSError, DiskFault):
-                    entry.finish(_left_by(entry))
+                    entry.finish(find_left(entry))
         self.damage.append(f"what calls left that broke off is not recorded: {problem}")
 
-    def recover(self) -> None:
-        """Complete what a crash left open, and let go of what it left without a record."""
-        kept = {s.kept for entry in self.entries() for s in entry.before.values() if s.kept}
-        with contextlib.suppress(OSError, DiskFault), self.alone() as is_alone:
-            # Where it cannot be done now, it waits for the next time.
-            if is_alone:
-                self._store.drop_pins_except(kept)
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The damage, for a person."""
+        return tuple(f"The undo record of this session is damaged: {one}." for one in self.damage)
+
+    def find_hiding(self, calls: int) -> list[JournalDamage]:
+        """Damage that may hide a call which began after the first so many."""
+        return [one for one in self.damages if one.may_hide_call and one.calls_before >= calls]
 
     def contents_of(self, entry: Entry) -> dict[str, State]:
         """What the call found, with the small contents."""
@@ -193,7 +213,7 @@ class UndoJournal(Resting):
             record = decode(payload)
             if entry.is_sealed and not self._sealer.is_sealed(payload):
                 raise DiskFault("the undo journal was changed a moment ago")
-            for state in _states_in(record):
+            for state in find_states(record):
                 found.setdefault(state.place, state)
         return found
 
@@ -219,6 +239,7 @@ class UndoJournal(Resting):
 
     def _let_go(self) -> None:
         if self._lock_fd >= 0:
+            self._liveness.drop()
             close(self._lock_fd)
             self._lock_fd = -1
 
@@ -240,13 +261,20 @@ class UndoJournal(Resting):
         if info.st_size > PART_BYTES and self._close_part():
             self._begin()
             return
-        if self._inode not in (0, info.st_ino):
-            self._log.close()
-        self._inode = info.st_ino
+        self._follow_rename()
+
+    def _follow_rename(self) -> None:
+        """Write to the file that has the name now: a pruning may have written the part anew."""
+        with contextlib.suppress(FileNotFoundError):
+            inode = os.stat(self._path).st_ino
+            if inode != self._inode:
+                self._log.close()
+            self._inode = inode
 
     def _begin(self) -> None:
         # The way to the record has to last as the record does; the event log may have made it.
-        keep_name(self.directory)
+        if not self._has_lasting_name:
+            keep_name(self.directory)
         self._log.close()
         self._log = LineLog(self._path)
         self.append(self._start, durable=False)
@@ -268,36 +296,34 @@ class UndoJournal(Resting):
         return True
 
     def _read(self) -> list[Entry]:
-        self.damage = []
         entries: list[Entry] = []
         latest: dict[str, Entry] = {}
         for part in journal_files(self.directory):
             refuse_shared(part)
-            records = scan(part)
-            for line in records:
-                try:
-                    record = decode(line.payload)
-                except msgspec.MsgspecError as error:
-                    self.damage.append(f"{part.name}: record {line.seq} is unknown: {error}")
-                    continue
-                is_sealed = self._sealer.is_sealed(line.payload)
-                if isinstance(record, Before | Tracked):
-                    latest[record.call_id] = entry_of(record, part, line.offset)
-                    latest[record.call_id].is_sealed = is_sealed
-                    entries.append(latest[record.call_id])
-                elif not isinstance(record, Start) and record.call_id in latest:
-                    latest[record.call_id].is_sealed &= is_sealed
-                    _take(latest[record.call_id], record, part, line.offset)
-            self.damage += [f"{part.name}: {found.reason}" for found in records.damages]
+        journal = JournalScan(self.directory)
+        for read in journal:
+            record = read.record
+            is_sealed = self._sealer.is_sealed(read.payload)
+            if isinstance(record, Before | Tracked):
+                latest[record.call_id] = entry_of(record, read.part, read.offset)
+                latest[record.call_id].is_sealed = is_sealed
+                latest[record.call_id].size_bytes = read.size_bytes
+                entries.append(latest[record.call_id])
+            elif not isinstance(record, Start) and record.call_id in latest:
+                latest[record.call_id].is_sealed &= is_sealed
+                latest[record.call_id].size_bytes += read.size_bytes
+                _take(latest[record.call_id], record, read.part, read.offset)
+        self.damages = journal.damages
+        self.damage = [damage.sentence for damage in journal.damages]
         return entries
 
-    def _complete(self, entry: Entry) -> None:
+    def _complete(self, entry: Entry, entries: Sequence[Entry], older_than: float) -> None:
         """Record what a call left that a crash ended, and sweep up its unfinished files."""
         if entry.tracked is not None and self._is_kept_here(entry.tracked):
             from handaxe.storage.undo.tree_late import found_late
 
-            record = found_late(entry.tracked, self._store.home, self._store)
-            outside = _left_by(entry)
+            record = found_late(entry.tracked, self._store.home, self._store, self.directory)
+            outside = find_left(entry)
             self.append(
                 msgspec.structs.replace(
                     record,
@@ -309,9 +335,15 @@ class UndoJournal(Resting):
             return
         for parent in {os.path.split(place)[0] for place in entry.before if entry.is_sealed}:
             with contextlib.suppress(OSError, DiskFault):
-                sweep(parent)
-        record = _left_by(entry)
+                sweep(parent, older_than=older_than)
+        ended: Undid | None = None
+        if entry.undoes and not entry.is_complete:
+            record, ended = find_undo_progress(entry, entries)
+        else:
+            record = find_left(entry)
         self.append(record, durable=True)
+        if ended is not None:
+            self.append(ended, durable=True)
         left = {state.place: state for state in record.states}
         for place, state in entry.before.items():
             self._store.settle(state, left.get(place))
@@ -322,11 +354,8 @@ class UndoJournal(Resting):
         return is_within(os.fsdecode(manifest), (home,))
 
     def _payload_at(self, part: Path, offset: int) -> bytes:
-        fd = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            record = parse_line(line_at(fd, offset), offset)
-        finally:
-            close(fd)
+        with part.open("rb") as file:
+            record = parse_line(line_at(file.fileno(), offset), offset)
         if isinstance(record, str):
             raise DiskFault(f"the undo journal is damaged: {record}")
         return record.payload
@@ -354,36 +383,6 @@ def refuse_shared(path: Path) -> None:
     for place in (path.parent.parent, path.parent, path):
         if problem := find_sharing(place):
             raise UntrustedRecord(problem)
-
-
-def _states_in(record: Record) -> tuple[State, ...]:
-    """The states of a record that may have contents."""
-    match record:
-        case Before():
-            return record.states
-        case Tracked():
-            return record.outside
-        case Moved():
-            return record.found
-        case _:
-            return ()
-
-
-def _left_by(entry: Entry) -> After:
-    """What a call left that broke off, as far as looking there now tells."""
-
-    def look_at(place: str, _: State | None) -> State:
-        return look(place)[0]
-
-    changed = changes(
-        entry.before,
-        entry.left_out,
-        look_at if entry.tracked is None else take_as_found(look_at),
-        paths_only=entry.paths_only,
-    )
-    latest_ns = (entry.at + entry.late_s) * 1e9
-    doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)
-    return After(entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful)
 
 
 def _take(entry: Entry, record: After | Moved | Undid, part: Path, offset: int) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 JOURNAL_NAME = "journal.jsonl"
 LOCK_NAME = "journal.lock"
 PRUNED_NAME = "journal.pruned"
+NEW_JOURNAL_NAME = ".journal.new"
+"""A part of a journal that is being written anew."""
 
 
 def blobs_directory(home: Path) -> Path:
@@ -27,3 +29,12 @@ def journal_files(session: Path) -> list[Path]:
     current = session / JOURNAL_NAME
     parts = sorted(session.glob("journal-*.jsonl"))
     return [*parts, current] if current.exists() else parts
+
+
+def newest_record(session: Path) -> Path | None:
+    """The file of a session's record that was written last; None if it changed nothing.
+
+    That is the list of pruned calls where nothing else is left.
+    """
+    pruned = session / PRUNED_NAME
+    return next(iter(journal_files(session)[-1:]), pruned if pruned.exists() else None)

@@ -180,7 +180,7 @@ class LossFinder:
 
 def find_existing(paths: Sequence[str]) -> list[str]:
     """The real paths of what is there, links in the last place not followed."""
-    return [real for path in paths if os.path.lexists(real := _resolve(path))]
+    return [real for path in paths if os.path.lexists(real := resolve_parents(path))]
 
 
 def format_size(size_bytes: int) -> str:
@@ -191,7 +191,8 @@ def format_size(size_bytes: int) -> str:
     return f"{size:.1f}".removesuffix(".0") + f" {_UNITS[unit]}"
 
 
-def _resolve(path: str) -> str:
+def resolve_parents(path: str) -> str:
+    """The real path of a name, links on the way followed, one in the last place not."""
     above, _, name = path.rpartition("/")
     if name in ("", ".", ".."):
         return os.path.realpath(path)

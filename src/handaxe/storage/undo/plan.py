@@ -1,9 +1,13 @@
 """What an undo would do to each path, and what speaks against it; nothing is changed here."""
 
+import os
+import stat
 from collections.abc import Sequence
 
 import msgspec
 
+from handaxe.contract.ports.undo import TouchedPath, Wanted
+from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.entries import Entry
 from handaxe.storage.undo.records import State
 
@@ -22,6 +26,8 @@ class Step(msgspec.Struct):
     last_entry: Entry
     broken: tuple[Entry, State, State] | None = None
     """A later call that found something else than the call before it had left."""
+    is_continued: bool = False
+    """Whether an earlier undo of it broke off, which may have left the path half put back."""
 
     @property
     def size_bytes(self) -> int:
@@ -43,6 +49,38 @@ class Step(msgspec.Struct):
             return False
         return now.is_same(self.target) and self.mode in (None, now.mode)
 
+    def is_finished(self, now: State) -> bool:
+        """Whether the path is as before in everything that putting it back would see to."""
+        if not self.is_done(now):
+            return False
+        if self.target.kind == "absent":
+            return now.missing_parents >= self.target.missing_parents
+        if self.target.kind != "file" or self.expected.kind == "file":
+            return True
+        return (now.uid, now.gid, now.extended) == (
+            self.target.uid,
+            self.target.gid,
+            self.target.extended,
+        )
+
+    def is_halfway(self, now: State) -> bool:
+        """Whether an undo that broke off may have left the path like this, between both states."""
+        if not self.is_continued or self.broken is not None:
+            return False
+        was_other = self.expected.kind != self.target.kind
+        if now.kind == "absent":
+            # What is of another kind is taken away before the old thing is made.
+            return was_other
+        if now.kind != self.target.kind:
+            return False
+        if now.kind == "special":
+            return was_other and now.type_bits == self.target.type_bits
+        if now.kind != "directory":
+            return False
+        # Directories are open to their owner while there is work in them.
+        modes = {self.expected.mode | stat.S_IRWXU, self.target.mode | stat.S_IRWXU}
+        return was_other or now.mode in modes
+
     def objection(self, now: State) -> str:
         """Why putting the path back would lose somebody's work; empty if nothing does."""
         if self.broken is not None:
@@ -62,11 +100,22 @@ class Step(msgspec.Struct):
         return self.target_entry, self.last_entry
 
 
-def steps_back(targets: Sequence[Entry]) -> list[Step]:
+def find_left_alone(targets: Sequence[Entry], wanted: Wanted) -> list[tuple[Entry, str]]:
+    """What changed while the calls ran, may be somebody else's, and was not asked for by name."""
+    if wanted.force or wanted.paths:
+        return []
+    return [(entry, place) for entry in targets for place in sorted(entry.ambiguous)]
+
+
+def steps_back(targets: Sequence[Entry], wanted: Wanted) -> list[Step]:
     """One step per path, from what the last call left to what the first one found."""
     steps: dict[str, Step] = {}
+    alone = {(entry.call_id, place) for entry, place in find_left_alone(targets, wanted)}
     for entry in targets:
         for place, left in (entry.after or {}).items():
+            is_named = not wanted.paths or is_within(place, wanted.paths)
+            if not is_named or (entry.call_id, place) in alone:
+                continue
             found = entry.found(place)
             step = steps.get(place)
             if step is None:
@@ -92,3 +141,10 @@ def _order(step: Step) -> tuple[int, int, str]:
     if step.target.kind == "absent":
         return (0, -depth, step.place)
     return (1 if step.target.kind == "directory" else 2, depth, step.place)
+
+
+def find_touched(step: Step, targets: Sequence[Entry]) -> list[TouchedPath]:
+    """The paths that a step changes, and whether the user's own seal is on the record of them."""
+    is_sealed = all(entry.is_sealed for entry in targets if step.place in (entry.after or ()))
+    shared = () if is_sealed else map(os.fsdecode, step.target.shared_with)
+    return [TouchedPath(place, is_sealed) for place in (step.place, *shared)]

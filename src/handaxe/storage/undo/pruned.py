@@ -18,7 +18,7 @@ class _Gone(msgspec.Struct, frozen=True):
 
 
 def note_pruned(session: Path, entries: Iterable[Entry]) -> None:
-    """Remember the calls of a part of the journal that is about to go."""
+    """Remember calls that are about to go from the journal."""
     log = LineLog(session / PRUNED_NAME)
     try:
         for entry in entries:
@@ -34,5 +34,5 @@ def pruned_calls(session: Path) -> list[ChangedCall]:
     path = session / PRUNED_NAME
     if not path.exists():
         return []
-    gone = [msgspec.json.decode(line.payload, type=_Gone) for line in scan(path)]
+    gone = dict.fromkeys(msgspec.json.decode(line.payload, type=_Gone) for line in scan(path))
     return [ChangedCall(call.call_id, call.tool, call.at, (), pruned=True) for call in gone]

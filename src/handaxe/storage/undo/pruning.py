@@ -1,9 +1,10 @@
-"""Keeping the undo record within its budget: old parts go, then contents nobody refers to."""
+"""Keeping the undo record within its budget: old calls go, then contents nobody refers to."""
 
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from handaxe.storage.undo.bundles import kept_name
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.entries import Entry
 from handaxe.storage.undo.journal import UndoJournal
+from handaxe.storage.undo.journal_rewrite import drop_calls
 from handaxe.storage.undo.layout import (
     blobs_directory,
     in_place_directory,
@@ -38,10 +40,13 @@ class Pruned(msgspec.Struct, frozen=True):
     """What a pruning removed, or would remove."""
 
     journal_parts: int
+    """Parts of journals that went, or lost calls."""
     calls: int
     contents: int
     freed_bytes: int
     kept_bytes: int
+    young_calls: int = 0
+    """How many of the calls were made less than a day ago."""
 
 
 _KINDS = ("events", "results", "checkpoints", "outputs", "temporary", "other")
@@ -67,52 +72,100 @@ class Usage(msgspec.Struct, frozen=True):
         return kept + self.outputs + self.temporary + self.other
 
 
-class _Part(msgspec.Struct):
-    """A part of a session's journal."""
+class _Call(msgspec.Struct):
+    """A call in a journal."""
 
     session: Path
-    path: Path
-    size_bytes: int
+    entry: Entry
     used_at: float
-    entries: list[Entry]
     kept: frozenset[str]
-    """The names of contents outside the journal that its calls need."""
+    """The names of contents outside the journal that an undo of it would want."""
 
 
-def prune(home: Path, *, max_bytes: int, retention_days: int, dry_run: bool = False) -> Pruned:
-    """Remove what is too old, then the oldest until the rest fits, then unneeded contents."""
-    parts = sorted(_parts(home), key=lambda part: part.used_at)
+class _Room:
+    """What the record takes up, while calls are taken out of it."""
+
+    def __init__(
+        self, calls: list[_Call], parts: dict[Path, int], contents: dict[Path, os.stat_result]
+    ) -> None:
+        self._users = Counter(name for call in calls for name in call.kept)
+        self._calls_in = Counter(call.entry.part for call in calls)
+        self._part_bytes = dict(parts)
+        self._content_bytes = {path.name: _own_bytes(info) for path, info in contents.items()}
+        self.freed_in: Counter[Path] = Counter()
+        """Bytes of journals, by session."""
+        self.total = sum(parts.values()) + self._sum_contents(self._users)
+
+    def take_out(self, call: _Call) -> None:
+        """Count without a call; with the last one its part of the journal goes whole."""
+        part = call.entry.part
+        self._calls_in[part] -= 1
+        left = self._part_bytes.get(part, 0)
+        freed = min(left, call.entry.size_bytes) if self._calls_in[part] else left
+        self._part_bytes[part] = left - freed
+        self.freed_in[call.session] += freed
+        self._users.subtract(call.kept)
+        gone = [name for name in call.kept if not self._users[name]]
+        self.total -= freed + self._sum_contents(gone)
+
+    def _sum_contents(self, names: Iterable[str]) -> int:
+        return sum(self._content_bytes.get(name, 0) for name in names)
+
+
+def prune(
+    home: Path, *, max_bytes: int, retention_days: int, dry_run: bool = False, spared: str = ""
+) -> Pruned:
+    """Drop calls that are too old, then the oldest until the rest fits, then unneeded contents.
+
+    The call with the id `spared` stays, whatever it takes up.
+    """
+    began = time.time()
+    parts: dict[Path, int] = {}
+    calls = sorted(_calls(home, parts), key=lambda call: call.used_at)
     contents = dict(_contents(home))
-    oldest = time.time() - retention_days * DAY_S
-    total = sum(part.size_bytes for part in parts) + _size_of(contents, parts)
+    oldest = began - retention_days * DAY_S
+    room = _Room(calls, parts, contents)
     trees = snapshot_bytes(home)
     # Trees can be kept anew, what calls replaced cannot: so they go first.
     gone = prune_snapshots(
-        home, oldest=oldest, excess_bytes=total + trees - max_bytes, dry_run=dry_run
+        home, oldest=oldest, excess_bytes=room.total + trees - max_bytes, dry_run=dry_run
     )
-    dropped: list[_Part] = []
-    while parts and (parts[0].used_at < oldest or total > max_bytes):
-        dropped.append(parts.pop(0))
-        total = sum(part.size_bytes for part in parts) + _size_of(contents, parts)
+    chosen: dict[Path, list[_Call]] = {}
+    for call in calls:
+        if call.used_at >= oldest and room.total <= max_bytes:
+            break
+        if call.entry.after is not None and call.entry.call_id != spared:
+            room.take_out(call)
+            chosen.setdefault(call.session, []).append(call)
     if not dry_run:
-        busy = [part for part in dropped if not _drop(home, part)]
-        parts += busy
-        dropped = [part for part in dropped if part not in busy]
-    needed = _kept_by(parts)
-    was_needed = _kept_by(dropped)
-    young = time.time() - GRACE_S
-    loose = [
-        path
-        for path, info in contents.items()
-        if path.name not in needed and (info.st_ctime < young or path.name in was_needed)
-    ]
+        chosen = {s: own for s, own in chosen.items() if _drop(home, s, own)}
+    dropped = [call for own in chosen.values() for call in own]
+    loose = _find_loose(calls, dropped, contents, young=began - GRACE_S)
     if not dry_run:
-        for path in loose:
-            path.unlink(missing_ok=True)
+        _remove_contents(loose)
         _drop_old_leftovers(home, oldest)
-    freed = sum(part.size_bytes for part in dropped) + sum(_own_bytes(contents[p]) for p in loose)
-    calls = sum(entry.has_changes for part in dropped for entry in part.entries)
-    return Pruned(len(dropped), calls, len(loose), freed + gone, total + trees - gone)
+    changed = [call.entry for call in dropped if call.entry.has_changes]
+    freed = sum(room.freed_in[session] for session in chosen)
+    return Pruned(
+        journal_parts=len({call.entry.part for call in dropped}),
+        calls=len(changed),
+        contents=len(loose),
+        freed_bytes=freed + sum(_own_bytes(info) for info in loose.values()) + gone,
+        kept_bytes=room.total + trees - gone,
+        young_calls=sum(began - entry.at < DAY_S for entry in changed),
+    )
+
+
+def prune_if_full(home: Path, *, max_bytes: int, retention_days: int, spared: str) -> Pruned | None:
+    """Prune if there is more than the budget allows; the call `spared` stays."""
+    try:
+        # No age: that is looked at once a day.
+        if _is_worth_it(home, max_bytes, oldest=0):
+            return prune(home, max_bytes=max_bytes, retention_days=retention_days, spared=spared)
+    except (OSError, DiskFault, UntrustedRecord):
+        # Housekeeping never stops anybody; the next time tries again.
+        pass
+    return None
 
 
 def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned | None:
@@ -166,30 +219,34 @@ def _kind_of(place: tuple[str, ...], name: str) -> str:
     return "events" if name.startswith("events.jsonl") else "other"
 
 
-def _parts(home: Path) -> Iterator[_Part]:
+def _calls(home: Path, parts: dict[Path, int]) -> Iterator[_Call]:
+    """Every call of every session; `parts` is told the sizes of the journals' parts."""
     store = ContentStore(home)
     for session in sessions_directory(home).glob("*/"):
-        files = journal_files(session)
-        if not files:
+        if not journal_files(session):
             continue
         entries = _entries(session, store)
-        for path in files:
-            try:
+        used_at: dict[Path, float] = {}
+        for path in journal_files(session):
+            # Somebody else may prune as well.
+            with contextlib.suppress(FileNotFoundError):
                 info = path.stat()
-            except FileNotFoundError:
-                # Somebody else prunes as well.
-                continue
-            own = [entry for entry in entries if entry.part == path]
-            kept = frozenset(name for entry in own for name in _kept_for(entry))
-            yield _Part(session, path, info.st_size, info.st_mtime, own, kept)
+                parts[path], used_at[path] = info.st_size, info.st_mtime
+        at = 0.0
+        for entry in entries:
+            # A clock that was set back makes no call older than those before it.
+            at = max(at, min(entry.at, used_at.get(entry.part, entry.at)))
+            yield _Call(session, entry, at, frozenset(_kept_for(entry)))
 
 
 def _entries(session: Path, store: ContentStore) -> list[Entry]:
     """The calls of a session; read again where somebody else prunes: the rest is still needed."""
-    try:
-        return UndoJournal(session, store).entries()
-    except FileNotFoundError:
-        return UndoJournal(session, store).entries()
+    # Reading completes what a crash left open, for which the journal is opened.
+    with contextlib.closing(UndoJournal(session, store)) as journal:
+        try:
+            return journal.entries()
+        except FileNotFoundError:
+            return journal.entries()
 
 
 def _is_worth_it(home: Path, max_bytes: int, oldest: float) -> bool:
@@ -213,10 +270,6 @@ def _kept_for(entry: Entry) -> Iterator[str]:
             yield kept_name(state.kept)
 
 
-def _kept_by(parts: list[_Part]) -> set[str]:
-    return {name for part in parts for name in part.kept}
-
-
 def _contents(home: Path) -> Iterator[tuple[Path, os.stat_result]]:
     for directory in (blobs_directory(home), pins_directory(home)):
         for folder, _, names in os.walk(directory):
@@ -225,9 +278,30 @@ def _contents(home: Path) -> Iterator[tuple[Path, os.stat_result]]:
                     yield Path(folder, name), os.lstat(Path(folder, name))
 
 
-def _size_of(contents: dict[Path, os.stat_result], parts: list[_Part]) -> int:
-    needed = _kept_by(parts)
-    return sum(_own_bytes(info) for path, info in contents.items() if path.name in needed)
+def _find_loose(
+    calls: list[_Call],
+    dropped: list[_Call],
+    contents: dict[Path, os.stat_result],
+    *,
+    young: float,
+) -> dict[Path, os.stat_result]:
+    """Contents that nobody needs any more."""
+    was_needed = {name for call in dropped for name in call.kept}
+    going = {id(call) for call in dropped}
+    needed = {name for call in calls if id(call) not in going for name in call.kept}
+    return {
+        path: info
+        for path, info in contents.items()
+        if path.name not in needed and (info.st_ctime < young or path.name in was_needed)
+    }
+
+
+def _remove_contents(loose: dict[Path, os.stat_result]) -> None:
+    """Remove contents, unless a call has come to need them since they were looked at."""
+    for path, info in loose.items():
+        with contextlib.suppress(FileNotFoundError):
+            if path.lstat().st_ctime_ns == info.st_ctime_ns:
+                path.unlink()
 
 
 def _own_bytes(info: os.stat_result) -> int:
@@ -235,15 +309,19 @@ def _own_bytes(info: os.stat_result) -> int:
     return info.st_size if info.st_nlink <= 1 else 0
 
 
-def _drop(home: Path, part: _Part) -> bool:
-    """Remove a part, unless a call of its session is running."""
-    journal = UndoJournal(part.session, ContentStore(home))
-    with journal.alone() as is_alone:
-        if not is_alone:
-            return False
-        note_pruned(part.session, part.entries)
-        part.path.unlink(missing_ok=True)
-    return True
+def _drop(home: Path, session: Path, calls: list[_Call]) -> bool:
+    """Take calls out of the journal of a session; not while a call runs, or the system refuses."""
+    journal = UndoJournal(session, ContentStore(home))
+    entries = [call.entry for call in calls]
+    try:
+        with journal.alone() as is_alone:
+            if is_alone:
+                note_pruned(session, entries)
+                drop_calls(session, {(entry.call_id, entry.at) for entry in entries})
+            return is_alone
+    except (OSError, DiskFault):
+        # What stays is still needed, and is dropped the next time.
+        return False
 
 
 def _drop_old_leftovers(home: Path, oldest: float) -> None:

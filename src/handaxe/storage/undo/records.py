@@ -138,6 +138,18 @@ class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
     left_out: tuple[str, ...] = ()
     outside: tuple[State, ...] = ()
     """What stood at paths outside the working directories that it may change as well."""
+    places: tuple[tuple[bytes, tuple[str, ...] | None], ...] = ()
+    """What its words say that it writes, as `extents.Places`."""
+    trace: bytes = b""
+    """The file in which a trace of what it writes may be."""
+
+
+class Ambiguous(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A path that changed while a call ran, and not surely by it."""
+
+    path: bytes
+    session_id: str = ""
+    """Another session that recorded the change as its own."""
 
 
 class Moved(msgspec.Struct, frozen=True, tag_field="record", tag="moved", omit_defaults=True):
@@ -149,6 +161,9 @@ class Moved(msgspec.Struct, frozen=True, tag_field="record", tag="moved", omit_d
     left: tuple[State, ...]
     found_late: bool = False
     doubtful: tuple[str, ...] = ()
+    ambiguous: tuple[Ambiguous, ...] = ()
+    is_traced: bool = False
+    """Whether every process of the call was watched as it wrote."""
 
 
 class After(msgspec.Struct, frozen=True, tag_field="record", tag="after", omit_defaults=True):
@@ -161,6 +176,7 @@ class After(msgspec.Struct, frozen=True, tag_field="record", tag="after", omit_d
     """Whether somebody looked only after a crash."""
     doubtful: tuple[str, ...] = ()
     """Paths that were written so late that it may have been somebody else."""
+    ambiguous: tuple[Ambiguous, ...] = ()
 
 
 class Undid(msgspec.Struct, frozen=True, tag_field="record", tag="undid"):
@@ -169,6 +185,10 @@ class Undid(msgspec.Struct, frozen=True, tag_field="record", tag="undid"):
     call_id: str
     calls: tuple[str, ...]
     is_complete: bool
+    is_partial: bool = False
+    """Whether only some paths of those calls were asked for."""
+    by_owner: bool = False
+    """Whether the owner of the session asked for it, and not the model."""
 
 
 Record = Start | Before | After | Tracked | Moved | Undid
@@ -185,6 +205,19 @@ def encode(record: Record) -> bytes:
 def decode(payload: bytes) -> Record:
     """The record of a line; raises msgspec's errors on anything else."""
     return _decoder.decode(payload)
+
+
+def find_states(record: Record) -> tuple[State, ...]:
+    """The states of a record that may have contents."""
+    match record:
+        case Before():
+            return record.states
+        case Tracked():
+            return record.outside
+        case Moved():
+            return record.found
+        case _:
+            return ()
 
 
 def spelled(path: str) -> tuple[str, bytes]:

@@ -77,6 +77,13 @@ class Restorer:
                 _put_special(place, target, now)
         return None
 
+    def finish_path(self, target: State) -> None:
+        """Do what is left at a path that has its old content, or is gone again, already."""
+        if target.kind == "file":
+            _dress(target.place, target)
+        elif target.kind == "absent":
+            _remove_empty_parents(target.place, target.missing_parents)
+
     def complete(self) -> None:
         """Nothing is left to do: every path was made what it should be when it was put."""
 

@@ -8,12 +8,16 @@ from handaxe.disk.faults import DiskFault
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
 from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.evidence import Evidence, find_changes_of_others
 from handaxe.storage.undo.records import COMMAND_S, Moved, Tracked
 from handaxe.storage.undo.tree_states import TreeStates
 
 
-def found_late(tracked: Tracked, home: Path, store: ContentStore) -> Moved:
-    """What the command found and left, as far as its baseline can still be read."""
+def found_late(tracked: Tracked, home: Path, store: ContentStore, directory: Path) -> Moved:
+    """What the command found and left, as far as its baseline can still be read.
+
+    `directory` is that of its session.
+    """
     baseline = Baseline(os.fsdecode(tracked.manifest), tracked.length)
     now = time.time()
     try:
@@ -33,6 +37,18 @@ def found_late(tracked: Tracked, home: Path, store: ContentStore) -> Moved:
         snapshot.close(keep=False)
     latest_ns = (tracked.at + COMMAND_S) * 1e9
     doubtful = tuple(s.path for s in left if s.kind == "file" and s.mtime_ns > latest_ns)
+    evidence = Evidence.from_record(tracked)
+    if is_within(os.path.realpath(evidence.trace), (os.path.realpath(directory),)):
+        evidence.load()
+        evidence.discard()
+    others = find_changes_of_others(directory, tracked.at)
     return Moved(
-        tracked.call_id, now, tuple(found), tuple(left), found_late=True, doubtful=doubtful
+        tracked.call_id,
+        now,
+        tuple(found),
+        tuple(left),
+        found_late=True,
+        doubtful=doubtful,
+        ambiguous=evidence.find_ambiguous(of_call, others),
+        is_traced=evidence.is_traced,
     )

@@ -11,12 +11,25 @@ import msgspec
 from handaxe.storage.tree_snapshots.nodes import Change, Node, is_within
 from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
 from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.evidence import (
+    TRACES,
+    Evidence,
+    find_changes_of_others,
+    find_states_of_others,
+)
+from handaxe.storage.undo.extents import WrittenPlaces
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.place_keeper import Outside
-from handaxe.storage.undo.records import Moved, State, Tracked
+from handaxe.storage.undo.records import Ambiguous, Moved, State, Tracked
 from handaxe.storage.undo.states import Keeper
 from handaxe.storage.undo.tree_states import TreeStates
-from handaxe.storage.undo.trees import changes, describe_left_out, show_path, take_as_found
+from handaxe.storage.undo.trees import (
+    changes,
+    describe_ambiguous,
+    describe_left_out,
+    show_path,
+    take_as_found,
+)
 
 _NOTHING = Outside()
 
@@ -25,6 +38,8 @@ class _Call(msgspec.Struct):
     """A call that began here."""
 
     scopes: tuple[str, ...]
+    at: float
+    evidence: Evidence
     is_running: bool = True
     changes: dict[str, tuple[Node | None, Node | None]] = {}
     foreign_at_end: int = 0
@@ -32,6 +47,8 @@ class _Call(msgspec.Struct):
     outside: Outside = _NOTHING
     left_outside: set[str] = set()
     """Paths outside the roots that it was found to have changed."""
+    ambiguous: tuple[Ambiguous, ...] = ()
+    """What it may not have changed itself, at the last look."""
 
 
 class TreeRecord:
@@ -84,7 +101,12 @@ class TreeRecord:
             self._snapshot.prepare(self._roots())
 
     def before(
-        self, call_id: str, tool: str, scopes: Sequence[str], outside: Outside = _NOTHING
+        self,
+        call_id: str,
+        tool: str,
+        scopes: Sequence[str],
+        outside: Outside = _NOTHING,
+        evidence: Evidence | None = None,
     ) -> None:
         """Keep what is below the scopes, durably, and that the call is about to begin.
 
@@ -92,7 +114,25 @@ class TreeRecord:
             OSError, DiskFault: that is not possible.
         """
         with self._mutex:
-            self._begin(call_id, tool, scopes, outside)
+            self._begin(call_id, tool, scopes, outside, evidence or Evidence({}))
+
+    def gather_evidence(self, scopes: Sequence[str], written: WrittenPlaces | None) -> Evidence:
+        """What will show that a call wrote a path: directories it named, its words, or a trace."""
+        if written is None:
+            return Evidence(dict.fromkeys(scopes))
+        if written.is_too_much:
+            return Evidence(written.inside)
+        trace = f"{self._journal.directory}/{TRACES}/{os.urandom(8).hex()}"
+        return Evidence(written.inside, trace)
+
+    def open_trace(self, call_id: str) -> int | None:
+        """Where the processes of a running call are to be traced to; None: nowhere."""
+        call = self._calls.get(call_id)
+        if call is None:
+            # The calls of an agent are recorded under names that end with their own.
+            named = (call for known, call in self._calls.items() if known.endswith(f".{call_id}"))
+            call = next((call for call in named if call.is_running), None)
+        return call.evidence.open_trace() if call is not None and call.is_running else None
 
     def find_left_out(self, paths: Sequence[str]) -> dict[str, str]:
         """What at, below or above these paths is not kept for a call, with the reasons.
@@ -122,8 +162,11 @@ class TreeRecord:
         self._forget_claimed(seen)
         return baseline
 
-    def _begin(self, call_id: str, tool: str, scopes: Sequence[str], outside: Outside) -> None:
+    def _begin(
+        self, call_id: str, tool: str, scopes: Sequence[str], outside: Outside, evidence: Evidence
+    ) -> None:
         self._journal.enter()
+        at = time.time()
         try:
             baseline = self._keep_roots()
             left_out = [*self._left_out(scopes), *outside.lost]
@@ -131,19 +174,21 @@ class TreeRecord:
                 Tracked(
                     call_id,
                     tool,
-                    time.time(),
+                    at,
                     tuple(os.fsencode(scope) for scope in scopes),
                     os.fsencode(baseline.manifest),
                     baseline.length,
                     tuple(sorted(map(show_path, left_out))),
                     outside.states,
+                    tuple((os.fsencode(path), names) for path, names in evidence.places.items()),
+                    os.fsencode(evidence.trace),
                 ),
                 durable=True,
             )
         except BaseException:
             self._journal.leave()
             raise
-        self._calls[call_id] = _Call(tuple(scopes), outside=outside)
+        self._calls[call_id] = _Call(tuple(scopes), at, evidence, outside=outside)
 
     def _end(self, call_id: str, call: _Call) -> tuple[str, ...]:
         was_running = call.is_running
@@ -169,6 +214,9 @@ class TreeRecord:
     def close(self) -> None:
         """Hand the tree to the next session; with a call open it stays for whoever completes it."""
         self._snapshot.close(keep=not any(call.is_running for call in self._calls.values()))
+        for call in self._calls.values():
+            if not call.is_running:
+                call.evidence.discard()
 
     def _forget_claimed(self, seen: int) -> None:
         """What calls with a record of their own changed is nobody else's."""
@@ -181,10 +229,16 @@ class TreeRecord:
         running = [call for call in self._calls.values() if call.is_running]
         if not running:
             return
+        # A call may go on in the background after its end.
+        going_on = [call for call in self._calls.values() if call.evidence.is_open]
+        for call in going_on:
+            call.evidence.load()
         for path, old, new in self._snapshot.end():
             if path in self._claimed:
                 continue
-            owner = next((call for call in running if is_within(path, call.scopes)), None)
+            possible = [call for call in running if is_within(path, call.scopes)]
+            owner = next((c for c in (*running, *going_on) if c.evidence.proves(path)), None)
+            owner = owner or next(iter(possible), None)
             if owner is None:
                 self._snapshot.foreign.append((path, old))
                 continue
@@ -223,9 +277,34 @@ class TreeRecord:
             raise
         finally:
             self._snapshot.rest()
-        left += self._find_left_outside(call_id, call)
-        self._journal.append(Moved(call_id, time.time(), tuple(found), tuple(left)), durable=False)
+        outside = self._find_left_outside(call_id, call)
+        call.ambiguous = self._find_ambiguous(call, changes, outside)
+        self._journal.append(
+            Moved(
+                call_id,
+                time.time(),
+                tuple(found),
+                (*left, *outside),
+                ambiguous=call.ambiguous,
+                is_traced=call.evidence.is_traced,
+            ),
+            durable=False,
+        )
         call.changes.clear()
+        if call.evidence.has_ended:
+            call.evidence.discard()
+
+    def _find_ambiguous(
+        self, call: _Call, changes: Sequence[Change], outside: Sequence[State]
+    ) -> tuple[Ambiguous, ...]:
+        if not changes and not outside:
+            return ()
+        call.evidence.load()
+        others = find_changes_of_others(self._journal.directory, call.at)
+        return (
+            *call.evidence.find_ambiguous(changes, others),
+            *find_states_of_others(outside, others),
+        )
 
     def _find_left_outside(self, call_id: str, call: _Call) -> list[State]:
         """What the call left outside the roots, except where a later call changed it again."""
@@ -263,4 +342,7 @@ class TreeRecord:
     def _notes(self, call: _Call) -> tuple[str, ...]:
         left_out = self._snapshot.left_out
         inside = {path: left_out[path] for path in self._left_out(call.scopes)}
-        return describe_left_out(inside | call.outside.lost)
+        return (
+            *describe_left_out(inside | call.outside.lost),
+            *describe_ambiguous(call.ambiguous, is_traced=call.evidence.is_traced),
+        )

@@ -5,16 +5,18 @@ so, because half a tree cannot be put back.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
 
-from handaxe.storage.undo.records import State
+from handaxe.storage.undo.records import Ambiguous, State
 
 MAX_FILES = 5_000
 MAX_BYTES = 64 << 20
 _SHOWN_LEFT_OUT = 5
+_UNSEEN = "no process of the call was seen writing it"
+_UNTRACED = "nothing shows who wrote it"
 
 
 LookAt = Callable[[str, State | None], State]
@@ -108,6 +110,28 @@ def describe_left_out(reasons: Mapping[str, str]) -> tuple[str, ...]:
     more = len(listed) - _SHOWN_LEFT_OUT
     rest = f" and {more} more" if more > 0 else ""
     return (f"Changes there cannot be undone: {', '.join(listed[:_SHOWN_LEFT_OUT])}{rest}.",)
+
+
+def explain_ambiguous(session_id: str, *, is_traced: bool) -> str:
+    """Why a changed path does not count as a call's own."""
+    if session_id:
+        return f"session {session_id} changed it"
+    return _UNSEEN if is_traced else _UNTRACED
+
+
+def describe_ambiguous(paths: Sequence[Ambiguous], *, is_traced: bool) -> tuple[str, ...]:
+    """A note on changes that may be somebody else's; nothing if there are none."""
+    if not paths:
+        return ()
+    listed = [
+        f"{show_path(os.fsdecode(one.path))} "
+        f"({explain_ambiguous(one.session_id, is_traced=is_traced)})"
+        for one in paths[:_SHOWN_LEFT_OUT]
+    ]
+    more = len(paths) - _SHOWN_LEFT_OUT
+    rest = f" and {more:,} more" if more > 0 else ""
+    who = f"perhaps by somebody else: {', '.join(listed)}{rest}"
+    return (f"Ambiguous: changed meanwhile, {who}. Undo leaves it alone unless it is named.",)
 
 
 def show_path(path: str) -> str:

@@ -16,6 +16,7 @@ from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text.diff import stat
 from handaxe.text.patch_text import BadPatch, FilePatch, parse_patch, paths_in
+from handaxe.text.path_quoting import quote_path
 from handaxe.tools.files.faults import PatchInvalid
 from handaxe.tools.files.patched_files import Patched, check, plan, write
 from handaxe.tools.files.versions import diff_display, shown_text, take_in_later_changes
@@ -102,9 +103,9 @@ def _done(planned: list[Patched]) -> ToolResult:
 
 
 def _line(patched: Patched) -> str:
-    line = f"{patched.action}: {patched.path}"
+    line = f"{patched.action}: {quote_path(patched.path)}"
     if patched.moved_from is not None:
-        line = f"moved: {patched.moved_from} to {patched.path}"
+        line = f"moved: {quote_path(patched.moved_from)} to {quote_path(patched.path)}"
     if patched.hunks:
         lines = stat(patched.hunks)
         line += f" (+{lines.additions} -{lines.deletions} lines)"

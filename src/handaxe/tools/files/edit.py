@@ -16,6 +16,7 @@ from handaxe.settings.model import Settings
 from handaxe.text import replace
 from handaxe.text.counting import counted
 from handaxe.text.diff import Hunk, patch_of, stat
+from handaxe.text.path_quoting import quote_path
 from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
 from handaxe.tools.files.failed_match import shortened
 from handaxe.tools.files.faults import NoChange, NoMatch
@@ -111,7 +112,7 @@ def _done(
     path: str, args: EditArgs, loaded: Loaded, plan: replace.Plan, hunks: list[Hunk]
 ) -> ToolResult:
     lines = stat(hunks)
-    text = f"The file {path} has been updated successfully."
+    text = f"The file {quote_path(path)} has been updated successfully."
     if args.replace_all:
         text += f" All occurrences were successfully replaced. ({counted(plan.places, 'place')})"
     text += forgiven(plan.matched_with)
@@ -136,8 +137,8 @@ def _done(
 
 def _already_applied(path: str, args: EditArgs) -> ToolResult:
     return ToolResult(
-        f"This edit is already applied: {path} holds new_string, and old_string is gone. "
-        "Nothing was changed.",
+        f"This edit is already applied: {quote_path(path)} holds new_string, and old_string is "
+        "gone. Nothing was changed.",
         data={
             "filePath": path,
             "oldString": args.old_string,
@@ -154,7 +155,7 @@ def _already_applied(path: str, args: EditArgs) -> ToolResult:
 async def _fill(path: str, args: EditArgs, ctx: ToolContext) -> ToolResult:
     existed = await fill(path, lambda mark: behind_mark(path, args.new_string, mark), ctx)
     return ToolResult(
-        f"The file {path} has been {'updated' if existed else 'created'} successfully.",
+        f"The file {quote_path(path)} has been {'updated' if existed else 'created'} successfully.",
         data={
             "filePath": path,
             "oldString": "",

@@ -19,6 +19,7 @@ from handaxe.settings.model import Settings
 from handaxe.text.counting import counted
 from handaxe.text.diff import Hunk, patch_of, stat
 from handaxe.text.line_tags import LineRef, parse_ref, tag_of
+from handaxe.text.path_quoting import quote_path
 from handaxe.text.replace.numbered_edits import NumberedChange
 from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
 from handaxe.tools.files.faults import LinesUnchanged
@@ -143,7 +144,7 @@ def _done(
     lines = stat(hunks)
     many = counted(len(args.changes), "change")
     return ToolResult(
-        f"The file {path} has been updated successfully with {many}. "
+        f"The file {quote_path(path)} has been updated successfully with {many}. "
         f"(+{lines.additions} -{lines.deletions} lines)\n{told}",
         data={
             "filePath": path,

@@ -5,6 +5,7 @@ from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import NotFound
 from handaxe.contract.ports.files import Files
 from handaxe.text.near_names import nearest
+from handaxe.text.path_quoting import quote_path
 
 _LOOKED_AT = 10
 
@@ -23,7 +24,8 @@ async def with_near_names(missing: NotFound, path: str, ctx: ToolContext) -> Too
     near = nearest(name, names)
     found = dict.fromkeys([*([near] if near else []), *sorted(same_stem)])
     places = [f"{directory}/{other}" for other in list(found)[:_LOOKED_AT]]
-    return NotFound(path, [place for place in places if await _is_seen(place, ctx)][:3])
+    seen = [quote_path(place) for place in places if await _is_seen(place, ctx)]
+    return NotFound(path, seen[:3])
 
 
 async def _is_seen(path: str, ctx: ToolContext) -> bool:

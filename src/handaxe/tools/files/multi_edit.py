@@ -18,6 +18,7 @@ from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import replace
 from handaxe.text.diff import Hunk, patch_of, stat
+from handaxe.text.path_quoting import quote_path
 from handaxe.text.replace.chain import joined
 from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
 from handaxe.tools.files.faults import EmptyOldString, NoChange, NoEdits, NoMatch
@@ -168,7 +169,7 @@ def _done(
 ) -> ToolResult:
     lines = stat(hunks)
     many = "1 edit" if len(plans) == 1 else f"{len(plans)} edits"
-    text = f"The file {path} has been updated successfully with {many}."
+    text = f"The file {quote_path(path)} has been updated successfully with {many}."
     for number, one in enumerate(plans, 1):
         if told := forgiven(one.matched_with):
             text += f"\nEdit {number}:{told}"
@@ -202,8 +203,8 @@ def _edit_data(edit: OneEdit, plan: replace.Plan | None = None) -> dict[str, Any
 
 def _already_applied(path: str, args: MultiEditArgs) -> ToolResult:
     return ToolResult(
-        f"These edits are already applied: {path} holds every new_string, and every old_string "
-        "is gone. Nothing was changed.",
+        f"These edits are already applied: {quote_path(path)} holds every new_string, and every "
+        "old_string is gone. Nothing was changed.",
         data={
             "filePath": path,
             "edits": [_edit_data(edit) for edit in args.edits],
@@ -226,7 +227,7 @@ def _created(path: str, mark: bytes, args: MultiEditArgs, ctx: ToolContext) -> b
 async def _create(path: str, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
     existed = await fill(path, lambda mark: _created(path, mark, args, ctx), ctx)
     return ToolResult(
-        f"The file {path} has been {'updated' if existed else 'created'} successfully.",
+        f"The file {quote_path(path)} has been {'updated' if existed else 'created'} successfully.",
         data={
             "filePath": path,
             "edits": [_edit_data(edit) for edit in args.edits],

@@ -18,6 +18,7 @@ from handaxe.settings.model import Settings
 from handaxe.text import notebook_edit as cells
 from handaxe.text.near_names import nearest
 from handaxe.text.notebook import NoSuchCell, NotANotebook, Notebook
+from handaxe.text.path_quoting import quote_path
 from handaxe.tools.files.faults import CellUnchanged, NoCell, NotebookInvalid
 from handaxe.tools.files.missing import with_near_names
 from handaxe.tools.files.named import named_file
@@ -167,7 +168,7 @@ def _done(
     content: bytes,
 ) -> ToolResult:
     verb = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}[args.edit_mode]
-    text = f"Cell {change.address} was {verb} in {path}."
+    text = f"Cell {change.address} was {verb} in {quote_path(path)}."
     if args.edit_mode == "replace" and change.cell_type == "code":
         text += " Its outputs were cleared."
     hunks = hunks_between(loaded.data, content)

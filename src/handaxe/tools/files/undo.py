@@ -3,15 +3,25 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+import msgspec
+
 from handaxe.contract.context import ToolContext
-from handaxe.contract.display import Display, Items
+from handaxe.contract.display import Display, Items, Text
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.undo import ChangeHistory, Restored, Undone, Wanted
+from handaxe.contract.ports.undo import (
+    AmbiguousChange,
+    ChangeHistory,
+    Restored,
+    Undone,
+    Wanted,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir
 from handaxe.text.diff import Hunk, stat
+from handaxe.text.path_quoting import quote_path
 from handaxe.tools.files.versions import diff_display, hunks_between, line_changes, shown_text
 
 UNTOUCHED = "already as before"
@@ -20,19 +30,18 @@ SHOWN_FILES = 50
 
 
 class UndoArgs(ToolArgs):
-    call_id: Annotated[
-        str | None, "Go back to before this call; without it the last change is undone."
-    ] = None
-    only: Annotated[bool, "Undo just this one call and leave later ones."] = False
-    redo: Annotated[bool, "Take back the last undo instead."] = False
-    force: Annotated[bool, "Put files back even if somebody else changed them since."] = False
+    call_id: Annotated[str | None, "Go back to before this call."] = None
+    only: Annotated[bool, "Just this call, not later ones."] = False
+    redo: Annotated[bool, "Take back the last undo."] = False
+    force: Annotated[bool, "Even if somebody else changed files since."] = False
+    paths: Annotated[list[str] | None, "Only these paths, whoever changed them."] = None
 
 
 class Undo(Tool[UndoArgs]):
     """The way back."""
 
     search_hint = "put back, revert, roll back changes, redo"
-    uses = (ChangeHistory, ReadLedger)
+    uses = (ChangeHistory, ReadLedger, Workdir)
     # Which files it touches is known only when the calls before it have ended.
     effects = Effects(reads_everything=True, writes_everything=True)
 
@@ -42,11 +51,11 @@ class Undo(Tool[UndoArgs]):
     async def situate(
         self, args: UndoArgs, ctx: ToolContext
     ) -> tuple[Effects, tuple[Subject, ...]]:
-        paths = ctx[ChangeHistory].touched(_wanted(args))
+        paths = ctx[ChangeHistory].touched(_wanted(args, ctx))
         return Effects.on(*paths), tuple(PathSubject(path, "write") for path in paths)
 
     async def preview(self, args: UndoArgs, ctx: ToolContext) -> Display | None:
-        history, wanted = ctx[ChangeHistory], _wanted(args)
+        history, wanted = ctx[ChangeHistory], _wanted(args, ctx)
         files = [_File(restored) for restored in history.outlook(wanted, SHOWN_FILES)]
         more = len(history.touched(wanted)) - SHOWN_FILES
         lines = [f"would be {file.line()}" for file in files] + (
@@ -55,14 +64,14 @@ class Undo(Tool[UndoArgs]):
         return (Items(tuple(lines)), *(_display(files) or ()))
 
     async def call(self, args: UndoArgs, ctx: ToolContext) -> ToolResult:
-        undone = await ctx[ChangeHistory].put_back(ctx.call_id, _wanted(args))
+        undone = await ctx[ChangeHistory].put_back(ctx.call_id, _wanted(args, ctx))
         files = [_File(restored) for restored in undone.restored]
         for file in files:
             file.tell(ctx[ReadLedger])
         return ToolResult(
             _text(undone, files, redo=args.redo),
             data=_data(undone, files, redo=args.redo),
-            display=_display(files),
+            display=_display(files, undone.ambiguous),
             notes=undone.notes,
         )
 
@@ -99,11 +108,12 @@ class _File:
         """What was done, in one line."""
         counts = stat(self.hunks)
         lines = f" (+{counts.additions} -{counts.deletions} lines)" if self.hunks else ""
-        return f"{self.action}: {self.path}{lines}"
+        return f"{self.action}: {quote_path(self.path)}{lines}"
 
 
-def _wanted(args: UndoArgs) -> Wanted:
-    return Wanted(call_id=args.call_id, only=args.only, redo=args.redo, force=args.force)
+def _wanted(args: UndoArgs, ctx: ToolContext) -> Wanted:
+    paths = tuple(map(ctx[Workdir].resolve, args.paths or ()))
+    return Wanted(args.call_id, only=args.only, redo=args.redo, force=args.force, paths=paths)
 
 
 def _text(undone: Undone, files: Sequence[_File], *, redo: bool) -> str:
@@ -112,7 +122,10 @@ def _text(undone: Undone, files: Sequence[_File], *, redo: bool) -> str:
     more = f" and {len(calls) - 5} more" if len(calls) > 5 else ""
     verb = "Took back the undo" if redo else "Undid"
     lines = [file.line() for file in files]
-    return "\n".join([f"{verb}: {named}{more}.", *lines])
+    alone = [
+        f"ambiguous, left as it is: {one.file_path} ({one.reason})" for one in undone.ambiguous
+    ]
+    return "\n".join([f"{verb}: {named}{more}.", *lines, *alone])
 
 
 def _data(undone: Undone, files: Sequence[_File], *, redo: bool) -> dict[str, Any]:
@@ -134,11 +147,13 @@ def _data(undone: Undone, files: Sequence[_File], *, redo: bool) -> dict[str, An
         "calls": [call.call_id for call in undone.calls],
         "redo": redo,
         "files": listed,
+        "ambiguous": [msgspec.to_builtins(one) for one in undone.ambiguous],
     }
 
 
-def _display(files: Sequence[_File]) -> Display | None:
+def _display(files: Sequence[_File], ambiguous: Sequence[AmbiguousChange] = ()) -> Display | None:
     shown = tuple(
         block for file in files if file.hunks for block in diff_display(file.path, file.hunks)
     )
-    return shown or None
+    alone = tuple(Text(one.diff, "muted") for one in ambiguous if one.diff)
+    return (*shown, *alone) or None

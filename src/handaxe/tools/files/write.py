@@ -15,6 +15,7 @@ from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import encoding
 from handaxe.text.diff import Hunk, stat
+from handaxe.text.path_quoting import quote_path
 from handaxe.tools.files.faults import NotReadWhole
 from handaxe.tools.files.named import named_file
 from handaxe.tools.files.versions import (
@@ -103,7 +104,7 @@ class Write(Tool[WriteArgs]):
             "structuredPatch": [],
             "originalFile": None,
         }
-        return ToolResult(f"File created successfully at: {path}", data=data)
+        return ToolResult(f"File created successfully at: {quote_path(path)}", data=data)
 
 
 def _encoded(path: str, content: str, before: bytes) -> bytes:
@@ -124,7 +125,7 @@ def _updated(path: str, args: WriteArgs, before: Loaded, hunks: list[Hunk]) -> T
     lines = stat(hunks)
     counts = f" (+{lines.additions} -{lines.deletions} lines)" if hunks else ""
     return ToolResult(
-        f"The file {path} has been updated successfully.{counts}",
+        f"The file {quote_path(path)} has been updated successfully.{counts}",
         data={
             "type": "update",
             "filePath": path,

@@ -51,10 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
         write_json(told)
         return DONE
     verb = "would be freed" if arguments.dry_run else "freed"
+    young = f", {pruned.young_calls:,} of them of the last day" if pruned.young_calls else ""
     print_out(
         f"{counted(pruned.freed_bytes, 'byte')} {verb}: "
         f"{counted(pruned.journal_parts, 'part')} of journals "
-        f"({counted(pruned.calls, 'call')} that can no longer be undone), "
+        f"({counted(pruned.calls, 'call')} that can no longer be undone{young}), "
         f"{counted(pruned.contents, 'content')}. "
         f"{pruned.kept_bytes:,} bytes stay."
     )

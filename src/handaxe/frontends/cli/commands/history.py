@@ -12,7 +12,7 @@ from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import ChangedCall
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options
-from handaxe.frontends.cli.paint import Painter, print_out, write_painted
+from handaxe.frontends.cli.paint import Painter, print_out, tell_person, write_painted
 from handaxe.frontends.cli.wire import write_json
 from handaxe.storage.home import data_home
 from handaxe.text.visible import show
@@ -32,9 +32,14 @@ def run(arguments: argparse.Namespace) -> int:
     listed = {
         session.session_id: session.calls(diffs=arguments.diff) for session in reversed(sessions)
     }
+    damage = {session.session_id: session.find_damage() for session in sessions}
     if arguments.json:
         plain = [
-            {"session_id": session_id, "calls": msgspec.to_builtins(calls)}
+            {
+                "session_id": session_id,
+                "calls": msgspec.to_builtins(calls),
+                "damage": damage[session_id],
+            }
             for session_id, calls in listed.items()
         ]
         write_json({"sessions": plain})
@@ -44,13 +49,16 @@ def run(arguments: argparse.Namespace) -> int:
         print_out(f"session {session_id}")
         for line in (line for call in calls for line in _lines(call)):
             write_painted(painter.block(Text(show(line), _tone(line))))
+        for sentence in damage[session_id]:
+            tell_person(f"warning: session {session_id}: {sentence}")
     return DONE
 
 
 def _lines(call: ChangedCall) -> Iterator[str]:
     yield _line(call)
     for change in call.changes:
-        yield f"    {change.change:9} {change.file_path}"
+        doubt = f"  (ambiguous: {change.ambiguous})" if change.ambiguous else ""
+        yield f"    {change.change:9} {change.file_path}{doubt}"
         yield from change.diff.split("\n")[2:-1]
     for place in call.left_out:
         yield f"    {'left out':9} {place}"
@@ -62,11 +70,12 @@ def _tone(line: str) -> str:
 
 def _line(call: ChangedCall) -> str:
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(call.at))
+    part = " in part" if call.broken_off else ""
     facts = [
         "undone" if call.undone else "",
         "cut off by a crash" if call.cut_off else "",
         "pruned: cannot be undone" if call.pruned else "",
-        f"took back {', '.join(call.undoes)}" if call.undoes else "",
+        f"took back {', '.join(call.undoes)}{part}" if call.undoes else "",
     ]
     told = "; ".join(fact for fact in facts if fact)
     return f"{clock}  {call.call_id}  {call.tool}" + (f"  ({told})" if told else "")

@@ -178,6 +178,8 @@ def _blueprint(arguments: argparse.Namespace) -> Blueprint:
         # The word is for the project that was named, not for those that a client names.
         is_own = project_at(root) == project_at(arguments.root or ".")
         chosen["trust_project"] = arguments.trust_project and is_own
+        # Over HTTP each client has a session object of its own, all with the same id.
+        chosen["shared_session"] = arguments.shared_session or arguments.http is not None
         return open_session(argparse.Namespace(**chosen), on_ask=on_ask)
 
     return Blueprint(open_one, arguments.root, tuple(arguments.add_dir))

@@ -10,8 +10,9 @@ from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.paint import print_error, print_out, tell_person
 from handaxe.frontends.cli.wire import write_json
-from handaxe.storage.home import data_home, new_session_id
+from handaxe.storage.home import data_home, new_session_id, session_directory
 from handaxe.storage.sessions import delete_session, events_of, fork_session, list_sessions
+from handaxe.storage.undo.journal_scan import find_damage
 from handaxe.text.counting import counted
 from handaxe.text.visible import show
 
@@ -55,7 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             print_out(fork_id)
         return DONE
-    damage: list[str] = []
+    _show(arguments)
+    return DONE
+
+
+def _show(arguments: argparse.Namespace) -> None:
+    home, damage = data_home(), list[str]()
     for event in events_of(home, arguments.session_id, damage):
         if arguments.action == "export" or arguments.json:
             write_json(event)
@@ -63,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
             print_out(_on_a_line(_line(event)))
     for sentence in damage:
         tell_person(f"warning: the log is damaged: {sentence}")
-    return DONE
+    for sentence in find_damage(session_directory(home, arguments.session_id)):
+        tell_person(f"warning: the undo record is damaged: {sentence}")
 
 
 def _list(arguments: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import sys
 from typing import cast
 
@@ -30,7 +31,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", action="store_true", help="undo just that call, not later ones")
     parser.add_argument("--redo", action="store_true", help="take back the last undo")
     parser.add_argument(
-        "--force", action="store_true", help="even if somebody else changed a file since"
+        "--force",
+        action="store_true",
+        help="even if somebody else changed a file since or meanwhile",
+    )
+    parser.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="only this path, also if it may be somebody else's change (can be repeated)",
     )
     parser.add_argument(
         "--outside", action="store_true", help="also put back files outside the project, unasked"
@@ -60,6 +70,7 @@ async def _undo(arguments: argparse.Namespace) -> ToolResult:
         only=arguments.only,
         redo=arguments.redo,
         force=arguments.force,
+        paths=tuple(map(os.path.abspath, arguments.path)),
     )
     session = session_to_undo(sessions, wanted)
     if arguments.outside:
@@ -98,6 +109,10 @@ def _shown(result: ToolResult) -> str:
 def _advice(result: ToolResult) -> str:
     if result.code == "undo.conflict":
         return f"{result.text}\n(`handaxe undo --force`, with the same arguments.)"
+    if result.code == "undo.ambiguous":
+        return (
+            f"{result.text}\n(`handaxe undo --path PATH`, or `--force`, with the same arguments.)"
+        )
     if result.code == "undo.nothing":
         return f"{result.text} `handaxe history` lists what was changed."
     return result.text

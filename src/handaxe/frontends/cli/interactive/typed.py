@@ -1,7 +1,7 @@
 """What a person types to handaxe itself: `/undo`, `/tools`, `/help` and their like."""
 
 from collections.abc import Awaitable, Callable
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Protocol
 
 from handaxe.app.agent_api import Agent
@@ -86,9 +86,13 @@ async def _help(dialogue: Talking, _: str) -> None:
 
 async def _undo(dialogue: Talking, arguments: str) -> None:
     words = arguments.split()
-    calls = [word for word in words if not word.startswith("--")]
+    paths = [word for before, word in pairwise(words) if before == "--path"]
+    calls = [word for word in words if not word.startswith("--") and word not in paths]
     result = await dialogue.agent.session.undo(
-        calls[0] if calls else None, redo="--redo" in words, force="--force" in words
+        calls[0] if calls else None,
+        redo="--redo" in words,
+        force="--force" in words,
+        paths=paths,
     )
     dialogue.screen.blocks(result)
 
@@ -268,7 +272,7 @@ async def _exit(dialogue: Talking, _: str) -> None:  # noqa: ARG001 - nothing to
 
 COMMANDS: dict[str, tuple[str, Command]] = {
     "help": ("this list", _help),
-    "undo": ("put back the last change; CALL_ID, --redo, --force", _undo),
+    "undo": ("put back the last change; CALL_ID, --redo, --force, --path PATH", _undo),
     "tools": ("the tools on offer", _tools),
     "permissions": ("the mode and the rules; MODE switches, revoke RULE takes back", _permissions),
     "add-dir": ("work in another directory as well", _add_dir),

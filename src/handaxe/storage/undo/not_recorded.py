@@ -1,0 +1,18 @@
+"""What goes wrong with the record of a call, as the fault that stops the call."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from handaxe.contract.undo_faults import NotRecorded
+from handaxe.disk.faults import DiskFault, in_plain_words
+
+
+@contextmanager
+def raising_not_recorded() -> Generator[None]:
+    """Turn what the disk refuses inside into `NotRecorded`."""
+    try:
+        yield
+    except OSError as error:
+        raise NotRecorded(in_plain_words(error)) from error
+    except DiskFault as fault:
+        raise NotRecorded(str(fault)) from fault
