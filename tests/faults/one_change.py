@@ -78,7 +78,10 @@ def _recorded(change: str, place: Path) -> Callable[[], object]:
     import asyncio
 
     from handaxe import Session
+    from handaxe.disk import threads
 
+    # All in one thread, so that there is one order of system calls to look at.
+    threads._threads.begin = lambda job: job.run()
     project = place / "project"
     session = Session(project, home=place / "home", permission_mode="acceptEdits")
     loop = asyncio.new_event_loop()

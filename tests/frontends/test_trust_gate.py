@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.agent.players import Player, calls, says
+from tests.frontends.terminals import Terminal
 
 from handaxe import Agent, Session
 from handaxe.app.configuration import Configuration
@@ -96,7 +97,7 @@ def many_calls(root: Path, version: str) -> str:
 def script(root: Path, version: str) -> str:
     turns = [{"call": [{"tool": tool, "input": given}]} for tool, given in tool_calls(version)]
     path = root.parent / f"script-{root.name}.jsonl"
-    path.write_text("".join(json.dumps(turn) + "\n" for turn in (*turns, {"text": "x"})))
+    path.write_text("".join(json.dumps(turn) + "\n" for turn in (*turns, {"text": "That is all."})))
     return f"scripted:{path}"
 
 
@@ -139,12 +140,33 @@ def mcp(root: Path, version: str) -> str:
         return told + server.stdout.read() + server.stderr.read()
 
 
+def terminal(root: Path, version: str) -> str:
+    words = ("--model", script(root, version), "--permission-mode", "dontAsk")
+    me = Terminal(*words, *ALLOW, cwd=root, columns=400)
+    try:
+        if me.wait_for_one("Trust these files?", "›") != "›":
+            me.type("n\n")
+            me.wait_for("›")
+        me.type("/cmd\r")
+        if me.wait_for_one("outside.md, which lies outside", "That is all.") != "That is all.":
+            me.wait_for("Allow?")
+            me.type("n\n")
+            me.wait_for("That is all.")
+        me.wait_for("›")
+        me.type("/exit\r")
+        me.end()
+        return me.shown
+    finally:
+        me.close()
+
+
 INTERFACES = {
     "call": (one_call, {"hook", "skill"}),
     "run": (many_calls, {"hook", "skill", "allow"}),
     "-p": (print_mode, {"hook", "skill", "allow", "command"}),
     "stream-json": (stream, {"hook", "skill", "allow", "command"}),
     "mcp": (mcp, {"hook", "allow"}),
+    "terminal": (terminal, {"hook", "skill", "allow", "command"}),
 }
 
 
@@ -225,8 +247,8 @@ async def test_nothing_of_a_project_acts_before_trust_or_after_a_change(root: Pa
     for name, (told, marks) in all_interfaces(root, "v2").items():
         assert not {one for one in marks if one.endswith("v2")}, name
         assert "mode=v2" not in told, name
-        assert "`env.MODE` = " in told, name
-        if name in {"-p", "stream-json", "mcp"}:
+        assert ("env.MODE = " if name == "terminal" else "`env.MODE` = ") in told, name
+        if name in {"-p", "stream-json", "mcp", "terminal"}:
             assert "marks/command-v1" in told, name
             assert "marks/command-v2" in told, name
     told, taken = await library(root / "library", "v2")
