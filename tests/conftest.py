@@ -1,5 +1,6 @@
 """What every test may ask for: a throw-away project, a data directory, a session."""
 
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -7,6 +8,8 @@ import pytest
 
 from handaxe import Session
 
+# Who runs the tests under `nohup` hands an ignored SIGHUP on to the programs they start.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # How fast the machine is proves nothing.
 hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

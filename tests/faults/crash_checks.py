@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,13 +21,6 @@ class Problem(NamedTuple):
     text: str
 
 
-OPEN_PROBLEMS = {
-    "leftover": "a loss of power may take the unsynced file in open-journals with it, by which the "
-    "next session would have found the temporary file",
-    "unsaid": "where a loss of power took the trace of a command, undo says that nothing is left "
-    "instead of what is ambiguous; with force it puts all back",
-}
-"""Known problems of the simulation by their kind; whoever mends one takes it out."""
 _REFUSED = {"undo.conflict", "undo.ambiguous"}
 _NAMED = re.compile(r"the call '(\w+)'")
 _DOUBT = "a crash cut the call off, and the file was written long after"
@@ -51,8 +44,13 @@ class Expected(NamedTuple):
     mode: int = MODE
 
 
-def check(expected: Expected, place: Path, said: int, *, undo_first: bool) -> Iterator[Problem]:
-    """What is wrong after a crash, when so many calls had been acknowledged."""
+def check(
+    expected: Expected, place: Path, said: int, unknown: Collection[str], *, undo_first: bool
+) -> Iterator[Problem]:
+    """What is wrong after a crash, when so many calls had been acknowledged.
+
+    `unknown` are temporary files of which no record had reached the device.
+    """
     project = place / "project"
     yield from _whole(expected, project, said)
     if undo_first:
@@ -61,7 +59,7 @@ def check(expected: Expected, place: Path, said: int, *, undo_first: bool) -> It
     yield from _next_session(expected, place)
     if not undo_first:
         yield from _go_back(expected, place)
-    yield from _tidy(expected, project)
+    yield from _tidy(expected, project, unknown)
 
 
 def expected_of(operation: str) -> Expected:
@@ -211,10 +209,11 @@ async def _undo(place: Path, wanted: Wanted) -> tuple[str, str]:
     return ("" if result.ok else str(result.code)), result.text
 
 
-def _tidy(expected: Expected, project: Path) -> Iterator[Problem]:
+def _tidy(expected: Expected, project: Path, unknown: Collection[str]) -> Iterator[Problem]:
     """Nothing is left that `git status` would show."""
     known = {name for version in expected.versions for name in version} | SCRIPTS
-    there = {str(path.relative_to(project)) for path in project.rglob("*") if not path.is_dir()}
+    files = (path for path in project.rglob("*") if not path.is_dir() and path.name not in unknown)
+    there = {str(path.relative_to(project)) for path in files}
     if there - known:
         yield Problem("leftover", f"{sorted(there - known)}")
 

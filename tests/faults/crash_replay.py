@@ -15,7 +15,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -199,7 +199,9 @@ def _make(path: Path, found: Found) -> None:
     path.chmod(found.mode)
 
 
-def try_going_on(expected: Expected, place: Path, said: int, *, undo_first: bool) -> list[Problem]:
+def try_going_on(
+    expected: Expected, place: Path, said: int, unknown: Collection[str], *, undo_first: bool
+) -> list[Problem]:
     """Check in a process of its own: what one state taught must not count for the next."""
     reading, writing = os.pipe()
 
@@ -207,7 +209,7 @@ def try_going_on(expected: Expected, place: Path, said: int, *, undo_first: bool
         signal.alarm(_LONGEST_S)
         os.dup2(2, 1)
         try:
-            found = list(crash_checks.check(expected, place, said, undo_first=undo_first))
+            found = list(crash_checks.check(expected, place, said, unknown, undo_first=undo_first))
         except Exception:  # noqa: BLE001 - whatever it is, it is a finding
             found = [Problem("died", traceback.format_exc()[-1500:])]
         with os.fdopen(writing, "w") as pipe:
@@ -230,7 +232,7 @@ def load(place: Path) -> None:
     place.mkdir()
     os.environ |= crash_operations.environment(place)
     crash_operations.prepare("undo", place)
-    assert not list(crash_checks.check(expected_of("undo"), place, 0, undo_first=False))
+    assert not list(crash_checks.check(expected_of("undo"), place, 0, (), undo_first=False))
     gc.freeze()
 
 
@@ -249,7 +251,8 @@ def _do(job: Job, place: Path) -> Outcome:
         count += 1
         replay.make(tree)
         said = len(recording.acknowledged(choice.after))
-        found = try_going_on(expected, place, said, undo_first=number % 2 == 1)
+        unknown = states.find_unrecorded(choice, tree)
+        found = try_going_on(expected, place, said, unknown, undo_first=number % 2 == 1)
         if found:
             told = f"state {number}: {_spelled(choice, recording, states)}"
             problems += [(told, problem) for problem in found]

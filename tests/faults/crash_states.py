@@ -16,6 +16,8 @@ from disk_model import ROOT, Data, Inode, Mode, Names, Recording, Size, Step, Sy
 _NEVER = 1 << 60
 _FEW_NAMES = 5
 _MANY = 500
+_JOURNAL = "/journal.jsonl"
+_TEMPORARY = ".handaxe-"
 _FRUITLESS = 1_000
 """After so many choices in a row without a new state there are hardly any more."""
 
@@ -92,6 +94,27 @@ class CrashStates:
                     else:
                         names[directory][name] = inode
         return dict(self._walk(names, ROOT, "", choice))
+
+    def find_unrecorded(self, choice: Choice, tree: Tree) -> frozenset[str]:
+        """Temporary files made while the record of their call was still on its way.
+
+        A loss of power at that moment may keep the file and not the record: nobody can know of it.
+        """
+        journals = {f.inode: f.content for path, f in tree.items() if path.endswith(_JOURNAL)}
+        unrecorded: set[str] = set()
+        is_recorded = True
+        for step in self._steps[: choice.after]:
+            match step:
+                case Data(inode, offset, data) if b'"record":"before"' in data:
+                    there = journals.get(inode, b"")
+                    # After bytes that are missing a record does not begin a line.
+                    is_line = not offset or there[:offset].endswith(b"\n")
+                    is_recorded = is_line and there[offset : offset + len(data)] == data
+                case Names(((_, name, int()),)) if name.startswith(_TEMPORARY) and not is_recorded:
+                    unrecorded.add(name)
+                case _:
+                    pass
+        return frozenset(unrecorded)
 
     def pending(self, after: int) -> list[int]:
         """The steps that a crash may take back."""

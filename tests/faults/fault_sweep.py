@@ -144,7 +144,7 @@ def _strike(fault: Fault, place: Path, *, undo_first: bool) -> tuple[bool, list[
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
         problems.append(Problem("died", "it did not end"))
     said = int(status == 0)
-    going_on = crash_replay.try_going_on(command.expected, place, said, undo_first=undo_first)
+    going_on = crash_replay.try_going_on(command.expected, place, said, (), undo_first=undo_first)
     return has_struck, problems + going_on
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import tracing
 
 REASON = tracing.why_not()
+READS_LINK = re.compile(r"readlink\(|<\.\.\. readlink resumed>")
 
 CALLS = [
     ("Read", {}),
@@ -49,6 +51,6 @@ def test_what_a_link_leads_to_outside_is_not_even_looked_at_before_a_yes(tmp_pat
     looked = [
         line
         for line in trace.read_text(errors="replace").splitlines()
-        if ("/elsewhere" in line or "/directory/" in line) and "readlink(" not in line
+        if ("/elsewhere" in line or "/directory/" in line) and not READS_LINK.search(line)
     ]
     assert looked == []

@@ -53,8 +53,8 @@ def test_every_module_says_what_it_is(path: Path):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_no_module_is_longer_than_four_hundred_lines(path: Path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_no_module_is_longer_than_six_hundred_lines(path: Path):
+    assert len(path.read_text().splitlines()) <= 600
 
 
 PACKAGES = [p for p in MODULES if p.name == "__init__.py" and p.parent != SOURCE]

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from handaxe.disk.faults import DiskFault
+from handaxe.disk.faults import DiskFault, in_plain_words
 from handaxe.disk.line_format import Record, parse_line
 from handaxe.disk.places import open_regular
 
@@ -35,7 +35,7 @@ class Scan:
         self.torn_bytes = 0
         """Size of an unfinished last line: a writer died, or is just writing."""
         self.is_readable = True
-        """Whether there is a file to read at all; else something is in its way."""
+        """Whether it can be read to its end; else something is in its way, or the device fails."""
         self._path = os.fsdecode(path)
         self.end = start
         """Where the last whole line ends that was read."""
@@ -60,24 +60,37 @@ class Scan:
         except FileNotFoundError:
             raise
         except (DiskFault, OSError) as error:
-            self.is_readable = False
-            self._report(Damage(1, 0, 0, f"it cannot be read: {error}"))
+            self._refuse(1, 0, error)
             return
         with os.fdopen(fd, "rb", _BUFFER_BYTES) as file:
             offset = file.seek(self.end)
             line_number = 0
-            while line := file.readline(_LONGEST_LINE_BYTES):
+            while line := self._read_line(file, offset, line_number + 1):
                 line_number += 1
-                size_bytes = len(line) + _skip_rest(file, line)
-                record = self._take(line, size_bytes, offset, line_number)
+                content, size_bytes = line
+                record = self._take(content, size_bytes, offset, line_number)
                 offset += size_bytes
-                if line.endswith(b"\n"):
+                if content.endswith(b"\n"):
                     self.end = offset
                 # Never two lines in memory: the consumer may be slow and lines may be big.
-                del line
+                del line, content
                 if record is not None:
                     yield record
                 del record
+
+    def _read_line(self, file: BinaryIO, offset: int, line_number: int) -> tuple[bytes, int] | None:
+        """The next line and its size; None at the end, and where the device gives no more."""
+        try:
+            line = file.readline(_LONGEST_LINE_BYTES)
+            return (line, len(line) + _skip_rest(file, line)) if line else None
+        except OSError as error:
+            self._refuse(line_number, offset, error)
+            return None
+
+    def _refuse(self, line_number: int, offset: int, error: DiskFault | OSError) -> None:
+        self.is_readable = False
+        reason = in_plain_words(error) if isinstance(error, OSError) else error
+        self._report(Damage(line_number, offset, 0, f"it cannot be read: {reason}"))
 
     def _take(self, line: bytes, size_bytes: int, offset: int, line_number: int) -> Record | None:
         record = parse_line(line, offset) if size_bytes == len(line) else "the line is too long"

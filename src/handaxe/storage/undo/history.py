@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 
 import msgspec
 
@@ -29,6 +29,7 @@ from handaxe.contract.undo_faults import (
     UnknownCall,
 )
 from handaxe.disk import atomic
+from handaxe.disk.faults import in_plain_words
 from handaxe.storage.undo.bulk_restore import BulkRestorer
 from handaxe.storage.undo.bundles import BUNDLE, INLINE_BYTES
 from handaxe.storage.undo.contents import ContentStore, NotKept
@@ -51,6 +52,17 @@ _LARGE_BYTES = 1 << 20
 _MANY = 50
 
 
+@contextlib.contextmanager
+def _reading_for_undo() -> Generator[None]:
+    """Turn what the disk refuses into a fault, while nothing has been changed yet."""
+    try:
+        yield
+    except OSError as error:
+        raise UndoFailed("The change", in_plain_words(error), ()) from error
+    except atomic.DiskFault as fault:
+        raise UndoFailed("The change", str(fault), ()) from fault
+
+
 class JournalHistory(ChangeHistory):
     """What the journal of a session knows, and the way back."""
 
@@ -68,11 +80,12 @@ class JournalHistory(ChangeHistory):
 
     def touched(self, wanted: Wanted) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
-        return tuple(step.place for step in self._plan(wanted)[1])
+        with _reading_for_undo():
+            return tuple(step.place for step in self._plan(wanted)[1])
 
     def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
         """What putting this back would do to the first `most` paths; nothing is done."""
-        with contextlib.ExitStack() as opened:
+        with contextlib.ExitStack() as opened, _reading_for_undo():
             steps = self._plan(wanted)[1][:most]
             pending = [self._prepare(step, opened) for step in steps]
             return tuple(item.restored(None) for item in pending if not item.step.is_done(item.now))
@@ -80,7 +93,8 @@ class JournalHistory(ChangeHistory):
     def last_change_at(self, wanted: Wanted) -> float:
         """When the last of the changes was made that would be put back."""
         try:
-            return self._plan(wanted)[0][-1].at
+            with _reading_for_undo():
+                return self._plan(wanted)[0][-1].at
         except DamagedRecord:
             # A change that cannot be read may be the last one.
             return max(damage.until for damage in self._journal.find_hiding(0))
@@ -94,7 +108,8 @@ class JournalHistory(ChangeHistory):
         `gate` is told what is about to be changed, and stops it by a fault; only the owner of the
         session has one.
         """
-        targets, steps = self._plan(wanted)
+        with _reading_for_undo():
+            targets, steps = self._plan(wanted)
         if gate is not None:
             gate([touched for step in steps for touched in find_touched(step, targets)])
         undid = Undid(
@@ -112,9 +127,10 @@ class JournalHistory(ChangeHistory):
         self, undid: Undid, targets: list[Entry], steps: list[Step], wanted: Wanted
     ) -> Undone:
         with contextlib.ExitStack() as opened:
-            pending = [self._prepare(step, opened) for step in steps]
-            if not wanted.force:
-                self._refuse_conflicts(pending)
+            with _reading_for_undo():
+                pending = [self._prepare(step, opened) for step in steps]
+                if not wanted.force:
+                    self._refuse_conflicts(pending)
             # Whoever continues after a crash has to know what the paths were to become.
             self._note(undid, durable=True)
             restored, lost = self._apply(pending)

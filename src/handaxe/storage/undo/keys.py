@@ -14,8 +14,9 @@ from pathlib import Path
 from handaxe.disk.durability import close, sync_file, sync_names
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.places import open_regular
-from handaxe.disk.private import find_sharing, make_private
+from handaxe.disk.private import find_sharing
 from handaxe.settings.places import user_directories
+from handaxe.storage.home import keep_name, make_private
 
 KEY_NAME = "undo-key"
 KEY_BYTES = 32
@@ -105,6 +106,7 @@ def _make(directory: str) -> bytes:
             # Where another process was first, its key counts.
             os.link(unnamed, f"{directory}/{KEY_NAME}")
         sync_names(Path(directory))
+        keep_name(Path(directory))
     finally:
         close(fd)
         os.unlink(unnamed)

@@ -13,7 +13,7 @@ from pathlib import Path
 from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
-from handaxe.storage.home import make_private
+from handaxe.storage.home import keep_name, make_private
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -41,6 +41,8 @@ class LivenessFile:
                 make_private(self._directory)
                 self._fd = os.open(self._path, _CREATE, 0o600)
                 locks.hold(self._fd)
+                # Or a loss of power might take it and leave what it was made to find.
+                keep_name(self._path)
             except (OSError, DiskFault):
                 return
             if not os.fstat(self._fd).st_nlink:

@@ -50,5 +50,6 @@ def found_late(tracked: Tracked, home: Path, store: ContentStore, directory: Pat
         found_late=True,
         doubtful=doubtful,
         ambiguous=evidence.find_ambiguous(of_call, others),
-        is_traced=evidence.is_traced,
+        # A crash may have taken the rest of a trace, so nothing is known of what it lacks.
+        is_traced=evidence.is_traced and evidence.has_ended,
     )
