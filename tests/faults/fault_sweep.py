@@ -138,8 +138,11 @@ def _strike(fault: Fault, place: Path, *, undo_first: bool) -> tuple[bool, list[
         status, told = _run(command, place, [*options, "-o", to.name], short)
         trace = Path(to.name).read_text(errors="replace")
     has_struck = bool(short) or "(INJECTED)" in trace or "killed by SIGKILL" in trace
-    problems = [Problem("told", told[-1500:])] if "Traceback" in told else []
-    if fault.how in {"EINTR", "SHORT"} and status and not command.expected.by_command:
+    is_blamed = "Traceback" in told or "internal error" in told
+    problems = [Problem("told", told[-1500:])] if is_blamed else []
+    is_tried_again = fault.how == "SHORT" or (fault.how == "EINTR" and fault.call != "openat")
+    # Nobody tries again to list a directory or to load a library.
+    if is_tried_again and status and not command.expected.by_command:
         problems.append(Problem("refused", f"{status}: {told[-500:]}"))
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
         problems.append(Problem("died", "it did not end"))

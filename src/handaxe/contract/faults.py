@@ -5,8 +5,9 @@ is for the human at the keyboard: wrong usage, wrong settings, a missing program
 exception is our own mistake and becomes `internal.error`.
 """
 
+import errno
 from string import ascii_letters, digits
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 _CODE_CHARS = frozenset(f"{ascii_letters}{digits}_-.")
 
@@ -193,6 +194,37 @@ class InternalError(ToolFault):
             f"{tool} failed because of an internal error ({what}). "
             "This is a bug of the tool, not of your input; try another way."
         )
+
+
+class SystemFailed(ToolFault):
+    """The machine failed, not the tool: a broken device, no space, no memory, too many files."""
+
+    code = "system.failed"
+
+    def __init__(self, tool: str, error: OSError) -> None:
+        super().__init__(
+            f"{tool} failed because of the machine: {describe_system_error(error)}. "
+            "Remove the cause, then try again."
+        )
+
+
+_SYSTEM_ERRORS = frozenset(
+    {
+        errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE,
+        errno.ENOMEM, errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.ENODEV,
+    }
+)  # fmt: skip
+
+
+def is_system_error(error: BaseException) -> TypeGuard[OSError]:
+    """Whether the machine is the cause, whatever was asked of it."""
+    return isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS
+
+
+def describe_system_error(error: OSError) -> str:
+    """What the system said, and of which file."""
+    named = f" ({error.filename!r})" if error.filename is not None else ""
+    return f"{(error.strerror or str(error)).lower()}{named}"
 
 
 class Asked(ToolFault):

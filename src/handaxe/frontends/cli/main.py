@@ -80,7 +80,7 @@ def _ended(argv: Sequence[str]) -> int:
             _say("The current directory is gone. Change to one that is there.")
             return USAGE
         if not is_output_lost(error):
-            _say(f"internal error: {type(error).__name__}: {error}")
+            _say(_describe_failure(error))
             if os.environ.get("HANDAXE_DEBUG"):
                 raise
         return FAILED
@@ -91,6 +91,16 @@ def _say(sentence: str) -> None:
     from handaxe.frontends.cli.paint import tell_person
 
     tell_person(sentence)
+
+
+def _describe_failure(error: Exception) -> str:
+    from handaxe.contract.faults import ToolFault, describe_system_error, is_system_error
+
+    if isinstance(error, ToolFault):
+        return error.sentence
+    if is_system_error(error):
+        return f"The command failed because of the machine: {describe_system_error(error)}."
+    return f"internal error: {type(error).__name__}: {error}"
 
 
 def _is_nowhere(error: Exception) -> bool:

@@ -8,7 +8,14 @@ import msgspec
 from handaxe.contract.content import ContentBlock
 from handaxe.contract.display import Block
 from handaxe.contract.effects import Effects, Extent
-from handaxe.contract.faults import Failed, InternalError, ToolFault, is_code
+from handaxe.contract.faults import (
+    Failed,
+    InternalError,
+    SystemFailed,
+    ToolFault,
+    is_code,
+    is_system_error,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.contract.stopping import comes_from_outside
 from handaxe.runtime.pipeline.collaborators import Collaborators
@@ -63,6 +70,9 @@ async def _kept_for(
 
 def failed_by_bug(tool: str, error: BaseException) -> ToolResult:
     """The result for an exception nobody foresaw; the traceback goes to the log."""
+    if is_system_error(error):
+        _log.warning("%s failed: %s", tool, error)
+        return ToolResult.from_fault(SystemFailed(tool, error))
     _log.error("%s failed", tool, exc_info=error)
     return ToolResult.from_fault(InternalError(tool, error))
 
