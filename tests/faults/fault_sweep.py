@@ -43,6 +43,7 @@ LOOKING = {
 _MAY_MEET = {"EINTR": INTERRUPTED, "SHORT": WRITES, "ENOSPC": CHANGING}
 """The calls that some faults can meet; the others meet any."""
 _LONGEST_S = 60
+_NOT_LOADED = re.compile("ModuleNotFoundError: No module|ImportError: .* cannot open shared object")
 _CALLED = re.compile(r"(\d+) +(\w+)\(")
 
 
@@ -139,7 +140,9 @@ def _strike(fault: Fault, place: Path, *, undo_first: bool) -> tuple[bool, list[
         trace = Path(to.name).read_text(errors="replace")
     has_struck = bool(short) or "(INJECTED)" in trace or "killed by SIGKILL" in trace
     is_blamed = "Traceback" in told or "internal error" in told
-    problems = [Problem("told", told[-1500:])] if is_blamed else []
+    # Where the interpreter cannot load a part of the program, nobody can say it better.
+    is_loaded = not _NOT_LOADED.search(told)
+    problems = [Problem("told", told[-1500:])] if is_blamed and is_loaded else []
     is_tried_again = fault.how == "SHORT" or (fault.how == "EINTR" and fault.call != "openat")
     # Nobody tries again to list a directory or to load a library.
     if is_tried_again and status and not command.expected.by_command:

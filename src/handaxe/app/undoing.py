@@ -219,9 +219,11 @@ class PastSession:
         finally:
             if was_closed:
                 self._emit(SessionClosed())
-            await self._record.close()
-            with contextlib.suppress(DiskFault, OSError):
-                await self._log.close()
+            try:
+                await self._record.close()
+            finally:
+                with contextlib.suppress(DiskFault, OSError):
+                    await self._log.close()
         return result if self._log.problem is None else with_problem(result, self._log.problem)
 
     def _emit(self, event: Event) -> None:
