@@ -147,14 +147,17 @@ def _go_back(expected: Expected, place: Path) -> Iterator[Problem]:
     """Undo until nothing is left: every step restores exactly, or says why it cannot."""
     project = place / "project"
     old = expected.versions[0]
+    is_told = False
     for _ in range(len(expected.versions) + 1):
         now = read_project(project)
         if now == old:
             break
         code, text = _undo_as_told(expected, place)
+        is_told |= "ambiguous, left as it is" in text
         if code == "undo.nothing" and expected.by_command:
             code, text = asyncio.run(_undo(place, Wanted(force=True)))
-            yield Problem("unsaid", f"undone only by force: {_difference(now, old)}")
+            if not is_told:
+                yield Problem("unsaid", f"undone only by force: {_difference(now, old)}")
         if code in _MAY_BE_PRUNED and expected.may_be_pruned and now in expected.versions:
             return
         if code:

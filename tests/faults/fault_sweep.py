@@ -43,7 +43,7 @@ LOOKING = {
 _MAY_MEET = {"EINTR": INTERRUPTED, "SHORT": WRITES, "ENOSPC": CHANGING}
 """The calls that some faults can meet; the others meet any."""
 _LONGEST_S = 60
-_NOT_LOADED = re.compile("ModuleNotFoundError: No module|ImportError: .* cannot open shared object")
+_NOT_LOADED = re.compile("ModuleNotFoundError: No module|ImportError: ")
 _CALLED = re.compile(r"(\d+) +(\w+)\(")
 
 

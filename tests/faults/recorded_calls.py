@@ -8,6 +8,7 @@ import ctypes
 import functools
 import os
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -89,7 +90,10 @@ def trace_child(begin: Callable[[], Callable[[], None]], options: Sequence[str])
             os.close(going[1])
             run = begin()
             os.close(ready[1])
-            os.read(going[0], 1)
+            # Not by reading: a fault may be meant for the first read of the work itself.
+            going_on = select.poll()
+            going_on.register(going[0], select.POLLHUP)
+            going_on.poll()
             run()
 
         run_child(work)

@@ -7,6 +7,7 @@ from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
+from tests.storage.undoable import shift_clock
 from tests.waiting import until
 
 from handaxe import Effects, Session
@@ -52,6 +53,13 @@ def files(project: Path) -> Path:
     for name in ("a", "g", "h"):
         (project / name).write_text(f"{name}\n")
     return project
+
+
+@pytest.fixture
+def clock():
+    """Sets the time of day."""
+    yield lambda days: shift_clock(days * 86_400)
+    shift_clock(0)
 
 
 @pytest.fixture
@@ -103,6 +111,28 @@ async def test_a_change_of_others_is_put_back_when_it_is_named(met, files):
     assert nothing.text.startswith("No change of these paths is left to undo")
 
 
+async def test_force_puts_back_what_an_undo_left_alone_before_it_goes_on(met, files):
+    session, _, _ = met
+    assert (await session.undo()).ok
+    forced = await session.undo(force=True)
+    assert forced.ok, forced.text
+    assert (files / "h").read_text() == "h\n"
+    assert (files / "g").read_text() == "g\n"
+    assert (await session.undo(force=True)).code == "undo.nothing"
+
+
+async def test_what_the_command_and_another_session_wrote_is_ambiguous_and_told(files):
+    async with open_session(files) as session, open_session(files) as other:
+        meeting = Meeting(session, files)
+        await meeting.begin("echo mine >> g")
+        await other.call("Read", file_path="g")
+        assert (await other.call("Edit", file_path="g", old_string="g", new_string="G")).ok
+        await meeting.finish()
+        refused = await session.undo()
+        assert refused.code == "undo.ambiguous"
+        assert f"session {other.id} changed it" in refused.text
+
+
 async def test_part_of_a_call_can_be_undone_first_and_the_rest_later(met, files):
     session, _, _ = met
     assert (await session.undo(paths=["new"])).ok
@@ -135,6 +165,35 @@ async def test_the_command_line_shows_them_and_takes_them_by_name_or_force(met, 
     assert f"restored: {files}/h" in said
     code, _ = await handaxe("undo", call_id, "--force")
     assert (code, (files / "g").read_text()) == (0, "g\n")
+
+
+@pytest.mark.parametrize("days", [-40, 40])
+async def test_what_others_did_before_is_not_taken_for_theirs_when_the_clock_is_set(
+    files, clock, days
+):
+    async with open_session(files) as session, open_session(files) as other:
+        assert (await other.call("Read", file_path="a")).ok
+        assert (await other.call("Edit", file_path="a", old_string="a", new_string="A")).ok
+        clock(days)
+        assert (await session.call("Bash", command="eval 'echo mine >> a'")).ok
+        undone = await session.undo()
+        assert undone.data["ambiguous"] == []
+        assert (files / "a").read_text() == "A\n"
+
+
+@pytest.mark.parametrize("days", [-40, 40])
+async def test_what_others_did_meanwhile_stays_theirs_when_the_clock_is_set(files, clock, days):
+    async with open_session(files) as session, open_session(files) as other:
+        meeting = Meeting(session, files)
+        await meeting.begin("echo mine >> a; echo mine >> g")
+        clock(days)
+        assert (await other.call("Read", file_path="g")).ok
+        assert (await other.call("Edit", file_path="g", old_string="g", new_string="G")).ok
+        await meeting.finish()
+        undone = await session.undo()
+        assert [one["filePath"] for one in undone.data["ambiguous"]] == [f"{files}/g"]
+        assert (files / "a").read_text() == "a\n"
+        assert (files / "g").read_text() == "G\nmine\n"
 
 
 async def test_without_a_trace_nothing_is_proved_and_undo_says_so(files):

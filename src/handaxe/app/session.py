@@ -1,5 +1,6 @@
 """A session: one project, one permission context, one log, all tools; what front ends hold."""
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -246,10 +247,15 @@ class Session:
         if self._is_closed:
             return
         self._is_closed = True
-        await self._pipeline.close()
-        await self._companions.close()
-        await self.hooks.end(self._collaborators, reason)
-        await self._changes.close(self.settings.undo)
+        # Whatever fails to close, the others are closed all the same; the last one first.
+        async with contextlib.AsyncExitStack() as closing:
+            closing.push_async_callback(self._close_record)
+            closing.push_async_callback(self._changes.close, self.settings.undo)
+            closing.push_async_callback(self.hooks.end, self._collaborators, reason)
+            closing.push_async_callback(self._companions.close)
+            closing.push_async_callback(self._pipeline.close)
+
+    async def _close_record(self) -> None:
         if self._record.is_started:
             # The last word: nothing is written between this and the end.
             self._record.emit(SessionClosed())

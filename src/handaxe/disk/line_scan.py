@@ -63,7 +63,11 @@ class Scan:
             self._refuse(1, 0, error)
             return
         with os.fdopen(fd, "rb", _BUFFER_BYTES) as file:
-            offset = file.seek(self.end)
+            try:
+                offset = file.seek(self.end)
+            except OSError as error:
+                self._refuse(1, self.end, error)
+                return
             line_number = 0
             while line := self._read_line(file, offset, line_number + 1):
                 line_number += 1

@@ -21,8 +21,10 @@ from handaxe.contract.undo_faults import UntrustedRecord
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.threads import ThreadWork
 from handaxe.storage.tree_snapshots.nodes import is_within
+from handaxe.storage.undo.boot_clock import read_clock
 from handaxe.storage.undo.bundles import INLINE_BYTES
 from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.entries import Entry
 from handaxe.storage.undo.extents import Places, Room, WrittenPlaces, resolve_extent
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.not_recorded import raising_not_recorded
@@ -294,6 +296,7 @@ class DiskCheckpoints(Checkpoints):
                 tool in self._replacing,
                 late_s,
                 tuple(os.fsencode(path) for path in places if not self._is_inside(path)),
+                read_clock(),
             )
             bundle.seal()
             if tool in self._waiting:
@@ -326,7 +329,7 @@ class DiskCheckpoints(Checkpoints):
 
         changed = changes(found, before.left_out, look_at, paths_only=before.paths_only)
         try:
-            return self._left(before.call_id, before.at, changed)
+            return self._left(before, changed)
         finally:
             left = {state.place: state for state in changed}
             for place, state in found.items():
@@ -347,19 +350,22 @@ class DiskCheckpoints(Checkpoints):
             )
             first = (mine.after or {}).values()
             kept = [state for state in first if state.place in others]
-            self._left(call_id, mine.at, [*kept, *(s for s in changed if s.place not in others)])
+            self._left(mine, [*kept, *(s for s in changed if s.place not in others)])
         finally:
             self._journal.leave()
 
-    def _left(self, call_id: str, at: float, changed: Sequence[State]) -> tuple[str, ...]:
+    def _left(self, call: Before | Entry, changed: Sequence[State]) -> tuple[str, ...]:
         """Record what a call left; what there is to tell of it."""
+        call_id = call.call_id
         of_others: tuple[Ambiguous, ...] = ()
         if changed and call_id in self._bounded:
             from handaxe.storage.undo.evidence import find_changes_of_others, find_states_of_others
 
-            others = find_changes_of_others(self._journal.directory, at)
+            others = find_changes_of_others(self._journal.directory, call)
             of_others = find_states_of_others(changed, others)
-        record = After(call_id, time.time(), tuple(changed), ambiguous=of_others)
+        record = After(
+            call_id, time.time(), tuple(changed), ambiguous=of_others, clock=read_clock()
+        )
         self._journal.append(record, durable=False)
         if self._tracked is not None:
             self._tracked.claim([state.place for state in changed])

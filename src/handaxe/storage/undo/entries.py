@@ -52,10 +52,11 @@ class Entry(msgspec.Struct):
     """Whether every record of it carries the user's own seal."""
     size_bytes: int = 0
     """What its records take up in the journal."""
+    clock: str = ""
     outside: tuple[str, ...] = ()
     """Paths outside the working directories that it may have changed, with what is below them."""
-    ambiguous: dict[str, str] = {}
-    """Changed paths of which nothing shows that the call wrote them; whose session's they are."""
+    ambiguous: dict[str, Ambiguous] = {}
+    """Changed paths of which nothing shows that they are the call's alone."""
     is_traced: bool = False
     is_partial: bool = False
     """Whether an undo was asked for some paths only."""
@@ -63,8 +64,10 @@ class Entry(msgspec.Struct):
     @property
     def has_own_changes(self) -> bool:
         """Whether the call is known to have left something changed, or nobody watched it."""
-        left = self.after or {}
-        return bool(left) and not (self.is_traced and self.ambiguous.keys() >= left.keys())
+        return any(
+            not self.is_traced or (found := self.ambiguous.get(place)) is None or found.is_contested
+            for place in self.after or ()
+        )
 
     @property
     def has_changes(self) -> bool:
@@ -99,7 +102,7 @@ class Entry(msgspec.Struct):
                     del self.after[state.place]
         self.found_late, self.doubtful = record.found_late, record.doubtful
         again = {state.place for state in record.left}
-        earlier = {place: by for place, by in self.ambiguous.items() if place not in again}
+        earlier = {place: one for place, one in self.ambiguous.items() if place not in again}
         self.ambiguous = earlier | _by_place(record.ambiguous)
         self.is_traced = record.is_traced
 
@@ -117,6 +120,7 @@ def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
         call_id=record.call_id,
         tool=record.tool,
         at=record.at,
+        clock=record.clock,
         part=part,
         offset=offset,
         before={state.place: state for state in states},
@@ -128,8 +132,8 @@ def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
     )
 
 
-def _by_place(paths: Sequence[Ambiguous]) -> dict[str, str]:
-    return {os.fsdecode(one.path): one.session_id for one in paths}
+def _by_place(paths: Sequence[Ambiguous]) -> dict[str, Ambiguous]:
+    return {os.fsdecode(one.path): one for one in paths}
 
 
 def _outside(record: Before | Tracked) -> tuple[str, ...]:
@@ -182,18 +186,30 @@ def chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
         is_undo = bool(entry.undoes)
         is_redo = is_undo and all(undoes.get(call_id) for call_id in entry.undoes)
         fits = is_undo and not is_redo if wanted.redo else not is_undo
-        if fits and _is_meant(entry, wanted, is_gone=entry.call_id in gone):
+        left_alone = _find_left_alone(entry, entries) if entry.call_id in gone else None
+        if fits and _is_meant(entry, wanted, left_alone):
             return [*_find_first_attempts(changes, at), entry]
     raise NothingToUndo(redo=wanted.redo, of_paths=bool(wanted.paths))
 
 
-def _is_meant(entry: Entry, wanted: Wanted, *, is_gone: bool) -> bool:
-    """Whether a call is the one to put back that nobody named."""
-    if not wanted.paths:
-        return not is_gone and (entry.has_own_changes or wanted.force)
-    # What an undo left alone still stands.
-    named = [place for place in entry.after or () if is_within(place, wanted.paths)]
-    return any(not is_gone or place in entry.ambiguous for place in named)
+def _is_meant(entry: Entry, wanted: Wanted, left_alone: set[str] | None) -> bool:
+    """Whether a call is the one to put back that nobody named.
+
+    `left_alone` is what still stands of a call that was undone; None if it was not.
+    """
+    if wanted.paths:
+        standing = entry.after or () if left_alone is None else left_alone
+        return any(is_within(place, wanted.paths) for place in standing)
+    if left_alone is None:
+        return entry.has_own_changes or wanted.force
+    return wanted.force and bool(left_alone)
+
+
+def _find_left_alone(entry: Entry, entries: Sequence[Entry]) -> set[str]:
+    """What may be somebody else's and no undo of the call has put back."""
+    gone = undone(entries)
+    undos = [e for e in entries if entry.call_id in e.undoes and e.call_id not in gone]
+    return set(entry.ambiguous).difference(*(undo.before for undo in undos))
 
 
 def _find_first_attempts(changes: Sequence[Entry], at: int) -> list[Entry]:

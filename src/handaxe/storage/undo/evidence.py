@@ -5,6 +5,7 @@ is that session's.
 """
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,6 +16,7 @@ from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import scan
 from handaxe.storage.tree_snapshots.nodes import Change, is_within
+from handaxe.storage.undo.boot_clock import Timed, read_clock, seconds_between
 from handaxe.storage.undo.extents import Places
 from handaxe.storage.undo.layout import JOURNAL_NAME
 from handaxe.storage.undo.records import (
@@ -102,18 +104,20 @@ class Evidence:
         proved = [change for change in changes if self.proves(change.path)]
         # One file under several names: who writes to one of them changes all.
         inodes = {(new.dev, new.ino) for _, _, new in proved if new is not None and new.is_file}
+
+        def is_own(change: Change) -> bool:
+            new = change.new
+            is_written = new is not None and (new.dev, new.ino) in inodes
+            return is_written or self.proves(change.path)
+
         return tuple(
-            Ambiguous(os.fsencode(change.path), others.get(change.path, ""))
+            Ambiguous(os.fsencode(change.path), others.get(change.path, ""), own)
             for change in changes
-            if change.path in others
-            or not (
-                self.proves(change.path)
-                or (change.new is not None and (change.new.dev, change.new.ino) in inodes)
-            )
+            if not (own := is_own(change)) or change.path in others
         )
 
 
-def find_changes_of_others(directory: Path, since: float) -> dict[str, str]:
+def find_changes_of_others(directory: Path, since: Timed) -> dict[str, str]:
     """Paths that other sessions recorded as their own changes since then, with their ids.
 
     `directory` is that of the session that asks.
@@ -124,11 +128,12 @@ def find_changes_of_others(directory: Path, since: float) -> dict[str, str]:
         others = [name for name in os.listdir(sessions) if name != own]
     except OSError:
         return found
+    # The clock of files is coarser than that of records, and may have been set meanwhile.
+    oldest = min(since.at, time.time() - seconds_between(since, _Now())) - 1
     for name in others:
         journal = f"{sessions}/{name}/{JOURNAL_NAME}"
         try:
-            # The clock of files is coarser than that of records.
-            if os.stat(journal).st_mtime >= since - 1:
+            if os.stat(journal).st_mtime >= oldest:
                 found |= dict.fromkeys(_find_changed(Path(journal), since), name)
         except (OSError, DiskFault):
             continue
@@ -140,10 +145,19 @@ def find_states_of_others(
 ) -> tuple[Ambiguous, ...]:
     """Those of the changed paths that other sessions recorded as their own changes."""
     places = (state.place for state in states if state.place in others)
-    return tuple(Ambiguous(os.fsencode(place), others[place]) for place in places)
+    return tuple(
+        Ambiguous(os.fsencode(place), others[place], is_contested=True) for place in places
+    )
 
 
-def _find_changed(journal: Path, since: float) -> set[str]:
+class _Now:
+    """This moment."""
+
+    def __init__(self) -> None:
+        self.at, self.clock = time.time(), read_clock()
+
+
+def _find_changed(journal: Path, since: Timed) -> set[str]:
     changed: set[str] = set()
     running: dict[str, set[str]] = {}
     for line in scan(journal):
@@ -152,11 +166,11 @@ def _find_changed(journal: Path, since: float) -> set[str]:
         except msgspec.MsgspecError:
             continue
         match record:
-            case Before(paths_only=True) if record.at >= since - LATE_S:
+            case Before(paths_only=True) if seconds_between(since, record) >= -LATE_S:
                 running[record.call_id] = {state.place for state in record.states}
             case After() | Moved():
                 running.pop(record.call_id, None)
-                if record.at >= since:
+                if seconds_between(since, record) >= 0:
                     left = record.states if isinstance(record, After) else record.left
                     unsure = {os.fsdecode(one.path) for one in record.ambiguous}
                     changed |= {state.place for state in left} - unsure

@@ -188,7 +188,7 @@ class JournalHistory(ChangeHistory):
                 left.path,
                 entry.call_id,
                 _explain(entry, place),
-                entry.ambiguous[place],
+                entry.ambiguous[place].session_id,
                 self._shown(entry, place, entry.found(place), left),
             )
             for entry, place in find_left_alone(targets, wanted)
@@ -371,7 +371,7 @@ def _explain(entry: Entry, place: str) -> str:
     """Why a changed path does not count as the call's own; empty if it does."""
     if place not in entry.ambiguous:
         return ""
-    return explain_ambiguous(entry.ambiguous[place], is_traced=entry.is_traced)
+    return explain_ambiguous(entry.ambiguous[place].session_id, is_traced=entry.is_traced)
 
 
 class _Pending(msgspec.Struct):

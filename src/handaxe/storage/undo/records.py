@@ -123,6 +123,8 @@ class Before(msgspec.Struct, frozen=True, tag_field="record", tag="before"):
     late_s: float = LATE_S
     outside: tuple[bytes, ...] = ()
     """Which of the paths lie outside the working directories."""
+    clock: str = ""
+    """The time as `boot_clock.read_clock` gives it, here and below."""
 
 
 class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
@@ -142,6 +144,7 @@ class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
     """What its words say that it writes, as `extents.Places`."""
     trace: bytes = b""
     """The file in which a trace of what it writes may be."""
+    clock: str = ""
 
 
 class Ambiguous(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -150,6 +153,8 @@ class Ambiguous(msgspec.Struct, frozen=True, omit_defaults=True):
     path: bytes
     session_id: str = ""
     """Another session that recorded the change as its own."""
+    is_contested: bool = False
+    """Whether the call wrote the path as well."""
 
 
 class Moved(msgspec.Struct, frozen=True, tag_field="record", tag="moved", omit_defaults=True):
@@ -164,6 +169,7 @@ class Moved(msgspec.Struct, frozen=True, tag_field="record", tag="moved", omit_d
     ambiguous: tuple[Ambiguous, ...] = ()
     is_traced: bool = False
     """Whether every process of the call was watched as it wrote."""
+    clock: str = ""
 
 
 class After(msgspec.Struct, frozen=True, tag_field="record", tag="after", omit_defaults=True):
@@ -177,6 +183,7 @@ class After(msgspec.Struct, frozen=True, tag_field="record", tag="after", omit_d
     doubtful: tuple[str, ...] = ()
     """Paths that were written so late that it may have been somebody else."""
     ambiguous: tuple[Ambiguous, ...] = ()
+    clock: str = ""
 
 
 class Undid(msgspec.Struct, frozen=True, tag_field="record", tag="undid"):

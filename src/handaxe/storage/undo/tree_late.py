@@ -7,6 +7,7 @@ from pathlib import Path
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
+from handaxe.storage.undo.boot_clock import read_clock
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.evidence import Evidence, find_changes_of_others
 from handaxe.storage.undo.records import COMMAND_S, Moved, Tracked
@@ -41,7 +42,7 @@ def found_late(tracked: Tracked, home: Path, store: ContentStore, directory: Pat
     if is_within(os.path.realpath(evidence.trace), (os.path.realpath(directory),)):
         evidence.load()
         evidence.discard()
-    others = find_changes_of_others(directory, tracked.at)
+    others = find_changes_of_others(directory, tracked)
     return Moved(
         tracked.call_id,
         now,
@@ -52,4 +53,5 @@ def found_late(tracked: Tracked, home: Path, store: ContentStore, directory: Pat
         ambiguous=evidence.find_ambiguous(of_call, others),
         # A crash may have taken the rest of a trace, so nothing is known of what it lacks.
         is_traced=evidence.is_traced and evidence.has_ended,
+        clock=read_clock(),
     )

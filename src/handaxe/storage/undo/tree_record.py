@@ -10,6 +10,7 @@ import msgspec
 
 from handaxe.storage.tree_snapshots.nodes import Change, Node, is_within
 from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
+from handaxe.storage.undo.boot_clock import read_clock
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.evidence import (
     TRACES,
@@ -39,6 +40,7 @@ class _Call(msgspec.Struct):
 
     scopes: tuple[str, ...]
     at: float
+    clock: str
     evidence: Evidence
     is_running: bool = True
     changes: dict[str, tuple[Node | None, Node | None]] = {}
@@ -166,7 +168,7 @@ class TreeRecord:
         self, call_id: str, tool: str, scopes: Sequence[str], outside: Outside, evidence: Evidence
     ) -> None:
         self._journal.enter()
-        at = time.time()
+        at, clock = time.time(), read_clock()
         try:
             baseline = self._keep_roots()
             left_out = [*self._left_out(scopes), *outside.lost]
@@ -182,13 +184,14 @@ class TreeRecord:
                     outside.states,
                     tuple((os.fsencode(path), names) for path, names in evidence.places.items()),
                     os.fsencode(evidence.trace),
+                    clock,
                 ),
                 durable=True,
             )
         except BaseException:
             self._journal.leave()
             raise
-        self._calls[call_id] = _Call(tuple(scopes), at, evidence, outside=outside)
+        self._calls[call_id] = _Call(tuple(scopes), at, clock, evidence, outside=outside)
 
     def _end(self, call_id: str, call: _Call) -> tuple[str, ...]:
         was_running = call.is_running
@@ -287,6 +290,7 @@ class TreeRecord:
                 (*left, *outside),
                 ambiguous=call.ambiguous,
                 is_traced=call.evidence.is_traced,
+                clock=read_clock(),
             ),
             durable=False,
         )
@@ -300,7 +304,7 @@ class TreeRecord:
         if not changes and not outside:
             return ()
         call.evidence.load()
-        others = find_changes_of_others(self._journal.directory, call.at)
+        others = find_changes_of_others(self._journal.directory, call)
         return (
             *call.evidence.find_ambiguous(changes, others),
             *find_states_of_others(outside, others),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from handaxe.contract.ports.undo import Wanted
+from handaxe.storage.undo.boot_clock import read_clock
 from handaxe.storage.undo.entries import Entry
 from handaxe.storage.undo.plan import Step, steps_back
 from handaxe.storage.undo.records import After, State, Undid
@@ -27,7 +28,14 @@ def find_left(entry: Entry) -> After:
     )
     latest_ns = (entry.at + entry.late_s) * 1e9
     doubtful = tuple(state.path for state in changed if state.mtime_ns > latest_ns)
-    return After(entry.call_id, time.time(), tuple(changed), found_late=True, doubtful=doubtful)
+    return After(
+        entry.call_id,
+        time.time(),
+        tuple(changed),
+        found_late=True,
+        doubtful=doubtful,
+        clock=read_clock(),
+    )
 
 
 def find_undo_progress(entry: Entry, entries: Sequence[Entry]) -> tuple[After, Undid | None]:
