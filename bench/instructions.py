@@ -18,10 +18,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from instructions_cases import STARTS, prepare
+from instructions_cases import CALLS, STARTS, prepare
 
 CASES = Path(__file__).with_name("instructions_cases.py")
-CALLS = ("empty", "Read", "Write", "Edit", "Grep", "Bash")
 SHORT, LONG = 5, 105
 RUNS = 3
 LIMIT = 1.05

@@ -40,6 +40,7 @@ STARTS = {
     "mcp": (["mcp"], "".join(json.dumps(line) + "\n" for line in _MCP)),
 }
 """Arguments of the program, and what it reads."""
+CALLS = ("empty", "Read", "Write", "Edit", "Grep", "Bash")
 WARM_UP = 5
 
 
@@ -66,7 +67,7 @@ async def make_calls(case: str, calls: int, profile: cProfile.Profile | None) ->
         async def once() -> None:
             nonlocal number
             number += 1
-            result = await session.call(*_input(case, number))
+            result = await session.call(*make_input(case, number))
             assert result.ok, result.text
 
         if case == "Edit":
@@ -81,7 +82,8 @@ async def make_calls(case: str, calls: int, profile: cProfile.Profile | None) ->
             profile.disable()
 
 
-def _input(case: str, number: int) -> tuple[str, dict[str, object]]:
+def make_input(case: str, number: int) -> tuple[str, dict[str, object]]:
+    """The tool and the input of the call of this number."""
     match case:
         case "empty":
             return "Nothing", {}
