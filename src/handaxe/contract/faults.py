@@ -7,7 +7,7 @@ exception is our own mistake and becomes `internal.error`.
 
 import errno
 from string import ascii_letters, digits
-from typing import Any, ClassVar, Self, TypeGuard
+from typing import Any, ClassVar, Self
 
 _CODE_CHARS = frozenset(f"{ascii_letters}{digits}_-.")
 
@@ -201,13 +201,14 @@ class SystemFailed(ToolFault):
 
     code = "system.failed"
 
-    def __init__(self, tool: str, error: OSError) -> None:
+    def __init__(self, tool: str, error: BaseException) -> None:
         super().__init__(
             f"{tool} failed because of the machine: {describe_system_error(error)}. "
             "Remove the cause, then try again."
         )
 
 
+_NO_THREAD = "can't start new thread"
 _SYSTEM_ERRORS = frozenset(
     {
         errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE,
@@ -216,13 +217,19 @@ _SYSTEM_ERRORS = frozenset(
 )  # fmt: skip
 
 
-def is_system_error(error: BaseException) -> TypeGuard[OSError]:
+def is_system_error(error: BaseException) -> bool:
     """Whether the machine is the cause, whatever was asked of it."""
-    return isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS
+    if isinstance(error, OSError):
+        return error.errno in _SYSTEM_ERRORS
+    return isinstance(error, MemoryError) or _NO_THREAD in said(error)
 
 
-def describe_system_error(error: OSError) -> str:
+def describe_system_error(error: BaseException) -> str:
     """What the system said, and of which file."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    if not isinstance(error, OSError):
+        return said(error)
     named = f" ({error.filename!r})" if error.filename is not None else ""
     return f"{(error.strerror or str(error)).lower()}{named}"
 

@@ -7,12 +7,15 @@ those of `asyncio` cost. They are few, stay for the next work, and keep no proce
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 MOST = 16
 """So many at once; more work waits for one of them."""
+
+_NO_MEMORY_S = 0.01
 
 T = TypeVar("T")
 
@@ -46,11 +49,17 @@ class ThreadWork(Generic[T]):
             given = self._work()
         except BaseException as raised:  # noqa: BLE001 - raised again where it is waited for
             error = raised
-        try:
-            self._loop.call_soon_threadsafe(self._end, given, error)
-        except RuntimeError:
-            # The loop is closed, and whoever waited has gone with it.
-            return
+        while True:
+            try:
+                self._loop.call_soon_threadsafe(self._end, given, error)
+            except RuntimeError:
+                # The loop is closed, and whoever waited has gone with it.
+                return
+            except MemoryError:
+                # Somebody waits for this word, and would wait for ever.
+                time.sleep(_NO_MEMORY_S)
+            else:
+                return
 
     def _end(self, given: T, error: BaseException | None) -> None:
         self.is_over = True
@@ -92,7 +101,10 @@ class _Threads:
 
     def _serve(self) -> None:
         while True:
-            self._serve_once()
+            try:
+                self._serve_once()
+            except MemoryError:
+                time.sleep(_NO_MEMORY_S)
 
     def _serve_once(self) -> None:
         self._jobs.get().run()

@@ -48,6 +48,9 @@ from handaxe.storage.undo.unfinished import find_left, find_undo_progress
 PART_BYTES = 16 << 20
 """A part of this size is closed, so that pruning can take the old ones away."""
 
+_FORK_S = 0.2
+"""So long what a killed process was about to start may hold its lock, until it runs a program."""
+
 
 class UndoJournal(Resting):
     """Appends records, and gives the calls they make up."""
@@ -229,7 +232,7 @@ class UndoJournal(Resting):
         fd = self._open_lock()
         try:
             try:
-                locks.hold(fd, wait_s=0)
+                locks.hold(fd, wait_s=0 if self._running else _FORK_S)
             except locks.Locked:
                 yield False
             else:
