@@ -197,7 +197,7 @@ class InternalError(ToolFault):
 
 
 class SystemFailed(ToolFault):
-    """The machine failed, not the tool: a broken device, no space, no memory, too many files."""
+    """The machine failed, not the tool: a broken device, no space, no thread, too many files."""
 
     code = "system.failed"
 
@@ -221,13 +221,11 @@ def is_system_error(error: BaseException) -> bool:
     """Whether the machine is the cause, whatever was asked of it."""
     if isinstance(error, OSError):
         return error.errno in _SYSTEM_ERRORS
-    return isinstance(error, MemoryError) or _NO_THREAD in said(error)
+    return isinstance(error, RuntimeError) and _NO_THREAD in said(error)
 
 
 def describe_system_error(error: BaseException) -> str:
     """What the system said, and of which file."""
-    if isinstance(error, MemoryError):
-        return "there is not enough memory"
     if not isinstance(error, OSError):
         return said(error)
     named = f" ({error.filename!r})" if error.filename is not None else ""

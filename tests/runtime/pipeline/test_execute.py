@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import errno
 from typing import Annotated
 
 import pytest
@@ -481,6 +482,24 @@ async def test_whatever_a_tool_raises_by_itself_becomes_its_result(error):
     assert (result.ok, result.code) == (False, "internal.error")
     assert type(error).__name__ in result.text
     assert [type(event) for event in bench.events][-1] is CallFinished
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EIO, "Input/output error", "/a/file"),
+        OSError(errno.ENOSPC, "No space left on device", "/a/file"),
+        OSError(errno.EMFILE, "Too many open files", "/a/file"),
+        RuntimeError("can't start new thread"),
+    ],
+    ids=str,
+)
+async def test_a_failure_of_the_machine_is_not_called_a_bug(error, caplog):
+    result = await Workbench([Bursting(error)]).pipeline.call(call("Bursting"))
+    assert (result.ok, result.code) == (False, "system.failed")
+    assert "bug" not in result.text
+    assert str(error.args[1] if len(error.args) > 1 else error).lower() in result.text
+    assert "Traceback" not in caplog.text
 
 
 async def test_an_interrupted_process_leaves_no_call_behind():
