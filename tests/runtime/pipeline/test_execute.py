@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import errno
 from typing import Annotated
 
 import pytest
