@@ -1,9 +1,13 @@
 """What a command changed is put back by one undo, to the byte, whatever the command was."""
 
 import os
+import shlex
+import sys
 
 import pytest
 from tests.storage.commanding import open_session, run, whole_tree
+
+from handaxe.storage.tree_snapshots.tree import Tree
 
 COMMANDS = {
     "rm -rf of everything": "rm -rf -- ./* .[!.]*",
@@ -18,6 +22,9 @@ COMMANDS = {
     "two directories swap names": "mv deep t; mv empty deep; mv t empty",
     "a directory becomes a link": "mv deep real; ln -s real deep",
     "a file becomes a directory": "rm a.txt; mkdir -p a.txt/b; echo x > a.txt/b/c",
+    "a link becomes a directory": "rm dangling; mkdir -p dangling/b; echo x > dangling/b/c",
+    "a FIFO becomes a directory": "rm pipe; mkdir pipe; echo x > pipe/in",
+    "a file becomes a repository": "rm big.bin; git init -q big.bin",
     "a directory becomes a file": "rm -r deep; echo flat > deep",
     "a link is retargeted": "ln -sfn deep link",
     "a link becomes a file": "rm link; echo real > link",
@@ -94,6 +101,58 @@ async def test_a_directory_made_again_is_another_one_even_with_the_same_inode(tr
         assert whole_tree(tree) == between
         assert (await session.undo()).ok
         assert whole_tree(tree) == before
+
+
+# The very name is made again and again, until the directory has the inode that was given up.
+IN_ITS_PLACE = """
+import os, sys
+path = sys.argv[1]
+inode = os.lstat(path).st_ino
+os.remove(path)
+os.mkdir(path)
+others = [f"{path}.{n}" for n in range(200)]
+while others and os.lstat(path).st_ino != inode:
+    os.rename(path, others.pop())
+    os.mkdir(path)
+os.system(f"rm -rf {path}.*")
+os.makedirs(f"{path}/x/y")
+for name in ("in", "x/g", "x/y/f"):
+    open(f"{path}/{name}", "w").write("x")
+"""
+
+
+@pytest.mark.parametrize("name", ["big.bin", "link", "dangling", "pipe"])
+async def test_a_directory_that_took_the_inode_of_what_it_replaced_is_looked_into(
+    tree, tmp_path, name
+):
+    before = whole_tree(tree)
+    command = shlex.join([sys.executable, "-c", IN_ITS_PLACE, name])
+    async with open_session(tree, tmp_path / "home") as session:
+        for _ in range(3):
+            await run(session, tree, command)
+            after = whole_tree(tree)
+            assert {
+                os.fsencode(f"{name}/{path}") for path in ("in", "x/g", "x/y/f")
+            } <= after.keys()
+            for expected, redo in ((before, False), (after, True), (before, False)):
+                undone = await session.undo(redo=redo)
+                assert undone.ok, undone.text
+                assert whole_tree(tree) == expected
+
+
+@pytest.mark.parametrize("name", ["big.bin", "link", "dangling", "pipe"])
+def test_a_look_lists_a_directory_whatever_had_its_inode_before(tree, name):
+    known = Tree(max_entries=1000)
+    known.follow([str(tree)])
+    known.look()
+    os.remove(tree / name)
+    (tree / name / "x/y").mkdir(parents=True)
+    (tree / name / "x/y/f").write_text("x")
+    # What many file systems do, and not every time.
+    known.directories[str(tree)][name].ino = (tree / name).stat().st_ino
+    found = {change.path: change for change in known.look()}
+    known.close()
+    assert found.keys() >= {f"{tree}/{name}{path}" for path in ("", "/x", "/x/y", "/x/y/f")}
 
 
 async def test_a_command_and_an_edit_are_undone_in_turn(tree, tmp_path):

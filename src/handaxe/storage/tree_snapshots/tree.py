@@ -368,7 +368,7 @@ class _Look:
         self.changes.append(Change(path, old, node))
         if old is not None and old.is_directory and not is_directory:
             self.changes.extend(tree.drop(path))
-        elif is_directory and (self.is_full or old is None or old.ino != node.ino):
+        elif is_directory and (self.is_full or not _is_known_directory(old, node)):
             self.again.append(path)
 
     def _gone(self, directory: str, name: str, listing: dict[str, Node], old: Node) -> None:
@@ -386,6 +386,12 @@ class _Look:
 def joined(directory: str, name: str) -> str:
     """The path of a name in a directory."""
     return directory + name if directory == "/" else f"{directory}/{name}"
+
+
+def _is_known_directory(old: Node | None, new: Node) -> bool:
+    """Whether a directory is the one that was listed at its path."""
+    # A directory often gets the very inode of the file that was removed for it.
+    return old is not None and old.is_directory and old.ino == new.ino
 
 
 def _link_target(name: str, fd: int) -> str:
