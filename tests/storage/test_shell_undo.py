@@ -336,3 +336,57 @@ async def test_a_directory_that_somebody_uses_by_now_is_left_and_said(tree, tmp_
         assert undone.notes == (f"{tree}/made was left as it is: something else is in it by now.",)
         assert sorted(os.listdir(tree / "made")) == ["mine"]
         assert (tree / "a.txt").read_text() == "one\n"
+
+
+OLD_KINDS = ["a.txt", "big.bin", "link", "dangling", "pipe"]
+
+
+@pytest.mark.parametrize("name", OLD_KINDS)
+async def test_somebody_elses_file_in_a_directory_that_has_to_give_way_stops_the_undo(
+    tree, tmp_path, name
+):
+    before = whole_tree(tree)
+    async with open_session(tree, tmp_path / "home") as session:
+        await run(session, tree, f"rm {name}; mv deep {name}; rm .hidden")
+        mine = tree / name / "er/mine"
+        mine.write_text("mine\n")
+        after = whole_tree(tree)
+        for _ in range(2):
+            undone = await session.undo()
+            assert undone.code == "undo.conflict"
+            assert f"{tree}/{name}: {mine} is in it by now" in undone.text
+            assert whole_tree(tree) == after
+        mine.unlink()
+        undone = await session.undo()
+        assert undone.ok, undone.text
+        assert whole_tree(tree) == before
+
+
+@pytest.mark.parametrize("name", OLD_KINDS)
+@pytest.mark.parametrize("more", [0, 100], ids=["few paths", "many paths"])
+async def test_what_an_undo_left_for_somebody_elses_file_is_put_back_by_a_later_one(
+    tree, tmp_path, name, more
+):
+    before = whole_tree(tree)
+    async with open_session(tree, tmp_path / "home") as session:
+        await run(session, tree, f"rm {name}; mv deep {name}; touch .hidden.{{0..{more}}}")
+        mine = tree / name / "er/mine"
+        mine.write_text("mine\n")
+        after = whole_tree(tree)
+        for _ in range(2):
+            undone = await session.undo(force=True)
+            assert undone.ok, undone.text
+            assert undone.notes[-1] == (
+                f"{tree}/{name} was left as it is: something else is in it by now. "
+                "Undo again once that is moved away."
+            )
+            assert (mine.read_text(), (tree / "deep/x.txt").read_text()) == ("mine\n", "x\n")
+        assert (await session.undo()).code == "undo.conflict"
+        assert (await session.undo(redo=True)).ok
+        assert whole_tree(tree) == after
+        assert (await session.undo(force=True)).ok
+        mine.unlink()
+        undone = await session.undo()
+        assert undone.ok, undone.text
+        assert whole_tree(tree) == before
+        assert (await session.undo()).code == "undo.nothing"

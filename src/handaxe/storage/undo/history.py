@@ -37,14 +37,20 @@ from handaxe.storage.undo.differences import kind_of_change, shown_difference
 from handaxe.storage.undo.entries import Entry, chosen, is_broken_off, undone
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.loss import resolve_parents
-from handaxe.storage.undo.plan import Step, find_left_alone, find_touched, steps_back
+from handaxe.storage.undo.plan import (
+    Step,
+    find_in_the_way,
+    find_left_alone,
+    find_touched,
+    steps_back,
+)
 from handaxe.storage.undo.pruned import pruned_calls
 from handaxe.storage.undo.records import State, Undid
 from handaxe.storage.undo.restore import CannotMake, InUse, Restorer
 from handaxe.storage.undo.same_file import told_apart
 from handaxe.storage.undo.states import look, spliced
 from handaxe.storage.undo.threads import in_thread
-from handaxe.storage.undo.trees import explain_ambiguous, is_shared_otherwise
+from handaxe.storage.undo.trees import explain_ambiguous, is_shared_otherwise, show_path
 from handaxe.text.counting import counted
 
 UndoGate = Callable[[Sequence[TouchedPath]], None]
@@ -133,10 +139,10 @@ class JournalHistory(ChangeHistory):
                     self._refuse_conflicts(pending)
             # Whoever continues after a crash has to know what the paths were to become.
             self._note(undid, durable=True)
-            restored, lost = self._apply(pending)
+            restored, lost, is_whole = self._apply(pending)
             with contextlib.suppress(NotRecorded):
                 # It is done; who comes later finds everything as before.
-                self._note(msgspec.structs.replace(undid, is_complete=True), durable=False)
+                self._note(msgspec.structs.replace(undid, is_complete=is_whole), durable=False)
         calls = tuple(self._as_call(entry, gone=frozenset()) for entry in reversed(targets))
         alone = self._describe_left_alone(targets, wanted)
         return Undone(calls, tuple(restored), (*lost, *self._notes(targets)), alone)
@@ -267,12 +273,18 @@ class JournalHistory(ChangeHistory):
 
     def _refuse_conflicts(self, pending: Sequence["_Pending"]) -> None:
         conflicts: list[tuple[str, str, str]] = []
+        going = {item.step.place for item in pending if item.step.target.kind == "absent"}
         for item in pending:
             step = item.step
             if step.is_done(item.now) or step.is_halfway(item.now):
                 continue
             if reason := step.objection(item.now):
                 conflicts.append((step.target.path, reason, self._foreign_change(item)))
+            elif step.replaces_directory(item.now) and (
+                other := find_in_the_way(step.place, going)
+            ):
+                reason = f"{show_path(other)} is in it by now, and has to be moved away first"
+                conflicts.append((step.target.path, reason, ""))
         if conflicts:
             raise UndoConflict(conflicts)
 
@@ -289,12 +301,13 @@ class JournalHistory(ChangeHistory):
         left = self._left_content(before[at - 1], step.place) if at else None
         return shown_difference(left, self._small_content(entry, state), step.target.path)
 
-    def _apply(self, pending: Sequence["_Pending"]) -> tuple[list[Restored], list[str]]:
-        """Make every step; what was done, and what has to be told besides."""
+    def _apply(self, pending: Sequence["_Pending"]) -> tuple[list[Restored], list[str], bool]:
+        """Make every step; what was done, what has to be told besides, and whether that is all."""
         kind = BulkRestorer if len(pending) > _MANY else Restorer
         restorer = kind(journal=self._in_place, own_links=self._store.own_links)
         restored: list[Restored] = []
         notes: list[str] = []
+        is_whole = True
         for item in pending:
             if item.now.kind == "directory":
                 restorer.open_up(item.step.place, item.now.mode)
@@ -313,7 +326,10 @@ class JournalHistory(ChangeHistory):
                         continue
                     version = restorer.put(step.target, item.now, item.content, step.mode)
                 except (CannotMake, InUse) as fault:
-                    notes.append(f"{step.target.path} was left as it is: {fault}.")
+                    is_open = isinstance(fault, InUse) and step.target.kind != "absent"
+                    is_whole = is_whole and not is_open
+                    later = " Undo again once that is moved away." if is_open else ""
+                    notes.append(f"{step.target.path} was left as it is: {fault}.{later}")
                     continue
                 except (atomic.DiskFault, OSError) as fault:
                     done = [one.path for one in restored if one.action != "already as before"]
@@ -323,7 +339,7 @@ class JournalHistory(ChangeHistory):
             self._complete(restorer, restored)
         finally:
             restorer.finish()
-        return restored, notes
+        return restored, notes, is_whole
 
     def _complete(self, restorer: Restorer, restored: Sequence[Restored]) -> None:
         try:

@@ -1,8 +1,9 @@
 """What an undo would do to each path, and what speaks against it; nothing is changed here."""
 
+import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -96,8 +97,29 @@ class Step(msgspec.Struct):
             return "a crash cut the call off, and the file was written long after it began"
         return ""
 
+    def replaces_directory(self, now: State) -> bool:
+        """Whether a directory has to give way to what was there before."""
+        kind = self.target.kind
+        if now.kind != "directory" or kind in {"directory", "absent"}:
+            return False
+        return kind != "special" or stat.S_ISFIFO(self.target.type_bits)
+
     def _entries(self) -> tuple[Entry, Entry]:
         return self.target_entry, self.last_entry
+
+
+def find_in_the_way(directory: str, going: Collection[str]) -> str:
+    """Something in a directory that would not go with the paths that go; empty if there is none."""
+    waiting = [directory]
+    while waiting:
+        # What cannot be listed is found out when it has to go.
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.path not in going:
+                    return entry.path
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return ""
 
 
 def find_left_alone(targets: Sequence[Entry], wanted: Wanted) -> list[tuple[Entry, str]]:
