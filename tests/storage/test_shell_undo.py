@@ -34,6 +34,18 @@ COMMANDS = {
     "a new hard link": "ln a.txt twin2",
     "a broken hard link": "rm twin; cp a.txt twin",
     "writing through a hard link": "echo changed > twin",
+    "a hard link moved, its name taken, the file written": (
+        "mv a.txt empty/a; echo q > a.txt; echo more >> twin"
+    ),
+    "the other hard link moved, its name taken, the file written": (
+        "mv twin empty/a; echo q > twin; echo more >> a.txt"
+    ),
+    "a hard link becomes a directory, the file is written": (
+        "mv a.txt b.txt; mkdir a.txt; touch a.txt/in; echo more >> twin"
+    ),
+    "a hard link is replaced, the file is written": (
+        "cp a.txt new; mv new a.txt; echo more >> twin; ln twin deep/third"
+    ),
     "both hard links gone": "rm a.txt twin",
     "replacing a file by a hard link": "ln -f deep/x.txt big.bin",
     "an empty directory goes": "rmdir empty",

@@ -135,6 +135,8 @@ class JournalHistory(ChangeHistory):
         with contextlib.ExitStack() as opened:
             with _reading_for_undo():
                 pending = [self._prepare(step, opened) for step in steps]
+                # A file is as before under the names it has kept when it gets its others again.
+                pending.sort(key=lambda item: item.is_rejoining)
                 if not wanted.force:
                     self._refuse_conflicts(pending)
             # Whoever continues after a crash has to know what the paths were to become.
@@ -402,6 +404,12 @@ class _Pending(msgspec.Struct):
     def is_shared(self) -> bool:
         """Whether the file has other names, now or as it is to be."""
         return bool(self.step.target.shared_with or self.step.expected.shared_with)
+
+    @property
+    def is_rejoining(self) -> bool:
+        """Whether the path has to become a name of a file that has others, and is none now."""
+        target, now = self.step.target, self.now
+        return bool(target.shared_with) and (now.dev, now.ino) != (target.dev, target.ino)
 
     @property
     def is_apart(self) -> bool:
