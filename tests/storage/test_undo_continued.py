@@ -77,6 +77,44 @@ def test_a_redo_takes_back_all_runs_of_a_continued_undo(place):
     assert place.find() == before
 
 
+def test_a_continued_undo_can_be_redone_any_number_of_times(place):
+    before = remove(place, files=60)
+    after = place.find()
+    assert not place.run(UNDO, 30, RENAMES)
+    for _ in range(3):
+        place.finish(UNDO)
+        assert place.find() == before
+        place.finish(REDO)
+        assert place.find() == after
+
+
+def test_an_undo_after_a_redo_of_a_killed_one_can_be_redone(place):
+    before = remove(place, files=60)
+    after = place.find()
+    assert not place.run(UNDO, 30, RENAMES)
+    for _ in range(2):
+        place.finish(REDO)
+        assert place.find() == after
+        place.finish(UNDO)
+        assert place.find() == before
+
+
+@pytest.mark.parametrize("is_first_killed", [False, True])
+def test_an_undo_after_a_killed_redo_can_be_redone_whole(place, is_first_killed):
+    before = remove(place, files=60)
+    after = place.find()
+    if is_first_killed:
+        assert not place.run(UNDO, 30, RENAMES)
+    place.finish(UNDO)
+    assert not place.run(REDO, 30, ("unlink", "rmdir"))
+    assert place.find() not in (before, after)
+    for _ in range(2):
+        place.finish(UNDO)
+        assert place.find() == before
+        place.finish(REDO)
+        assert place.find() == after
+
+
 def test_an_undo_that_was_killed_can_be_taken_back_instead(place):
     remove(place, files=60)
     after = place.find()

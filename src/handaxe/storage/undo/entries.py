@@ -158,13 +158,8 @@ def undone(entries: Sequence[Entry], *, counts_broken_off: bool = False) -> set[
 
 def is_broken_off(entries: Sequence[Entry], targets: Sequence[Entry]) -> bool:
     """Whether the last undo or redo of any of these calls did not come to its end."""
-    related = {entry.call_id for entry in targets}
-    is_open = False
-    for entry in entries:
-        if not related.isdisjoint(entry.undoes):
-            related.add(entry.call_id)
-            is_open = not entry.is_complete
-    return is_open
+    undoing = _find_undoing(entries, [entry.call_id for entry in targets])
+    return bool(undoing) and not undoing[-1].is_complete
 
 
 def chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
@@ -213,11 +208,25 @@ def _find_left_alone(entry: Entry, entries: Sequence[Entry]) -> set[str]:
 
 
 def _find_first_attempts(changes: Sequence[Entry], at: int) -> list[Entry]:
-    """The undos that broke off and that the one at this position continued, oldest first."""
-    related = set(changes[at].undoes)
+    """The undos and redos that broke off and that the undo here continued, oldest first.
+
+    With what a redo began to take back. Before a redo that came to its end all was as it had been.
+    """
+    found = [changes[at]]
+    for entry in reversed(_find_undoing(changes[:at], changes[at].undoes)):
+        is_taken_back = not found[0].is_complete and entry.call_id in found[0].undoes
+        if entry.is_complete and not is_taken_back:
+            break
+        found.insert(0, entry)
+    return found[:-1]
+
+
+def _find_undoing(entries: Sequence[Entry], calls: Sequence[str]) -> list[Entry]:
+    """The undos of these calls, the redos of those, and so on."""
+    related = set(calls)
     found: list[Entry] = []
-    for entry in changes[:at]:
-        if not related.isdisjoint(entry.undoes) and not entry.is_complete:
+    for entry in entries:
+        if not related.isdisjoint(entry.undoes):
             related.add(entry.call_id)
             found.append(entry)
     return found
