@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from handaxe.frontends.cli.main import run
+from handaxe.text.path_quoting import quote_path
 
 
 def handaxe(*words, cwd, stdin=None):
@@ -233,3 +234,22 @@ def test_nothing_but_the_files_put_back_is_touched(edited):
     after = {p: p.stat().st_mtime_ns for p in (edited / ".git").rglob("*") if p.is_file()}
     assert after == before
     assert sorted(os.listdir(edited)) == [".git", "a.txt"]
+
+
+@pytest.mark.parametrize("name", ["\udcff.txt", "two\nlines.txt", "bell\a.txt"])
+def test_a_path_with_an_odd_name_is_taken_as_it_is_and_as_it_is_shown(project, name):
+    shown = quote_path(name)
+    wanted = {"file_path": shown, "content": "x\n"}
+    [made] = run_calls(project, {"id": "w", "tool": "Write", "input": wanted})
+    assert made["ok"], made
+    history = handaxe("history", cwd=project).stdout
+    whole = quote_path(f"{project}/{name}")
+    assert f"    created   {whole}\n" in history
+    for path in (name, shown, whole):
+        assert (project / name).exists()
+        out = handaxe("undo", "w", "--path", path, cwd=project)
+        assert out.returncode == 0, out.stderr
+        assert f"removed: {whole}\n" in out.stdout
+        assert not (project / name).exists()
+        out = handaxe("undo", "--redo", "--path", path, cwd=project)
+        assert out.returncode == 0, out.stderr

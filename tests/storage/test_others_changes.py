@@ -285,3 +285,31 @@ async def test_words_that_say_what_is_written_are_enough(files):
         assert not result.notes
         assert (await session.undo()).ok
         assert sum(1 for _ in (files / "many").iterdir()) == 60
+
+
+async def test_odd_names_are_shown_as_searches_show_them_and_taken_back_like_that(files):
+    names = ("\udcff.txt", "two\nlines.txt")
+    quoted = [rf"$'{files}/\xff.txt'", rf"$'{files}/two\nlines.txt'"]
+    script = f"for name in {names!a}: open(name, 'w').close()"
+    async with open_session(files, undo={"trace_commands": False}) as session:
+        result = await session.call("Bash", command=f"{sys.executable} - <<'E'\n{script}\nE")
+        [note] = [note for note in result.notes if note.startswith("Ambiguous")]
+        refused = await session.undo()
+        assert refused.code == "undo.ambiguous"
+        assert sorted(one["filePath"] for one in refused.data["ambiguous"]) == quoted
+        [call] = session.history()
+        assert sorted(change.file_path for change in call.changes) == quoted
+        assert all(name in note and name in refused.text for name in quoted)
+        for path in (quoted[0], f"{files}/{names[1]}"):
+            undone = await session.undo(paths=[path])
+            assert undone.ok, undone.text
+    assert not any((files / name).exists() for name in names)
+
+
+async def test_a_path_that_is_not_utf8_can_be_undone_by_its_very_name(files):
+    async with open_session(files) as session:
+        made = await session.call("Write", file_path=r"$'\xff.txt'", content="x\n")
+        assert made.ok, made.text
+        undone = await session.undo(paths=[f"{files}/\udcff.txt"])
+        assert undone.ok, undone.text
+    assert not (files / "\udcff.txt").exists()

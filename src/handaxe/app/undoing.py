@@ -45,6 +45,7 @@ from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, read_history, root_in_log
 from handaxe.storage.undo.journal import refuse_shared, root_of
 from handaxe.storage.undo.layout import journal_files, newest_record
+from handaxe.text.path_quoting import quote_path, unquote_path
 from handaxe.text.redact import Redactor
 from handaxe.tools import loaders
 
@@ -84,7 +85,9 @@ class HostUndo:
 
     async def undo(self, call_id: str, wanted: Wanted) -> ToolResult:
         """Put back what is wanted, as a call of this id."""
-        return await self._pipeline.call(ToolCall(call_id, "Undo", msgspec.to_builtins(wanted)))
+        paths = tuple(map(_spell, wanted.paths))
+        args = msgspec.to_builtins(msgspec.structs.replace(wanted, paths=paths))
+        return await self._pipeline.call(ToolCall(call_id, "Undo", args))
 
 
 class _GatedHistory(ChangeHistory):
@@ -111,6 +114,11 @@ class _GatedHistory(ChangeHistory):
         return await self._record.put_back(call_id, wanted, self._gate)
 
 
+def _spell(path: str) -> str:
+    """A path as the arguments of a call can hold it."""
+    return quote_path(path) if unquote_path(path) is None else path
+
+
 def undo_gate(
     roots: Sequence[str], *, trusts_seals: bool, agreed: Collection[str] | None = ()
 ) -> "UndoGate":
@@ -130,7 +138,7 @@ def undo_gate(
                 or (not one.is_sealed and protected_name(one.path) is not None)
             )
         ]
-        paths = tuple(dict.fromkeys(one.path for one in asked))
+        paths = tuple(dict.fromkeys(quote_path(one.path) for one in asked))
         if agreed is not None and not set(paths).issubset(agreed):
             raise UndoOutside(paths, is_sealed=all(one.is_sealed for one in asked))
 

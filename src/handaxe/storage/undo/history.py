@@ -50,8 +50,9 @@ from handaxe.storage.undo.restore import CannotMake, InUse, Restorer
 from handaxe.storage.undo.same_file import told_apart
 from handaxe.storage.undo.states import look, spliced
 from handaxe.storage.undo.threads import in_thread
-from handaxe.storage.undo.trees import explain_ambiguous, is_shared_otherwise, show_path
+from handaxe.storage.undo.trees import explain_ambiguous, is_shared_otherwise
 from handaxe.text.counting import counted
+from handaxe.text.path_quoting import quote_path
 
 UndoGate = Callable[[Sequence[TouchedPath]], None]
 _LARGE_BYTES = 1 << 20
@@ -193,7 +194,7 @@ class JournalHistory(ChangeHistory):
     ) -> tuple[AmbiguousChange, ...]:
         return tuple(
             AmbiguousChange(
-                left.path,
+                left.shown,
                 entry.call_id,
                 _explain(entry, place),
                 entry.ambiguous[place].session_id,
@@ -244,7 +245,7 @@ class JournalHistory(ChangeHistory):
             return opened.enter_context(self._store.view(state))
         kept = self._small_content(entry, state)
         if kept is None:
-            raise NotKept(f"the content of {state.path} could not be read when it was replaced")
+            raise NotKept(f"the content of {state.shown} could not be read when it was replaced")
         return kept
 
     def _small_content(self, entry: Entry, state: State) -> bytes | None:
@@ -281,12 +282,12 @@ class JournalHistory(ChangeHistory):
             if step.is_done(item.now) or step.is_halfway(item.now):
                 continue
             if reason := step.objection(item.now):
-                conflicts.append((step.target.path, reason, self._foreign_change(item)))
+                conflicts.append((step.target.shown, reason, self._foreign_change(item)))
             elif step.replaces_directory(item.now) and (
                 other := find_in_the_way(step.place, going)
             ):
-                reason = f"{show_path(other)} is in it by now, and has to be moved away first"
-                conflicts.append((step.target.path, reason, ""))
+                reason = f"{quote_path(other)} is in it by now, and has to be moved away first"
+                conflicts.append((step.target.shown, reason, ""))
         if conflicts:
             raise UndoConflict(conflicts)
 
@@ -296,12 +297,12 @@ class JournalHistory(ChangeHistory):
         if step.broken is None:
             left = self._left_content(step.last_entry, step.place)
             found = b"" if item.now.kind == "absent" else item.found
-            return shown_difference(left, found, step.target.path)
+            return shown_difference(left, found, step.target.shown)
         entry, _, state = step.broken
         before = [other for other in self._journal.entries() if step.place in (other.after or {})]
         at = next(i for i, other in enumerate(before) if other.call_id == entry.call_id)
         left = self._left_content(before[at - 1], step.place) if at else None
-        return shown_difference(left, self._small_content(entry, state), step.target.path)
+        return shown_difference(left, self._small_content(entry, state), step.target.shown)
 
     def _apply(self, pending: Sequence["_Pending"]) -> tuple[list[Restored], list[str], bool]:
         """Make every step; what was done, what has to be told besides, and whether that is all."""
@@ -331,12 +332,10 @@ class JournalHistory(ChangeHistory):
                     is_open = isinstance(fault, InUse) and step.target.kind != "absent"
                     is_whole = is_whole and not is_open
                     later = " Undo again once that is moved away." if is_open else ""
-                    notes.append(f"{step.target.path} was left as it is: {fault}.{later}")
+                    notes.append(f"{step.target.shown} was left as it is: {fault}.{later}")
                     continue
                 except (atomic.DiskFault, OSError) as fault:
-                    done = [one.path for one in restored if one.action != "already as before"]
-                    applied = getattr(fault, "applied", False)
-                    raise UndoFailed(step.target.path, str(fault), done, applied=applied) from fault
+                    raise _give_up(step, fault, restored) from fault
                 restored.append(item.restored(version))
             self._complete(restorer, restored)
         finally:
@@ -347,7 +346,7 @@ class JournalHistory(ChangeHistory):
         try:
             restorer.complete()
         except (atomic.DiskFault, OSError) as fault:
-            done = [one.path for one in restored if os.path.lexists(one.path)]
+            done = [quote_path(one.path) for one in restored if os.path.lexists(one.path)]
             raise UndoFailed("The rest of it", str(fault), done) from fault
 
     def _as_call(self, entry: Entry, *, gone: Collection[str], diffs: bool = False) -> ChangedCall:
@@ -356,7 +355,7 @@ class JournalHistory(ChangeHistory):
             found = entry.found(place)
             shown = self._shown(entry, place, found, left) if diffs else ""
             kind, reason = kind_of_change(found, left), _explain(entry, place)
-            changes.append(PathChange(left.path, kind, shown, reason))
+            changes.append(PathChange(left.shown, kind, shown, reason))
         return ChangedCall(
             call_id=entry.call_id,
             tool=entry.tool,
@@ -372,7 +371,7 @@ class JournalHistory(ChangeHistory):
     def _shown(self, entry: Entry, place: str, found: State, left: State) -> str:
         old = b"" if found.kind != "file" else self._small_content(entry, found)
         new = b"" if left.kind != "file" else self._left_content(entry, place)
-        return shown_difference(old, new, left.path)
+        return shown_difference(old, new, left.shown)
 
     def _notes(self, targets: Sequence[Entry]) -> tuple[str, ...]:
         left_out = [place for entry in targets for place in entry.left_out]
@@ -383,6 +382,13 @@ class JournalHistory(ChangeHistory):
             *notes,
             *(f"The undo journal is damaged: {found}" for found in self._journal.damage),
         )
+
+
+def _give_up(step: Step, fault: Exception, restored: Sequence[Restored]) -> UndoFailed:
+    """The fault of an undo that the system stopped at a step."""
+    done = [quote_path(one.path) for one in restored if one.action != "already as before"]
+    applied = getattr(fault, "applied", False)
+    return UndoFailed(step.target.shown, str(fault), done, applied=applied)
 
 
 def _explain(entry: Entry, place: str) -> str:

@@ -16,7 +16,8 @@ from handaxe.storage.tree_snapshots.snapshot import Limits
 from handaxe.storage.tree_snapshots.tree import OTHER_DEVICE, TOO_MUCH, UNREADABLE
 from handaxe.storage.undo.extents import CANNOT_READ, OWN_DATA, TOO_LARGE, WrittenPlaces
 from handaxe.storage.undo.tree_record import TreeRecord
-from handaxe.storage.undo.trees import MAX_BYTES, MAX_FILES, TooBig, below, show_path
+from handaxe.storage.undo.trees import MAX_BYTES, MAX_FILES, TooBig, below
+from handaxe.text.path_quoting import quote_path
 
 _MAX_LOOKED_AT = 10_000
 """So many entries are looked at in roots that are kept already, as those tell the same sooner."""
@@ -174,8 +175,8 @@ class LossFinder:
         """A path as people call it: from its working directory, or whole."""
         for root in self._roots:
             if path != root and is_within(path, (root,)):
-                return show_path(path[len(root.rstrip("/")) + 1 :])
-        return show_path(path)
+                return quote_path(path[len(root.rstrip("/")) + 1 :])
+        return quote_path(path)
 
 
 def find_existing(paths: Sequence[str]) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from handaxe.text.path_quoting import quote_path
+
 LATE_S = 60.0
 """A file written longer after the start of a crashed call may be somebody else's ..."""
 COMMAND_S = 660.0
@@ -65,6 +67,11 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     def place(self) -> str:
         """The path as the system takes it."""
         return os.fsdecode(self.raw_path) if self.raw_path else self.path
+
+    @property
+    def shown(self) -> str:
+        """The path as people and models are shown it, and may give it back."""
+        return quote_path(self.place)
 
     def is_same(self, other: "State") -> bool:
         """Whether both are the same thing with the same content; modes and times aside."""

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from handaxe.storage.undo.records import Ambiguous, State
+from handaxe.text.path_quoting import quote_path
 
 MAX_FILES = 5_000
 MAX_BYTES = 64 << 20
@@ -106,7 +107,7 @@ def describe_left_out(reasons: Mapping[str, str]) -> tuple[str, ...]:
     """A note on places that are not kept, with the reasons; nothing if there are none."""
     if not reasons:
         return ()
-    listed = [f"{show_path(path)} ({reasons[path]})" for path in sorted(reasons)]
+    listed = [f"{quote_path(path)} ({reasons[path]})" for path in sorted(reasons)]
     more = len(listed) - _SHOWN_LEFT_OUT
     rest = f" and {more} more" if more > 0 else ""
     return (f"Changes there cannot be undone: {', '.join(listed[:_SHOWN_LEFT_OUT])}{rest}.",)
@@ -124,7 +125,7 @@ def describe_ambiguous(paths: Sequence[Ambiguous], *, is_traced: bool) -> tuple[
     if not paths:
         return ()
     listed = [
-        f"{show_path(os.fsdecode(one.path))} "
+        f"{quote_path(os.fsdecode(one.path))} "
         f"({explain_ambiguous(one.session_id, is_traced=is_traced)})"
         for one in paths[:_SHOWN_LEFT_OUT]
     ]

@@ -18,6 +18,7 @@ from handaxe.frontends.cli.paint import Painter, write_error, write_painted
 from handaxe.frontends.cli.terminal_lines import drop_typed, read_line
 from handaxe.frontends.cli.wire import encode_result, write_line
 from handaxe.storage.home import data_home
+from handaxe.text.path_quoting import unquote_path
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +71,7 @@ async def _undo(arguments: argparse.Namespace) -> ToolResult:
         only=arguments.only,
         redo=arguments.redo,
         force=arguments.force,
-        paths=tuple(map(os.path.abspath, arguments.path)),
+        paths=tuple(map(_find_path, arguments.path)),
     )
     session = session_to_undo(sessions, wanted)
     if arguments.outside:
@@ -80,6 +81,12 @@ async def _undo(arguments: argparse.Namespace) -> ToolResult:
     if not paths or arguments.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return result
     return await session.undo(wanted, agreed=paths) if await _agrees(result) else result
+
+
+def _find_path(word: str) -> str:
+    """The path that a word names: its very bytes, or an odd name as results show it."""
+    meant = unquote_path(word)
+    return os.path.abspath(word if meant is None else meant)
 
 
 def _outside(result: ToolResult) -> tuple[str, ...]:
