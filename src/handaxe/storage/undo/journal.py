@@ -24,6 +24,7 @@ from handaxe.storage.home import keep_name, make_durably
 from handaxe.storage.open_files import Resting
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.contents import ContentStore
+from handaxe.storage.undo.ended_calls import EndedCalls
 from handaxe.storage.undo.entries import Entry, entry_of
 from handaxe.storage.undo.journal_scan import JournalDamage, JournalScan
 from handaxe.storage.undo.keys import Sealer
@@ -67,6 +68,7 @@ class UndoJournal(Resting):
         self._start = Start(session_id, *spelled(root))
         self._path = directory / JOURNAL_NAME
         self._log = LineLog(self._path)
+        self._ended = EndedCalls(directory)
         self._inode = 0
         self._lock_fd = -1
         self._liveness = LivenessFile(store.home, directory.name)
@@ -115,8 +117,9 @@ class UndoJournal(Resting):
         payload = self._sealer.seal(encode(record))
         offset = self._log.append(payload)
         self._store.recorded_bytes += len(payload)
+        self._ended.expect(record)
         if durable:
-            self._log.sync()
+            self._sync()
         else:
             # Or the next sync, which somebody waits for, would have all of this to write as well.
             self._log.begin_sync(offset)
@@ -131,7 +134,7 @@ class UndoJournal(Resting):
         # Another thread may promise more meanwhile, which this sync may miss.
         promised = self._promised
         if self._kept < promised:
-            self._log.sync()
+            self._sync()
             self._kept = max(self._kept, promised)
 
     def close(self) -> None:
@@ -139,8 +142,9 @@ class UndoJournal(Resting):
         with self._coming_and_going:
             if self._inode:
                 with contextlib.suppress(DiskFault):
-                    self._log.sync()
+                    self._sync()
             self._log.close()
+            self._ended.close()
             if not self._running:
                 self._let_go()
 
@@ -151,6 +155,7 @@ class UndoJournal(Resting):
                 return False
             # What somebody waits for is durable; the rest is on its way, and nobody waits here.
             self._log.close()
+            self._ended.close()
             self._let_go()
             return True
 
@@ -240,6 +245,11 @@ class UndoJournal(Resting):
         finally:
             close(fd)
 
+    def _sync(self) -> None:
+        ended = self._ended.take()
+        self._log.sync()
+        self._ended.note(ended)
+
     def _let_go(self) -> None:
         if self._lock_fd >= 0:
             self._liveness.drop()
@@ -279,6 +289,8 @@ class UndoJournal(Resting):
         if not self._has_lasting_name:
             keep_name(self.directory)
         self._log.close()
+        # No sync of the new part makes the end of the old one durable.
+        self._ended.take()
         self._log = LineLog(self._path)
         self.append(self._start, durable=False)
         self._inode = os.stat(self._path).st_ino

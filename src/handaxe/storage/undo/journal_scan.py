@@ -1,6 +1,6 @@
 """Reading the undo journal of a session from end to end, and what cannot be read of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,8 +11,19 @@ from handaxe.disk.faults import DiskFault
 from handaxe.disk.line_tail import line_at
 from handaxe.disk.lines import scan
 from handaxe.disk.places import open_regular
+from handaxe.storage.undo.ended_calls import EndedCall, read_ended
 from handaxe.storage.undo.layout import JOURNAL_NAME, PRUNED_NAME, journal_files
-from handaxe.storage.undo.records import Before, Record, Start, Tracked, Undid, decode
+from handaxe.storage.undo.pruned import find_pruned_ids
+from handaxe.storage.undo.records import (
+    Before,
+    Record,
+    Start,
+    Tracked,
+    Undid,
+    decode,
+    has_changes,
+)
+from handaxe.text.counting import counted
 
 _FRAME_BYTES = 40
 """What a line has around its payload, at least."""
@@ -57,13 +68,22 @@ class JournalScan:
         self.damages: list[JournalDamage] = []
         self._directory = directory
         self._calls = 0
+        self._begun: dict[str, int] = {}
+        """How many calls had begun with each of them."""
+        self._changed: set[str] = set()
         self._undated = 0
 
     def __iter__(self) -> Iterator[JournalRecord]:
+        # What ends from here on may be missing in what is read.
+        ended = read_ended(self._directory)
+        files = self._identify_files()
         for part in journal_files(self._directory):
             yield from self._read(part)
             self._date(part.stat().st_mtime)
         self._find_cut_off()
+        if self._identify_files() == files:
+            # Or a part was closed or pruned while it was read.
+            self._find_missing(ended)
 
     def _read(self, part: Path) -> Iterator[JournalRecord]:
         lines = scan(part)
@@ -81,6 +101,9 @@ class JournalScan:
                 self._date(record.at)
             if isinstance(record, Before | Tracked):
                 self._calls += 1
+                self._begun[record.call_id] = self._calls
+            elif has_changes(record):
+                self._changed.add(record.call_id)
             yield JournalRecord(part, line.offset, line.payload, record)
         rest = lines.damages[noted:]
         torn = rest.pop() if rest and lines.torn_bytes else None
@@ -100,6 +123,27 @@ class JournalScan:
         for damage in self.damages[self._undated :]:
             damage.until = at
         self._undated = len(self.damages)
+
+    def _find_missing(self, ended: Sequence[EndedCall]) -> None:
+        """Calls that were recorded whole and are not any more."""
+        missing: dict[int, dict[str, float]] = {}
+        position = 0
+        pruned = find_pruned_ids(self._directory) if ended else ()
+        for call in ended:
+            position = max(position, self._begun.get(call.call_id, 0))
+            if call.call_id in pruned:
+                # What is older than that would have gone as well.
+                missing.clear()
+            elif call.call_id not in self._changed:
+                missing.setdefault(position, {})[call.call_id] = call.at
+        for position, calls in missing.items():
+            last, at = list(calls.items())[-1]
+            more = f" and of {counted(len(calls) - 1, 'call')} before it" if len(calls) > 1 else ""
+            reason = f"the record of the call {last}{more} is missing"
+            self.damages.append(JournalDamage(JOURNAL_NAME, reason, position, until=at))
+
+    def _identify_files(self) -> list[tuple[str, int]]:
+        return [(path.name, path.stat().st_ino) for path in journal_files(self._directory)]
 
     def _find_cut_off(self) -> None:
         """Unfinished records that the next writer has cut off."""

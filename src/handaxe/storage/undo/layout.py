@@ -5,6 +5,7 @@ from pathlib import Path
 JOURNAL_NAME = "journal.jsonl"
 LOCK_NAME = "journal.lock"
 PRUNED_NAME = "journal.pruned"
+ENDED_NAME = "journal.ended"
 NEW_JOURNAL_NAME = ".journal.new"
 """A part of a journal that is being written anew."""
 
@@ -34,7 +35,8 @@ def journal_files(session: Path) -> list[Path]:
 def newest_record(session: Path) -> Path | None:
     """The file of a session's record that was written last; None if it changed nothing.
 
-    That is the list of pruned calls where nothing else is left.
+    Where nothing else is left, that is the list of pruned calls, or of those that there were.
     """
-    pruned = session / PRUNED_NAME
-    return next(iter(journal_files(session)[-1:]), pruned if pruned.exists() else None)
+    lists = (session / name for name in (PRUNED_NAME, ENDED_NAME))
+    left = (path for path in lists if path.exists())
+    return next(iter(journal_files(session)[-1:]), next(left, None))

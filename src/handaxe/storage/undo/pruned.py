@@ -15,6 +15,8 @@ class _Gone(msgspec.Struct, frozen=True):
     call_id: str
     tool: str
     at: float
+    changed: bool = True
+    """Whether it left anything changed in the end."""
 
 
 def note_pruned(session: Path, entries: Iterable[Entry]) -> None:
@@ -22,8 +24,8 @@ def note_pruned(session: Path, entries: Iterable[Entry]) -> None:
     log = LineLog(session / PRUNED_NAME)
     try:
         for entry in entries:
-            if entry.has_changes:
-                log.append(msgspec.json.encode(_Gone(entry.call_id, entry.tool, entry.at)))
+            gone = _Gone(entry.call_id, entry.tool, entry.at, entry.has_changes)
+            log.append(msgspec.json.encode(gone))
         log.sync()
     finally:
         log.close()
@@ -31,8 +33,20 @@ def note_pruned(session: Path, entries: Iterable[Entry]) -> None:
 
 def pruned_calls(session: Path) -> list[ChangedCall]:
     """The calls of a session that can no longer be undone, oldest first."""
+    return [
+        ChangedCall(call.call_id, call.tool, call.at, (), pruned=True)
+        for call in _read(session)
+        if call.changed
+    ]
+
+
+def find_pruned_ids(session: Path) -> set[str]:
+    """The ids of all calls that went, or were about to go when a crash came."""
+    return {call.call_id for call in _read(session)}
+
+
+def _read(session: Path) -> dict[_Gone, None]:
     path = session / PRUNED_NAME
     if not path.exists():
-        return []
-    gone = dict.fromkeys(msgspec.json.decode(line.payload, type=_Gone) for line in scan(path))
-    return [ChangedCall(call.call_id, call.tool, call.at, (), pruned=True) for call in gone]
+        return {}
+    return dict.fromkeys(msgspec.json.decode(line.payload, type=_Gone) for line in scan(path))

@@ -23,6 +23,7 @@ from handaxe.storage.undo.entries import Entry
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.journal_rewrite import drop_calls
 from handaxe.storage.undo.layout import (
+    ENDED_NAME,
     blobs_directory,
     in_place_directory,
     journal_files,
@@ -198,9 +199,9 @@ def usage(home: Path) -> Usage:
         for name in names:
             with contextlib.suppress(OSError):
                 size = _own_bytes(os.lstat(place / name))
-                if name.startswith("journal") or any(
-                    place.is_relative_to(kept) for kept in checkpoints
-                ):
+                # The list of calls that there were is never pruned, so no budget counts it.
+                is_journal = name.startswith("journal") and name != ENDED_NAME
+                if is_journal or any(place.is_relative_to(kept) for kept in checkpoints):
                     totals["checkpoints"] += size
                 else:
                     totals[_kind_of(place.relative_to(home).parts, name)] += size

@@ -5,7 +5,7 @@ without an `After` is a call that still runs, or one that a crash ended.
 """
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeGuard
 
 import msgspec
 
@@ -232,6 +232,17 @@ def find_states(record: Record) -> tuple[State, ...]:
             return record.found
         case _:
             return ()
+
+
+def has_changes(record: Record) -> TypeGuard[After | Moved]:
+    """Whether a record says that a call left something changed."""
+    match record:
+        case After():
+            return bool(record.states)
+        case Moved():
+            return bool(record.left)
+        case _:
+            return False
 
 
 def spelled(path: str) -> tuple[str, bytes]:
