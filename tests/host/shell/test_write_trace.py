@@ -1,5 +1,6 @@
 """The trace of what commands write: every way to change a path, and nobody else's."""
 
+import asyncio
 import ctypes
 import os
 import subprocess
@@ -8,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.waiting import blocked_until
+from tests.waiting import HANG_S, blocked_until
 
 from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
 from handaxe.contract.ports.shell import ShellCommand
@@ -164,6 +165,45 @@ def test_a_kernel_that_cannot_let_a_stopped_call_go_on_traces_nothing(
     os.waitpid(trace.spawn(lambda: os.posix_spawn("/bin/true", ["true"], {})), 0)
     trace.close()
     assert file.read_bytes() == b""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
+async def test_a_command_runs_and_ends_where_there_is_no_room_for_its_trace(tmp_path):
+    shell = LocalShell(tmp_path / "tasks", environment=dict(os.environ))
+    shell.open_trace = lambda _: os.open("/dev/full", os.O_WRONLY)
+    wanted = ShellCommand(call_id="c", command="echo x > x; /bin/cat x", cwd=str(tmp_path))
+    try:
+        async with asyncio.timeout(HANG_S):
+            running = await shell.start(wanted)
+            await running.wait()
+        assert running.end is not None
+        assert (running.end.exit_code, running.output(1000).head) == (0, "x\n")
+    finally:
+        await shell.close()
+
+
+def test_a_trace_ends_with_the_last_whole_entry_where_room_runs_out(tmp_path):
+    """Half a path and the next one would name a path that nobody wrote."""
+    room = len(TRACED) + len(f"{os.path.realpath(tmp_path)}/first\0") + 5
+    program = textwrap.dedent(
+        f"""
+        import os, resource, signal
+        from handaxe.host.shell.write_trace import Trace
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        file = os.open("trace", os.O_WRONLY | os.O_CREAT)
+        trace = Trace(file, {TRACED!r}, {TRACE_ENDED!r}, may_restrict=True)
+        argv = ["/bin/bash", "-c", ": > first; : > second; : > third"]
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
+        os.waitpid(trace.spawn(lambda: os.posix_spawn(argv[0], argv, os.environ)), 0)
+        trace.close()
+        """
+    )
+    subprocess.run([sys.executable, "-B", "-c", program], cwd=tmp_path, check=True, timeout=HANG_S)
+    written = (tmp_path / "trace").read_bytes()
+    assert written[: written.rfind(b"\0") + 1] == (
+        TRACED + f"{os.path.realpath(tmp_path)}/first\0".encode()
+    )
+    assert (tmp_path / "third").exists()
 
 
 def _drop_administration() -> None:

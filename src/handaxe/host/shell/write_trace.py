@@ -97,12 +97,18 @@ class Trace:
         self._ended = _thread.allocate_lock()
         self._outcome: int | BaseException = 0
         self._seen: set[bytes] = set()
+        self._is_broken_off = False
 
     def spawn(self, start: "Callable[[], int]") -> int:
         """Start a program by `start` so that it is traced, or just so where that cannot be."""
         self._started.acquire()
         self._ended.acquire()
-        _thread.start_new_thread(self._run, (start,))
+        try:
+            _thread.start_new_thread(self._run, (start,))
+        except RuntimeError:
+            # The system gives no thread.
+            self._end()
+            return start()
         self._started.acquire()
         if isinstance(self._outcome, BaseException):
             raise self._outcome
@@ -120,7 +126,7 @@ class Trace:
             try:
                 self._listener = _install_filter(may_restrict=self._may_restrict)
                 if self._listener >= 0:
-                    os.write(self._file, self._begins)
+                    self._write(self._begins)
                 self._outcome = start()
             except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
                 self._outcome = error
@@ -128,11 +134,26 @@ class Trace:
                 self._started.release()
             self._serve()
         finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Let go of everything; whoever closes this waits for it."""
+        try:
             if self._listener >= 0:
-                os.write(self._file, self._ends)
+                self._write(self._ends)
                 os.close(self._listener)
             os.close(self._file)
+        finally:
             self._ended.release()
+
+    def _write(self, entries: bytes) -> None:
+        """Write entries down; where there is no room the trace ends, as if nothing followed."""
+        if self._is_broken_off:
+            return
+        # Half an entry would make one with the next that names a path nobody wrote.
+        self._is_broken_off = True
+        with suppress(OSError):
+            self._is_broken_off = os.write(self._file, entries) < len(entries)
 
     def _serve(self) -> None:
         """Answer until the command has ended; no call here may be one that asks."""
@@ -159,8 +180,8 @@ class Trace:
             ioctl(self._listener, _IS_VALID, asked[:8])
             if new := [path for path in found if path not in self._seen]:
                 self._seen.update(new)
-                os.write(self._file, b"".join([path + b"\0" for path in new]))
-        except OSError:
+                self._write(b"".join([path + b"\0" for path in new]))
+        except Exception:  # noqa: BLE001, S110 - or every process that asks would wait for ever
             # Nobody can tell what it was; it is nobody's then.
             pass
         finally:
