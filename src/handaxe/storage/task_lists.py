@@ -16,6 +16,7 @@ from handaxe.contract.task_faults import (
 )
 from handaxe.disk import atomic
 from handaxe.storage.home import make_private
+from handaxe.storage.undo.threads import in_thread
 
 FILE_NAME = "tasks.json"
 _ATTEMPTS = 100
@@ -52,7 +53,7 @@ class DiskTaskList(TaskList):
             stored.next_id += 1
             return task
 
-        return self._changed(add)
+        return await in_thread(lambda: self._changed(add))
 
     async def find(self, task_id: str) -> Task | None:
         """One task, or None."""
@@ -78,7 +79,7 @@ class DiskTaskList(TaskList):
                 stored.tasks[before.id] = after
             return before, after
 
-        return self._changed(apply)
+        return await in_thread(lambda: self._changed(apply))
 
     def _changed(self, step: Callable[[_Stored], T]) -> T:
         """Read, change and replace; again from the start if somebody was faster."""
