@@ -10,7 +10,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from handaxe.contract.result import ToolResult
 
 GATE = Path(os.environ["SYNC_GATE"])
 WAITING = Path(f"{GATE}.waiting")
+ON_LOOP = Path(f"{GATE}.on_loop")
 LARGE = "line\n" * 40_000
 
 
@@ -64,6 +66,42 @@ async def go_on(project: Path) -> object:
         closing = await stuck(session.close())
         GATE.touch()
         await closing
+    return answers
+
+
+async def find_syncs_on_loop(project: Path) -> object:
+    """What the event loop itself waits for the device for, of all that a session does."""
+    (project / "a.txt").write_text("a\n")
+    (project / "large.txt").write_text(LARGE)
+    patch = "*** Begin Patch\n*** Delete File: a.txt\n*** Add File: new.txt\n+n\n*** End Patch"
+    script = f"{sys.executable} -c \"open('made', 'w')\""
+    GATE.touch()
+    session = Session(project, permission_mode="bypassPermissions", tools="full")
+    steps: list[tuple[str, Callable[[], Awaitable[Any]]]] = [
+        (tool, partial(session.call, tool, given))
+        for tool, given in (
+            ("Write", {"file_path": "deep/w.txt", "content": "a\n"}),
+            ("Write", {"file_path": "w.txt", "content": "b\n"}),
+            ("Read", {"file_path": "large.txt"}),
+            ("Edit", {"file_path": "large.txt", "old_string": "line", "new_string": "x",
+                      "replace_all": True}),
+            ("Bash", {"command": "rm w.txt"}),
+            ("Bash", {"command": script}),
+            ("Read", {"file_path": "a.txt"}),
+            ("ApplyPatch", {"input": patch}),
+            ("Undo", {}),
+            ("TaskCreate", {"subject": "s", "description": "d"}),
+            ("TaskUpdate", {"taskId": "1", "status": "completed"}),
+        )
+    ]  # fmt: skip
+    for redo in (False, False, True, False, False, False):
+        steps.append((f"undo, redo={redo}", partial(session.undo, redo=redo)))
+    steps.append(("close", session.close))
+    answers: list[list[Any]] = []
+    for name, step in steps:
+        ON_LOOP.unlink(missing_ok=True)
+        given = await step()
+        answers.append([name, ON_LOOP.exists(), *(told(given) if given else [True])])
     return answers
 
 

@@ -46,6 +46,12 @@ def test_other_sessions_go_on_while_calls_wait_for_the_device(answer):
         assert beside, tool
 
 
+def test_the_event_loop_itself_never_waits_for_the_device(answer):
+    steps = answer("find_syncs_on_loop")
+    assert [step for step in steps if not step[2]] == []
+    assert [step[0] for step in steps if step[1]] == []
+
+
 def test_a_call_is_cancelled_while_its_record_is_synced(answer):
     (ok, code, _), again, changed, is_known = answer("cancel_early")
     assert (ok, code) == (False, "call.cancelled")

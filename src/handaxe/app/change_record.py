@@ -153,13 +153,14 @@ class ChangeRecord(Checkpoints, ChangeHistory):
 
     async def close(self, options: UndoOptions | None = None) -> None:
         """Let go of the journal; once a day take the time to prune."""
-        if not self._has_begun:
-            if "_journal" in self.__dict__:
-                self._journal.close()
+        if "_journal" not in self.__dict__ and not self._has_begun:
             return
         from handaxe.storage.undo.pruning import prune_if_due
         from handaxe.storage.undo.threads import in_thread
 
+        if not self._has_begun:
+            await in_thread(self._journal.close)
+            return
         await self._checkpoints.slow.settle()
         await in_thread(self._checkpoints.close)
         if options is not None:

@@ -55,7 +55,6 @@ from handaxe.text.counting import counted
 from handaxe.text.path_quoting import quote_path
 
 UndoGate = Callable[[Sequence[TouchedPath]], None]
-_LARGE_BYTES = 1 << 20
 _MANY = 50
 
 
@@ -126,8 +125,7 @@ class JournalHistory(ChangeHistory):
             is_partial=bool(wanted.paths),
             by_owner=gate is not None,
         )
-        if sum(step.size_bytes for step in steps) <= _LARGE_BYTES and len(steps) <= _MANY:
-            return self._put_back(undid, targets, steps, wanted)
+        # However little it is, the device may need any time to make it durable.
         return await in_thread(lambda: self._put_back(undid, targets, steps, wanted))
 
     def _put_back(
