@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.disk.hostile_places import mounted
 from tests.storage.commanding import open_session, run, whole_tree
 
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.undo_faults import NotRecorded
 from handaxe.storage.checkpoints import DiskCheckpoints
 from handaxe.storage.tree_snapshots.snapshot import Limits
 from handaxe.storage.undo.contents import ContentStore
@@ -75,6 +77,42 @@ async def test_work_that_goes_on_in_the_background_extends_its_call(desk, tree):
     }
     await desk.undo(wanted=Wanted(force=True))
     assert whole_tree(tree) == before
+
+
+async def test_what_is_kept_is_whole_after_the_disk_was_full_for_a_while(tree, tmp_path):
+    home = tmp_path / "full"
+    home.mkdir()
+    with mounted(home, "-t", "tmpfs", "-o", "size=2m,mode=700", "none"):
+        desk = Desk(home, tree)
+        await desk.begin("first")
+        (tree / "deep/x.txt").write_text("first\n")
+        await desk.checkpoints.after("first")
+        for number in range(500):
+            (tree / f"empty/{number}").touch()
+        await _refuse(desk, home, left_bytes=8_192)
+        for name in ("new", "other"):
+            (tree / name).write_bytes(os.urandom(200_000))
+        for left_bytes in (100_000, 250_000):
+            await _refuse(desk, home, left_bytes)
+        before = whole_tree(tree)
+        await desk.begin("second")
+        for name in ("new", "other", "deep/x.txt"):
+            (tree / name).unlink()
+        await desk.checkpoints.after("second")
+        await desk.undo(wanted=Wanted(force=True))
+        assert whole_tree(tree) == before
+        desk.checkpoints.close()
+
+
+async def _refuse(desk: Desk, home: Path, left_bytes: int) -> None:
+    """Begin a call that is refused, as the file system has only so much room left for now."""
+    filler = home / "filler"
+    with filler.open("wb") as file:
+        info = os.statvfs(home)
+        os.posix_fallocate(file.fileno(), 0, info.f_bavail * info.f_frsize - left_bytes)
+    with pytest.raises(NotRecorded):
+        await desk.begin(f"refused with {left_bytes} bytes")
+    filler.unlink()
 
 
 async def test_what_other_calls_do_meanwhile_is_theirs(desk, tree):

@@ -107,6 +107,7 @@ class ManifestFile:
         self.path = path
         self.length = length
         self._fd = -1
+        self._has_lasting_name = False
 
     def write(self, manifest: Manifest, directories: Iterable[str], after: bytes = b"") -> None:
         """Write down these directories of a tree, and what is said of the whole.
@@ -116,17 +117,19 @@ class ManifestFile:
         frames = [_encode(_frame(manifest))]
         frames += [_encode(_listing(d, manifest.directories.get(d))) for d in directories]
         data = after + b"".join(_HEAD.pack(len(f), zlib.crc32(f)) + f for f in frames)
-        is_new = self._fd < 0
-        if is_new:
+        if self._fd < 0:
             self._fd = os.open(self.path, _APPEND, 0o600)
             self.length = os.fstat(self._fd).st_size
+        # The disk may have been full in the middle of the last attempt.
+        os.ftruncate(self._fd, self.length)
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._fd, rest) :]
-        self.length += len(data)
         sync_content(self._fd)
-        if is_new:
+        if not self._has_lasting_name:
             sync_names(self.path.parent)
+            self._has_lasting_name = True
+        self.length += len(data)
 
     def close(self) -> None:
         """Let go of the file."""

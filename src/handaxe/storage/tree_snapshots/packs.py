@@ -95,15 +95,13 @@ class Packs:
 
     def sync(self) -> None:
         """Make everything kept so far durable."""
-        if self._fd >= 0:
-            self._unsynced.append(self._fd)
-        if not self._unsynced:
+        if self._fd < 0 and not self._unsynced:
             return
-        for fd in self._unsynced:
-            sync_content(fd)
-            if fd != self._fd:
-                close(fd)
-        self._unsynced.clear()
+        while self._unsynced:
+            sync_content(self._unsynced[-1])
+            close(self._unsynced.pop())
+        if self._fd >= 0:
+            sync_content(self._fd)
         sync_names(self._directory)
 
     def close(self) -> None:
@@ -134,8 +132,9 @@ class Packs:
             node.pack, node.offset = found
         else:
             self._begin()
+            with self._whole_or_not():
+                _write_all(self._fd, data)
             node.pack, node.offset = self._name, self._end
-            _write_all(self._fd, data)
             self._end += len(data)
             self._places[node.digest] = node.pack, node.offset
         return True
@@ -143,10 +142,11 @@ class Packs:
     def _keep_large(self, node: Node, fd: int) -> bool:
         self._begin()
         start, size_bytes, digest = self._end, 0, hashlib.sha256()
-        while piece := os.read(fd, _PIECE_BYTES):
-            digest.update(piece)
-            size_bytes += len(piece)
-            _write_all(self._fd, piece)
+        with self._whole_or_not():
+            while piece := os.read(fd, _PIECE_BYTES):
+                digest.update(piece)
+                size_bytes += len(piece)
+                _write_all(self._fd, piece)
         self._end += size_bytes
         if size_bytes != node.size_bytes:
             return False
@@ -156,10 +156,27 @@ class Packs:
         if found is None:
             self._places[node.digest] = self._name, start
         else:
-            os.ftruncate(self._fd, start)
-            os.lseek(self._fd, start, os.SEEK_SET)
             self._end = start
+            self._cut()
         return True
+
+    @contextmanager
+    def _whole_or_not(self) -> Generator[None]:
+        """Take back what was written inside, if it cannot be written to its end."""
+        try:
+            yield
+        except BaseException:
+            try:
+                self._cut()
+            except OSError:
+                # Its end is not known any more: what comes next goes to another one.
+                self._unsynced.append(self._fd)
+                self._fd = -1
+            raise
+
+    def _cut(self) -> None:
+        os.ftruncate(self._fd, self._end)
+        os.lseek(self._fd, self._end, os.SEEK_SET)
 
     def _begin(self) -> None:
         """Have a pack to write to, a new one where the last is large enough."""

@@ -357,8 +357,8 @@ class TreeSnapshot:
         if tree.touched or not self._manifest.length:
             self._git.sync()
             self._packs.sync()
-            known, self._known = self._known, b""
-            self._manifest.write(self._as_manifest(), sorted(tree.touched), known)
+            self._manifest.write(self._as_manifest(), sorted(tree.touched), self._known)
+            self._known = b""
             tree.touched.clear()
         return Baseline(str(self._manifest.path), self._manifest.length)
 
