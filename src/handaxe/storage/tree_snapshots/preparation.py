@@ -155,11 +155,13 @@ class Preparation:
             # The first command then does the work itself, and says what is wrong.
             self._said = None
         finally:
-            if self._said is None:
-                self._store.drop_prepared(self._order.token)
+            # Whatever goes wrong with what is left, others wait for their turn.
             with _turns:
                 _at_work.remove(self)
                 _turns.notify_all()
+            if self._said is None:
+                with contextlib.suppress(OSError):
+                    self._store.drop_prepared(self._order.token)
 
     def _conversation(self) -> Outcome | None:
         order = msgspec.msgpack.encode(self._order)
