@@ -79,6 +79,17 @@ async def test_work_that_goes_on_in_the_background_extends_its_call(desk, tree):
     assert whole_tree(tree) == before
 
 
+async def test_a_file_of_ours_on_its_way_to_its_place_is_no_change_of_a_command(desk, tree):
+    coming, going = tree / f".handaxe-{'0' * 16}.tmp", tree / f".handaxe-{'f' * 16}.tmp"
+    going.write_text("g\n")
+    await desk.begin("command")
+    going.rename(tree / "arrived")
+    coming.write_text("c\n")
+    await desk.checkpoints.after("command")
+    changes = desk.history.calls()[0].changes
+    assert [change.file_path for change in changes] == [str(tree / "arrived")]
+
+
 async def test_what_is_kept_is_whole_after_the_disk_was_full_for_a_while(tree, tmp_path):
     home = tmp_path / "full"
     home.mkdir()

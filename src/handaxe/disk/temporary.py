@@ -57,6 +57,11 @@ class Temporary:
                 os.unlink(self.name, dir_fd=self._directory_fd)
 
 
+def is_temporary(path: str) -> bool:
+    """Whether a path has the name of such a file."""
+    return _NAME.fullmatch(path, path.rfind("/") + 1) is not None
+
+
 def make_late_name() -> str:
     """A name for a file that waits for its place while the directory is not locked."""
     return f".handaxe-{os.urandom(8).hex()}{_LATE}"

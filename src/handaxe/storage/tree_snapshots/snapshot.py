@@ -12,6 +12,7 @@ from typing import Self
 import msgspec
 
 from handaxe.disk.durability import sync_names
+from handaxe.disk.temporary import is_temporary
 from handaxe.storage.tree_snapshots.git_objects import GitObjects, blob_id
 from handaxe.storage.tree_snapshots.manifest import Manifest, ManifestFile, read_manifest
 from handaxe.storage.tree_snapshots.nodes import (
@@ -255,7 +256,7 @@ class TreeSnapshot:
         return (node for _, node in self._tree.nodes())
 
     def _settle_foreign(self, changes: Iterable[Change]) -> None:
-        for path, old, new in changes:
+        for path, old, new in _without_temporary(changes):
             self._unkept.pop(path, None)
             self.foreign.append((path, old))
             if new is not None and new.needs_content:
@@ -264,7 +265,7 @@ class TreeSnapshot:
     def _settled(self, changes: Iterable[Change]) -> list[Change]:
         """The changes that are more than new times; the new contents are kept on the way."""
         found: list[Change] = []
-        for path, old, new in changes:
+        for path, old, new in _without_temporary(changes):
             if old is not None and old.links > 1 and old.is_file:
                 self._former_names.setdefault((old.dev, old.ino), set()).add(path)
             if new is not None and new.needs_content:
@@ -379,3 +380,8 @@ class TreeSnapshot:
     def _as_manifest(self) -> Manifest:
         tree = self._tree
         return Manifest(tree.roots, tree.directories, tree.left_out)
+
+
+def _without_temporary(changes: Iterable[Change]) -> Iterator[Change]:
+    """The changes but for files of ours on the way to their place, which nobody is to put back."""
+    return (change for change in changes if not is_temporary(change.path))
