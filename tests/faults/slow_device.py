@@ -139,5 +139,31 @@ async def cancel_late(project: Path) -> object:
     return [answer, before, after, calls[-1], undone.ok, (project / "a.txt").read_text()]
 
 
+async def cancel_command(project: Path) -> object:
+    """Cancel a command before its record is durable, while a cancelled Write still goes on."""
+    script = f"{sys.executable} -c \"open('made', 'w')\""
+    async with Session(project, permission_mode="bypassPermissions") as session:
+        GATE.touch()
+        await session.call("Write", file_path="a.txt", content="a\n")
+        # Now the record has everything that has to be made but once.
+        await session.call("Bash", command=script)
+        write = ToolCall("write", "Write", {"file_path": "a.txt", "content": "b\n"})
+        task = await stuck(session.run(write))
+        while not [*project.glob(".handaxe-*.tmp")]:
+            await asyncio.sleep(0.001)
+        session.cancel("write")
+        await task
+        (project / "theirs.txt").write_text("not kept yet\n")
+        task = await stuck(session.run(ToolCall("command", "Bash", {"command": script})))
+        (project / "theirs.txt").write_text("changed meanwhile\n")
+        session.cancel("command")
+        answer = told(await task)
+        GATE.touch()
+    async with Session(project, session_id=session.id) as later:
+        calls = [call.call_id for call in later.history()]
+        undone = await later.undo()
+    return [answer, calls[1:], undone.ok, undone.text, (project / "a.txt").read_text()]
+
+
 if __name__ == "__main__":
     print(json.dumps(asyncio.run(globals()[sys.argv[1]](Path(sys.argv[2])))))

@@ -65,3 +65,12 @@ def test_a_cancelled_call_says_what_is_still_being_written(answer, project):
     # It ends with the new content, and can be undone.
     assert (before, after, last) == ("a\n", "b\n", "late")
     assert (undone, restored) == (True, "a\n")
+
+
+def test_a_command_cancelled_before_it_began_leaves_undo_alone(answer, project):
+    (ok, code, _), calls, undone, told, restored = answer("cancel_command")
+    assert (ok, code) == (False, "call.cancelled")
+    # What others changed meanwhile is not its own, and a file of ours on its way is nobody's.
+    assert (calls[-1], "command" in calls) == ("write", False)
+    assert (undone, restored) == (True, "a\n"), told
+    assert (project / "theirs.txt").read_text() == "changed meanwhile\n"

@@ -158,9 +158,10 @@ class DiskCheckpoints(Checkpoints):
 
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
-        if self.slow.put_off(call_id, self._after):
+        finish = self._forget if self.slow.take_unstarted(call_id) else self._after
+        if self.slow.put_off(call_id, finish):
             return ()
-        return await self._after(call_id)
+        return await finish(call_id)
 
     async def _after(self, call_id: str) -> tuple[str, ...]:
         if self._tracked is not None and call_id in self._tracked:
@@ -184,6 +185,30 @@ class DiskCheckpoints(Checkpoints):
             self._journal.leave()
             self._rest_later()
         return notes
+
+    async def _forget(self, call_id: str) -> tuple[str, ...]:
+        """Record of a call that never began that it changed nothing, whatever others did."""
+        tracked, before = self._tracked, self._open.pop(call_id, None)
+        self._bounded.discard(call_id)
+        self._lost.pop(call_id, None)
+        try:
+            if before is not None:
+                await in_thread(lambda: self._finish_unstarted(before))
+            elif tracked is not None and call_id in tracked:
+                await in_thread(lambda: tracked.forget(call_id))
+        except (OSError, DiskFault) as error:
+            _log.warning("that %s left nothing could not be recorded: %s", call_id, error)
+        finally:
+            self._rest_later()
+        return ()
+
+    def _finish_unstarted(self, before: Before) -> None:
+        try:
+            self._left(before, ())
+            for state in before.states:
+                self._store.settle(state, None)
+        finally:
+            self._journal.leave()
 
     async def _finish_tracked(self, call_id: str, tracked: "TreeRecord") -> tuple[str, ...]:
         try:

@@ -29,6 +29,7 @@ class SlowRecords:
         """`writes` are those that go on although their calls were cancelled."""
         self._writes = writes
         self._recording: dict[str, ThreadWork[None]] = {}
+        self._unstarted: set[str] = set()
         self._late: set[asyncio.Future[None]] = set()
 
     async def record(self, call_id: str, record: Callable[[], None]) -> None:
@@ -37,11 +38,18 @@ class SlowRecords:
         try:
             await job.result
         except asyncio.CancelledError:
+            self._unstarted.add(call_id)
             await job.wait(GRACE_S)
             raise
         finally:
             if job.is_over:
                 del self._recording[call_id]
+
+    def take_unstarted(self, call_id: str) -> bool:
+        """Whether a call was cancelled before it could change anything; told once."""
+        is_unstarted = call_id in self._unstarted
+        self._unstarted.discard(call_id)
+        return is_unstarted
 
     def put_off(self, call_id: str, finish: Callable[[str], Coroutine[Any, Any, object]]) -> bool:
         """Finish the record of a call later, if something goes on; whether it does."""

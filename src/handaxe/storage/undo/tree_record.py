@@ -157,6 +157,21 @@ class TreeRecord:
         with self._mutex:
             return self._end(call_id, self._calls[call_id])
 
+    def forget(self, call_id: str) -> None:
+        """The call was cancelled before it began: record that it changed nothing."""
+        with self._mutex:
+            call = self._calls.pop(call_id)
+            # What others did meanwhile was given to it, as nobody knew better.
+            running = [other for other in self._calls.values() if other.is_running]
+            for path, (old, new) in call.changes.items():
+                possible = (other for other in running if is_within(path, other.scopes))
+                self._give(next(possible, None), path, old, new)
+            try:
+                now = time.time()
+                self._journal.append(Moved(call_id, now, (), (), clock=read_clock()), durable=False)
+            finally:
+                self._journal.leave()
+
     def _keep_roots(self) -> Baseline:
         self._look()
         seen = len(self._snapshot.foreign)
@@ -241,13 +256,15 @@ class TreeRecord:
                 continue
             possible = [call for call in running if is_within(path, call.scopes)]
             owner = next((c for c in (*running, *going_on) if c.evidence.proves(path)), None)
-            owner = owner or next(iter(possible), None)
-            if owner is None:
-                self._snapshot.foreign.append((path, old))
-                continue
+            self._give(owner or next(iter(possible), None), path, old, new)
+        self._claimed.clear()
+
+    def _give(self, owner: _Call | None, path: str, old: Node | None, new: Node | None) -> None:
+        if owner is None:
+            self._snapshot.foreign.append((path, old))
+        else:
             first, _ = owner.changes.get(path, (old, None))
             owner.changes[path] = (first, new)
-        self._claimed.clear()
 
     def _take_foreign(self, call: _Call) -> None:
         """What changed since the call had ended is what it went on to do in the background."""
