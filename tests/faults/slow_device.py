@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from handaxe import Session, ToolCall
+from handaxe.contract.decision import Allow, PermissionRequest
+from handaxe.contract.ports.mcp_logins import McpLogin
 from handaxe.contract.result import ToolResult
+from handaxe.storage.mcp_logins import KeptMcpLogins
 
 GATE = Path(os.environ["SYNC_GATE"])
 WAITING = Path(f"{GATE}.waiting")
@@ -69,6 +72,10 @@ async def go_on(project: Path) -> object:
     return answers
 
 
+async def agree(_: PermissionRequest) -> Allow:
+    return Allow()
+
+
 async def find_syncs_on_loop(project: Path) -> object:
     """What the event loop itself waits for the device for, of all that a session does."""
     (project / "a.txt").write_text("a\n")
@@ -97,6 +104,14 @@ async def find_syncs_on_loop(project: Path) -> object:
     for redo in (False, False, True, False, False, False):
         steps.append((f"undo, redo={redo}", partial(session.undo, redo=redo)))
     steps.append(("close", session.close))
+    planning = Session(
+        project, permission_mode="plan", settings={"plansDirectory": "plans"},
+        on_ask=agree, tools="full",
+    )  # fmt: skip
+    steps.append(("ExitPlanMode", partial(planning.call, "ExitPlanMode", {"plan": "# A plan"})))
+    steps.append(("close", planning.close))
+    logins = KeptMcpLogins(project.parent / "data")
+    steps.append(("MCP login", partial(logins.write, "key", McpLogin())))
     answers: list[list[Any]] = []
     for name, step in steps:
         ON_LOOP.unlink(missing_ok=True)

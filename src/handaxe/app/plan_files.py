@@ -12,6 +12,7 @@ from handaxe.disk.atomic import DiskFault, replace
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
 from handaxe.session.workdir import is_inside
+from handaxe.storage.undo.threads import in_thread
 
 _TITLE_CHARS = 50
 _ID_CHARS = 8
@@ -40,24 +41,25 @@ class PlanFiles(Plans):
         self._presented: dict[str, str] = {}
         self._kept: dict[str, tuple[str, str]] = {}
 
-    def keep(self, call_id: str, text: str) -> KeptPlan | None:
+    async def keep(self, call_id: str, text: str) -> KeptPlan | None:
         """Write it, unless it stands there already."""
         first = self._presented.setdefault(call_id, text)
         path, written = self._kept.get(call_id, ("", None))
         if written != text:
             try:
-                path = self._write(call_id, text)
+                path = await self._write(call_id, text)
             except (OSError, DiskFault):
                 return None
             self._kept[call_id] = (path, text)
         return KeptPlan(path, was_edited=text != first)
 
-    def _write(self, call_id: str, text: str) -> str:
+    async def _write(self, call_id: str, text: str) -> str:
         name = f"{_slug(text)}-{self._session_id[:_ID_CHARS]}.md"
         path = str(self._directory / name) if self._directory is not None else None
         if path is None or not _is_free(path, self._policy()):
             return self._results.keep(f"plan-{call_id}", text)
-        replace(path, [text.encode(errors="replace")], expect=None, make_parents=True)
+        pieces = [text.encode(errors="replace")]
+        await in_thread(lambda: replace(path, pieces, expect=None, make_parents=True))
         return path
 
 

@@ -14,6 +14,7 @@ from handaxe.disk import locks
 from handaxe.disk.faults import DiskFault, Locked
 from handaxe.disk.versions import read_regular
 from handaxe.storage.home import make_private
+from handaxe.storage.undo.threads import in_thread
 
 DIRECTORY = "handaxe-logins"
 """A name of its own, so that it is protected wherever the data directory lies."""
@@ -36,14 +37,14 @@ class KeptMcpLogins(McpLogins):
             # A login that cannot be read is made again, which replaces it.
             return None
 
-    def write(self, key: str, login: McpLogin) -> None:
+    async def write(self, key: str, login: McpLogin) -> None:
         """Keep a login."""
-        from handaxe.disk import atomic
+        from handaxe.disk.atomic import replace
 
         make_private(self._directory)
-        path = self._path(key, "json")
+        path, data = self._path(key, "json"), msgspec.json.encode(login)
         try:
-            atomic.replace(path, [msgspec.json.encode(login)], expect=None, mode=0o600)
+            await in_thread(lambda: replace(path, [data], expect=None, mode=0o600))
         except (DiskFault, OSError) as error:
             raise SetupError(f"{path} cannot be written: {error}.") from None
 

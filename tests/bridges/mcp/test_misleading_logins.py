@@ -169,7 +169,7 @@ async def test_a_kept_login_is_not_renewed_or_revoked_there(evil, victim, tmp_pa
         refresh_token="secret",
         expires_at=1.0,
     )
-    logins.write(key, login)
+    await logins.write(key, login)
     evil.answers["/mcp"] = 401, {}, {}
     async with session:
         await session.mcp.settled()

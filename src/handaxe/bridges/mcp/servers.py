@@ -238,7 +238,7 @@ class ConnectedServers(McpServers):
         except NoLogin as why:
             raise LoginFailed(server, f"{why}.") from None
         async with logins.alone(key):
-            logins.write(key, made)
+            await logins.write(key, made)
 
     async def logout(self, server: str) -> bool:
         """Forget a login."""

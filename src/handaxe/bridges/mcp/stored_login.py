@@ -63,7 +63,7 @@ class StoredLogin(httpx2.Auth):
                 _put(request, used)
                 response = yield request
         if response.status_code in {401, 403}:
-            self._note(response)
+            await self._note(response)
             self._refused(response)
 
     async def _newer_than(self, used: McpLogin) -> McpLogin | None:
@@ -77,17 +77,17 @@ class StoredLogin(httpx2.Auth):
             if not login.refresh_token:
                 return None
             newer = await _renewed(login, self._config)
-            self._logins.write(self._key, newer or _spent(login))
+            await self._logins.write(self._key, newer or _spent(login))
             return newer
 
-    def _note(self, response: httpx2.Response) -> None:
+    async def _note(self, response: httpx2.Response) -> None:
         """Keep what the server wants, for the next login."""
         said = response.headers.get("www-authenticate", "")
         if not said or len(said) > MAX_CHALLENGE_CHARS:
             return
         login = self._logins.read(self._key) or McpLogin()
         if login.challenge != said:
-            self._logins.write(self._key, msgspec.structs.replace(login, challenge=said))
+            await self._logins.write(self._key, msgspec.structs.replace(login, challenge=said))
 
 
 def token_request(login: McpLogin, endpoint: str, data: dict[str, str]) -> httpx2.Request:

@@ -38,7 +38,7 @@ class McpLogins(ABC):
         """The login, if there is one; what cannot be read is none."""
 
     @abstractmethod
-    def write(self, key: str, login: McpLogin) -> None:
+    async def write(self, key: str, login: McpLogin) -> None:
         """Keep a login in place of the one there was."""
 
     @abstractmethod

@@ -17,5 +17,5 @@ class Plans(ABC):
     """The plans of one session."""
 
     @abstractmethod
-    def keep(self, call_id: str, text: str) -> KeptPlan | None:
+    async def keep(self, call_id: str, text: str) -> KeptPlan | None:
         """Keep the plan of a call as it stands now; None where the disk does not take it."""

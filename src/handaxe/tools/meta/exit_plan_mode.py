@@ -49,7 +49,7 @@ class ExitPlanMode(Tool[ExitPlanModeArgs]):
 
     async def for_observers(self, args: ExitPlanModeArgs, ctx: ToolContext) -> dict[str, Any]:
         plans = ctx.find(Plans)
-        kept = plans.keep(ctx.call_id, args.plan) if plans and args.plan else None
+        kept = await plans.keep(ctx.call_id, args.plan) if plans and args.plan else None
         return {"planFilePath": kept.path} if kept else {}
 
     async def decide(self, args: ExitPlanModeArgs, ctx: ToolContext) -> Decision | None:
@@ -61,7 +61,7 @@ class ExitPlanMode(Tool[ExitPlanModeArgs]):
     async def call(self, args: ExitPlanModeArgs, ctx: ToolContext) -> ToolResult:
         mode = ctx[PermissionState].leave_plan()
         plans = ctx.find(Plans)
-        kept = plans.keep(ctx.call_id, args.plan) if plans and args.plan else None
+        kept = await plans.keep(ctx.call_id, args.plan) if plans and args.plan else None
         where = f" The plan is kept in {kept.path}." if kept else ""
         path = kept.path if kept else None
         data: dict[str, Any] = {"plan": args.plan or None, "isAgent": False, "filePath": path}
