@@ -18,6 +18,7 @@ _FEW = 200
 """So many numbers are tried sooner than all processes are listed."""
 _LOADING_S = 2.0
 """How long a program may take to be loaded before it counts as unmarked."""
+_EMPTY_S = 0.05
 _KERNEL_THREAD = 0x00200000
 _token = secrets.token_hex(12)
 
@@ -92,19 +93,22 @@ def is_marked(pid: int, wanted: bytes) -> bool:
 def _read_environment(pid: int) -> bytes:
     """The environment a process was started with; waits for a program that is just being loaded."""
     path = Path(f"/proc/{pid}/environ")
-    ends_at = time.monotonic() + _LOADING_S
+    begun = time.monotonic()
     while not (environment := path.read_bytes()):
-        if not _is_loading(pid) or time.monotonic() > ends_at:
+        if time.monotonic() - begun >= _choose_timeout(pid):
             break
         time.sleep(0.001)
     return environment
 
 
-def _is_loading(pid: int) -> bool:
-    """Whether `execve` has emptied the process and has not yet given it its new environment."""
+def _choose_timeout(pid: int) -> float:
+    """How long a process that shows no environment may still get one."""
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    state, flags, environment_end = fields[0], int(fields[6]), int(fields[48])
-    return environment_end == 0 and state not in b"ZX" and not flags & _KERNEL_THREAD
+    state, flags, start, end = fields[0], int(fields[6]), int(fields[47]), int(fields[48])
+    if state in b"ZX" or flags & _KERNEL_THREAD:
+        return 0.0
+    # While `execve` runs a process has none, and for a moment its place is known and still empty.
+    return _LOADING_S if end == 0 or end > start else _EMPTY_S
 
 
 def session_of(pid: int) -> int | None:
