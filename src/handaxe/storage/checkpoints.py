@@ -121,7 +121,7 @@ class DiskCheckpoints(Checkpoints):
         with raising_not_recorded():
             # Small contents stand in the record, and whoever waits syncs it in a thread.
             is_short = tool in self._waiting and self._journal.is_begun and len(paths) <= _MANY
-            if is_short and not any(map(_is_large, paths)):
+            if is_short and not self._is_compared and not any(map(_is_large, paths)):
                 record()
             else:
                 await self.slow.record(call_id, record)
@@ -174,7 +174,8 @@ class DiskCheckpoints(Checkpoints):
         is_known = before.tool in self._comparing
         try:
             states = before.states
-            if len(states) > _MANY or any(_is_slow(s, is_known=is_known) for s in states):
+            is_long = len(states) > _MANY or self._is_compared
+            if is_long or any(_is_slow(s, is_known=is_known) for s in states):
                 notes += await in_thread(lambda: self._finish(before))
             else:
                 notes += self._finish(before)
@@ -182,6 +183,7 @@ class DiskCheckpoints(Checkpoints):
             # The change itself is made and undoable: whoever reads the journal looks again.
             _log.warning("what %s left could not be recorded: %s", call_id, error)
         finally:
+            self._let_go(call_id)
             self._journal.leave()
             self._rest_later()
         return notes
@@ -304,6 +306,8 @@ class DiskCheckpoints(Checkpoints):
         states: list[State] = []
         bundle = self._store.new_bundle()
         try:
+            if self._tracked is not None:
+                self._tracked.prepare_claim(call_id, tuple(places))
             left_out = self._places.keep(
                 places,
                 states,
@@ -333,9 +337,19 @@ class DiskCheckpoints(Checkpoints):
             bundle.discard()
             for state in states:
                 self._store.release(state.kept)
+            self._let_go(call_id)
             self._journal.leave()
             raise
         return record
+
+    @property
+    def _is_compared(self) -> bool:
+        """Whether the paths of a call are compared for commands that go on, which takes a while."""
+        return self._tracked is not None and self._tracked.is_going_on
+
+    def _let_go(self, call_id: str) -> None:
+        if self._tracked is not None:
+            self._tracked.let_go(call_id)
 
     def _is_inside(self, path: str) -> bool:
         roots = self._roots()
@@ -375,12 +389,14 @@ class DiskCheckpoints(Checkpoints):
             )
             first = (mine.after or {}).values()
             kept = [state for state in first if state.place in others]
-            self._left(mine, [*kept, *(s for s in changed if s.place not in others)])
+            self._left(mine, [s for s in changed if s.place not in others], kept)
         finally:
             self._journal.leave()
 
-    def _left(self, call: Before | Entry, changed: Sequence[State]) -> tuple[str, ...]:
-        """Record what a call left; what there is to tell of it."""
+    def _left(
+        self, call: Before | Entry, changed: Sequence[State], earlier: Sequence[State] = ()
+    ) -> tuple[str, ...]:
+        """Record what a call left, now and `earlier`; what there is to tell of it."""
         call_id = call.call_id
         of_others: tuple[Ambiguous, ...] = ()
         if changed and call_id in self._bounded:
@@ -389,11 +405,11 @@ class DiskCheckpoints(Checkpoints):
             others = find_changes_of_others(self._journal.directory, call)
             of_others = find_states_of_others(changed, others)
         record = After(
-            call_id, time.time(), tuple(changed), ambiguous=of_others, clock=read_clock()
+            call_id, time.time(), (*earlier, *changed), ambiguous=of_others, clock=read_clock()
         )
         self._journal.append(record, durable=False)
         if self._tracked is not None:
-            self._tracked.claim([state.place for state in changed])
+            self._tracked.claim(call_id, [state.place for state in changed])
         return describe_ambiguous(of_others, is_traced=False)
 
     def _rest_later(self) -> None:

@@ -63,8 +63,8 @@ class TreeSnapshot:
         watches: Watches | None = None,
     ) -> None:
         """With `token` it is kept ahead for somebody else, who has opened the watches."""
-        self.foreign: list[tuple[str, Node | None]] = []
-        """What changed while no command ran here, in order, with what had been there before."""
+        self.foreign: list[Change] = []
+        """What changed while no command ran here, in order."""
         self._limits = limits
         self._store = ProjectStore(home, root)
         self._session_id = session_id
@@ -158,9 +158,13 @@ class TreeSnapshot:
         self._former_names.clear()
         return self._write_down()
 
-    def end(self) -> list[Change]:
-        """What is not as it was when it was last looked at; contents compared."""
-        return self._settled(self._tree.look())
+    def end(self, paths: Sequence[str] | None = None) -> list[Change]:
+        """What is not as it was when it was last looked at; contents compared.
+
+        With `paths` only these are looked at.
+        """
+        changes = self._tree.look() if paths is None else self._tree.look_at(paths)
+        return self._settled(changes)
 
     @contextlib.contextmanager
     def view(self, node: Node) -> Generator[memoryview]:
@@ -258,7 +262,7 @@ class TreeSnapshot:
     def _settle_foreign(self, changes: Iterable[Change]) -> None:
         for path, old, new in _without_temporary(changes):
             self._unkept.pop(path, None)
-            self.foreign.append((path, old))
+            self.foreign.append(Change(path, old, new))
             if new is not None and new.needs_content:
                 self._unkept[path] = new
 

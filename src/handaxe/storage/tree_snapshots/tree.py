@@ -93,6 +93,18 @@ class Tree:
             look.run()
         return look.finish()
 
+    def look_at(self, paths: Iterable[str]) -> list[Change]:
+        """What is not as it was at these paths, and below what is new on the way to them."""
+        look = _Look(self)
+        for path in sorted(paths):
+            directory, _, name = path.rpartition("/")
+            while directory and directory not in self.directories:
+                directory, _, name = directory.rpartition("/")
+            if (directory or "/") in self.directories:
+                look.some(directory or "/", (name,))
+                look.run()
+        return look.finish()
+
     def adopt(
         self, directories: MutableMapping[str, dict[str, Node]], left_out: dict[str, str]
     ) -> None:

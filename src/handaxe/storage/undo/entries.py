@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,15 @@ from handaxe.storage.undo.records import (
 )
 
 _SHOWN_CALLS = 5
+
+
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """One change of one path; of a call that went on in the background there may be several."""
+
+    order: int
+    """Which record of the journal has it."""
+    found: State
+    left: State
 
 
 class Entry(msgspec.Struct):
@@ -60,6 +70,10 @@ class Entry(msgspec.Struct):
     is_traced: bool = False
     is_partial: bool = False
     """Whether an undo was asked for some paths only."""
+    order: int = 0
+    """Which record of the journal opened it."""
+    pieces: dict[str, list[Piece]] = {}
+    """The changes of each changed path, oldest first."""
 
     @property
     def has_own_changes(self) -> bool:
@@ -78,33 +92,80 @@ class Entry(msgspec.Struct):
         """Whether a path of the call lies outside the working directories."""
         return is_within(place, self.outside)
 
+    def is_on_top_of(self, other: "Entry") -> bool:
+        """Whether the call changed a path after another call had changed it for the last time."""
+        if not self.last_order > max(other.order, other.last_order):
+            return False
+        shared = self.pieces.keys() & other.pieces.keys() - self.ambiguous.keys()
+        return any(self.pieces[p][-1].order > other.pieces[p][-1].order for p in shared)
+
+    @property
+    def last_order(self) -> int:
+        """Which record of the journal has its last change."""
+        return max((pieces[-1].order for pieces in self.pieces.values()), default=self.order)
+
     def found(self, place: str) -> State:
         """What the call found at a path it changed; below a tree that is nothing, if not listed."""
         return self.before.get(place) or State(place, "absent")
 
-    def finish(self, record: After) -> None:
+    def finish(self, record: After, order: int) -> None:
         """Take in what the call left."""
-        self.after = {state.place: state for state in record.states}
+        earlier, self.after = self.after or {}, {state.place: state for state in record.states}
+        self.pieces = {
+            place: self.pieces[place]
+            if earlier.get(place) == left
+            else [self._piece(record, order, self.found(place), left)]
+            for place, left in self.after.items()
+        }
         self.found_late, self.doubtful = record.found_late, record.doubtful
         self.ambiguous = _by_place(record.ambiguous)
 
-    def extend(self, record: Moved, part: Path, offset: int) -> None:
+    def extend(self, record: Moved, part: Path, offset: int, order: int) -> None:
         """Take in what a call changed that could have changed anything."""
         self.more.append((part, offset))
-        for state in record.found:
-            self.before.setdefault(state.place, msgspec.structs.replace(state, content=None))
-        self.after = (self.after or {}) | {state.place: state for state in record.left}
-        for state in record.left:
+        self.after = self.after or {}
+        for found, left in zip_longest(record.found, record.left):
+            if left is None:
+                continue
+            if found is not None and found.place == left.place:
+                self._add(self._piece(record, order, found, left))
+            elif self.after.get(left.place) != left:
+                # It was kept before the call, and is compared with that every time.
+                piece = self._piece(record, order, self.found(left.place), left)
+                self.after[left.place], self.pieces[left.place] = left, [piece]
+        for place in {state.place for state in record.left}:
             # What is again as it was found is no change any more.
-            if self.is_outside(state.place):
-                found = self.before.get(state.place)
-                if msgspec.structs.replace(state, content=None) == found:
-                    del self.after[state.place]
+            if self._is_as_found(place):
+                del self.after[place], self.pieces[place]
         self.found_late, self.doubtful = record.found_late, record.doubtful
         again = {state.place for state in record.left}
         earlier = {place: one for place, one in self.ambiguous.items() if place not in again}
         self.ambiguous = earlier | _by_place(record.ambiguous)
         self.is_traced = record.is_traced
+
+    def _add(self, piece: Piece) -> None:
+        assert self.after is not None
+        place, left = piece.left.place, piece.left
+        self.before.setdefault(place, piece.found)
+        if place in self.pieces:
+            # It tells what differs from another content than the one found at first.
+            left = msgspec.structs.replace(left, splice=None)
+        self.pieces.setdefault(place, []).append(piece)
+        self.after[place] = left
+
+    def _piece(self, record: After | Moved, order: int, found: State, left: State) -> Piece:
+        """A change of a path; one that is found after a crash was made before all later ones."""
+        order = self.order if record.found_late else order
+        return Piece(order, msgspec.structs.replace(found, content=None), left)
+
+    def _is_as_found(self, place: str) -> bool:
+        pieces = self.pieces[place]
+        first, last = pieces[0].found, pieces[-1].left
+        if self.is_outside(place):
+            return msgspec.structs.replace(last, content=None) == first
+        follow_each_other = all(one.left.is_same(two.found) for one, two in pairwise(pieces))
+        is_back = last.is_same(first) and last.mode == first.mode
+        return len(pieces) > 1 and follow_each_other and is_back
 
     def note_undo(self, record: Undid) -> None:
         """Take in what the call took back."""
@@ -112,7 +173,7 @@ class Entry(msgspec.Struct):
         self.is_partial = record.is_partial
 
 
-def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
+def entry_of(record: Before | Tracked, part: Path, offset: int, order: int) -> Entry:
     """The entry that a record opens; contents stay in the file."""
     found = record.states if isinstance(record, Before) else record.outside
     states = (msgspec.structs.replace(state, content=None) for state in found)
@@ -129,6 +190,7 @@ def entry_of(record: Before | Tracked, part: Path, offset: int) -> Entry:
         late_s=record.late_s if isinstance(record, Before) else COMMAND_S,
         tracked=record if isinstance(record, Tracked) else None,
         outside=_outside(record),
+        order=order,
     )
 
 
@@ -183,7 +245,8 @@ def chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
         fits = is_undo and not is_redo if wanted.redo else not is_undo
         left_alone = _find_left_alone(entry, entries) if entry.call_id in gone else None
         if fits and _is_meant(entry, wanted, left_alone):
-            return [*_find_first_attempts(changes, at), entry]
+            top = at if is_undo else _find_on_top(changes, at, gone)
+            return [*_find_first_attempts(changes, top), changes[top]]
     raise NothingToUndo(redo=wanted.redo, of_paths=bool(wanted.paths))
 
 
@@ -198,6 +261,16 @@ def _is_meant(entry: Entry, wanted: Wanted, left_alone: set[str] | None) -> bool
     if left_alone is None:
         return entry.has_own_changes or wanted.force
     return wanted.force and bool(left_alone)
+
+
+def _find_on_top(changes: Sequence[Entry], at: int, gone: set[str]) -> int:
+    """The position of the call that began before this one and last changed one of its paths."""
+    top = changes[at]
+    for below in range(at):
+        other = changes[below]
+        if other.call_id not in gone and not other.undoes and other.is_on_top_of(top):
+            at, top = below, other
+    return at
 
 
 def _find_left_alone(entry: Entry, entries: Sequence[Entry]) -> set[str]:

@@ -44,7 +44,9 @@ class Evidence:
         self.trace = trace
         self.is_traced = self.has_ended = self._is_begun = False
         self._deep = [place for place, names in places.items() if names is None]
-        self._written: frozenset[str] = frozenset()
+        self._written: set[str] = set()
+        self._fresh: set[str] = set()
+        self._loaded = 0
 
     @classmethod
     def from_record(cls, record: Tracked) -> "Evidence":
@@ -75,7 +77,10 @@ class Evidence:
             self.is_traced = True
             self.has_ended = written.endswith(b"\0" + TRACE_ENDED)
             whole = written[len(TRACED) : written.rfind(b"\0") + 1]
-            self._written = frozenset(map(os.fsdecode, whole.split(b"\0")))
+            more = set(map(os.fsdecode, whole[self._loaded :].split(b"\0")))
+            self._loaded = len(whole)
+            self._written |= more
+            self._fresh |= more
 
     @property
     def is_open(self) -> bool:
@@ -95,6 +100,19 @@ class Evidence:
         above, _, name = path.rpartition("/")
         patterns = self.places.get(above or "/") or ()
         return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+    def find_fresh(self) -> frozenset[str]:
+        """What the trace says was written, of which no change was found since."""
+        self.load()
+        return frozenset(self._fresh)
+
+    def settle(self, paths: Iterable[str]) -> None:
+        """The changes of these paths that the trace tells of by now were found."""
+        self._fresh.difference_update(paths)
+
+    def proves_now(self, path: str) -> bool:
+        """Whether the call wrote the path since a change of it was last found."""
+        return path in self._fresh or (path not in self._written and self.proves(path))
 
     def find_ambiguous(
         self, changes: Iterable[Change], others: Mapping[str, str]

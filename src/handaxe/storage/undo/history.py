@@ -393,7 +393,7 @@ def _explain(entry: Entry, place: str) -> str:
     """Why a changed path does not count as the call's own; empty if it does."""
     if place not in entry.ambiguous:
         return ""
-    return explain_ambiguous(entry.ambiguous[place].session_id, is_traced=entry.is_traced)
+    return explain_ambiguous(entry.ambiguous[place], is_traced=entry.is_traced)
 
 
 class _Pending(msgspec.Struct):

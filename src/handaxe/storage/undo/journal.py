@@ -201,7 +201,7 @@ class UndoJournal(Resting):
         for entry in entries:
             if entry.after is None and entry.tracked is None:
                 with contextlib.suppress(OSError, DiskFault):
-                    entry.finish(find_left(entry))
+                    entry.finish(find_left(entry), entry.order)
         self.damage.append(f"what calls left that broke off is not recorded: {problem}")
 
     @property
@@ -316,18 +316,18 @@ class UndoJournal(Resting):
         for part in journal_files(self.directory):
             refuse_shared(part)
         journal = JournalScan(self.directory)
-        for read in journal:
+        for order, read in enumerate(journal):
             record = read.record
             is_sealed = self._sealer.is_sealed(read.payload)
             if isinstance(record, Before | Tracked):
-                latest[record.call_id] = entry_of(record, read.part, read.offset)
+                latest[record.call_id] = entry_of(record, read.part, read.offset, order)
                 latest[record.call_id].is_sealed = is_sealed
                 latest[record.call_id].size_bytes = read.size_bytes
                 entries.append(latest[record.call_id])
             elif not isinstance(record, Start) and record.call_id in latest:
                 latest[record.call_id].is_sealed &= is_sealed
                 latest[record.call_id].size_bytes += read.size_bytes
-                _take(latest[record.call_id], record, read.part, read.offset)
+                _take(latest[record.call_id], record, read.part, read.offset, order)
         self.damages = journal.damages
         self.damage = [damage.sentence for damage in journal.damages]
         return entries
@@ -400,10 +400,10 @@ def refuse_shared(path: Path) -> None:
             raise UntrustedRecord(problem)
 
 
-def _take(entry: Entry, record: After | Moved | Undid, part: Path, offset: int) -> None:
+def _take(entry: Entry, record: After | Moved | Undid, part: Path, offset: int, order: int) -> None:
     if isinstance(record, After):
-        entry.finish(record)
+        entry.finish(record, order)
     elif isinstance(record, Moved):
-        entry.extend(record, part, offset)
+        entry.extend(record, part, offset, order)
     else:
         entry.note_undo(record)

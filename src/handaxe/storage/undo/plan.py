@@ -9,7 +9,7 @@ import msgspec
 
 from handaxe.contract.ports.undo import TouchedPath, Wanted
 from handaxe.storage.tree_snapshots.nodes import is_within
-from handaxe.storage.undo.entries import Entry
+from handaxe.storage.undo.entries import Entry, Piece
 from handaxe.storage.undo.records import State
 
 _WITH_MODE = frozenset({"file", "directory", "special"})
@@ -133,20 +133,33 @@ def steps_back(targets: Sequence[Entry], wanted: Wanted) -> list[Step]:
     """One step per path, from what the last call left to what the first one found."""
     steps: dict[str, Step] = {}
     alone = {(entry.call_id, place) for entry, place in find_left_alone(targets, wanted)}
-    for entry in targets:
-        for place, left in (entry.after or {}).items():
-            is_named = not wanted.paths or is_within(place, wanted.paths)
-            if not is_named or (entry.call_id, place) in alone:
-                continue
-            found = entry.found(place)
-            step = steps.get(place)
-            if step is None:
-                steps[place] = Step(place, _strip_privileges(found, entry), entry, left, entry)
-                continue
-            if not found.is_same(step.expected):
-                step.broken = step.broken or (entry, step.expected, found)
-            step.expected, step.last_entry = left, entry
+    for entry, place, piece in _in_order(targets):
+        is_named = not wanted.paths or is_within(place, wanted.paths)
+        if not is_named or (entry.call_id, place) in alone:
+            continue
+        found, left = piece.found, piece.left
+        step = steps.get(place)
+        if step is None:
+            steps[place] = Step(place, _strip_privileges(found, entry), entry, left, entry)
+            continue
+        if entry is step.last_entry and found.is_same(step.target):
+            # What it did before was put back while it went on.
+            step.broken = None
+        elif not found.is_same(step.expected):
+            step.broken = step.broken or (entry, step.expected, found)
+        step.expected, step.last_entry = left, entry
     return sorted(steps.values(), key=_order)
+
+
+def _in_order(targets: Sequence[Entry]) -> list[tuple[Entry, str, Piece]]:
+    """The changes of single paths, oldest first: a call may have gone on after later ones."""
+    every = [
+        (entry, place, piece)
+        for entry in targets
+        for place, pieces in entry.pieces.items()
+        for piece in pieces
+    ]
+    return sorted(every, key=lambda one: one[2].order)
 
 
 def _strip_privileges(state: State, entry: Entry) -> State:

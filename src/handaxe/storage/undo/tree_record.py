@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -43,7 +43,10 @@ class _Call(msgspec.Struct):
     clock: str
     evidence: Evidence
     is_running: bool = True
-    changes: dict[str, tuple[Node | None, Node | None]] = {}
+    changes: dict[str, list[Change]] = {}
+    """What it changed and is not recorded yet, by path, oldest first."""
+    contested: set[str] = set()
+    """Paths that another call of the session wrote between the same two looks."""
     foreign_at_end: int = 0
     told: bool = False
     outside: Outside = _NOTHING
@@ -51,6 +54,14 @@ class _Call(msgspec.Struct):
     """Paths outside the roots that it was found to have changed."""
     ambiguous: tuple[Ambiguous, ...] = ()
     """What it may not have changed itself, at the last look."""
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether it may have changed something since the last look.
+
+        One that is not traced may, as far as anybody knows.
+        """
+        return self.is_running or self.evidence.is_open or not self.evidence.is_traced
 
 
 class TreeRecord:
@@ -78,6 +89,7 @@ class TreeRecord:
         self._snapshot = TreeSnapshot(home, session_id, roots()[0], limits)
         self._calls: dict[str, _Call] = {}
         self._claimed: set[str] = set()
+        self._claiming: dict[str, Sequence[str]] = {}
         self._mutex = threading.Lock()
 
     @property
@@ -161,22 +173,24 @@ class TreeRecord:
         """The call was cancelled before it began: record that it changed nothing."""
         with self._mutex:
             call = self._calls.pop(call_id)
-            # What others did meanwhile was given to it, as nobody knew better.
-            running = [other for other in self._calls.values() if other.is_running]
-            for path, (old, new) in call.changes.items():
-                possible = (other for other in running if is_within(path, other.scopes))
-                self._give(next(possible, None), path, old, new)
             try:
+                # What others did meanwhile was given to it, as nobody knew better.
+                self._give([change for pieces in call.changes.values() for change in pieces])
                 now = time.time()
                 self._journal.append(Moved(call_id, now, (), (), clock=read_clock()), durable=False)
             finally:
                 self._journal.leave()
 
     def _keep_roots(self) -> Baseline:
-        self._look()
-        seen = len(self._snapshot.foreign)
+        if any(call.is_running or call.evidence.is_open for call in self._calls.values()):
+            self._look()
+        foreign = self._snapshot.foreign
+        seen = len(foreign)
         baseline = self._snapshot.begin(self._roots())
-        self._forget_claimed(seen)
+        since = foreign[seen:]
+        del foreign[seen:]
+        self._give(since)
+        self._claimed.clear()
         return baseline
 
     def _begin(
@@ -213,7 +227,7 @@ class TreeRecord:
         if not was_running:
             self._journal.enter()
         try:
-            self._look()
+            self._look(ending=call)
             if not was_running:
                 self._take_foreign(call)
             self._write(call_id, call)
@@ -225,9 +239,53 @@ class TreeRecord:
         call.told = True
         return notes
 
-    def claim(self, paths: Sequence[str]) -> None:
-        """These paths were changed by a call that has a record of its own."""
-        self._claimed.update(paths)
+    @property
+    def is_going_on(self) -> bool:
+        """Whether a call may change something still, or somebody looks at this moment."""
+        calls = tuple(self._calls.values())
+        is_busy = bool(calls) and self._mutex.locked()
+        return is_busy or any(call.may_go_on for call in calls)
+
+    def prepare_claim(self, call_id: str, paths: Sequence[str]) -> None:
+        """A call that has a record of its own is about to change these paths.
+
+        Raises:
+            OSError, DiskFault: what others changed there before cannot be recorded.
+        """
+        if self.is_going_on:
+            with self._mutex:
+                self._look(paths)
+        self._claiming[call_id] = paths
+
+    def claim(self, call_id: str, paths: Sequence[str]) -> None:
+        """These paths were changed by a call that has a record of its own.
+
+        As they are now is what a call changes that goes on, so they are looked at and kept.
+        """
+        if not self.is_going_on:
+            self._claimed.update(paths)
+            return
+        with self._mutex:
+            parents = {parent for path in paths for parent in self._changed_parents(path)}
+            self.let_go(call_id)
+            self._claimed.update(paths, parents)
+            self._look((*paths, *parents))
+
+    def let_go(self, call_id: str) -> None:
+        """A call that has a record of its own has ended."""
+        self._claiming.pop(call_id, None)
+
+    def _changed_parents(self, path: str) -> Iterator[str]:
+        """The directories that came or went with a path."""
+        parent = path.rpartition("/")[0]
+        while is_within(parent, self._roots()):
+            is_known = self._snapshot.node_at(parent) is not None
+            is_there = os.path.lexists(parent)
+            if is_known and is_there:
+                return
+            if is_known or is_there:
+                yield parent
+            parent = parent.rpartition("/")[0]
 
     def close(self) -> None:
         """Hand the tree to the next session; with a call open it stays for whoever completes it."""
@@ -236,57 +294,93 @@ class TreeRecord:
             if not call.is_running:
                 call.evidence.discard()
 
-    def _forget_claimed(self, seen: int) -> None:
-        """What calls with a record of their own changed is nobody else's."""
-        foreign = self._snapshot.foreign
-        foreign[seen:] = [found for found in foreign[seen:] if found[0] not in self._claimed]
-        self._claimed.clear()
-
-    def _look(self) -> None:
-        """Give what changed to the running call it can be of."""
-        running = [call for call in self._calls.values() if call.is_running]
-        if not running:
+    def _look(self, paths: Sequence[str] | None = None, ending: _Call | None = None) -> None:
+        """Give what changed, anywhere or at these paths, to the calls it can be of."""
+        fresh = [(call.evidence, call.evidence.find_fresh()) for call in self._find_traced()]
+        ended = [evidence for evidence, _ in fresh if evidence.has_ended]
+        self._give(self._snapshot.end(paths), ending)
+        if paths is not None:
+            self._claimed.difference_update(paths)
             return
-        # A call may go on in the background after its end.
-        going_on = [call for call in self._calls.values() if call.evidence.is_open]
-        for call in going_on:
-            call.evidence.load()
-        for path, old, new in self._snapshot.end():
-            if path in self._claimed:
-                continue
-            possible = [call for call in running if is_within(path, call.scopes)]
-            owner = next((c for c in (*running, *going_on) if c.evidence.proves(path)), None)
-            self._give(owner or next(iter(possible), None), path, old, new)
         self._claimed.clear()
+        for evidence, seen in fresh:
+            evidence.settle(seen)
+        for evidence in ended:
+            # All it wrote was found by this look.
+            evidence.discard()
 
-    def _give(self, owner: _Call | None, path: str, old: Node | None, new: Node | None) -> None:
-        if owner is None:
-            self._snapshot.foreign.append((path, old))
-        else:
-            first, _ = owner.changes.get(path, (old, None))
-            owner.changes[path] = (first, new)
+    def _find_traced(self) -> list[_Call]:
+        """The calls of which traces are read; one may go on in the background after its end."""
+        return [call for call in self._calls.values() if call.evidence.is_open]
+
+    def _give(self, changes: Sequence[Change], ending: _Call | None = None) -> None:
+        """Give each change to one call, or to nobody; what ended calls went on to do is recorded.
+
+        That of `ending` is recorded by whoever ends it.
+        """
+        traced = self._find_traced()
+        for call in traced:
+            # A path is traced before it is written, so what was seen is in there by now.
+            call.evidence.load()
+        taken = self._claimed.union(*self._claiming.values())
+        for change in changes:
+            if change.path in taken:
+                continue
+            owner = self._find_owner(change.path, traced)
+            if owner is None:
+                self._snapshot.foreign.append(change)
+            else:
+                self._add(owner, change)
+        for call in traced:
+            call.evidence.settle(change.path for change in changes)
+        for call_id, call in self._calls.items():
+            if call.changes and not call.is_running and call is not ending:
+                self._journal.enter()
+                try:
+                    self._write(call_id, call)
+                finally:
+                    self._journal.leave()
+
+    def _find_owner(self, path: str, traced: Sequence[_Call]) -> _Call | None:
+        running = [call for call in self._calls.values() if call.is_running]
+        others = [call for call in traced if not call.is_running]
+        proved = [call for call in (*running, *others) if call.evidence.proves(path)]
+        fresh = [call for call in proved if call.evidence.proves_now(path)]
+        if len(fresh) > 1:
+            fresh[0].contested.add(path)
+        possible = [call for call in running if is_within(path, call.scopes)]
+        return next(iter(fresh or proved or possible), None)
+
+    def _add(self, call: _Call, change: Change) -> None:
+        """Note a change of a call; what follows its last one without a gap is one with it."""
+        path, old, new = change
+        pieces = call.changes.pop(path, [])
+        if pieces and self._snapshot.is_same(pieces[-1].new, old):
+            old = pieces.pop().old
+        if not self._snapshot.is_same(old, new):
+            pieces.append(Change(path, old, new))
+        if pieces:
+            call.changes[path] = pieces
 
     def _take_foreign(self, call: _Call) -> None:
         """What changed since the call had ended is what it went on to do in the background."""
-        for path, old, new in self._snapshot.end():
-            if path not in self._claimed:
-                first, _ = call.changes.get(path, (old, None))
-                call.changes[path] = (first, new)
-        since = self._snapshot.foreign[call.foreign_at_end :]
-        del self._snapshot.foreign[call.foreign_at_end :]
-        for path, old in reversed(since):
-            if path not in self._claimed and is_within(path, call.scopes):
-                call.changes[path] = (old, self._snapshot.node_at(path))
-        for path, (old, new) in list(call.changes.items()):
-            if self._snapshot.is_same(old, new):
-                del call.changes[path]
-        self._claimed.clear()
+        foreign, found = self._snapshot.foreign, call.changes
+        since = foreign[call.foreign_at_end :]
+        foreign[call.foreign_at_end :] = [c for c in since if not is_within(c.path, call.scopes)]
+        for other in self._calls.values():
+            other.foreign_at_end = min(other.foreign_at_end, len(foreign))
+        # It is older than what was proved to be the call's a moment ago.
+        call.changes = {}
+        proved = [change for pieces in found.values() for change in pieces]
+        for change in (*(c for c in since if is_within(c.path, call.scopes)), *proved):
+            self._add(call, change)
 
     def _write(self, call_id: str, call: _Call) -> None:
         changes = [
             change
-            for path, (old, new) in call.changes.items()
-            if (change := self._change(path, old, new)) is not None
+            for pieces in call.changes.values()
+            for piece in pieces
+            if (change := self._change(*piece)) is not None
         ]
         bundle = self._store.new_bundle()
         try:
@@ -312,8 +406,6 @@ class TreeRecord:
             durable=False,
         )
         call.changes.clear()
-        if call.evidence.has_ended:
-            call.evidence.discard()
 
     def _find_ambiguous(
         self, call: _Call, changes: Sequence[Change], outside: Sequence[State]
@@ -322,8 +414,12 @@ class TreeRecord:
             return ()
         call.evidence.load()
         others = find_changes_of_others(self._journal.directory, call)
+        ambiguous = call.evidence.find_ambiguous(changes, others)
+        known = {os.fsdecode(one.path) for one in ambiguous}
+        contested = call.contested.intersection(change.path for change in changes) - known
         return (
-            *call.evidence.find_ambiguous(changes, others),
+            *ambiguous,
+            *(Ambiguous(os.fsencode(path), is_contested=True) for path in sorted(contested)),
             *find_states_of_others(outside, others),
         )
 

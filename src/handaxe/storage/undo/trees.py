@@ -18,6 +18,7 @@ MAX_BYTES = 64 << 20
 _SHOWN_LEFT_OUT = 5
 _UNSEEN = "no process of the call was seen writing it"
 _UNTRACED = "nothing shows who wrote it"
+_AT_ONCE = "another command of the session wrote it at the same time"
 
 
 LookAt = Callable[[str, State | None], State]
@@ -113,10 +114,12 @@ def describe_left_out(reasons: Mapping[str, str]) -> tuple[str, ...]:
     return (f"Changes there cannot be undone: {', '.join(listed[:_SHOWN_LEFT_OUT])}{rest}.",)
 
 
-def explain_ambiguous(session_id: str, *, is_traced: bool) -> str:
+def explain_ambiguous(one: Ambiguous, *, is_traced: bool) -> str:
     """Why a changed path does not count as a call's own."""
-    if session_id:
-        return f"session {session_id} changed it"
+    if one.session_id:
+        return f"session {one.session_id} changed it"
+    if one.is_contested:
+        return _AT_ONCE
     return _UNSEEN if is_traced else _UNTRACED
 
 
@@ -125,8 +128,7 @@ def describe_ambiguous(paths: Sequence[Ambiguous], *, is_traced: bool) -> tuple[
     if not paths:
         return ()
     listed = [
-        f"{quote_path(os.fsdecode(one.path))} "
-        f"({explain_ambiguous(one.session_id, is_traced=is_traced)})"
+        f"{quote_path(os.fsdecode(one.path))} ({explain_ambiguous(one, is_traced=is_traced)})"
         for one in paths[:_SHOWN_LEFT_OUT]
     ]
     more = len(paths) - _SHOWN_LEFT_OUT
