@@ -115,15 +115,40 @@ async def test_what_is_kept_is_whole_after_the_disk_was_full_for_a_while(tree, t
         desk.checkpoints.close()
 
 
-async def _refuse(desk: Desk, home: Path, left_bytes: int) -> None:
-    """Begin a call that is refused, as the file system has only so much room left for now."""
-    filler = home / "filler"
-    with filler.open("wb") as file:
+@pytest.mark.parametrize("is_reopened", [False, True])
+async def test_what_a_command_left_on_a_full_disk_is_recorded_later(tree, tmp_path, is_reopened):
+    home = tmp_path / "full"
+    home.mkdir()
+    with mounted(home, "-t", "tmpfs", "-o", "size=2m,mode=700", "none"):
+        session = open_session(tree, home, "S")
+        await run(session, tree, "true")
+        before = whole_tree(tree)
+        _fill(home, left_bytes=20_000)
+        done = await session.call("sh", command="rm big.bin", cwd=str(tree))
+        assert "could not be recorded" in str(done.notes), done.text
+        if is_reopened:
+            await session.close()
+            session = open_session(tree, home, "S")
+        (home / "filler").unlink()
+        undone = await session.undo()
+        assert undone.ok, undone.text
+        assert whole_tree(tree) == before
+        await session.close()
+
+
+def _fill(home: Path, left_bytes: int) -> None:
+    """Leave so much room in a file system."""
+    with (home / "filler").open("wb") as file:
         info = os.statvfs(home)
         os.posix_fallocate(file.fileno(), 0, info.f_bavail * info.f_frsize - left_bytes)
+
+
+async def _refuse(desk: Desk, home: Path, left_bytes: int) -> None:
+    """Begin a call that is refused, as the file system has only so much room left for now."""
+    _fill(home, left_bytes)
     with pytest.raises(NotRecorded):
         await desk.begin(f"refused with {left_bytes} bytes")
-    filler.unlink()
+    (home / "filler").unlink()
 
 
 async def test_what_other_calls_do_meanwhile_is_theirs(desk, tree):

@@ -218,8 +218,15 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         directory = session_directory(self._home, self._session_id)
         return UndoJournal(directory, self._store, session_id=self._session_id, root=self._root)
 
-    @cached_property
+    @property
     def _history(self) -> "JournalHistory":
+        """What the journal says, with what it had no room for a while ago."""
+        if self._has_begun:
+            self._checkpoints.write_again()
+        return self._known_history
+
+    @cached_property
+    def _known_history(self) -> "JournalHistory":
         from handaxe.storage.undo.history import JournalHistory
 
         return JournalHistory(self._journal, self._store, in_place=self._in_place)

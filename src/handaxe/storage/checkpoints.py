@@ -152,6 +152,11 @@ class DiskCheckpoints(Checkpoints):
             self._store.keep_pins()
             self._journal.keep_promises()
 
+    def write_again(self) -> None:
+        """Record what calls left, where that was not possible when they ended."""
+        if self._tracked is not None:
+            self._tracked.write_again()
+
     def open_trace(self, call_id: str) -> int | None:
         """Where the processes of a running call are to be traced to; None: nowhere."""
         return None if self._tracked is None else self._tracked.open_trace(call_id)

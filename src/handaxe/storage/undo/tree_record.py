@@ -1,5 +1,6 @@
 """Commands that could change anything: what they find is kept, what they did is found out."""
 
+import contextlib
 import os
 import threading
 import time
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.contract.undo_faults import UntrustedRecord
+from handaxe.disk.faults import DiskFault
 from handaxe.storage.tree_snapshots.nodes import Change, Node, is_within
 from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
 from handaxe.storage.undo.boot_clock import read_clock
@@ -43,6 +46,9 @@ class _Call(msgspec.Struct):
     clock: str
     evidence: Evidence
     is_running: bool = True
+    is_written: bool = True
+    """Whether all that is known of it is in the journal, once it has ended."""
+    was_written: bool = False
     changes: dict[str, list[Change]] = {}
     """What it changed and is not recorded yet, by path, oldest first."""
     contested: set[str] = set()
@@ -196,6 +202,8 @@ class TreeRecord:
     def _begin(
         self, call_id: str, tool: str, scopes: Sequence[str], outside: Outside, evidence: Evidence
     ) -> None:
+        with contextlib.suppress(OSError, DiskFault, UntrustedRecord):
+            self._write_again()
         self._journal.enter()
         at, clock = time.time(), read_clock()
         try:
@@ -231,6 +239,9 @@ class TreeRecord:
             if not was_running:
                 self._take_foreign(call)
             self._write(call_id, call)
+        except BaseException:
+            call.is_written = False
+            raise
         finally:
             call.is_running = False
             call.foreign_at_end = len(self._snapshot.foreign)
@@ -289,10 +300,36 @@ class TreeRecord:
 
     def close(self) -> None:
         """Hand the tree to the next session; with a call open it stays for whoever completes it."""
-        self._snapshot.close(keep=not any(call.is_running for call in self._calls.values()))
-        for call in self._calls.values():
-            if not call.is_running:
+        self.write_again()
+        calls = self._calls.values()
+        unfinished = [call for call in calls if call.is_running or not call.is_written]
+        self._snapshot.close(keep=not unfinished)
+        for call in calls:
+            if call not in unfinished:
                 call.evidence.discard()
+
+    def write_again(self) -> None:
+        """Record what calls left, where that was not possible when they ended."""
+        if all(call.is_written for call in tuple(self._calls.values())):
+            # Nearly always, and whoever asks must not wait for a command that begins.
+            return
+        with self._mutex, contextlib.suppress(OSError, DiskFault, UntrustedRecord):
+            self._write_again()
+
+    def _write_again(self) -> None:
+        unwritten = {name: call for name, call in self._calls.items() if not call.is_written}
+        if not unwritten:
+            return
+        self._journal.enter()
+        try:
+            still_open = {e.call_id for e in self._journal.entries() if e.after is None}
+            for call_id, call in unwritten.items():
+                # Another process may have found out meanwhile, and undone it.
+                if call.was_written or call_id in still_open:
+                    self._write(call_id, call)
+                call.is_written = True
+        finally:
+            self._journal.leave()
 
     def _look(self, paths: Sequence[str] | None = None, ending: _Call | None = None) -> None:
         """Give what changed, anywhere or at these paths, to the calls it can be of."""
@@ -334,7 +371,8 @@ class TreeRecord:
         for call in traced:
             call.evidence.settle(change.path for change in changes)
         for call_id, call in self._calls.items():
-            if call.changes and not call.is_running and call is not ending:
+            is_ended = not call.is_running and call.is_written and call is not ending
+            if call.changes and is_ended:
                 self._journal.enter()
                 try:
                     self._write(call_id, call)
@@ -405,6 +443,7 @@ class TreeRecord:
             ),
             durable=False,
         )
+        call.is_written = call.was_written = True
         call.changes.clear()
 
     def _find_ambiguous(
