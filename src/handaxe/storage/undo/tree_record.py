@@ -235,10 +235,12 @@ class TreeRecord:
         if not was_running:
             self._journal.enter()
         try:
-            self._look(ending=call)
+            has_ended = self._look(ending=call)
             if not was_running:
                 self._take_foreign(call)
             self._write(call_id, call)
+            if has_ended:
+                call.evidence.discard()
         except BaseException:
             call.is_written = False
             raise
@@ -331,20 +333,25 @@ class TreeRecord:
         finally:
             self._journal.leave()
 
-    def _look(self, paths: Sequence[str] | None = None, ending: _Call | None = None) -> None:
-        """Give what changed, anywhere or at these paths, to the calls it can be of."""
+    def _look(self, paths: Sequence[str] | None = None, ending: _Call | None = None) -> bool:
+        """Give what changed, anywhere or at these paths, to the calls it can be of.
+
+        Gives whether the trace of `ending` had ended before, so that this look found all of it.
+        """
         fresh = [(call.evidence, call.evidence.find_fresh()) for call in self._find_traced()]
         ended = [evidence for evidence, _ in fresh if evidence.has_ended]
         self._give(self._snapshot.end(paths), ending)
         if paths is not None:
             self._claimed.difference_update(paths)
-            return
+            return False
         self._claimed.clear()
         for evidence, seen in fresh:
             evidence.settle(seen)
         for evidence in ended:
-            # All it wrote was found by this look.
-            evidence.discard()
+            # All it wrote was found by this look; the trace of `ending` goes with its record.
+            if ending is None or evidence is not ending.evidence:
+                evidence.discard()
+        return ending is not None and ending.evidence in ended
 
     def _find_traced(self) -> list[_Call]:
         """The calls of which traces are read; one may go on in the background after its end."""
