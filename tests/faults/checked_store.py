@@ -240,6 +240,12 @@ class CheckedStore:
         if any(change.is_cut_off for change in targets) and self.was_clock_moved:
             prediction.open_paths.add("(written late)")
             prediction.is_exact = False
+        cut_off = {change.call_id for change in self.changes_of(who) if change.is_cut_off}
+        if any(cut_off.intersection(change.undoes) for change in targets):
+            # An empty directory that a killed call had made need not come back by a redo.
+            tree = prediction.tree
+            prediction.is_exact = False
+            prediction.spare |= {path for path, thing in tree.items() if thing.kind == "directory"}
         after = look_at(self.root)
         if not result.ok:
             assert prediction.may_refuse, (result.text, targets)
