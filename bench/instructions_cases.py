@@ -3,9 +3,9 @@
 import asyncio
 import cProfile
 import json
-import pstats
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 SCRIPT = """[[turns]]
@@ -113,12 +113,11 @@ def main() -> None:
     profile = cProfile.Profile() if "--profile" in sys.argv else None
     asyncio.run(make_calls(case, calls, profile))
     if profile is not None:
-        stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
-        counts = {
-            f"{path.partition('/src/')[2]}:{name}": found[0] / calls
-            for (path, _, name), found in sorted(stats.items())
-            if "/src/handaxe/" in path
-        }
+        counts: Counter[str] = Counter()
+        for found in profile.getstats():
+            if not isinstance(found.code, str) and "/src/handaxe/" in found.code.co_filename:
+                path = found.code.co_filename.partition("/src/")[2]
+                counts[f"{path}:{found.code.co_name}"] += found.callcount / calls
         print(json.dumps(counts))
 
 

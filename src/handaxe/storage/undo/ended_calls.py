@@ -40,7 +40,7 @@ class EndedCalls:
 
     def note(self, calls: list[EndedCall]) -> None:
         """Write down calls whose records are durable."""
-        # Without the note a call is as good as noted, as long as nobody harms the journal.
+        # The journal has the call; without this note only a later loss of it goes unnoticed.
         with contextlib.suppress(DiskFault, OSError):
             self._log.extend([msgspec.json.encode(call) for call in calls])
 
