@@ -1,10 +1,15 @@
 """Threads for work that waits for a device, so that the event loop never does.
 
 A device may need seconds for a sync, and nobody knows before. These threads cost a third of what
-those of `asyncio` cost. They are few, stay for the next work, and keep no process from ending.
+those of `asyncio` cost. They are few and stay for the next work; the end of the process waits a
+moment for what has begun. Unlike `threading.Thread.start`, which waits for ever for a thread that
+dies at once for lack of memory, starting one here waits for nothing: a thread that does not report
+is replaced.
 """
 
+import _thread
 import asyncio
+import atexit
 import os
 import threading
 import time
@@ -16,6 +21,13 @@ MOST = 16
 """So many at once; more work waits for one of them."""
 
 _NO_MEMORY_S = 0.01
+_reserve = bytearray(1 << 20)
+"""Never written to, so it costs addresses only. Given up where the event loop itself, which needs
+4 KB to be woken, finds no memory any more."""
+_START_S = 1.0
+"""A thread that has not reported by then has died."""
+_EXIT_S = 5.0
+"""So long the end of the process waits for work that has begun."""
 
 T = TypeVar("T")
 
@@ -49,6 +61,8 @@ class ThreadWork(Generic[T]):
             given = self._work()
         except BaseException as raised:  # noqa: BLE001 - raised again where it is waited for
             error = raised
+        if isinstance(error, MemoryError):
+            _reserve.clear()
         while True:
             try:
                 self._loop.call_soon_threadsafe(self._end, given, error)
@@ -57,6 +71,9 @@ class ThreadWork(Generic[T]):
                 return
             except MemoryError:
                 # Somebody waits for this word, and would wait for ever.
+                _reserve.clear()
+                if error is not None:
+                    error.__traceback__ = None
                 time.sleep(_NO_MEMORY_S)
             else:
                 return
@@ -77,29 +94,39 @@ class _Threads:
     def __init__(self) -> None:
         self._jobs: SimpleQueue[ThreadWork[Any]] = SimpleQueue()
         self._lock = threading.Lock()
-        self._begun = self._threads = 0
+        self._begun = self._threads = self._reported = 0
 
     def begin(self, job: ThreadWork[Any]) -> None:
         with self._lock:
             self._begun += 1
             is_missing = self._threads < min(self._begun, MOST)
-            self._threads += is_missing
         self._jobs.put(job)
         if is_missing:
             self._add_thread()
 
     def _add_thread(self) -> None:
         try:
-            threading.Thread(target=self._serve, name="handaxe-disk", daemon=True).start()
-        except RuntimeError:
-            with self._lock:
-                self._threads -= 1
-                has_none = self._threads == 0
-            if has_none:
+            _thread.start_new_thread(self._serve, ())
+        except (RuntimeError, MemoryError):
+            if self._threads == 0:
                 # The system gives no thread: better to wait here than not to work at all.
                 self._serve_once()
+        else:
+            with self._lock:
+                self._threads += 1
+            asyncio.get_running_loop().call_later(_START_S, self._replace_dead)
+
+    def _replace_dead(self) -> None:
+        """Count only threads that live, and go on with the work that waited for a dead one."""
+        with self._lock:
+            self._threads = self._reported
+            is_missing = self._threads < min(self._begun, MOST)
+        if is_missing and not self._jobs.empty():
+            self._add_thread()
 
     def _serve(self) -> None:
+        with self._lock:
+            self._reported += 1
         while True:
             try:
                 self._serve_once()
@@ -110,6 +137,12 @@ class _Threads:
         self._jobs.get().run()
         with self._lock:
             self._begun -= 1
+
+    def finish(self) -> None:
+        """Wait a moment for what has begun."""
+        last = time.monotonic() + _EXIT_S
+        while self._begun and time.monotonic() < last:
+            time.sleep(_NO_MEMORY_S)
 
 
 _threads = _Threads()
@@ -128,4 +161,9 @@ def _forget() -> None:
     _threads = _Threads()
 
 
+def _finish() -> None:
+    _threads.finish()
+
+
 os.register_at_fork(after_in_child=_forget)
+atexit.register(_finish)

@@ -4,7 +4,6 @@ Small files are read where we stand, because a hop to a thread costs more than t
 are read in a thread, and whatever writes is done in one, since a device may need any time.
 """
 
-import asyncio
 import os
 import stat
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from handaxe.contract.ports.files import (
 from handaxe.contract.subjects import Access
 from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
 from handaxe.disk.places import end_of_links, open_regular_at, status_at
+from handaxe.disk.threads import begin
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
 from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import NotText, decode
@@ -288,8 +288,7 @@ async def _near_or_far(work: Callable[[], T], size_bytes: int) -> T:
     if size_bytes <= SMALL_BYTES:
         return work()
     # It is not cancelled with its call: before it began it would never close what it was given.
-    future = asyncio.get_running_loop().run_in_executor(None, work)
-    return await asyncio.shield(future)
+    return await begin(work).result
 
 
 def _first_link_below(root: str, path: str) -> str | None:

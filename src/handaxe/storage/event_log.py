@@ -293,14 +293,10 @@ class EventLog(Resting):
     def _start_sync(self) -> None:
         self._sync_timer = None
         self._flush_or_report()
-        try:
-            self._sync = asyncio.get_running_loop().run_in_executor(None, self._make_durable)
-        except RuntimeError:
-            # The loop comes to its end, and nobody has closed the session: now or never.
-            with contextlib.suppress(OSError, DiskFault):
-                self._make_durable()
-        else:
-            self._sync.add_done_callback(self._synced)
+        from handaxe.disk.threads import begin
+
+        self._sync = begin(self._make_durable).result
+        self._sync.add_done_callback(self._synced)
 
     def _make_durable(self) -> None:
         self._lines.sync()

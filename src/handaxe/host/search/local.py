@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from handaxe.contract.ports.search import Hides, NameQuery, NamesFound, Search, TextFound, TextQuery
+from handaxe.disk.threads import begin
 from handaxe.host.search.known_trees import KnownTrees
 from handaxe.host.search.watch import Watch
 
@@ -129,12 +130,11 @@ class LocalSearch(Search):
 
 
 async def _in_thread(work: Callable[[], T], watch: Watch) -> T:
-    future = asyncio.get_running_loop().run_in_executor(None, work)
+    job = begin(work)
     try:
-        return await asyncio.shield(future)
+        return await job.result
     except asyncio.CancelledError:
         watch.cancel()
         # Whoever cancelled may rely on it that nothing of the search is left.
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        await asyncio.wait([future], timeout=FINAL_WAIT_S)
+        await job.wait(FINAL_WAIT_S)
         raise
