@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from handaxe.contract.result_schema import result_schema
     from handaxe.settings.model import Settings
     from handaxe.text.result_dialects import image_message
-
-__version__ = "0.1.0"
+    from handaxe.version import __version__ as __version__
 
 _HOMES = {
+    "__version__": "handaxe.version",
     "Agent": "handaxe.app.agent_api",
     "Allow": "handaxe.contract",
     "Ask": "handaxe.contract",

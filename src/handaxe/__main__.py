@@ -7,7 +7,7 @@ import sys
 def main() -> int:
     """Run the command line; the exit code."""
     if sys.argv[1:] in (["--version"], ["-v"], ["-V"]):
-        from handaxe import __version__
+        from handaxe.version import __version__
 
         return _say(f"{__version__} (handaxe)\n")
     # Nothing that is loaded at the start is garbage; `run` looks for some again.

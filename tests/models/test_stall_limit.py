@@ -2,7 +2,8 @@
 
 import pytest
 
-from handaxe.models.wire import IDLE_TIMEOUT_S, open_wire
+from handaxe.models.wire import IDLE_TIMEOUT_S
+from handaxe.models.wire.connect import open_wire
 
 
 @pytest.mark.proves("AR-3")

@@ -11,8 +11,9 @@ from tests.models.serving import Reply, model_server
 from tests.waiting import HANG_S
 
 from handaxe.contract.faults import SetupError
-from handaxe.models.wire import WireFailed, open_wire
+from handaxe.models.wire import WireFailed
 from handaxe.models.wire.client import ClientWire
+from handaxe.models.wire.connect import open_wire
 from handaxe.models.wire.direct import DirectWire
 from handaxe.models.wire.proxies import proxy_for
 

@@ -11,7 +11,8 @@ from tests.waiting import HANG_S
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobStarted, JobsTold
 from handaxe.contract.job_faults import NoTaskNamed, TooManyTasks, UnknownJob
-from handaxe.contract.ports.jobs import Job, JobState
+from handaxe.contract.job_state import JobState
+from handaxe.contract.ports.jobs import Job
 from handaxe.session.jobs import HOST_ENDED, Jobs, notice, summary_of
 
 

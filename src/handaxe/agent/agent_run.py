@@ -18,9 +18,10 @@ from handaxe.agent.events import (
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.wording import refusals, shortened_report
 from handaxe.contract.events import CallAsked, CallDecided
+from handaxe.contract.job_state import JobState
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus, as_job
-from handaxe.contract.ports.jobs import Job, JobState
+from handaxe.contract.ports.jobs import Job
 
 ACTIVE_S = 5.0
 """So old may the last sign of life be that others see."""

@@ -13,9 +13,9 @@ import msgspec
 from handaxe.agent.prompt import MemoryText
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.files import Files
-from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.frontmatter import BadFrontmatter, split, words
 from handaxe.text.globs import GlobPattern
+from handaxe.text.paths import is_inside, normalize
 from handaxe.text.patterns import BadPattern
 
 MAX_DEPTH = 4

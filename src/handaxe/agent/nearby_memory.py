@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from handaxe.agent.memory_files import MemoryFiles
 from handaxe.agent.prompt import MemoryText
 from handaxe.contract.events import InstructionsHeard
+from handaxe.runtime.hooks.notify import tell
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import tell
 from handaxe.session.read_ledger import ReadLedger
 
 

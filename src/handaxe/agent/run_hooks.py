@@ -11,8 +11,8 @@ from handaxe.agent.speaking import Prompt, text_of_prompt
 from handaxe.agent.workplace import Workplace
 from handaxe.contract.events import CallAsked, Event, HookRan
 from handaxe.contract.ports.model import ModelFailed
+from handaxe.runtime.hooks.notify import tell
 from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.runtime.pipeline.telling import tell
 
 _UNHEARD = frozenset(
     {

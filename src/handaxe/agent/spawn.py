@@ -37,9 +37,9 @@ from handaxe.contract.ports.agents import (
     Agents,
     AgentState,
 )
+from handaxe.runtime.hooks.notify import fire
 from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import fire
 from handaxe.session.jobs import Jobs
 from handaxe.text.framing import neutralize, remind
 from handaxe.text.near_names import nearest

@@ -7,10 +7,10 @@ import msgspec
 from handaxe.agent.nearby_memory import NearbyMemory
 from handaxe.contract.events import Event
 from handaxe.contract.ports.model import ToolSpec
+from handaxe.runtime.hooks.notify import fire
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
-from handaxe.runtime.pipeline.telling import fire
 
 
 def _nothing() -> tuple[str, ...]:

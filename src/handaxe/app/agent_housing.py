@@ -11,12 +11,12 @@ from handaxe.app.git_programs import Ask, GitPrograms
 from handaxe.contract.agent_faults import IsolationUnavailable
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.agents import AgentState
+from handaxe.runtime.hooks.notify import fire, tell
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import fire, tell
-from handaxe.session.workdir import is_inside, normalize
 from handaxe.settings.model import Settings
 from handaxe.settings.places import WORKTREES
+from handaxe.text.paths import is_inside, normalize
 
 
 class NotMade(Exception):

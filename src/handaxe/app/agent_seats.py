@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from handaxe import __version__
 from handaxe.agent.conversation import Conversation
 from handaxe.agent.family import Seat
 from handaxe.agent.memory_files import MemoryFiles
@@ -46,20 +45,22 @@ from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangeHistory
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.edit_formats import edit_tool
+from handaxe.runtime.hooks.notify import tell_move
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
-from handaxe.runtime.pipeline.telling import tell_move
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.turn_wishes import TurnWishes
-from handaxe.session.workdir import Workdir, is_inside
+from handaxe.session.workdir import Workdir
 from handaxe.settings.places import WORKTREES
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
 from handaxe.text.framing import neutralize
+from handaxe.text.paths import is_inside
+from handaxe.version import __version__
 
 _ISOLATED = (
     "This is a worktree of your own: it holds what was committed when you started, and nothing "
@@ -238,7 +239,7 @@ class _Place:
             ledger, emit, history.instructions, partial(tell_loaded, among)
         )
         skills = SkillNews(offers, session.settings)
-        words = ServerWords(offers, catalog)
+        words = ServerWords(offers, catalog.list_visible_names)
         self.workplace = Workplace(
             among=among,
             open_stream=self._stream,

@@ -10,7 +10,8 @@ from handaxe.app.companions import Companion, Surroundings
 from handaxe.app.offers import Offered
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
 from handaxe.contract.faults import Cancelled, SetupError, ToolFault, UnknownTool
-from handaxe.contract.ports.jobs import Job, JobState
+from handaxe.contract.job_state import JobState
+from handaxe.contract.ports.jobs import Job
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import CommandSubject
 from handaxe.runtime.pipeline.collaborators import CommandProbes, DiskLook

@@ -5,8 +5,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from handaxe.app.session_title import SessionTitle
+from handaxe.runtime.hooks.notify import fire
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import fire
 
 Setup = Literal["init", "maintenance"]
 _UNNAMED: Final = frozenset({"clear", "compact"})

@@ -19,7 +19,6 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.settings.model import Settings, UndoOptions
 from handaxe.storage.home import session_directory
 from handaxe.text.counting import counted
-from handaxe.tools import BUILTIN
 
 if TYPE_CHECKING:
     from handaxe.disk.overwrite import Intent
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
     from handaxe.storage.undo.states import KnownFile
     from handaxe.storage.undo.tree_record import TreeRecord
 
-REPLACING = (
-    frozenset({"ApplyPatch", "Edit", "EditLines", "MultiEdit", "NotebookEdit", "Undo", "Write"})
-    & BUILTIN.keys()
+REPLACING = frozenset(
+    {"ApplyPatch", "Edit", "EditLines", "MultiEdit", "NotebookEdit", "Undo", "Write"}
 )
 """The tools that change files by a rename or take them away, and in no other way."""
 WAITING = REPLACING - {"ApplyPatch", "Undo"}

@@ -14,8 +14,8 @@ from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AssistantSaid
 from handaxe.contract.messages import AssistantBlock, AssistantMessage
 from handaxe.contract.ports.model import TextDelta
+from handaxe.runtime.hooks.notify import fire
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import fire
 
 Events = AsyncGenerator[AgentEvent, None]
 

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import msgspec
 
+from handaxe.runtime.hooks.notify import fire, tell
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import fire, tell
 
 Filled = dict[str, Any] | None
 """What was put in; None declines."""

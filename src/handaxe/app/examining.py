@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from handaxe import __version__
 from handaxe.app.configuration import Configuration
 from handaxe.app.examining_servers import examine_servers
 from handaxe.app.findings import Finding
@@ -29,6 +28,7 @@ from handaxe.storage.home import sessions_directory
 from handaxe.storage.undo.journal_scan import find_damage
 from handaxe.storage.undo.pruning import usage
 from handaxe.text.counting import counted
+from handaxe.version import __version__
 
 EXTRAS = {
     "media": ("PIL", "pypdfium2"),

@@ -26,10 +26,11 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.commands import command_word
 from handaxe.runtime.pipeline.parse import Parsed, parse
 from handaxe.runtime.pipeline.requests import judged_paths, request_of
-from handaxe.session.workdir import Workdir, is_inside
+from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.shell import Repository, SecondOpinion
 from handaxe.text.coercion import InputProblems, read_input
+from handaxe.text.paths import is_inside
 from handaxe.tools import loaders
 
 

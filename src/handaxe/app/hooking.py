@@ -11,9 +11,9 @@ import msgspec
 from handaxe.app.configuration import Configuration
 from handaxe.contract.events import Event, SkillHooksEntered
 from handaxe.contract.faults import SetupError
+from handaxe.runtime.hooks.notify import fire, session_event, tell
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import fire, session_event, tell
 from handaxe.settings.layers import Merged
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT

@@ -9,7 +9,6 @@ from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
-from handaxe import __version__
 from handaxe.app.companions import Arriving, Companion, Surroundings
 from handaxe.app.elicitation import Form, elicited
 from handaxe.app.mcp_approval import Sorted, sort_servers
@@ -29,6 +28,7 @@ from handaxe.settings.mcp_servers import (
 )
 from handaxe.settings.shell_prefix import words_of_prefix
 from handaxe.storage.home import make_private
+from handaxe.version import __version__
 
 if TYPE_CHECKING:
     from handaxe.bridges.mcp.surrounding import Wanted

@@ -14,7 +14,8 @@ from handaxe.runtime.permission.modes import narrowest
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.rules import Rule
 from handaxe.runtime.permission.scopes import Anchors
-from handaxe.session.workdir import Workdir, is_inside
+from handaxe.session.workdir import Workdir
+from handaxe.text.paths import is_inside
 from handaxe.text.patterns import escape
 
 

@@ -11,8 +11,8 @@ from handaxe.contract.ports.result_store import ResultStore
 from handaxe.disk.atomic import DiskFault, replace
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import Policy
-from handaxe.session.workdir import is_inside
 from handaxe.storage.undo.threads import in_thread
+from handaxe.text.paths import is_inside
 
 _TITLE_CHARS = 50
 _ID_CHARS = 8

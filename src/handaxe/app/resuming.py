@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from handaxe import __version__
 from handaxe.app.recording import Record
 from handaxe.contract.events import CallFinished, ModeChanged, SessionResumed
 from handaxe.contract.faults import Cancelled
@@ -15,8 +14,10 @@ from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.session.workdir import Workdir, is_inside
+from handaxe.session.workdir import Workdir
 from handaxe.storage.sessions import History
+from handaxe.text.paths import is_inside
+from handaxe.version import __version__
 
 if TYPE_CHECKING:
     from handaxe.app.hooking import SessionHooks

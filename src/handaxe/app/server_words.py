@@ -1,10 +1,9 @@
 """What MCP servers say about their use, for the model that has their tools."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from handaxe.contract.ports.mcp_servers import McpServer, McpServers
-from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.text.framing import Framed, frame, join_framed
 
 _HEAD = (
@@ -16,10 +15,12 @@ _HEAD = (
 class ServerWords:
     """Tells the words of each server once: in the system prompt, or later as they come."""
 
-    def __init__(self, offers: Mapping[type[Any], Any], catalog: Catalog) -> None:
-        """Only servers count whose tools are in the catalog."""
+    def __init__(
+        self, offers: Mapping[type[Any], Any], visible_tools: Callable[[], frozenset[str]]
+    ) -> None:
+        """Only servers count whose tools are visible."""
         self._offers = offers
-        self._catalog = catalog
+        self._visible_tools = visible_tools
         self._told: set[str] = set()
 
     def first(self) -> str:
@@ -41,7 +42,7 @@ class ServerWords:
         rows = [row for row in servers.status() if row.instructions] if servers is not None else []
         if all(row.name in self._told for row in rows):
             return []
-        names = frozenset(tool.name for tool in self._catalog.offered())
+        names = self._visible_tools()
         found = [row for row in rows if row.name not in self._told and _has_tools(row, names)]
         self._told |= {row.name for row in found}
         return found

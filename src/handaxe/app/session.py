@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from handaxe import __version__
 from handaxe.app.assembly import Tools, catalog_of, permission_state
 from handaxe.app.background_work import command_facts
 from handaxe.app.calling import CallIds, PipelineCaller
@@ -34,12 +33,12 @@ from handaxe.contract.ports.undo import ChangedCall, Wanted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.edit_formats import edit_tool
+from handaxe.runtime.hooks.notify import tell, tell_move
 from handaxe.runtime.permission.decide import hidden_by
 from handaxe.runtime.permission.families import is_foreign
 from handaxe.runtime.permission.policy import CurrentPolicy
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
-from handaxe.runtime.pipeline.telling import tell, tell_move
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
@@ -49,6 +48,7 @@ from handaxe.storage.home import checked_session_id, data_home, new_session_id, 
 from handaxe.storage.presence import SessionHold
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, History, read_history
+from handaxe.version import __version__
 
 if TYPE_CHECKING:
     from handaxe.app.asking import OnAsk

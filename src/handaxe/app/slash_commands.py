@@ -13,7 +13,7 @@ from handaxe.contract.events import WishRefused
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import Agents
 from handaxe.contract.ports.skills import SkillInfo, Skills
-from handaxe.runtime.pipeline.telling import fire
+from handaxe.runtime.hooks.notify import fire
 from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.turn_wishes import TurnWishes
 from handaxe.text.framing import neutralize

@@ -5,23 +5,22 @@ from typing import Any
 
 from handaxe.contract.faults import HookBlocked
 from handaxe.contract.ports.task_list import Task, TaskChange, TaskList
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.telling import fire
+from handaxe.runtime.hooks.notify import HookContext, fire
 
 
 class ToldTasks(TaskList):
     """A task list whose owner is asked before a task counts as made or as done."""
 
-    def __init__(self, tasks: TaskList, among: Callable[[], Collaborators]) -> None:
+    def __init__(self, tasks: TaskList, context: Callable[[], HookContext]) -> None:
         self._tasks = tasks
-        self._among = among
+        self._context = context
 
     async def create(
         self, subject: str, description: str, active_form: str | None, metadata: dict[str, Any]
     ) -> Task:
         """Add a task, unless a hook objects: then it is gone again."""
         task = await self._tasks.create(subject, description, active_form, metadata)
-        outcome = await fire(self._among(), "TaskCreated", **_told(task))
+        outcome = await fire(self._context(), "TaskCreated", **_told(task))
         if outcome.blocked is not None:
             await self._tasks.change(task.id, TaskChange(status="deleted"))
             raise HookBlocked(outcome.blocked)
@@ -40,7 +39,7 @@ class ToldTasks(TaskList):
         if change.status == "completed":
             task = await self._tasks.find(task_id)
             if task is not None and task.status != "completed":
-                outcome = await fire(self._among(), "TaskCompleted", **_told(task))
+                outcome = await fire(self._context(), "TaskCompleted", **_told(task))
                 refusal = outcome.blocked or outcome.stop
                 if refusal is not None:
                     raise HookBlocked(refusal)

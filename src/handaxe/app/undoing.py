@@ -38,7 +38,7 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.execute import Pipeline
 from handaxe.runtime.pipeline.traffic import Traffic
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.session.workdir import Workdir, is_inside
+from handaxe.session.workdir import Workdir
 from handaxe.storage.event_log import EventLog
 from handaxe.storage.home import new_session_id, session_directory, sessions_directory
 from handaxe.storage.result_store import DiskResultStore
@@ -46,6 +46,7 @@ from handaxe.storage.sessions import LOG_NAME, read_history, root_in_log
 from handaxe.storage.undo.journal import refuse_shared, root_of
 from handaxe.storage.undo.layout import journal_files, newest_record
 from handaxe.text.path_quoting import quote_path, unquote_path
+from handaxe.text.paths import is_inside
 from handaxe.text.redact import Redactor
 from handaxe.tools import loaders
 

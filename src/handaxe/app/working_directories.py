@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from handaxe.contract.faults import SetupError
-from handaxe.session.workdir import is_inside
 from handaxe.storage.home import data_home
+from handaxe.text.paths import is_inside
 
 
 def working_directories(

@@ -33,7 +33,7 @@ def workplace_of(session: Session) -> Workplace:
         among.offers[ReadLedger], among.emit, session.heard, partial(tell_loaded, among)
     )
     skills = SkillNews(among.offers, session.settings)
-    words = ServerWords(among.offers, among.catalog)
+    words = ServerWords(among.offers, among.catalog.list_visible_names)
     undos = UndoReminders(session.surroundings.session_directory, session.said)
     title = SessionTitle(session.surroundings.data_home, session.id)
     return Workplace(

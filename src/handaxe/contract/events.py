@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from handaxe.contract.decision import DecidedBy, Decision
+from handaxe.contract.job_state import JobState
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
@@ -17,7 +18,6 @@ from handaxe.contract.messages import (
     UserMessage,
 )
 from handaxe.contract.permission_changes import PermissionChange
-from handaxe.contract.ports.jobs import JobState
 from handaxe.contract.result import ToolResult
 from handaxe.contract.todo import Todo
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.ports.jobs import JobState
+from handaxe.contract.job_state import JobState
 
 
 class UnknownJob(ToolFault):

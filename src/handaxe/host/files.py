@@ -28,8 +28,8 @@ from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
 from handaxe.disk.places import end_of_links, open_regular_at, status_at
 from handaxe.disk.threads import begin
 from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
-from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.encoding import NotText, decode
+from handaxe.text.paths import is_inside, normalize
 from handaxe.text.windows import window_of
 
 if TYPE_CHECKING:

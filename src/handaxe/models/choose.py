@@ -113,7 +113,7 @@ def _unaliased(name: str) -> str:
 
 def _anthropic(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
     from handaxe.models.anthropic import DEFAULT_URL, AnthropicModel
-    from handaxe.models.wire import open_wire
+    from handaxe.models.wire.connect import open_wire
 
     base_url = _address(env, "ANTHROPIC_BASE_URL", DEFAULT_URL)
     token = _secret(env, "ANTHROPIC_API_KEY") or _secret(env, "ANTHROPIC_AUTH_TOKEN")
@@ -136,7 +136,7 @@ def _anthropic(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: 
 
 def _openai(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
     from handaxe.models.openai import DEFAULT_URL, OpenAIModel
-    from handaxe.models.wire import open_wire
+    from handaxe.models.wire.connect import open_wire
 
     base_url = _address(env, "OPENAI_BASE_URL", DEFAULT_URL)
     token = _secret(env, "OPENAI_API_KEY")

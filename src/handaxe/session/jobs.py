@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
-from handaxe.contract.ports.jobs import Job, JobState
+from handaxe.contract.job_state import JobState
+from handaxe.contract.ports.jobs import Job
 
 if TYPE_CHECKING:
     from handaxe.contract.ports.agents import Agents, AgentState

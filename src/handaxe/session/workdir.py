@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from handaxe.contract.faults import BadPath
+from handaxe.text.paths import is_inside, normalize
 
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
@@ -99,27 +100,6 @@ def _refuse_address(address: str) -> None:
     meant = path_of(address)
     hint = f" Give the path itself: {meant[:200]!r}." if meant else " Give an absolute path."
     raise BadPath(f"{address[:200]!r} is an address and no path.{hint}")
-
-
-def normalize(path: str) -> str:
-    """An absolute path without `.`, `..`, doubled or trailing slashes."""
-    if "/." not in path and "//" not in path and not path.endswith("/"):
-        return path
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            if parts:
-                parts.pop()
-        elif part not in {"", "."}:
-            parts.append(part)
-    return "/" + "/".join(parts)
-
-
-def is_inside(path: str, directory: str) -> bool:
-    """Whether `path` is `directory` or lies below it, by whole components."""
-    return path == directory or path.startswith(
-        directory if directory.endswith("/") else directory + "/"
-    )
 
 
 def _refuse_malformed(path: str) -> None:

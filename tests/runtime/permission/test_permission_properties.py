@@ -9,7 +9,7 @@ from handaxe.contract.decision import Allow, Ask, Deny
 from handaxe.runtime.permission.decide import JudgedPath, Request, decide
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.session.workdir import is_inside, normalize
+from handaxe.text.paths import is_inside, normalize
 
 MODES = st.sampled_from(["default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"])
 TOOLS = st.sampled_from(

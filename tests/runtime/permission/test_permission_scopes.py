@@ -11,7 +11,7 @@ from handaxe.runtime.permission.scopes import (
     scopes_of,
     suggested_scope,
 )
-from handaxe.session.workdir import is_inside, normalize
+from handaxe.text.paths import is_inside, normalize
 
 ANCHORS = Anchors(project_root="/repo", cwd="/repo", home="/home/dev")
 NAMES = st.sampled_from(["a", "b", "src", "x.py", "y.key", ".env", "a.b.py", "*", "[a]"])

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from handaxe.contract.job_state import JobState
 from handaxe.contract.messages import Usage
-from handaxe.contract.ports.jobs import JobState
 
 AgentStatus = Literal["running", "completed", "failed", "killed", "interrupted"]
 Isolation = Literal["worktree", "remote"]

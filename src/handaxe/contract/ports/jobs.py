@@ -1,49 +1,9 @@
 """Background work: something that runs on after the call that started it, and can be watched."""
 
 from abc import ABC, abstractmethod
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import msgspec
-
-JobKind = Literal["shell", "monitor", "agent"]
-JobStatus = Literal["running", "completed", "failed", "killed"]
-EndedBy = Literal[
-    "exit", "signal", "stopped", "time_up", "output_limit", "own_output", "host_ended"
-]
-"""What brought an end: the work itself, a signal, somebody's word, its time, a limit, a loop of
-printing what it had printed itself, or our own end."""
-
-
-class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a piece of background work stands."""
-
-    job_id: str
-    kind: JobKind
-    status: JobStatus
-    description: str
-    command: str | None = None
-    name: str | None = None
-    """Of an agent: what it is called, if it was given a name."""
-    agent_type: str | None = None
-    """Of an agent: its type."""
-    call_id: str = ""
-    """The call that started it, where what it changes belongs to that call."""
-    output_path: str = ""
-    """A file that Read accepts, growing while the work goes on."""
-    output_bytes: int = 0
-    output_is_cut: bool = False
-    """Whether more was printed than its file holds; the end comes when it has ended."""
-    exit_code: int | None = None
-    signal: int | None = None
-    ended_by: EndedBy | None = None
-    started_at: float = 0.0
-    ended_at: float | None = None
-    last_active_at: float | None = None
-    """Of an agent: when it last said or did something."""
-    result: str = ""
-    """What it came to in words, where its output is more than that."""
-    waiting_for_input: str | None = None
-    """The last line of a program that seems to wait for somebody to type."""
+from handaxe.contract.job_state import JobState
 
 
 class Job(ABC):

@@ -11,7 +11,7 @@ from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.opening import open_session
 from handaxe.frontends.cli.paint import print_error, print_out, tell_person
-from handaxe.runtime.pipeline.telling import fire
+from handaxe.runtime.hooks.notify import fire
 from handaxe.text.visible import show
 
 SECRET_VARIABLE = "MCP_CLIENT_SECRET"  # noqa: S105 - the name of a variable

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from handaxe import __version__
+from handaxe.version import __version__
 
 HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Revisions that a client opens with `initialize`, oldest first."""

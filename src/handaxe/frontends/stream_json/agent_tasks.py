@@ -7,8 +7,8 @@ import msgspec
 
 from handaxe.agent.events import FromAgent
 from handaxe.contract.events import AgentEnded, AgentStarted
+from handaxe.contract.job_state import JobState
 from handaxe.contract.messages import Usage
-from handaxe.contract.ports.jobs import JobState
 from handaxe.frontends.stream_json.shapes import Json
 
 _STATUS = {"completed": "completed", "failed": "failed", "killed": "stopped"}

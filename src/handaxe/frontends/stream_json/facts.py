@@ -2,11 +2,11 @@
 
 import msgspec
 
-from handaxe import __version__
 from handaxe.agent.events import RunStarted
 from handaxe.app.agent_api import Agent
 from handaxe.app.slash_commands import commands_of
 from handaxe.frontends.stream_json.shapes import Json
+from handaxe.version import __version__
 
 _CHARS_PER_TOKEN = 4
 _LISTED_AS = {"Agent": "Task"}

@@ -24,7 +24,7 @@ from handaxe.host.sandbox.descriptors import carrying
 from handaxe.host.scratch import Scratch
 from handaxe.host.shell.capture import Capture
 from handaxe.host.shell.program import bash_program
-from handaxe.session.workdir import is_inside
+from handaxe.text.paths import is_inside
 
 MAX_OUTPUT_CHARS = 30_000
 _APART = (*ISOLATION, OWN_NETWORK)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from handaxe.host.sandbox.bubblewrap import SYSTEM_PLACES, bundled_places
-from handaxe.session.workdir import is_inside
+from handaxe.text.paths import is_inside
 
 OLDEST = (0, 11)
 

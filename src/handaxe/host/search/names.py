@@ -24,8 +24,8 @@ from handaxe.host.search.screen import Screen
 from handaxe.host.search.unchanged import Unchanged
 from handaxe.host.search.walk import Choice, Walk
 from handaxe.host.search.watch import Watch
-from handaxe.session.workdir import is_inside
 from handaxe.text.globs import GlobPattern
+from handaxe.text.paths import is_inside
 from handaxe.text.patterns import BadPattern
 
 COUNT_IGNORED_S = 0.25

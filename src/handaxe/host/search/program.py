@@ -11,7 +11,7 @@ import sysconfig
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
-from handaxe.session.workdir import is_inside
+from handaxe.text.paths import is_inside
 
 OLDEST = (13, 0)
 

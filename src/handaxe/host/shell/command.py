@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from handaxe.contract.ports.jobs import EndedBy, JobState, JobStatus
+from handaxe.contract.job_state import EndedBy, JobState, JobStatus
 from handaxe.contract.ports.shell import (
     CommandEnd,
     CommandOutput,

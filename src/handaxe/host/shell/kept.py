@@ -5,7 +5,8 @@ import stat
 
 import msgspec
 
-from handaxe.contract.ports.jobs import Job, JobState
+from handaxe.contract.job_state import JobState
+from handaxe.contract.ports.jobs import Job
 from handaxe.text.terminal import plain_text
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -9,7 +9,7 @@ import msgspec
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.shell_faults import CannotStart
-from handaxe.session.workdir import is_inside
+from handaxe.text.paths import is_inside
 
 _ELSEWHERE = ("/bin", "/usr/bin", "/usr/local/bin")
 

@@ -131,6 +131,10 @@ class Catalog:
             found = self._found[name] = self._find(name)
         return found
 
+    def list_visible_names(self) -> frozenset[str]:
+        """The names of the tools on offer."""
+        return frozenset(tool.name for tool in self.offered())
+
     def offered(self) -> list[AnyTool]:
         """Every tool on offer, in the order the model sees them."""
         builtin = [self._load(name) for name in self._builtin_names]

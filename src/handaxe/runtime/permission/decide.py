@@ -26,8 +26,8 @@ from handaxe.runtime.permission.request import JudgedPath, Request
 from handaxe.runtime.permission.rules import Rule
 from handaxe.runtime.permission.scopes import PathIndex, Place, place_of
 from handaxe.runtime.permission.texts import fits_domain, fits_host, fits_value, fits_words
-from handaxe.session.workdir import normalize
 from handaxe.text.env_files import is_env_file
+from handaxe.text.paths import normalize
 
 __all__ = [
     "JudgedPath",

@@ -9,7 +9,8 @@ from handaxe.runtime.permission.protected import NO_PLACES, OwnPlaces
 from handaxe.runtime.permission.rules import Rule, parse_rule
 from handaxe.runtime.permission.scopes import Anchors
 from handaxe.session.permission_state import Mode, PermissionState, RuleText
-from handaxe.session.workdir import Workdir, is_inside, normalize
+from handaxe.session.workdir import Workdir
+from handaxe.text.paths import is_inside, normalize
 
 MatchesCommand = Callable[[str, str, Behaviour], bool]
 """Whether a command specifier, read for that behaviour, covers a command."""

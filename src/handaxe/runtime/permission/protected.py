@@ -10,8 +10,8 @@ changes them changes what is trusted, what is undone and which programs run.
 
 from collections.abc import Sequence
 
-from handaxe.session.workdir import is_inside, normalize
 from handaxe.text.env_files import fold_name
+from handaxe.text.paths import is_inside, normalize
 
 _VERSION_CONTROL = """
     .git .hg .svn .jj .sl .bzr .gitconfig .gitmodules .githooks .hgrc .husky .lefthook

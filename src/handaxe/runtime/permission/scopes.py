@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from handaxe.runtime.permission.rules import Rule
-from handaxe.session.workdir import normalize
+from handaxe.text.paths import normalize
 from handaxe.text.patterns import (
     BadPattern,
     Segment,

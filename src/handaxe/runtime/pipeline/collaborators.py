@@ -148,3 +148,13 @@ class Collaborators(msgspec.Struct):
     """Which prompt of a person is being worked on."""
     effort: str | None = None
     """How hard the model tries."""
+
+    @property
+    def permission_mode(self) -> str:
+        """The mode in force now."""
+        return self.policy().mode
+
+    @property
+    def current_directory(self) -> str:
+        """Where the session or agent works now."""
+        return self.workdir.current

@@ -22,8 +22,8 @@ from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.command_look import look_ahead
 from handaxe.runtime.pipeline.parse import Parsed
 from handaxe.runtime.pipeline.requests import is_shared
-from handaxe.session.workdir import normalize
 from handaxe.settings.model import Settings
+from handaxe.text.paths import normalize
 
 if TYPE_CHECKING:
     from handaxe.shell import PathUse, PathVerdict, ShellDecision

@@ -27,7 +27,7 @@ from handaxe.runtime.pipeline.heard import Heard, Refused, Rewritten, Undecided
 from handaxe.runtime.pipeline.parse import Parsed, followed, parse, situated
 from handaxe.runtime.pipeline.requests import covers_of, judged_paths, request_of
 from handaxe.runtime.pipeline.telling import hook_event
-from handaxe.session.workdir import is_inside
+from handaxe.text.paths import is_inside
 
 
 class Prepared(msgspec.Struct, frozen=True):

@@ -6,51 +6,13 @@ from typing import Any, cast
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny
-from handaxe.contract.events import DirectoryChanged
 from handaxe.contract.result import ToolResult
-from handaxe.runtime.hooks.outcome import NOTHING, Outcome
+from handaxe.runtime.hooks.notify import session_event
 from handaxe.runtime.permission.decide import Policy, Request, decide
 from handaxe.runtime.permission.policy import MatchesCommand, make_policy
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.runtime.pipeline.collaborators import Collaborators
 from handaxe.runtime.pipeline.parse import Parsed
-
-
-def session_event(among: Collaborators, name: str) -> dict[str, Any]:
-    """What every hook is told."""
-    event: dict[str, Any] = {
-        "session_id": among.session_id,
-        "transcript_path": among.transcript_path,
-        "cwd": among.workdir.current,
-        "permission_mode": among.policy().mode,
-        "hook_event_name": name,
-    }
-    about = {
-        "prompt_id": among.prompt_id,
-        "agent_id": among.agent_id,
-        "agent_type": among.agent_type,
-        "effort": {"level": among.effort} if among.effort else None,
-    }
-    return event | {name: value for name, value in about.items() if value is not None}
-
-
-async def fire(among: Collaborators, name: str, /, **details: object) -> Outcome:
-    """What hooks say to an occasion; nothing if nobody wants to hear of it."""
-    if not among.hooks.watches(name):
-        return NOTHING
-    return await among.hooks.fire({**session_event(among, name), **details})
-
-
-def tell(among: Collaborators, name: str, /, **details: object) -> None:
-    """Let hooks know of something that has happened; nobody waits for them."""
-    if among.hooks.watches(name):
-        among.hooks.tell({**session_event(among, name), **details})
-
-
-def tell_move(among: Collaborators, old: str, new: str) -> None:
-    """The session, or one of its agents, works in another directory now."""
-    among.emit(DirectoryChanged(path=new))
-    tell(among, "CwdChanged", old_cwd=old, new_cwd=new)
 
 
 def hook_event(parsed: Parsed, among: Collaborators, name: str) -> dict[str, Any]:

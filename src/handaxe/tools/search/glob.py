@@ -20,11 +20,12 @@ from handaxe.contract.ports.search import (
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.workdir import Workdir, is_inside
+from handaxe.session.workdir import Workdir
 from handaxe.settings.model import SearchOptions, Settings
 from handaxe.text import patterns
 from handaxe.text.counting import counted
 from handaxe.text.globs import GlobPattern
+from handaxe.text.paths import is_inside
 from handaxe.tools.search.faults import BadPattern, NoDirectory
 from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
 from handaxe.tools.search.place import searched_place

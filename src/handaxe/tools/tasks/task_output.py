@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.jobs import Job, JobState
+from handaxe.contract.job_state import JobState
+from handaxe.contract.ports.jobs import Job
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs

@@ -31,7 +31,7 @@ from handaxe.frontends.cli.terminal_lines import Keys, read_line
 from handaxe.frontends.cli.trust_question import ask_before_opening
 from handaxe.frontends.signals import list_ending_signals
 from handaxe.frontends.stream_json.serve import Brought
-from handaxe.runtime.pipeline.telling import tell
+from handaxe.runtime.hooks.notify import tell
 from handaxe.storage.home import data_home
 from handaxe.text.counting import counted
 

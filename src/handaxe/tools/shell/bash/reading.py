@@ -8,9 +8,10 @@ from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.shell import RunningCommand
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.session.workdir import Workdir, normalize
+from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.shell.analysis.analyze import analyze
+from handaxe.text.paths import normalize
 from handaxe.text.windows import split_lines
 
 

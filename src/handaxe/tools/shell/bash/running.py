@@ -20,9 +20,10 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.shell_faults import NoDirectory
 from handaxe.contract.stopping import Stopped
 from handaxe.session.jobs import Jobs
-from handaxe.session.workdir import Workdir, is_inside
+from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.shell.analysis.analyze import analyze
+from handaxe.text.paths import is_inside
 from handaxe.tools.shell.bash.missing import NOT_FOUND, missing_program
 from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
 from handaxe.tools.shell.bash.previewing import told_of_preview

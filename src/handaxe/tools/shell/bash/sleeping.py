@@ -6,7 +6,7 @@ Whoever sleeps for something else, such as a server that has to come up, is not 
 import re
 from collections.abc import Iterable
 
-from handaxe.contract.ports.jobs import JobState
+from handaxe.contract.job_state import JobState
 from handaxe.shell.analysis.analyze import analyze
 
 _IDLE = frozenset({"sleep", "echo", "printf", "true", ":", "date", "wait", "seq"})
