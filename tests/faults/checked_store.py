@@ -123,7 +123,9 @@ class CheckedStore:
     def expected_refusals(self, tool: str, real: str, there: Any) -> set[str]:
         """Why a change may be refused although the file was read a moment ago."""
         if there.kind != "file":
-            return {"file.not_found", "file.is_directory", "file.outside", "file.link"}
+            refusals = {"file.not_found", "file.is_directory", "file.outside", "file.link"}
+            # A link that leads to itself is no path at all.
+            return refusals | {"file.bad_path"} if there.kind == "link" else refusals
         if tool == "Edit" and b"one" not in (self.root / real).read_bytes():
             return {"edit.no_match"}
         return set() if there.mode & 0o200 else {"file.read_only"}
