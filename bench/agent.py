@@ -17,10 +17,10 @@ from typing import Any
 from measure import resident_mb
 
 from handaxe import Agent, Effects, Session, tool
-from handaxe.agent.conversation import Conversation
+from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import ToolAnswered
 from handaxe.agent.family import SpawnLimits
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import (
     MessageEnded,
     Model,
@@ -55,12 +55,12 @@ def calling(*calls: tuple[str, str, dict[str, Any]]) -> list[ModelEvent]:
     events: list[ModelEvent] = []
     for call_id, name, call_input in calls:
         events += (ToolStarted(call_id, name), ToolEnded(call_id, name, call_input))
-    return [*events, MessageEnded("tool_use", Usage(input_tokens=1))]
+    return [*events, MessageEnded("tool_use", TokenUsage(input_tokens=1))]
 
 
 def saying(text: str) -> list[ModelEvent]:
     """An answer of words."""
-    return [TextDelta(text), MessageEnded("end_turn", Usage(input_tokens=1))]
+    return [TextDelta(text), MessageEnded("end_turn", TokenUsage(input_tokens=1))]
 
 
 def line(name: str, value: str, goal: str) -> None:
@@ -165,7 +165,7 @@ async def a_resume(root: str) -> None:
     for _ in range(5):
         began = time.perf_counter()
         resumed = Session(root, tools=[nothing], session_id=session.id)
-        conversation = Conversation.replayed(resumed.said, resumed.result_of)
+        conversation = AgentConversation.from_events(resumed.said, resumed.result_of)
         times.append(time.perf_counter() - began)
         assert len(conversation.messages) == 4802
         await resumed.close()

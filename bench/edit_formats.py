@@ -42,9 +42,9 @@ from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import (
     AssistantMessage,
     Message,
+    TokenUsage,
     ToolResultBlock,
     ToolUseBlock,
-    Usage,
     UserMessage,
 )
 from handaxe.contract.ports.model import (
@@ -58,7 +58,7 @@ from handaxe.contract.ports.model import (
     ToolStarted,
 )
 from handaxe.models.choose import open_model
-from handaxe.text.tokens import estimate
+from handaxe.text.tokens import estimate_tokens
 
 SYSTEM = "You change files exactly as you are told, with the one tool that you have."
 MAX_TOKENS = 4_000
@@ -81,7 +81,7 @@ class Perfect(Model):
         name = request.tools[0].name
         yield ToolStarted("c1", name)
         yield ToolEnded("c1", name, self.call)
-        yield MessageEnded("tool_use", Usage())
+        yield MessageEnded("tool_use", TokenUsage())
 
 
 def tasks(count: int) -> list[Case]:
@@ -118,10 +118,10 @@ def told(case: Case, shown: str, tool: str) -> str:
     )
 
 
-async def said(model: Model, request: ModelRequest) -> tuple[ToolEnded | None, Usage]:
+async def said(model: Model, request: ModelRequest) -> tuple[ToolEnded | None, TokenUsage]:
     """The call that a model makes, if it makes one, and what it cost."""
     call: ToolEnded | None = None
-    usage = Usage()
+    usage = TokenUsage()
     async for event in model.stream(request):
         if isinstance(event, ToolEnded) and call is None:
             call = event
@@ -196,7 +196,7 @@ class Run:
             messages.append(AssistantMessage((ToolUseBlock(call.id, call.name, given),)))
             messages.append(UserMessage((answer,)))
 
-    def _count(self, request: ModelRequest, call: ToolEnded | None, usage: Usage) -> None:
+    def _count(self, request: ModelRequest, call: ToolEnded | None, usage: TokenUsage) -> None:
         read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
         if read:
             self.tokens["tokens_in"] += read
@@ -204,8 +204,8 @@ class Run:
             return
         self.is_estimated = True
         said = json.dumps(call.input if call else "", ensure_ascii=False)
-        self.tokens["tokens_in"] += estimate(_as_text(request))
-        self.tokens["tokens_out"] += estimate(said)
+        self.tokens["tokens_in"] += estimate_tokens(_as_text(request))
+        self.tokens["tokens_out"] += estimate_tokens(said)
 
     def row(self) -> dict[str, Any]:
         """The counts; tokens per task."""

@@ -12,7 +12,7 @@ from measure import interleaved
 
 from handaxe import Effects, Session, Tool, ToolArgs, ToolCall, ToolResult
 from handaxe.runtime.hooks.run import Hooks
-from handaxe.testing.fakes import Workbench
+from handaxe.testing.fakes import PipelineHarness
 
 ROUNDS = 3000
 
@@ -40,7 +40,7 @@ async def add(event: dict) -> dict:
 
 
 def pipeline_call(hooks: object):
-    bench = Workbench([Nothing()], hooks=Hooks(hooks))
+    bench = PipelineHarness([Nothing()], hooks=Hooks(hooks))
     numbers = count()
 
     async def work() -> None:

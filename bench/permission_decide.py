@@ -6,7 +6,7 @@ Every decision is about another path, so nothing is answered from memory unless 
 import statistics
 import time
 
-from handaxe.runtime.permission.decide import JudgedPath, Policy, Request, decide
+from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, Policy, decide
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
 
@@ -33,12 +33,12 @@ def policy(rules: int, mode: str = "default") -> Policy:
     return make_policy(parsed, mode=mode, roots=["/home/dev/project"], home="/home/dev")
 
 
-def requests(kind: str, count: int) -> list[Request]:
+def requests(kind: str, count: int) -> list[PermissionQuery]:
     access = "write" if kind.startswith("write") else "read"
     where = "/var/data/set" if kind.endswith("outside") else "/home/dev/project/src/package"
     tool = "Write" if access == "write" else "Read"
     return [
-        Request(
+        PermissionQuery(
             tool=tool,
             read_only=access == "read",
             paths=(JudgedPath(path=p, real=p, access=access, field="file_path"),),
@@ -47,7 +47,7 @@ def requests(kind: str, count: int) -> list[Request]:
     ]
 
 
-def median_us(wanted: list[Request], under: Policy, *, keep: bool = False) -> float:
+def median_us(wanted: list[PermissionQuery], under: Policy, *, keep: bool = False) -> float:
     decide(wanted[0], under)
     times = []
     for request in wanted:

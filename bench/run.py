@@ -334,7 +334,7 @@ async def settings_files(root: Path) -> None:
 
 
 async def nearest_help(root: Path) -> None:
-    from handaxe.text.nearest import nearest
+    from handaxe.text.nearest import find_similar_places
 
     lines = [LINE.format(n) for n in range(16_000)]
     text = "".join(lines)
@@ -342,7 +342,7 @@ async def nearest_help(root: Path) -> None:
         lost = "".join(lines[9_000 : 9_000 + count]).replace("value", "valve")
         found = await interleaved(
             {
-                "ours": sync(lambda lost=lost: nearest(text, lost)),
+                "ours": sync(lambda lost=lost: find_similar_places(text, lost)),
                 "floor": sync(lambda: text.splitlines(keepends=True)),
             },
             20,

@@ -17,10 +17,10 @@ import msgspec
 from measure import interleaved, sync
 
 from handaxe import Session
-from handaxe.app.sandboxing import confiner_for, sandbox_policy
+from handaxe.app.sandboxing import build_confiner, build_sandbox_policy
 from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES
-from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
-from handaxe.host.sandbox.means import Means, find_means
+from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.host.sandbox.means import SandboxBackend, find_backend
 
 ARGV = ["/bin/bash", "-c", "true"]
 
@@ -73,12 +73,12 @@ async def main() -> None:
         fill(root, arguments.files)
         session = Session(root, home=f"{top}/home", settings={"sandbox": {"enabled": True}})
         around = session.surroundings
-        policy = sandbox_policy(
+        policy = build_sandbox_policy(
             session.configuration, session.workdir, session.policy(),
             temp_directory=f"{top}/t", aside_directory=f"{top}/a",
         )  # fmt: skip
         listed = msgspec.structs.replace(policy, network="listed", allowed_domains=("localhost",))
-        program = find_means().program
+        program = find_backend().program
         alone = [
             program,
             *ISOLATION,
@@ -97,18 +97,20 @@ async def main() -> None:
                     alone, capture_output=True, check=True, stdin=subprocess.DEVNULL
                 )
             ),
-            "bubblewrap": contender(confiner_for(around), root),
+            "bubblewrap": contender(build_confiner(around), root),
             "landlock": contender(
                 LocalConfiner(
-                    lambda: Wanted(enabled=True), lambda: policy, means=Means(name="landlock")
+                    lambda: SandboxRequirements(enabled=True),
+                    lambda: policy,
+                    means=SandboxBackend(name="landlock"),
                 ),
                 root,
             ),
             "listed hosts": contender(
-                LocalConfiner(lambda: Wanted(enabled=True), lambda: listed), root
+                LocalConfiner(lambda: SandboxRequirements(enabled=True), lambda: listed), root
             ),
         }
-        print(find_means())
+        print(find_backend())
         pick = min if arguments.best else statistics.median
         table(await interleaved(contenders, arguments.rounds, pick=pick))
         free = Session(root, home=f"{top}/other")

@@ -79,7 +79,7 @@ def changes_of(case: Case) -> list[dict[str, str]] | None:
     Whoever names a line by its number cannot name two, or one that is not there: cases that have
     to be refused for that cannot be said. Lines that differ in their endings alone look alike.
     """
-    from handaxe.text.line_tags import ref_of
+    from handaxe.text.line_tags import make_line_ref
 
     text = decoded(case["before"])
     old, right = lines_of(text), run.after(case)
@@ -93,8 +93,8 @@ def changes_of(case: Case) -> list[dict[str, str]] | None:
         if right is not None:
             return None
         same = text[: text.index(case["old_string"])].count("\n")
-        return [{"first": str(ref_of(same + 1, old[same])), "text": old[same]}]
-    refs = [str(ref_of(number, line)) for number, line in enumerate(old, 1)]
+        return [{"first": str(make_line_ref(same + 1, old[same])), "text": old[same]}]
+    refs = [str(make_line_ref(number, line)) for number, line in enumerate(old, 1)]
     changes: list[dict[str, str]] = []
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for tag, a, b, c, d in matcher.get_opcodes():
@@ -201,7 +201,7 @@ def plan_of(content: bytes, call: dict[str, Any], name: str) -> Any:  # noqa: AN
     """The plan of one call, by the engine behind its tool."""
     from handaxe.text import replace
     from handaxe.text.patch_text import parse_patch
-    from handaxe.text.replace.chain import joined
+    from handaxe.text.replace.chain import join_plans
     from handaxe.text.replace.line_edits import LineEdits
 
     if name == "lines":
@@ -215,42 +215,44 @@ def plan_of(content: bytes, call: dict[str, Any], name: str) -> Any:  # noqa: AN
     now = content
     for edit in call["edits"] if name == "multi" else [call]:
         every = edit.get("replace_all", False)
-        plans.append(replace.plan(now, edit["old_string"], edit["new_string"], replace_all=every))
+        plans.append(
+            replace.plan_replacement(now, edit["old_string"], edit["new_string"], replace_all=every)
+        )
         now = plans[-1].apply(now)
-    return joined(content, plans)
+    return join_plans(content, plans)
 
 
 def tagged_plan(content: bytes, call: dict[str, Any]) -> Any:  # noqa: ANN401
     """The plan of one call of EditLines, which refuses with faults."""
     from handaxe.contract.faults import ToolFault
-    from handaxe.session.line_numbering import Meanings, Numbering
-    from handaxe.tools.files.edit_lines import EditLinesArgs, OneChange, wanted_by
+    from handaxe.session.line_numbering import LineCandidates, LineNumberHistory
+    from handaxe.tools.files.edit_lines import EditLinesArgs, OneChange, parse_wanted_changes
     from handaxe.tools.files.tagged_lines import plan_tagged
 
-    def as_shown(number: int) -> Meanings:
-        return Numbering().meant_by(number)
+    def as_shown(number: int) -> LineCandidates:
+        return LineNumberHistory().find_candidates(number)
 
     codes = {code: refusal for refusal, code in run.refusals().items()}
     changes = [OneChange(**change) for change in call["changes"]]
     args = EditLinesArgs(file_path=call["file_path"], changes=changes)
     try:
-        return plan_tagged(content, PATH, wanted_by(args), as_shown).plan
+        return plan_tagged(content, PATH, parse_wanted_changes(args), as_shown).plan
     except ToolFault as fault:
         raise codes[fault.code].__new__(codes[fault.code]) from None
 
 
 def as_read(case: Case, name: str) -> str:
     """The file as Read shows it to whoever edits in a format."""
-    from handaxe.text.line_tags import tagged
-    from handaxe.text.windows import numbered
+    from handaxe.text.line_tags import format_tagged_lines
+    from handaxe.text.windows import number_lines
 
     lines = lines_of(decoded(case["before"]))
-    return tagged(lines, 1) if name == "lines" else numbered(lines, 1)
+    return format_tagged_lines(lines, 1) if name == "lines" else number_lines(lines, 1)
 
 
 def measure() -> dict[str, Any]:
     """Counts, tokens and failures for each format; tokens over the cases that all can express."""
-    from handaxe.text.tokens import estimate
+    from handaxe.text.tokens import estimate_tokens
 
     report: dict[str, Any] = {}
     cases = list(run.load())
@@ -267,13 +269,13 @@ def measure() -> dict[str, Any]:
             counts.update(["cases", verdict])
             if verdict not in run.GOOD:
                 failures.append({"id": case["id"], "verdict": verdict})
-        tokens = [estimate(json.dumps(calls[name][n], ensure_ascii=False)) for n in shared]
+        tokens = [estimate_tokens(json.dumps(calls[name][n], ensure_ascii=False)) for n in shared]
         report[name] = {
             **{column: counts[column] for column in (*run.COLUMNS, "not_expressible")},
             "tokens": sum(tokens),
             "tokens_per_call": round(sum(tokens) / len(shared), 1),
             "tokens_per_read": round(
-                sum(estimate(as_read(cases[n], name)) for n in shared) / len(shared), 1
+                sum(estimate_tokens(as_read(cases[n], name)) for n in shared) / len(shared), 1
             ),
             "failures": failures,
         }

@@ -98,7 +98,7 @@ def refusals() -> dict[type[Exception], str]:
         replace.SameText: "edit.no_change",
         replace.NoPlace: "edit.no_match",
         replace.ManyPlaces: "edit.many_matches",
-        replace.CannotEncode: "file.cannot_encode",
+        replace.UnencodableCharacter: "file.cannot_encode",
         replace.NotText: "file.binary",
     }
 
@@ -109,7 +109,7 @@ def handaxe_engine(case: Case) -> Answer:
 
     codes = refusals()
     try:
-        made = replace.plan(
+        made = replace.plan_replacement(
             case["before"], case["old_string"], case["new_string"], replace_all=case["replace_all"]
         )
     except tuple(codes) as refusal:

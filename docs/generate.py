@@ -23,12 +23,12 @@ from handaxe.contract.tool import Tool
 from handaxe.frontends.cli import exits
 from handaxe.frontends.cli.agent_options import add_agent_options
 from handaxe.frontends.cli.main import COMMANDS
-from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, OTHERS, profiles
+from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, OTHERS, load_profiles
 from handaxe.runtime.catalog.presets import PRESETS
 from handaxe.settings.model import Settings
-from handaxe.text.schema import input_schema
-from handaxe.text.tokens import estimate
-from handaxe.tools import loaders
+from handaxe.text.schema import build_input_schema
+from handaxe.text.tokens import estimate_tokens
+from handaxe.tools import build_loaders
 
 HOUSE = Path(__file__).parent.parent
 SOURCE = Path(handaxe.__file__).parent
@@ -89,7 +89,7 @@ def tools_page() -> Iterator[str]:
         ],
     )
     yield '\nChoose one with `Session(tools="read-only")` or `--tools read-only`.'
-    for name, load in sorted(loaders().items()):
+    for name, load in sorted(build_loaders().items()):
         yield from _tool(name, load())
 
 
@@ -97,7 +97,7 @@ def _tool(name: str, tool: Tool[Any]) -> Iterator[str]:
     yield f"\n## {name}\n"
     yield tool.prompt()
     yield ""
-    schema = input_schema(tool.args_type)
+    schema = build_input_schema(tool.args_type)
     required = schema.get("required", [])
     rows = [
         (f"`{field}`", _type_of(given), "yes" if field in required else "", _described(given))
@@ -142,7 +142,7 @@ def _described(schema: dict[str, Any]) -> str:
 def edit_formats_page() -> Iterator[str]:
     sys.path.insert(0, str(HOUSE / "corpus"))
     measured = import_module("formats").measure()
-    tools = {name: loaders()[EDIT_TOOLS[name]]() for name in measured}
+    tools = {name: build_loaders()[EDIT_TOOLS[name]]() for name in measured}
     yield "# Edit formats\n"
     yield "Which tool a model is shown to change text with, where `edit.format` is `auto`. The"
     yield "first pattern that fits the model's name, without its vendor, counts.\n"
@@ -151,7 +151,7 @@ def edit_formats_page() -> Iterator[str]:
         [
             *(
                 (f"`{known.pattern}`", f"`{known.format}`", EDIT_TOOLS[known.format], known.source)
-                for known in profiles()
+                for known in load_profiles()
             ),
             ("`*`", f"`{OTHERS}`", EDIT_TOOLS[OTHERS], "can say everything"),
         ],
@@ -165,14 +165,14 @@ def edit_formats_page() -> Iterator[str]:
     yield "which goes along with every request; and of a file as Read shows it.\n"
     rows: list[tuple[str, ...]] = []
     for name, row in measured.items():
-        schema = input_schema(tools[name].args_type)
+        schema = build_input_schema(tools[name].args_type)
         definition = tools[name].prompt() + msgspec.json.encode(schema).decode()
         right = row["landed"] + row["refused"]
         rows.append(
             (
                 f"`{name}`", EDIT_TOOLS[name], f"{right} of {row['cases']}",
                 str(row["not_expressible"]), str(row["wrong_place"] + row["outside_changed"]),
-                str(row["tokens_per_call"]), str(estimate(definition)),
+                str(row["tokens_per_call"]), str(estimate_tokens(definition)),
                 str(row["tokens_per_read"]),
             )
         )  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import handaxe
 from handaxe.agent.events import RunFinished, ToolAnswered
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import (
     MessageEnded,
     Model,
@@ -26,10 +26,10 @@ class Parrot(Model):
         """One answer."""
         if len(request.messages) == 1:
             yield ToolEnded("call_1", "Read", {"file_path": "greeting.txt"})
-            yield MessageEnded("tool_use", Usage())
+            yield MessageEnded("tool_use", TokenUsage())
         else:
             yield TextDelta("It says hello.")
-            yield MessageEnded("end_turn", Usage())
+            yield MessageEnded("end_turn", TokenUsage())
 
 
 async def main() -> None:

@@ -16,9 +16,9 @@ def main() -> int:
     # it on the Pythons we run on; loading it is a tenth of the time a small command takes.
     modules: dict[str, object] = sys.modules  # pyright: ignore[reportAssignmentType]
     modules.setdefault("typing_extensions", None)
-    from handaxe.frontends.cli.seldom_used import put_off_seldom_used_modules
+    from handaxe.frontends.cli.seldom_used import enable_lazy_imports
 
-    put_off_seldom_used_modules()
+    enable_lazy_imports()
     from handaxe.frontends.cli.main import run
 
     if modules.get("typing_extensions", sys) is None:

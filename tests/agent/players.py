@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import (
     MessageEnded,
     Model,
@@ -71,5 +71,5 @@ def call(call_id: str, tool: str, call_input: Any, broken: str | None = None) ->
 
 def ended(stop: Any = "end_turn", tokens: int = 0) -> MessageEnded:
     """The last event of an answer."""
-    usage = Usage(input_tokens=tokens, output_tokens=min(tokens, 10))
+    usage = TokenUsage(input_tokens=tokens, output_tokens=min(tokens, 10))
     return MessageEnded(stop, usage, "player", "m")

@@ -12,8 +12,8 @@ from players import Player, calls, says
 
 from handaxe import Agent, Session
 from handaxe.agent.events import Told, ToolAnswered
-from handaxe.agent.kinds import BadAgentFile, read_kind
-from handaxe.app.agent_kinds import AgentKinds
+from handaxe.agent.kinds import BadAgentFile, parse_agent_file
+from handaxe.app.agent_kinds import AgentDefinitions
 from handaxe.contract.ports.model import ModelRequest
 
 
@@ -42,7 +42,7 @@ async def told_at_the_start(session: Session, **options: object) -> str:
 
 @pytest.mark.proves("BT-12")
 def test_a_file_is_read_key_by_key():
-    wish, remarks = read_kind(
+    wish, remarks = parse_agent_file(
         "---\nname: a\ndescription: d\ntools: [Read, Grep]\ndisallowedTools: Bash, Write\n"
         "model: inherit\npermissionMode: plan\nmaxTurns: 3\nskills: one, two\n"
         "mcpServers: [files, {own: {command: x}}]\nhooks: {Stop: []}\nmemory: user\n"
@@ -72,7 +72,7 @@ def test_a_file_is_read_key_by_key():
     ],
 )
 def test_a_misspelt_key_names_the_one_that_was_meant(line: str, near: str):
-    _, remarks = read_kind(f"---\nname: a\ndescription: d\n{line}\n---\n", "a.md")
+    _, remarks = parse_agent_file(f"---\nname: a\ndescription: d\n{line}\n---\n", "a.md")
     assert f"Did you mean {near!r}?" in remarks[0]
 
 
@@ -89,14 +89,14 @@ def test_a_misspelt_key_names_the_one_that_was_meant(line: str, near: str):
 )
 def test_a_wrong_limit_makes_no_agent(line: str):
     with pytest.raises(BadAgentFile, match=line.partition(":")[0]):
-        read_kind(f"---\nname: a\ndescription: d\n{line}\n---\n", "a.md")
+        parse_agent_file(f"---\nname: a\ndescription: d\n{line}\n---\n", "a.md")
 
 
 @pytest.mark.parametrize(
     "line", ["color: rde", "effort: hihg", "memory: usr", "skills: 3", "model: 3"]
 )
 def test_a_wrong_wish_is_named_and_the_agent_is_there(line: str):
-    wish, remarks = read_kind(f"---\nname: a\ndescription: d\n{line}\n---\n", "a.md")
+    wish, remarks = parse_agent_file(f"---\nname: a\ndescription: d\n{line}\n---\n", "a.md")
     assert wish.grant(None).name == "a"
     assert line.partition(":")[0] in remarks[0]
 
@@ -104,7 +104,7 @@ def test_a_wrong_wish_is_named_and_the_agent_is_there(line: str):
 @pytest.mark.parametrize("name", ["../x", "a/b", "-x", "p:q", ".x"])
 def test_a_name_that_leads_astray_is_none(name: str):
     with pytest.raises(BadAgentFile):
-        read_kind(f"---\nname: '{name}'\ndescription: d\n---\n", "a.md")
+        parse_agent_file(f"---\nname: '{name}'\ndescription: d\n---\n", "a.md")
 
 
 async def test_skills_are_in_sight_from_the_start(session: Session, project: Path):
@@ -412,7 +412,7 @@ def test_an_organisations_types_count_before_all_others(tmp_path):
     (tmp_path / "managed" / "two.md").unlink()
     (tmp_path / "managed" / "z.md").write_text("---\nname: one\ndescription: later\n---\nx")
     given = {"one": {"description": "given", "prompt": "x"}}
-    kinds = AgentKinds(given, [tmp_path / "project"], None, [tmp_path / "managed"])
+    kinds = AgentDefinitions(given, [tmp_path / "project"], None, [tmp_path / "managed"])
     found = {kind.name: (kind.description, kind.model) for kind in kinds()}
     assert found["one"] == ("of the managed", "vendor/x")
     assert found["two"] == ("of the project", None)

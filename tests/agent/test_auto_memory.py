@@ -8,7 +8,7 @@ import pytest
 from players import Player, calls, says
 
 from handaxe import Agent, Session
-from handaxe.app.agent_memory import auto_memory
+from handaxe.app.agent_memory import get_project_memory
 from handaxe.settings.model import Settings
 
 
@@ -93,7 +93,9 @@ async def test_without_the_users_files_nothing_is_remembered(project, memory, so
 
 def test_a_long_name_is_cut_and_stays_unique(memory):
     found = {
-        Path(auto_memory(Settings(auto_memory_enabled=True), f"/{'a' * 300}/{last}").path).parent
+        Path(
+            get_project_memory(Settings(auto_memory_enabled=True), f"/{'a' * 300}/{last}").path
+        ).parent
         for last in "xy"
     }
     assert len(found) == 2

@@ -8,7 +8,7 @@ from players import Player, calls, says
 from tests.waiting import until
 
 from handaxe import Agent, Allow, PermissionRequest, Session
-from handaxe.app.question_turns import Turns
+from handaxe.app.question_turns import PromptQueue
 
 pytestmark = pytest.mark.proves("PM-4")
 
@@ -67,7 +67,7 @@ async def test_nobody_hurries_a_person_that_an_agent_in_the_foreground_asks(proj
 
 
 async def test_what_somebody_waits_for_comes_first():
-    turns, order = Turns(), []
+    turns, order = PromptQueue(), []
     begin = asyncio.Event()
 
     async def take(name: str, *, in_background: bool) -> None:
@@ -87,7 +87,7 @@ async def test_what_somebody_waits_for_comes_first():
 
 
 async def test_whoever_goes_away_when_called_passes_the_turn_on():
-    turns, order = Turns(), []
+    turns, order = PromptQueue(), []
     first = asyncio.Event()
 
     async def take(name: str) -> None:

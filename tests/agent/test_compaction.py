@@ -9,7 +9,7 @@ from pairing import complaints
 from players import Player, calls, says
 
 from handaxe import Agent, Session
-from handaxe.agent.shortening import newest_within, shorten
+from handaxe.agent.shortening import select_newest, shorten_results
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import Compacted
 from handaxe.contract.messages import (
@@ -40,9 +40,9 @@ def conversation(kinds: list[str]) -> list[Message]:
 def test_shortening_and_cutting_never_break_pairs(kinds: list[str], keep: int, limit: int):
     messages = conversation(kinds)
     assert complaints(messages) == []
-    shorter = shorten(messages, keep=keep, max_chars=100)
+    shorter = shorten_results(messages, keep=keep, max_chars=100)
     assert complaints(shorter) == []
-    assert complaints(newest_within(messages, limit)) == []
+    assert complaints(select_newest(messages, limit)) == []
     assert shorter[len(messages) - keep :] == tuple(messages[len(messages) - keep :])
 
 

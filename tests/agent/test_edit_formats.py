@@ -7,7 +7,7 @@ from players import Player, calls, says
 
 from handaxe import Agent, Session
 from handaxe.contract.ports.model import ModelRequest
-from handaxe.text.line_tags import ref_of
+from handaxe.text.line_tags import make_line_ref
 
 FORMATS = {"Edit", "MultiEdit", "ApplyPatch", "EditLines"}
 
@@ -82,7 +82,7 @@ async def test_only_the_agent_that_edits_by_tags_is_shown_tags(project: Path):
         await agent.ask("Go.")
         assert [shown(request) for request in main.requests] == [{"Edit"}] * 3
         assert shown(helper.requests[0]) == {"EditLines"}
-        tagged = f"     {ref_of(1, 'one')}→one"
+        tagged = f"     {make_line_ref(1, 'one')}→one"
         assert tagged in str(helper.requests[1].messages)
         assert "     1→one" in str(main.requests[1].messages)
         assert tagged not in str(main.requests[-1].messages)

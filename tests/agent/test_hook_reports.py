@@ -1,6 +1,6 @@
 """What people are told of the hooks they set up: failures, and waits."""
 
-from handaxe.agent.hook_reports import FailedHooks, SlowHooks, failure_of
+from handaxe.agent.hook_reports import FailedHooks, SlowHooks, describe_hook_failure
 from handaxe.contract.events import HookRan
 
 
@@ -37,7 +37,7 @@ def test_a_failure_is_told_once_with_its_reason():
     failed = FailedHooks()
     broken = ran(outcome="failed", reason="it ended with exit code 1: oops")
     assert failed.heard(ran()) == ()
-    assert failed.heard(broken) == (failure_of(broken),)
-    assert "oops" in str(failure_of(broken))
-    assert failed.heard(broken) == failed.new((str(failure_of(broken)),)) == ()
+    assert failed.heard(broken) == (describe_hook_failure(broken),)
+    assert "oops" in str(describe_hook_failure(broken))
+    assert failed.heard(broken) == failed.new((str(describe_hook_failure(broken)),)) == ()
     assert failed.heard(ran(outcome="timed_out", reason="too late")) != ()

@@ -5,8 +5,8 @@ from players import Player, calls, ended, says
 
 from handaxe import Agent, Session, SetupError
 from handaxe.agent.events import Told
-from handaxe.agent.limits import Limits, Meter, Price
-from handaxe.contract.messages import Usage
+from handaxe.agent.limits import Meter, Price, RunLimits
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import ModelFailed, TextDelta
 
 PRICE = Price(input=1.0, output=10.0, cache_read=0.1)
@@ -15,23 +15,23 @@ PRICE = Price(input=1.0, output=10.0, cache_read=0.1)
 @pytest.mark.parametrize(
     ("usage", "dollars"),
     [
-        (Usage(), 0.0),
-        (Usage(input_tokens=1_000_000), 1.0),
-        (Usage(output_tokens=500_000), 5.0),
-        (Usage(cache_read_tokens=1_000_000), 0.1),
-        (Usage(cache_write_tokens=1_000_000), 1.0),
+        (TokenUsage(), 0.0),
+        (TokenUsage(input_tokens=1_000_000), 1.0),
+        (TokenUsage(output_tokens=500_000), 5.0),
+        (TokenUsage(cache_read_tokens=1_000_000), 0.1),
+        (TokenUsage(cache_write_tokens=1_000_000), 1.0),
     ],
 )
-def test_a_price_is_for_a_million_tokens(usage: Usage, dollars: float):
+def test_a_price_is_for_a_million_tokens(usage: TokenUsage, dollars: float):
     assert PRICE.of(usage) == pytest.approx(dollars)
 
 
 def test_time_is_a_limit():
     clock = [0.0]
-    meter = Meter(Limits(max_wall_s=5), now=lambda: clock[0])
-    assert meter.reached() is None
+    meter = Meter(RunLimits(max_wall_s=5), now=lambda: clock[0])
+    assert meter.check_limits() is None
     clock[0] = 5.0
-    reached = meter.reached()
+    reached = meter.check_limits()
     assert reached is not None
     assert reached.reason == "time_limit"
 
@@ -49,17 +49,17 @@ async def test_the_end_of_the_time_stops_what_runs(session: Session):
 
 
 def test_what_a_sub_agent_uses_counts_for_its_parent():
-    parent = Meter(Limits(max_tokens=100))
-    child = Meter(Limits(), parent=parent)
-    child.add("m", Usage(input_tokens=90, output_tokens=10))
+    parent = Meter(RunLimits(max_tokens=100))
+    child = Meter(RunLimits(), parent=parent)
+    child.add("m", TokenUsage(input_tokens=90, output_tokens=10))
     assert parent.usage.input_tokens == 90
-    assert child.reached() is not None
+    assert child.check_limits() is not None
 
 
 def test_a_parents_turns_do_not_stop_its_agents():
-    parent = Meter(Limits(max_turns=1))
+    parent = Meter(RunLimits(max_turns=1))
     parent.turns = 1
-    assert Meter(Limits(), parent=parent).reached() is None
+    assert Meter(RunLimits(), parent=parent).check_limits() is None
 
 
 async def test_tokens_and_money_end_a_run(session: Session):
@@ -86,15 +86,15 @@ async def test_before_a_budget_ends_the_model_is_told_once(session: Session):
 
 
 def test_money_has_a_soft_limit_too_and_a_new_run_warns_again():
-    meter = Meter(Limits(max_cost_usd=1.0), {"m": PRICE})
-    meter.add("m", Usage(input_tokens=700_000))
-    assert meter.nearly_reached() is None
-    meter.add("m", Usage(input_tokens=150_000))
-    assert meter.nearly_reached() == "The budget is nearly used up: $0.8500 of $1.0000."
-    assert meter.nearly_reached() is None
+    meter = Meter(RunLimits(max_cost_usd=1.0), {"m": PRICE})
+    meter.add("m", TokenUsage(input_tokens=700_000))
+    assert meter.check_near_limit() is None
+    meter.add("m", TokenUsage(input_tokens=150_000))
+    assert meter.check_near_limit() == "The budget is nearly used up: $0.8500 of $1.0000."
+    assert meter.check_near_limit() is None
     meter.start()
-    meter.add("m", Usage(input_tokens=900_000))
-    assert meter.nearly_reached() is not None
+    meter.add("m", TokenUsage(input_tokens=900_000))
+    assert meter.check_near_limit() is not None
 
 
 async def test_a_budget_without_a_price_is_a_start_error(session: Session):

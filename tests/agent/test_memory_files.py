@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces
+from handaxe.agent.memory_files import InstructionFiles, InstructionPaths
 from handaxe.host.files import LocalFiles
 
 
-def places_of(project: Path, directory: Path | None = None, **more) -> MemoryPlaces:
-    return MemoryPlaces(
+def places_of(project: Path, directory: Path | None = None, **more) -> InstructionPaths:
+    return InstructionPaths(
         directory=str(directory or project),
         project=str(project),
         home=str(project.parent / "home"),
@@ -19,7 +19,7 @@ def places_of(project: Path, directory: Path | None = None, **more) -> MemoryPla
 
 
 async def load(project: Path, directory: Path | None = None, **more):
-    found = await MemoryFiles(LocalFiles(), places_of(project, directory, **more)).load()
+    found = await InstructionFiles(LocalFiles(), places_of(project, directory, **more)).load()
     short = str(project.parent) + "/"
     texts = [(text.path.removeprefix(short), text.scope, text.text) for text in found.texts]
     return texts, [note.replace(short, "") for note in found.notes]
@@ -123,24 +123,26 @@ async def test_rules_for_certain_files_wait_for_them(project: Path):
     rules.mkdir(parents=True)
     (rules / "css.md").write_text("---\npaths: ['**/*.css', '{a,b}/*.js']\n---\nNo ids.")
     (rules.parent / "all.md").write_text("Be brief.")
-    files = MemoryFiles(LocalFiles(), places_of(project))
+    files = InstructionFiles(LocalFiles(), places_of(project))
     assert [text.text for text in (await files.load()).texts] == ["Be brief."]
-    assert (await files.near([f"{project}/c/x.js", f"{project}/x.py"])).texts == ()
-    assert [text.text for text in (await files.near([f"{project}/b/x.js"])).texts] == ["No ids."]
-    assert (await files.near([f"{project}/x.css"])).texts == ()
+    assert (await files.load_nested([f"{project}/c/x.js", f"{project}/x.py"])).texts == ()
+    assert [text.text for text in (await files.load_nested([f"{project}/b/x.js"])).texts] == [
+        "No ids."
+    ]
+    assert (await files.load_nested([f"{project}/x.css"])).texts == ()
 
 
 async def test_files_further_down_wait_for_a_file_beside_them(project: Path):
     write(project, **{"CLAUDE.md": "top", "a/CLAUDE.md": "@more.md\na",
         "a/more.md": "more", "a/b/AGENTS.md": "b", "c/CLAUDE.md": "c"})  # fmt: skip
     (project.parent / "CLAUDE.md").write_text("above")
-    files = MemoryFiles(LocalFiles(), places_of(project))
+    files = InstructionFiles(LocalFiles(), places_of(project))
     assert [text.text for text in (await files.load()).texts] == ["above", "top"]
     other = files.copy(str(project))
-    found = await files.near([f"{project}/a/b/x.py", f"{project.parent}/d/y.py"])
+    found = await files.load_nested([f"{project}/a/b/x.py", f"{project.parent}/d/y.py"])
     assert [text.text for text in found.texts] == ["more", "@more.md\na", "b"]
-    assert (await files.near([f"{project}/a/z.py"])).texts == ()
-    assert [text.text for text in (await other.near([f"{project}/c/x"])).texts] == ["c"]
+    assert (await files.load_nested([f"{project}/a/z.py"])).texts == ()
+    assert [text.text for text in (await other.load_nested([f"{project}/c/x"])).texts] == ["c"]
     assert [text.text for text in (await other.again([f"{project}/a/b/AGENTS.md"])).texts] == ["b"]
 
 
@@ -150,8 +152,8 @@ async def test_excluded_files_do_not_count(project: Path, pattern: str):
     excludes = (pattern.format(project), "[")
     texts, _ = await load(project, project / "a", excludes=excludes)
     assert [text for _, _, text in texts] == ["top"]
-    files = MemoryFiles(LocalFiles(), places_of(project, excludes=excludes))
-    assert (await files.near([f"{project}/a/x"])).texts == ()
+    files = InstructionFiles(LocalFiles(), places_of(project, excludes=excludes))
+    assert (await files.load_nested([f"{project}/a/x"])).texts == ()
 
 
 async def test_a_bad_pattern_of_a_rule_is_named(project: Path):

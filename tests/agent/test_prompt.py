@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from players import Player, says
 
 from handaxe import Agent, Session
-from handaxe.agent.kinds import built_in_kinds
-from handaxe.agent.prompt import Environment, MemoryText, PromptParts, system_prompt
+from handaxe.agent.kinds import list_builtin_definitions
+from handaxe.agent.prompt import Environment, MemoryText, PromptParts, build_system_prompt
 
 PARTS = PromptParts(
     tools=("Agent", "Read"),
     environment=Environment(directory="/p", platform="Linux", date="2026-01-02", git="Branch: x"),
     memory=(MemoryText("/p/CLAUDE.md", "project", "Use tabs."),),
-    kinds=built_in_kinds(),
+    kinds=list_builtin_definitions(),
     style="Short.",
     append="Always test.",
 )
@@ -29,7 +29,7 @@ def test_equal_arguments_give_equal_bytes_in_every_process():
     code = (
         "import msgspec, sys; from handaxe.agent.prompt import *; "
         "parts = msgspec.json.decode(sys.stdin.buffer.read(), type=PromptParts); "
-        "sys.stdout.buffer.write(msgspec.json.encode(system_prompt(parts)))"
+        "sys.stdout.buffer.write(msgspec.json.encode(build_system_prompt(parts)))"
     )
     other = subprocess.run(
         [sys.executable, "-c", code],
@@ -37,11 +37,11 @@ def test_equal_arguments_give_equal_bytes_in_every_process():
         capture_output=True,
         check=True,
     )
-    assert other.stdout == msgspec.json.encode(system_prompt(PARTS))
+    assert other.stdout == msgspec.json.encode(build_system_prompt(PARTS))
 
 
 def test_all_parts_are_there_in_their_order():
-    whole = "\n".join(system_prompt(PARTS))
+    whole = "\n".join(build_system_prompt(PARTS))
     places = [
         whole.index(piece)
         for piece in (
@@ -59,12 +59,12 @@ def test_what_varies_leaves_the_parts_before_it_alone(date: str, directory: str,
         environment=Environment(directory=directory, date=date),
         memory=(MemoryText("/m", "user", memory),),
     )
-    assert system_prompt(changed)[:2] == system_prompt(PARTS)[:2]
+    assert build_system_prompt(changed)[:2] == build_system_prompt(PARTS)[:2]
 
 
 def test_a_replaced_prompt_keeps_tools_and_environment():
     parts = msgspec.structs.replace(PARTS, replace="You are a poet.")
-    prompt = system_prompt(parts)
+    prompt = build_system_prompt(parts)
     assert prompt[0] == "You are a poet."
     assert "coding agent" not in "\n".join(prompt)
     assert "/p" in prompt[-1]

@@ -7,7 +7,7 @@ from players import Player, calls, says
 
 from handaxe import Agent, Session
 from handaxe.agent.events import Told, ToolAnswered
-from handaxe.app.slash_commands import commands_of, expanded
+from handaxe.app.slash_commands import expand_prompt, list_slash_commands
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.model import ModelRequest
 
@@ -61,7 +61,7 @@ async def test_what_was_invoked_survives_a_restart_and_a_summary(project: Path):
         model = Player(calls(run("tidy", "the hall")), says("Swept."), says("Dusted."))
         agent = Agent(model, first, memory=False)
         await agent.ask("Go.")
-        await agent.ask(await expanded(first, "/dust the shelf"))
+        await agent.ask(await expand_prompt(first, "/dust the shelf"))
     write_skill(project, "tidy", "", "Something else entirely.")
     for summary in ("ONE", "TWO"):
         async with Session(project, allow=["Skill"], session_id=first.id) as again:
@@ -99,11 +99,11 @@ async def test_a_woken_agent_knows_what_it_invoked(project: Path):
 async def test_a_lone_command_that_nobody_knows_is_no_prompt(session: Session, project: Path):
     write_skill(project, "tidy", "")
     with pytest.raises(SetupError, match="There is no command /nonsense"):
-        await expanded(session, "/nonsense")
+        await expand_prompt(session, "/nonsense")
     with pytest.raises(SetupError, match="Did you mean /tidy"):
-        await expanded(session, "/tidi the hall")
+        await expand_prompt(session, "/tidi the hall")
     for text in ("/tmp", "/nonsense is what I heard", "/nonsense/at/all", "Run /nonsense"):
-        assert await expanded(session, text) == text
+        assert await expand_prompt(session, text) == text
 
 
 async def test_an_unknown_agent_of_a_skill_is_named(session: Session, project: Path):
@@ -126,7 +126,7 @@ async def test_a_typed_skill_forks_as_well(session: Session, project: Path):
     write_skill(project, "tidy", "context: fork\ndisable-model-invocation: true")
     model = Player(says("Swept."), says("Done."))
     async with Agent(model, session) as agent:
-        prompt = await expanded(session, "/tidy the hall")
+        prompt = await expand_prompt(session, "/tidy the hall")
         await agent.ask(prompt)
     assert said(model.requests[0]) == "Sweep the hall."
     assert "Swept." in said(model.requests[1])
@@ -185,7 +185,7 @@ async def test_who_may_run_a_skill(session: Session, project: Path):
     assert "yours" in listed
     assert "mine" not in listed
     assert model.requests[-1].messages[-1].content[0].is_error
-    typed = {skill.name: skill.argument_hint for skill in commands_of(session)}
+    typed = {skill.name: skill.argument_hint for skill in list_slash_commands(session)}
     assert typed == {"mine": "[where]"}
 
 

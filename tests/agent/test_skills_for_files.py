@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from handaxe import Agent, Session
-from handaxe.app.slash_commands import expanded
+from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.ports.skills import Skills
 from handaxe.models.scripted import ScriptedModel
-from handaxe.models.scripted.script import Script
+from handaxe.models.scripted.script import ModelScript
 
 
 def write(path: Path, text: str) -> None:
@@ -19,7 +19,7 @@ def write(path: Path, text: str) -> None:
 
 
 def scripted(*turns) -> ScriptedModel:
-    return ScriptedModel(msgspec.convert({"turn": turns}, Script))
+    return ScriptedModel(msgspec.convert({"turn": turns}, ModelScript))
 
 
 def names(session, *, due=True) -> list[str]:
@@ -49,8 +49,8 @@ async def test_skills_of_a_part_come_when_a_file_there_is_touched(parts):
         assert "- apps/web:deploy: for files below apps/web" in general.messages[0]
         special = await session.call("Skill", skill="apps/web:deploy")
         assert "Deploy the web." in special.messages[0]
-        assert "Deploy the web." in await expanded(session, "/apps/web:deploy now")
-        assert await expanded(session, "/apps/web is slow") == "/apps/web is slow"
+        assert "Deploy the web." in await expand_prompt(session, "/apps/web:deploy now")
+        assert await expand_prompt(session, "/apps/web is slow") == "/apps/web is slow"
 
 
 async def test_the_model_hears_of_skills_whose_time_has_come(parts):
@@ -89,7 +89,7 @@ async def test_settings_say_who_sees_a_skill(tmp_path):
         assert names(session) == ["b", "c", "d"]
         assert (await session.call("Skill", skill="a")).code == "skill.not_found"
         assert (await session.call("Skill", skill="c")).code == "skill.user_only"
-        assert "x" in await expanded(session, "/c")
+        assert "x" in await expand_prompt(session, "/c")
 
 
 async def test_the_list_of_skills_keeps_to_its_budget(tmp_path, monkeypatch):
@@ -152,11 +152,11 @@ async def test_commands_that_stand_in_a_row_all_count(tmp_path):
         write(tmp_path / f".claude/commands/{name}.md", f"{name.upper()} with $ARGUMENTS.")
     write(tmp_path / ".claude/commands/alone.md", "---\ncontext: fork\n---\nAlone.")
     async with Session(tmp_path) as session:
-        said = await expanded(session, "/a /b fix it")
+        said = await expand_prompt(session, "/a /b fix it")
         assert "A with fix it." in said
         assert "B with fix it." in said
-        said = await expanded(session, "/a /b /c /d /e /f /g x")
+        said = await expand_prompt(session, "/a /b /c /d /e /f /g x")
         assert "F with /g x." in said
         assert "G with" not in said
-        assert "A with /alone now." in await expanded(session, "/a /alone now")
-        assert "A with /usr/bin." in await expanded(session, "/a /usr/bin")
+        assert "A with /alone now." in await expand_prompt(session, "/a /alone now")
+        assert "A with /usr/bin." in await expand_prompt(session, "/a /usr/bin")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from handaxe import Agent, Session
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import MessageEnded, Model, TextDelta, ToolEnded, ToolStarted
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
@@ -49,10 +49,10 @@ class Remembering(Model):
             query = {"query": f"select:mcp__s{number % 3}__tool_{number % 7}"}
             yield ToolStarted(f"t{number}", "ToolSearch")
             yield ToolEnded(f"t{number}", "ToolSearch", query)
-            yield MessageEnded("tool_use", Usage())
+            yield MessageEnded("tool_use", TokenUsage())
         else:
             yield TextDelta(f"Answer {number}.")
-            yield MessageEnded("end_turn", Usage())
+            yield MessageEnded("end_turn", TokenUsage())
 
 
 @pytest.mark.proves("RG-3", "RG-5")

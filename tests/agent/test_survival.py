@@ -13,10 +13,10 @@ from pairing import complaints
 from players import Player, call, calls, ended, says
 
 from handaxe import Agent, Session
-from handaxe.agent.conversation import Conversation
+from handaxe.agent.conversation import AgentConversation
 from handaxe.contract.ports.model import TextDelta, ThinkingDelta
 from handaxe.storage.event_log import EventLog
-from handaxe.storage.home import session_directory
+from handaxe.storage.home import get_session_directory
 from handaxe.storage.sessions import LOG_NAME, fork_session, read_history
 
 HERE = Path(__file__).parent
@@ -45,12 +45,12 @@ def script():
     )
 
 
-def replayed(log: Path) -> Conversation:
+def replayed(log: Path) -> AgentConversation:
     history = read_history(log)
     events = EventLog(log)
     for call_id, offset in history.results.items():
         events.replay(call_id, offset)
-    return Conversation.replayed(history.said, events.result_of)
+    return AgentConversation.from_events(history.said, events.result_of)
 
 
 def home() -> Path:
@@ -70,7 +70,7 @@ async def worked(project: Path) -> Session:
 async def test_a_log_cut_after_any_byte_gives_a_conversation_that_can_be_sent(
     worked: Session, tmp_path: Path
 ):
-    whole = (session_directory(home(), worked.id) / LOG_NAME).read_bytes()
+    whole = (get_session_directory(home(), worked.id) / LOG_NAME).read_bytes()
     cut = tmp_path / "cut.jsonl"
     lengths: set[int] = set()
     for size in [*range(0, len(whole), 13), len(whole)]:
@@ -83,10 +83,10 @@ async def test_a_log_cut_after_any_byte_gives_a_conversation_that_can_be_sent(
 
 
 async def test_a_session_cut_after_any_line_goes_on(worked: Session, project: Path):
-    whole = (session_directory(home(), worked.id) / LOG_NAME).read_bytes()
+    whole = (get_session_directory(home(), worked.id) / LOG_NAME).read_bytes()
     ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]
     for number, end in enumerate(ends):
-        place = session_directory(home(), f"cut{number}")
+        place = get_session_directory(home(), f"cut{number}")
         place.mkdir(parents=True)
         (place / LOG_NAME).write_bytes(whole[:end])
         async with Session(project, session_id=f"cut{number}") as session:

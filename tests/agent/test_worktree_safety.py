@@ -11,7 +11,7 @@ from handaxe import Agent, Allow, Deny, Session
 from handaxe.contract.decision import PermissionRequest
 from handaxe.host.worktrees import NoWorktree, close_worktree, open_worktree
 from handaxe.settings.model import WorktreeOptions
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 from handaxe.storage.trust import TrustRecord
 
 NEUTRAL = {
@@ -78,7 +78,7 @@ async def test_after_trust_a_person_is_asked_about_filters(
     repository: Path, canary: Canary, answer: str
 ):
     canary.set(repository / ".git/config", "filter.smudge")
-    TrustRecord(data_home()).trust(str(repository), {})
+    TrustRecord(find_data_home()).trust(str(repository), {})
     asked: list[PermissionRequest] = []
 
     async def on_ask(request: PermissionRequest) -> Allow | Deny:

@@ -4,7 +4,7 @@ from tests.waiting import until
 
 from handaxe import Session
 from handaxe.app.agent_hooks import AgentHooks
-from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.agents import AgentDefinition
 
 
 async def test_what_hooks_are_only_told_reaches_the_session_s_and_the_agent_s(project):
@@ -18,7 +18,9 @@ async def test_what_hooks_are_only_told_reaches_the_session_s_and_the_agent_s(pr
 
     hooks = {"CwdChanged": [{"hooks": [session_s]}]}
     async with Session(project, hooks=hooks) as session:
-        kind = AgentKind(name="k", description="d", hooks={"CwdChanged": [{"hooks": [agent_s]}]})
+        kind = AgentDefinition(
+            name="k", description="d", hooks={"CwdChanged": [{"hooks": [agent_s]}]}
+        )
         joined = AgentHooks(
             session.collaborators.hooks,
             kind,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from handaxe import Effects, Session, SetupError, tool
-from handaxe.runtime.permission.families import canonical_name
-from handaxe.tools import loaders
+from handaxe.runtime.permission.families import resolve_tool_alias
+from handaxe.tools import build_loaders
 
 pytestmark = pytest.mark.proves("AR-1")
 
@@ -70,10 +70,10 @@ async def test_tools_may_be_chosen_by_their_old_names(project, wanted):
 @pytest.mark.proves("RG-2")
 async def test_a_blanket_deny_by_any_of_its_names_hides_a_tool(project):
     servers: dict[str, Any] = {"some": {"command": "false"}}
-    for name, load in loaders().items():
+    for name, load in build_loaders().items():
         for alias in load().aliases:
             # Other formats of an edit go by the rules of Edit.
-            assert canonical_name(alias) in {name, canonical_name(name)}
+            assert resolve_tool_alias(alias) in {name, resolve_tool_alias(name)}
     denied = ["ListMcpResourcesTool", "ReadMcpResourceTool", "KillBash"]
     async with Session(project, mcp_servers=servers, deny=denied) as session:
         shown = {known["name"] for known in session.tools()}

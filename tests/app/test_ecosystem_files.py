@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from handaxe import Agent, Session
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import MessageEnded, Model, TextDelta
 from handaxe.contract.ports.skills import Skills
 
@@ -32,7 +32,7 @@ class Listening(Model):
     async def stream(self, request):
         self.request = request
         yield TextDelta("Done.")
-        yield MessageEnded("end_turn", Usage())
+        yield MessageEnded("end_turn", TokenUsage())
 
 
 @pytest.mark.proves("ST-1")

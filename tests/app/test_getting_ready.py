@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from handaxe import Agent, Session
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import (
     MessageEnded,
     Model,
@@ -35,12 +35,12 @@ class Slow(Model):
         if len(request.messages) > 1:
             self.answers = [block.content[0].text for block in request.messages[-1].content]
             yield TextDelta("Done.")
-            yield MessageEnded("end_turn", Usage())
+            yield MessageEnded("end_turn", TokenUsage())
             return
         yield ToolStarted("c1", self._tool)
         self.seen.append(WARDENS.supervisor_pid)
         yield ToolEnded("c1", self._tool, {"command": self._command})
-        yield MessageEnded("tool_use", Usage())
+        yield MessageEnded("tool_use", TokenUsage())
 
 
 @pytest.mark.proves("EX-2")

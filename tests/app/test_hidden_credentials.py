@@ -6,8 +6,8 @@ import pytest
 
 from handaxe import Session
 from handaxe.host.sandbox.credentials import find_credentials, load_credentials
-from handaxe.host.sandbox.means import find_means
-from handaxe.host.scratch import Scratch
+from handaxe.host.sandbox.means import find_backend
+from handaxe.host.scratch import TempDirectory
 
 CANARY = "CANARY"
 USUAL = """
@@ -51,7 +51,7 @@ def test_variables_lead_to_more_of_them(tmp_path):
 def home():
     """A home with all of them, once: many directories take a while."""
     # Not below /tmp, which commands do not see: that would prove nothing.
-    with Scratch("sandbox", "/var/tmp") as scratch:
+    with TempDirectory("sandbox", "/var/tmp") as scratch:
         home = Path(scratch.path)
         files = {home / name for name in USUAL.split()}
         for place in load_credentials().home[::3]:
@@ -66,7 +66,7 @@ def home():
 
 
 @pytest.mark.proves("SH-7")
-@pytest.mark.skipif(find_means().name == "none", reason="nothing can be confined here")
+@pytest.mark.skipif(find_backend().name == "none", reason="nothing can be confined here")
 @pytest.mark.parametrize("means", [{}, {"bwrapPath": "/bin/false"}], ids=["strong", "weak"])
 async def test_no_command_reads_a_credential_or_history(project, home, monkeypatch, means):
     monkeypatch.setenv("HOME", str(home))

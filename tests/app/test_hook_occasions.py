@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from handaxe import Agent, Allow, Deny, Session
-from handaxe.app.elicitation import Form, elicited
-from handaxe.app.slash_commands import expanded
+from handaxe.app.elicitation import ElicitationForm, elicit_input
+from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.faults import SetupError
 from handaxe.models.scripted import ScriptedModel, parse_script
 
@@ -133,7 +133,7 @@ async def test_a_typed_command_is_told_of_before_it_becomes_a_prompt(project: Pa
     ear = Ear({"hookSpecificOutput": {"additionalContext": "In French."}})
     hooks = {"UserPromptExpansion": [{"matcher": "greet", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session:
-        assert "hello to Ann" in await expanded(session, "/greet Ann")
+        assert "hello to Ann" in await expand_prompt(session, "/greet Ann")
         assert session.collaborators.hooks.take_late() == ("In French.",)
     told = {key: ear.heard[0][key] for key in ear.heard[0].keys() - COMMON}
     assert told == {
@@ -149,7 +149,7 @@ async def test_a_typed_command_can_be_refused(project: Path):
     command(project)
     async with Session(project, hooks={"UserPromptExpansion": [Ear(BLOCK)]}) as session:
         with pytest.raises(SetupError, match="refuses /greet: Not like this"):
-            await expanded(session, "/greet")
+            await expand_prompt(session, "/greet")
 
 
 async def test_instructions_are_told_of_with_whoever_asked_for_them(project: Path):
@@ -417,8 +417,8 @@ async def test_a_form_for_a_person_is_told_of(project: Path):
 
     hooks = {"Notification": [{"matcher": "elicitation_dialog", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session:
-        form = Form("forms", "Who are you?", {})
-        assert await elicited(session.collaborators, form, person) == {"name": "Ann"}
+        form = ElicitationForm("forms", "Who are you?", {})
+        assert await elicit_input(session.collaborators, form, person) == {"name": "Ann"}
         told = await ear.wait()
     assert told["message"] == "forms asks: Who are you?"
 
@@ -506,14 +506,14 @@ async def test_without_such_a_hook_no_file_is_watched(project: Path):
 @pytest.mark.parametrize(
     ("form", "kinds"),
     [
-        (Form("forms", "Who?", {"type": "object"}),
+        (ElicitationForm("forms", "Who?", {"type": "object"}),
          ["elicitation_dialog", "elicitation_complete", "elicitation_response"]),
-        (Form("forms", "Open it.", None, "https://example.org/in", "e-1"),
+        (ElicitationForm("forms", "Open it.", None, "https://example.org/in", "e-1"),
          ["elicitation_url_dialog", "elicitation_complete", "elicitation_response"]),
     ],
 )  # fmt: skip
 async def test_forms_and_pages_are_told_of_from_their_start_to_their_end(
-    project: Path, form: Form, kinds: list[str]
+    project: Path, form: ElicitationForm, kinds: list[str]
 ):
     ear, notices = Ear(), Ear()
 
@@ -522,7 +522,7 @@ async def test_forms_and_pages_are_told_of_from_their_start_to_their_end(
 
     hooks = {"Elicitation": [ear], "ElicitationResult": [ear], "Notification": [notices]}
     async with Session(project, hooks=hooks) as session:
-        assert await elicited(session.collaborators, form, person) == {"name": "Ann"}
+        assert await elicit_input(session.collaborators, form, person) == {"name": "Ann"}
     asked, answered = ear.heard
     assert [event["notification_type"] for event in notices.heard] == kinds
     assert asked["mode"] == ("form" if form.schema else "url")

@@ -8,7 +8,7 @@ from tests.waiting import is_alive, number_in, until
 
 from handaxe import Allow, Deny, Session, SetupError, ToolCall
 from handaxe.contract.events import CallAsked, HookRan, SessionClosed, SessionStarted
-from handaxe.storage.sessions import events_of
+from handaxe.storage.sessions import read_events
 
 
 def shell(line, **more):
@@ -154,14 +154,14 @@ async def test_a_rewritten_input_is_judged_again_whoever_rewrote_it(project):
     async with Session(project, hooks=hooks) as session:
         result = await session.call("Read", file_path="secret.txt")
         assert "o" in result.text
-    ran = [e for e in events_of(session_home(session), session.id) if isinstance(e, HookRan)]
+    ran = [e for e in read_events(session_home(session), session.id) if isinstance(e, HookRan)]
     assert ran[0].input == changed
 
 
 def session_home(session):
-    from handaxe.storage.home import data_home
+    from handaxe.storage.home import find_data_home
 
-    return data_home(None)
+    return find_data_home(None)
 
 
 def permits(behavior, **more):
@@ -256,7 +256,7 @@ async def test_the_start_is_told_once_before_the_first_call_and_the_end_at_the_c
     *lines, last = log.read_text().splitlines()
     assert lines == ["start", "call", "call"]
     assert json.loads(last)["reason"] == "other"
-    events = list(events_of(session_home(session), session.id))
+    events = list(read_events(session_home(session), session.id))
     assert isinstance(events[0], SessionStarted)
     assert isinstance(events[-1], SessionClosed)
     assert [e.event for e in events if isinstance(e, HookRan)] == [

@@ -9,11 +9,11 @@ import pytest
 
 from handaxe import Session
 from handaxe.host.sandbox.listener import PORT
-from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.means import find_backend
 from handaxe.host.shell.own_network import can_have_own_network
 
 pytestmark = pytest.mark.skipif(
-    find_means().name != "bubblewrap" or not can_have_own_network(),
+    find_backend().name != "bubblewrap" or not can_have_own_network(),
     reason="needs bubblewrap and leave to make a network",
 )
 WHERE = "readlink /proc/self/ns/net"

@@ -14,8 +14,8 @@ from tests.waiting import until
 from handaxe.agent.events import RunStarted
 from handaxe.app.agent_api import Agent
 from handaxe.app.configuration import Configuration
-from handaxe.app.mcp_approval import blocking_reason
-from handaxe.app.project_wishes import server_wish
+from handaxe.app.mcp_approval import find_blocking_reason
+from handaxe.app.project_wishes import make_server_request
 from handaxe.app.session import Session
 from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.events import McpServerChanged
@@ -91,7 +91,9 @@ async def test_a_host_program_that_trusts_the_project_says_yes(project):
 
 async def test_a_yes_holds_for_the_very_definition_it_was_given_for(project, tmp_path):
     write(project, a=SERVER, b=SERVER)
-    wishes = [server_wish(one, str(project)) for one in read_definitions(str(project)).found]
+    wishes = [
+        make_server_request(one, str(project)) for one in read_definitions(str(project)).found
+    ]
     approved = {wish.key: wish.note for wish in wishes}
     TrustRecord(tmp_path / "home").approve(str(project), approved)
     async with Session(project, home=tmp_path / "home") as session:
@@ -160,7 +162,7 @@ def test_lists_of_the_settings_keep_servers_from_starting(project, tmp_path, set
     write(project, a={"command": "run", "args": ["it"]})
     (server,) = read_definitions(str(project)).found
     in_force = Configuration(str(project), home=tmp_path, given=settings).settings
-    told = blocking_reason(server, in_force)
+    told = find_blocking_reason(server, in_force)
     assert (told is None) == (reason is None)
     assert reason is None or reason in told
 
@@ -170,8 +172,8 @@ def test_addresses_can_be_denied_by_pattern():
         "/nowhere", given=[{"a": {"type": "http", "url": "https://x.example.com/mcp"}}]
     ).found
     denied = Settings(denied_mcp_servers=({"serverUrl": "https://*.example.com/*"},))
-    assert blocking_reason(server, denied)
-    assert not blocking_reason(
+    assert find_blocking_reason(server, denied)
+    assert not find_blocking_reason(
         server, Settings(denied_mcp_servers=({"serverUrl": "https://other/*"},))
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.app.offers import Offers
+from handaxe.app.offers import PortRegistry
 from handaxe.session.todos import Todos
 from handaxe.session.wakeups import Wakeups
 
@@ -22,7 +22,7 @@ class Maker:
 
 def test_what_nobody_asked_for_is_there_and_not_made():
     make = Maker()
-    offers = Offers({TODOS: make})
+    offers = PortRegistry({TODOS: make})
     assert Todos in offers
     assert Todos in offers.keys()  # noqa: SIM118 - what a catalog looks at
     assert Wakeups not in offers
@@ -33,13 +33,13 @@ def test_what_nobody_asked_for_is_there_and_not_made():
 
 def test_it_is_made_once():
     make = Maker()
-    offers = Offers({TODOS: make})
+    offers = PortRegistry({TODOS: make})
     assert offers[Todos] is offers.get(Todos) is dict(offers)[Todos]
     assert len(make.made) == len(offers) == 1
 
 
 def test_what_is_not_offered_is_an_error_or_nothing():
-    offers = Offers({})
+    offers = PortRegistry({})
     assert offers.get(Todos) is None
     with pytest.raises(KeyError):
         offers[Todos]
@@ -48,7 +48,7 @@ def test_what_is_not_offered_is_an_error_or_nothing():
 @pytest.mark.parametrize("is_made", [True, False])
 def test_the_later_offer_counts_whichever_way_it_is_given(is_made: bool):
     first, second = Maker(), Maker()
-    offers = Offers({TODOS: first})
+    offers = PortRegistry({TODOS: first})
     if is_made:
         assert offers[Todos] is first.made[0]
     offers.add({TODOS: second})
@@ -61,7 +61,7 @@ def test_the_later_offer_counts_whichever_way_it_is_given(is_made: bool):
 
 @pytest.mark.parametrize("is_made", [True, False])
 def test_an_offer_can_be_taken_back(is_made: bool):
-    offers = Offers({TODOS: Maker()})
+    offers = PortRegistry({TODOS: Maker()})
     if is_made:
         assert offers[Todos]
     del offers[Todos]

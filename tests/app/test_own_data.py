@@ -8,7 +8,7 @@ import pytest
 
 from handaxe import Allow, PermissionRequest, Session
 from handaxe.contract.faults import SetupError
-from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.means import find_backend
 
 TRUST = ".local/state/handaxe/handaxe-trust.json"
 FORGED = '{"folders": {}}'
@@ -205,7 +205,7 @@ async def test_a_skill_can_be_worked_on_where_it_lies(home):
 
 
 needs_bubblewrap = pytest.mark.skipif(
-    find_means(()).name != "bubblewrap", reason="needs bubblewrap"
+    find_backend(()).name != "bubblewrap", reason="needs bubblewrap"
 )
 
 

@@ -20,7 +20,7 @@ from handaxe.app.own_tools import tool
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.contract.ports.files import Files
 from handaxe.text.coercion import InputProblems, read_input
-from handaxe.text.schema import input_schema
+from handaxe.text.schema import build_input_schema
 
 
 class Answer(msgspec.Struct):
@@ -54,7 +54,7 @@ def test_everything_is_taken_from_the_function():
     assert add_numbers.prompt() == "Add two whole numbers.\n\nNegative ones too."
     assert add_numbers.search_hint == "Add two whole numbers"
     assert add_numbers.output_type is Answer
-    assert input_schema(add_numbers.args_type) == {
+    assert build_input_schema(add_numbers.args_type) == {
         "type": "object",
         "properties": {
             "a": {"type": "integer", "description": "The first."},
@@ -106,7 +106,7 @@ async def test_options_and_context_are_passed_through():
     assert (peek.name, peek.uses, peek.timeout_s) == ("Peek", (Files,), 3.0)
     assert peek.effects_of(args) == Effects.reading("x")
     assert peek.search_hint == "look into a file"
-    assert list(input_schema(peek.args_type)["properties"]) == ["path", "how"]
+    assert list(build_input_schema(peek.args_type)["properties"]) == ["path", "how"]
 
 
 class Model(pydantic.BaseModel):
@@ -323,7 +323,7 @@ def test_mutable_defaults_are_told_to_the_model():
         """Pick some of them."""
         return f"{numbers} {where}"
 
-    fields = input_schema(pick.args_type)["properties"]
+    fields = build_input_schema(pick.args_type)["properties"]
     assert (fields["numbers"]["default"], fields["where"]["default"]) == ([1, 2], {"a": "b"})
 
 
@@ -335,7 +335,7 @@ async def test_the_context_may_be_documented_or_optional():
         """Look at both."""
         return f"{a} {first is second}"
 
-    assert list(input_schema(look.args_type)["properties"]) == ["a"]
+    assert list(build_input_schema(look.args_type)["properties"]) == ["a"]
     assert (await result_of(look, a=1)).text == "1 True"
 
 
@@ -614,7 +614,7 @@ async def survey(
 
 @pytest.mark.proves("TC-12")
 def test_the_words_about_every_part_of_an_input_are_told():
-    told = input_schema(survey.args_type)
+    told = build_input_schema(survey.args_type)
     fields = told["properties"]
     look, marks = fields["look"]["properties"], fields["marks"]["properties"]
     assert fields["near"] == {"$ref": "#/$defs/Near", "description": "The start."}
@@ -681,7 +681,7 @@ def test_two_types_of_one_name_have_two_schemas():
         """Join what belongs together."""
         return f"{one}{two}{more}{rest}"
 
-    told = input_schema(join.args_type)
+    told = build_input_schema(join.args_type)
     assert [list(part["properties"]) for part in told["$defs"].values()] == [["a"], ["b"]]
 
 
@@ -691,7 +691,7 @@ def test_bare_and_empty_collections_have_a_schema():
         """Keep what is given."""
         return f"{a}{b}{c}{d}"
 
-    kinds = input_schema(keep.args_type)["properties"]
+    kinds = build_input_schema(keep.args_type)["properties"]
     array = {"type": "array"}
     assert kinds == {"a": {"type": "object"}, "b": array, "c": {**array, "maxItems": 0}, "d": array}
 

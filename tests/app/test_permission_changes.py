@@ -9,8 +9,8 @@ import pytest
 from handaxe import Session
 from handaxe.contract.events import HookRan, PermissionsChanged
 from handaxe.settings import places
-from handaxe.settings.places import own_file
-from handaxe.storage.sessions import events_of
+from handaxe.settings.places import get_own_file
+from handaxe.storage.sessions import read_events
 
 pytestmark = pytest.mark.proves("HK-1")
 
@@ -40,7 +40,7 @@ async def write(session, name, content="x\n"):
 async def changed(session):
     await asyncio.sleep(0)
     session.flush()
-    found = events_of(session.surroundings.data_home, session.id)
+    found = read_events(session.surroundings.data_home, session.id)
     return [event for event in found if isinstance(event, PermissionsChanged)]
 
 
@@ -173,7 +173,7 @@ async def test_a_projects_own_hook_reaches_no_farther_than_the_project(project):
         {"type": "setMode", "mode": "bypassPermissions", "destination": "session"},
         rules("addRules", "Edit(/new/**)"),
     )
-    file = Path(own_file(str(project), "project"))
+    file = Path(get_own_file(str(project), "project"))
     file.parent.mkdir()
     file.write_text(json.dumps({"hooks": hooks}))
     async with Session(project, trusted=True) as session:
@@ -182,7 +182,7 @@ async def test_a_projects_own_hook_reaches_no_farther_than_the_project(project):
         assert session.permissions.mode == "default"
         (event,) = await changed(session)
         assert len(event.not_made) == 2
-    assert not Path(own_file(str(project), "user")).exists()
+    assert not Path(get_own_file(str(project), "user")).exists()
     (project.parent / "done").unlink()
     async with Session(project, trusted=False) as session:
         assert await write(session, "new/b.txt") == "permission.asked"

@@ -14,7 +14,7 @@ from tests.waiting import blocked_until, until
 import handaxe
 from handaxe import Effects, Session, tool
 from handaxe.app import ready_tree
-from handaxe.app.ready_tree import ReadyTree
+from handaxe.app.ready_tree import SnapshotPrewarm
 
 QUIET = {
     "no tool that runs anything": {"tools": ["Read", "Edit", "Grep"]},
@@ -71,7 +71,7 @@ async def test_calls_that_follow_each_other_come_first(project, monkeypatch):
     monkeypatch.setattr(ready_tree, "START_S", 3600)
     (project / "a.txt").write_text("one\n")
     async with Session(project) as session:
-        ready = next(c for c in session.companions if isinstance(c, ReadyTree))
+        ready = next(c for c in session.companions if isinstance(c, SnapshotPrewarm))
         for _ in range(3):
             await session.call("Read", file_path=str(project / "a.txt"))
             ready.begin_if_idle(session.catalog)
@@ -92,7 +92,7 @@ async def test_a_call_that_still_runs_comes_first(project, monkeypatch):
         return "seen"
 
     async with Session(project, tools=["Bash", look]) as session:
-        ready = next(c for c in session.companions if isinstance(c, ReadyTree))
+        ready = next(c for c in session.companions if isinstance(c, SnapshotPrewarm))
         running = asyncio.ensure_future(session.call("look"))
         await asyncio.sleep(0.05)
         for _ in range(2):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
-from handaxe.disk.locks import Locked, hold
-from handaxe.storage.home import data_home
-from handaxe.storage.undo.liveness import LivenessFile, liveness_directory
+from handaxe.disk.locks import LockTimeout, hold
+from handaxe.storage.home import find_data_home
+from handaxe.storage.undo.liveness import LivenessFile, get_liveness_directory
 
 pytestmark = pytest.mark.proves("SS-4")
 
@@ -86,7 +86,7 @@ async def test_the_next_session_removes_what_git_status_would_show(killed):
         assert names(killed) == [".git", "big.txt"]
         # The content that nobody needs any more has no second name either.
         assert (killed / "big.txt").stat().st_nlink == 1
-        assert names(liveness_directory(data_home())) == []
+        assert names(get_liveness_directory(find_data_home())) == []
 
 
 async def test_a_session_of_another_project_leaves_the_rest_of_a_killed_one_alone(killed, tmp_path):
@@ -99,9 +99,9 @@ async def test_a_session_of_another_project_leaves_the_rest_of_a_killed_one_alon
 
 
 async def test_they_go_also_while_a_session_lives_that_is_older_than_the_kill(killed):
-    alive = LivenessFile(data_home(), "somebody")
+    alive = LivenessFile(find_data_home(), "somebody")
     alive.hold()
-    for file in liveness_directory(data_home()).iterdir():
+    for file in get_liveness_directory(find_data_home()).iterdir():
         os.utime(file, (1, 1))
     async with Session(killed):
         assert names(killed) == [".git", "big.txt"]
@@ -109,7 +109,7 @@ async def test_they_go_also_while_a_session_lives_that_is_older_than_the_kill(ki
 
 
 async def test_temporary_files_of_a_living_writer_stay(killed):
-    alive = LivenessFile(data_home(), "somebody")
+    alive = LivenessFile(find_data_home(), "somebody")
     alive.hold()
     theirs = killed / f".handaxe-{'0' * 16}.late.tmp"
     theirs.write_text("theirs")
@@ -120,7 +120,7 @@ async def test_temporary_files_of_a_living_writer_stay(killed):
 
 async def test_a_pin_of_another_living_session_is_no_hard_link_outside(project):
     (project / "big.txt").write_text(LARGE + "the end\n")
-    pins = data_home() / "pins"
+    pins = find_data_home() / "pins"
     info = (project / "big.txt").stat()
     pins.mkdir(parents=True)
     os.link(project / "big.txt", pins / f"{info.st_dev:x}-{info.st_ino:x}-{'0' * 12}-{'1' * 12}")
@@ -131,7 +131,7 @@ async def test_a_hard_link_outside_is_still_found_beside_kept_content(project, t
     big = project / "big.txt"
     big.write_text(LARGE + "the end\n")
     os.link(big, tmp_path / "outside")
-    pins = data_home() / "pins"
+    pins = find_data_home() / "pins"
     info = big.stat()
     pins.mkdir(parents=True)
     # Of the same name, and a copy by now: it is no name of the file.
@@ -149,9 +149,12 @@ async def test_a_new_file_that_got_no_name_leaves_nothing(project):
 
 async def test_while_a_session_works_others_know_and_afterwards_not(session, project):
     assert (await session.call("Write", file_path="a.txt", content="a")).ok
-    (name,) = names(liveness_directory(data_home()))
+    (name,) = names(get_liveness_directory(find_data_home()))
     assert name.startswith(f"{session.id}.")
-    with (liveness_directory(data_home()) / name).open() as file, pytest.raises(Locked):
+    with (
+        (get_liveness_directory(find_data_home()) / name).open() as file,
+        pytest.raises(LockTimeout),
+    ):
         hold(file.fileno(), wait_s=0)
     await session.close()
-    assert names(liveness_directory(data_home())) == []
+    assert names(get_liveness_directory(find_data_home())) == []

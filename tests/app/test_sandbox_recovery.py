@@ -7,9 +7,11 @@ import pytest
 from tests.waiting import until
 
 from handaxe import Session
-from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.means import find_backend
 
-pytestmark = pytest.mark.skipif(find_means().name == "none", reason="nothing can be confined here")
+pytestmark = pytest.mark.skipif(
+    find_backend().name == "none", reason="nothing can be confined here"
+)
 WEAK = {"enabled": True, "bwrapPath": "/bin/false"}
 """Leaves only Landlock."""
 STARTED = """

@@ -7,9 +7,11 @@ import sys
 import pytest
 
 from handaxe import Session
-from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.means import find_backend
 
-pytestmark = pytest.mark.skipif(find_means().name == "none", reason="nothing can be confined here")
+pytestmark = pytest.mark.skipif(
+    find_backend().name == "none", reason="nothing can be confined here"
+)
 CANARY = "CANARY"
 WEAK = {"bwrapPath": "/bin/false"}
 """Leaves only Landlock."""
@@ -101,7 +103,7 @@ async def test_a_sandbox_that_leaves_files_out_answers_for_no_program(project, o
         assert (await run(session, "ls")).ok
 
 
-@pytest.mark.skipif(find_means().name != "bubblewrap", reason="trials need bubblewrap")
+@pytest.mark.skipif(find_backend().name != "bubblewrap", reason="trials need bubblewrap")
 async def test_a_trial_reads_no_more_than_the_command(project, outside):
     (project / "a").write_text("mine")
     async with opened(project) as session:

@@ -8,16 +8,16 @@ import pytest
 from tests.waiting import until
 
 from handaxe import Allow, Session
-from handaxe.app.companions import Surroundings
+from handaxe.app.companions import SessionContext
 from handaxe.app.configuration import Configuration
 from handaxe.app.sandboxing import (
-    confiner_for,
-    sandbox_policy,
-    sandbox_problems,
-    sandbox_wanted,
+    build_confiner,
+    build_sandbox_policy,
+    find_sandbox_problems,
+    read_sandbox_options,
 )
 from handaxe.contract.faults import SetupError
-from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.means import find_backend
 from handaxe.testing.fakes import RecordingCheckpoints
 
 
@@ -25,7 +25,7 @@ def settled(project: Path, sandbox: dict | None = None, **more):
     """The policy of a session with these settings."""
     settings = {"sandbox": {"enabled": True, **(sandbox or {})}}
     session = Session(project, settings=settings, **more)
-    policy = sandbox_policy(
+    policy = build_sandbox_policy(
         session.configuration,
         session.workdir,
         session.policy(),
@@ -88,7 +88,7 @@ def test_deny_rules_of_tools_hold_inside_too(project):
     assert not any("*" in path for path in (*policy.deny_read, *policy.deny_write))
 
 
-@pytest.mark.skipif(find_means().name == "none", reason="no sandbox here")
+@pytest.mark.skipif(find_backend().name == "none", reason="no sandbox here")
 async def test_patterns_of_edit_rules_hold_inside_too(project):
     (project / "src/ro").mkdir(parents=True)
     for name in ("src/ro/f", "src/x.lock", "free"):
@@ -152,7 +152,7 @@ def test_fetch_rules_are_listed_hosts_too(project):
 )
 def test_a_command_is_excluded_only_as_a_whole(project, command, is_excluded):
     session, _ = settled(project, {"excludedCommands": ["docker *", "npm test"]})
-    wanted = sandbox_wanted(session.configuration, session.workdir)
+    wanted = read_sandbox_options(session.configuration, session.workdir)
     assert wanted.is_excluded(command) is is_excluded
 
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_honoured_is_told(project):
             "filesystem": {"denyRead": ["**/secret/*.key"]},
         },
     )
-    told = "\n".join(sandbox_problems(session.configuration))
+    told = "\n".join(find_sandbox_problems(session.configuration))
     assert "`sandbox.enableWeakerNestedSandbox` does not count" in told
     assert "`sandbox.network.httpProxyPort` does not count" in told
     assert "'a.com:80' is not a host" in told
@@ -175,7 +175,7 @@ def test_what_cannot_be_honoured_is_told(project):
 def test_nothing_is_told_where_no_sandbox_is_asked_for(project, tmp_path):
     given = {"sandbox": {"network": {"httpProxyPort": 8080}}}
     configuration = Configuration(str(project), home=tmp_path, given=given)
-    assert sandbox_problems(configuration) == []
+    assert find_sandbox_problems(configuration) == []
 
 
 def test_only_managed_hosts_count_where_managed_settings_say_so(project):
@@ -189,16 +189,16 @@ def test_only_managed_hosts_count_where_managed_settings_say_so(project):
 def test_a_relative_program_is_refused(project):
     session, _ = settled(project, {"bwrapPath": "bin/bwrap"})
     with pytest.raises(SetupError, match="absolute"):
-        sandbox_wanted(session.configuration, session.workdir)
+        read_sandbox_options(session.configuration, session.workdir)
 
 
 @pytest.mark.proves("SH-7")
 async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
-    if find_means().name != "bubblewrap":
+    if find_backend().name != "bubblewrap":
         pytest.skip("needs bubblewrap")
     session, _ = settled(project, deny=["Read(.env)"])
     (project / ".env").write_text("SECRET")
-    around = Surroundings(
+    around = SessionContext(
         session_id="x",
         data_home=tmp_path,
         session_directory=tmp_path / "session",
@@ -213,9 +213,9 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
         emit=lambda _: None,
         is_busy=lambda: False,
     )
-    confiner = confiner_for(around)
+    confiner = build_confiner(around)
     assert confiner.level.means == "bubblewrap"
-    assert confiner.will_confine("echo hi")
+    assert confiner.is_confining("echo hi")
     command = "cat .env; echo x > made; echo y > ../beside; echo $TMPDIR; echo z > .mcp.json"
     confined = confiner.confine(
         ["bash", "-c", command], cwd=str(project), env={"PATH": "/usr/bin:/bin"}
@@ -242,7 +242,7 @@ def git(*arguments, cwd):
 
 
 def test_commits_in_a_linked_worktree_reach_its_repository(tmp_path):
-    if find_means().name != "bubblewrap":
+    if find_backend().name != "bubblewrap":
         pytest.skip("needs bubblewrap")
     main, linked = tmp_path / "main", tmp_path / "linked"
     main.mkdir()
@@ -251,12 +251,12 @@ def test_commits_in_a_linked_worktree_reach_its_repository(tmp_path):
     git("worktree", "add", "-q", str(linked), cwd=main)
     _, policy = settled(linked)
     assert policy.roots == (str(linked), f"{main}/.git")
-    from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+    from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
 
     own = msgspec.structs.replace(
         policy, temp_directory=f"{tmp_path}/t", aside_directory=f"{tmp_path}/a"
     )
-    confiner = LocalConfiner(lambda: Wanted(enabled=True), lambda: own)
+    confiner = LocalConfiner(lambda: SandboxRequirements(enabled=True), lambda: own)
     command = (
         "echo x > f && git add f && git -c user.name=a -c user.email=a@b commit -qm second; "
         "git config core.pager evil; echo evil > $(git rev-parse --git-common-dir)/hooks/pre-commit; true"
@@ -290,7 +290,7 @@ def test_a_session_tells_what_its_sandbox_cannot_do(project):
     assert any("httpProxyPort" in warning for warning in session.warnings)
 
 
-@pytest.mark.skipif(find_means().name == "none", reason="nothing can be confined here")
+@pytest.mark.skipif(find_backend().name == "none", reason="nothing can be confined here")
 async def test_a_directory_that_was_closed_does_not_hold_up_the_session(project):
     async with Session(project, settings={"sandbox": {"enabled": True}}) as session:
 
@@ -307,7 +307,7 @@ async def test_a_directory_that_was_closed_does_not_hold_up_the_session(project)
         (project / "shut").chmod(0o755)
 
 
-@pytest.mark.skipif(find_means().name != "bubblewrap", reason="trials need bubblewrap")
+@pytest.mark.skipif(find_backend().name != "bubblewrap", reason="trials need bubblewrap")
 async def test_a_trial_cannot_read_what_the_sandbox_hides(project, tmp_path, monkeypatch):
     (tmp_path / "home/.ssh").mkdir(parents=True)
     (tmp_path / "home/.ssh/id").write_text("SECRET")
@@ -323,12 +323,12 @@ async def test_a_trial_cannot_read_what_the_sandbox_hides(project, tmp_path, mon
         assert not (project / "made").exists()
 
 
-@pytest.mark.skipif(find_means().name != "bubblewrap", reason="only bubblewrap has views")
+@pytest.mark.skipif(find_backend().name != "bubblewrap", reason="only bubblewrap has views")
 async def test_a_command_that_was_proved_to_look_only_gets_nothing_to_write_to(project):
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     (project / "a.txt").write_text("a\n")
     async with Session(project, settings={"sandbox": {"enabled": True}}) as session:
-        confiner = confiner_for(session.surroundings)
+        confiner = build_confiner(session.surroundings)
 
         def tried(command: str, judged: str) -> subprocess.CompletedProcess[bytes]:
             confined = confiner.confine(
@@ -369,7 +369,7 @@ async def test_below_the_least_that_settings_ask_for_no_command_runs(project, un
     assert not (project / "made").exists()
 
 
-@pytest.mark.skipif(find_means().name == "none", reason="no sandbox here")
+@pytest.mark.skipif(find_backend().name == "none", reason="no sandbox here")
 @pytest.mark.parametrize(
     ("command", "sandbox", "told"),
     [
@@ -400,7 +400,7 @@ async def test_a_failure_that_may_come_from_the_sandbox_says_so(project, command
     assert ("dangerouslyDisableSandbox" in result.text) is (hinted and can_leave)
 
 
-@pytest.mark.skipif(find_means().name != "bubblewrap", reason="needs bubblewrap")
+@pytest.mark.skipif(find_backend().name != "bubblewrap", reason="needs bubblewrap")
 async def test_undo_leaves_what_keeps_protected_files_away_from_a_running_command(project):
     async def yes(_request):
         return Allow()

@@ -18,12 +18,12 @@ from handaxe import Allow, Deny, Effects, Session, ToolCall, ToolContext, ToolRe
 from handaxe.contract.events import CallFinished, SessionStarted
 from handaxe.contract.ports.files import Files
 from handaxe.session.workdir import Workdir
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import LOG_NAME, list_sessions, read_history
 
 
 def log_of(session_id: str) -> Path:
-    return data_home() / "sessions" / session_id / LOG_NAME
+    return find_data_home() / "sessions" / session_id / LOG_NAME
 
 
 async def test_a_call_under_an_id_the_session_made_can_be_repeated_like_any(session, project):
@@ -265,7 +265,7 @@ async def test_sessions_are_listed_the_last_used_first(project):
     for name in ("first", "second"):
         async with Session(project, session_id=name) as session:
             await session.call("Read", file_path="nothing")
-    listed = list_sessions(data_home())
+    listed = list_sessions(find_data_home())
     assert [summary.session_id for summary in listed] == ["second", "first"]
     assert listed[0].calls == listed[0].failed_calls == 1
     assert listed[0].is_closed
@@ -274,7 +274,7 @@ async def test_sessions_are_listed_the_last_used_first(project):
 async def test_an_idle_session_writes_nothing(project):
     async with Session(project):
         pass
-    assert not (data_home() / "sessions").exists()
+    assert not (find_data_home() / "sessions").exists()
 
 
 @pytest.mark.parametrize("bad", ["../x", "a/b", "", ".", "x" * 65, "a\0b"])
@@ -645,7 +645,7 @@ async def test_a_log_that_is_none_is_said_and_hides_no_other_session(project, in
     log.mkdir() if in_the_way == "directory" else os.mkfifo(log)
     with pytest.raises(handaxe.SetupError, match="cannot be read"):
         Session(project, session_id="odd")
-    listed = {found.session_id: found for found in list_sessions(data_home())}
+    listed = {found.session_id: found for found in list_sessions(find_data_home())}
     assert listed["good"].calls == 1
     assert "cannot be read" in listed["odd"].damage[0]
 

@@ -12,8 +12,8 @@ from tests.waiting import HANG_S, until
 from handaxe import Session, ToolCall, tool
 from handaxe.contract.faults import SessionBusy, SetupError
 from handaxe.storage import presence
-from handaxe.storage.home import data_home
-from handaxe.storage.presence import SessionHold, holders_file
+from handaxe.storage.home import find_data_home
+from handaxe.storage.presence import SessionLock, get_holders_file
 
 pytestmark = pytest.mark.proves("SS-3")
 
@@ -126,7 +126,7 @@ async def test_in_one_process_a_closed_or_forgotten_session_holds_nothing(projec
 
 async def test_a_session_with_an_id_of_its_own_is_held_from_its_first_event(project):
     async with Session(project) as session:
-        assert not holders_file(data_home()).exists()
+        assert not get_holders_file(find_data_home()).exists()
         await session.call("Glob", pattern="*")
         with pytest.raises(SessionBusy):
             Session(project, session_id=session.id)
@@ -199,7 +199,7 @@ async def test_a_call_of_a_holder_that_died_is_not_made_again(project, start):
 
 
 def test_a_place_is_held_by_many_that_share_it_or_by_one(tmp_path):
-    first, second = (SessionHold(tmp_path, "s", shared=True) for _ in range(2))
+    first, second = (SessionLock(tmp_path, "s", shared=True) for _ in range(2))
     first.take()
     second.take()
     assert first.take_call("c")
@@ -207,30 +207,30 @@ def test_a_place_is_held_by_many_that_share_it_or_by_one(tmp_path):
     first.release_call("c")
     assert second.take_call("c")
     first.release()
-    alone = SessionHold(tmp_path, "s")
+    alone = SessionLock(tmp_path, "s")
     with pytest.raises(SessionBusy):
         alone.take()
     second.release()
     alone.take()
     alone.take()
-    SessionHold(tmp_path, "another", is_named=True).release()
+    SessionLock(tmp_path, "another", is_named=True).release()
     alone.release()
     assert not presence._files
 
 
 def test_where_nothing_can_be_locked_nobody_is_kept_from_work(tmp_path):
     (tmp_path / "home").write_text("in the way")
-    hold = SessionHold(tmp_path / "home", "s", is_named=True)
+    hold = SessionLock(tmp_path / "home", "s", is_named=True)
     hold.release()
 
 
 def test_a_copy_of_the_process_holds_nothing(tmp_path):
-    hold = SessionHold(tmp_path, "s", is_named=True)
+    hold = SessionLock(tmp_path, "s", is_named=True)
     child = os.fork()
     if not child:
         busy = 0
         try:
-            SessionHold(tmp_path, "s", is_named=True)
+            SessionLock(tmp_path, "s", is_named=True)
         except SessionBusy as fault:
             busy = int(f"process {os.getppid()}" in fault.sentence)
         os._exit(busy)

@@ -6,12 +6,12 @@ import pytest
 from handaxe import Allow, PermissionRequest, Session
 from handaxe.contract.events import PermissionsChanged
 from handaxe.contract.permission_changes import PermissionChange
-from handaxe.frontends.mcp_server.questions import form_for, read_answer
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.frontends.mcp_server.questions import build_elicitation_form, read_answer
+from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, decide
 from handaxe.runtime.permission.policy import make_policy
-from handaxe.runtime.permission.proposals import proposals_for
+from handaxe.runtime.permission.proposals import propose_rules
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.runtime.permission.suggestions import name_suggestions, suggest, to_updates
+from handaxe.runtime.permission.suggestions import name_suggestions, suggest_permissions, to_updates
 
 SKILL = "---\nname: {name}\ndescription: Greets.\n---\nSay hello.\n"
 
@@ -22,28 +22,30 @@ def policy_with(mode="default", allow=()):
 
 
 def edit_of(path):
-    return Request(tool="Edit", paths=(JudgedPath(path, path, "write"),))
+    return PermissionQuery(tool="Edit", paths=(JudgedPath(path, path, "write"),))
 
 
 REQUESTS = {
     "edit below": edit_of("/repo/src/a.py"),
     "edit at the top": edit_of("/repo/a.py"),
     "edit outside": edit_of("/srv/a.py"),
-    "read outside": Request(
+    "read outside": PermissionQuery(
         tool="Read", read_only=True, paths=(JudgedPath("/srv/a", "/srv/a", "read"),)
     ),
-    "skill": Request(tool="Skill", read_only=True, texts=("deploy",)),
-    "skill with arguments": Request(tool="Skill", read_only=True, texts=("x:deploy now (all)",)),
-    "host": Request(tool="WebFetch", read_only=True, hosts=("example.org",)),
-    "web socket": Request(tool="Monitor", read_only=True, hosts=("example.org",)),
-    "MCP tool": Request(tool="mcp__shop__buy", confined=False),
-    "own tool": Request(tool="act", confined=False),
+    "skill": PermissionQuery(tool="Skill", read_only=True, texts=("deploy",)),
+    "skill with arguments": PermissionQuery(
+        tool="Skill", read_only=True, texts=("x:deploy now (all)",)
+    ),
+    "host": PermissionQuery(tool="WebFetch", read_only=True, hosts=("example.org",)),
+    "web socket": PermissionQuery(tool="Monitor", read_only=True, hosts=("example.org",)),
+    "MCP tool": PermissionQuery(tool="mcp__shop__buy", confined=False),
+    "own tool": PermissionQuery(tool="act", confined=False),
 }
 
 
 def suggested(request, mode="default"):
     policy = policy_with(mode)
-    return suggest(request, policy, proposals_for(request, policy))
+    return suggest_permissions(request, policy, propose_rules(request, policy))
 
 
 @pytest.mark.proves("PM-4")
@@ -83,7 +85,7 @@ def test_the_scopes_are_those_people_expect(name, expected):
 def test_a_skill_of_another_name_is_not_covered():
     rules = name_suggestions(suggested(REQUESTS["skill"]))["session"].rules
     for text, verdict in [("deploy", "allow"), ("deploy now", "allow"), ("deploy-all", "ask")]:
-        request = Request(tool="Skill", read_only=True, texts=(text,))
+        request = PermissionQuery(tool="Skill", read_only=True, texts=(text,))
         assert decide(request, policy_with(allow=rules)).verdict == verdict
 
 
@@ -108,7 +110,7 @@ def test_suggestions_are_changes_in_the_shape_of_the_ecosystem(name):
 def test_a_form_offers_the_same_list():
     offered = suggested(REQUESTS["edit below"])
     request = PermissionRequest("1", "Edit", {}, "because", suggestions=offered)
-    answers = form_for(request)["requestedSchema"]["properties"]["answer"]
+    answers = build_elicitation_form(request)["requestedSchema"]["properties"]["answer"]
     assert answers["enum"] == ["once", "session", "session2", "project", "always", "no"]
     assert answers["enumNames"][1:-1] == [one.answer for one in offered]
     for name, one in name_suggestions(offered).items():

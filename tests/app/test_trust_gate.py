@@ -10,9 +10,9 @@ import pytest
 from tests.agent.players import Player, calls, says
 
 from handaxe import Agent, Allow, Session
-from handaxe.app.main_agent import kinds_of
-from handaxe.app.output_styles import styles_of
-from handaxe.app.slash_commands import commands_of
+from handaxe.app.main_agent import find_agent_definitions
+from handaxe.app.output_styles import find_output_styles
+from handaxe.app.slash_commands import list_slash_commands
 from handaxe.settings import places
 
 pytestmark = pytest.mark.proves("ST-1")
@@ -46,9 +46,9 @@ async def test_without_its_source_no_file_of_a_project_counts(project, sources):
     model = Player(calls(("r", "Read", {"file_path": "below/a.txt"})), says("x"))
     async with Session(project, setting_sources=sources, trusted=True) as session:
         await Agent(model, session).ask("Go.")
-        assert commands_of(session) == ()
-        assert "mine" not in {kind.name for kind in kinds_of(session, None)()}
-        assert "mine" not in styles_of(session).names()
+        assert list_slash_commands(session) == ()
+        assert "mine" not in {kind.name for kind in find_agent_definitions(session, None)()}
+        assert "mine" not in find_output_styles(session).names()
     assert "From the project." not in str(model.requests)
 
 
@@ -162,6 +162,6 @@ async def test_a_link_of_a_project_brings_in_no_file_from_outside(project, tmp_p
     model = Player(says("x"))
     async with Session(project, trusted=True) as session:
         await Agent(model, session).ask("Go.")
-        assert [one.name for one in commands_of(session)] == ["d"]
+        assert [one.name for one in list_slash_commands(session)] == ["d"]
     assert "Secret words." not in str(model.requests)
     assert "Own words." in str(model.requests)

@@ -13,9 +13,9 @@ from handaxe import Session, ToolCall
 from handaxe.contract.events import CallFinished, JobEnded
 from handaxe.storage import event_log
 from handaxe.storage.event_log import EventLog
-from handaxe.storage.home import data_home
-from handaxe.storage.presence import LOCK_NAME, Presence
-from handaxe.storage.sessions import LOG_NAME, events_of, read_history
+from handaxe.storage.home import find_data_home
+from handaxe.storage.presence import LOCK_NAME, SessionPresence
+from handaxe.storage.sessions import LOG_NAME, read_events, read_history
 
 pytestmark = pytest.mark.proves("SS-3")
 
@@ -59,11 +59,11 @@ def other(project):
 
 
 def log() -> Path:
-    return data_home() / "sessions" / "s" / LOG_NAME
+    return find_data_home() / "sessions" / "s" / LOG_NAME
 
 
 def ends_of(call_id):
-    events = events_of(data_home(), "s")
+    events = read_events(find_data_home(), "s")
     return [e.result for e in events if isinstance(e, CallFinished) and e.call_id == call_id]
 
 
@@ -111,10 +111,10 @@ async def test_background_work_of_another_process_is_its_own(project, other):
     working = other("job")
     async with Session(project, session_id="s", shared=True) as second:
         assert second.jobs.take_notices() == ()
-        assert not [e for e in events_of(data_home(), "s") if isinstance(e, JobEnded)]
+        assert not [e for e in read_events(find_data_home(), "s") if isinstance(e, JobEnded)]
     (project / "go").touch()
     assert await asyncio.to_thread(working.wait, HANG_S) == 0
-    (end,) = [e for e in events_of(data_home(), "s") if isinstance(e, JobEnded)]
+    (end,) = [e for e in read_events(find_data_home(), "s") if isinstance(e, JobEnded)]
     assert end.job.status == "completed"
 
 
@@ -146,7 +146,7 @@ async def test_whoever_has_work_under_way_does_not_rest(project, monkeypatch):
 
 
 def test_presence_is_shared_and_ends_with_its_holder(tmp_path):
-    first, second, third = (Presence(tmp_path) for _ in range(3))
+    first, second, third = (SessionPresence(tmp_path) for _ in range(3))
     assert third.enter_alone()
     third.leave()
     first.enter()
@@ -163,7 +163,7 @@ def test_presence_is_shared_and_ends_with_its_holder(tmp_path):
 
 
 def test_where_nothing_can_be_locked_one_goes_on_as_if_alone(tmp_path):
-    nowhere = Presence(tmp_path / "missing")
+    nowhere = SessionPresence(tmp_path / "missing")
     nowhere.enter()
     assert not nowhere.is_held
     assert nowhere.enter_alone()

@@ -2,7 +2,7 @@
 
 import resource
 
-from handaxe.disk.atomic import Changed, WriteFailed, read_regular, replace
+from handaxe.disk.atomic import DiskWriteFailed, VersionChanged, read_regular, replace
 from handaxe.disk.lines import LineLog
 
 
@@ -13,7 +13,7 @@ def count_up(path: str, times: int) -> int:
         data, version = read_regular(path)
         try:
             replace(path, [b"%d" % (int(data) + 1)], expect=version)
-        except Changed:
+        except VersionChanged:
             beaten += 1
         else:
             times -= 1
@@ -34,6 +34,6 @@ def limit_file_size() -> None:
 def write_too_much(path: str) -> tuple[str, int | None]:
     try:
         replace(path, [bytes(10_000)], expect=None)
-    except WriteFailed as failure:
+    except DiskWriteFailed as failure:
         return failure.reason, failure.errno
     return "it was written", None

@@ -18,18 +18,18 @@ from tests.holding import open_descriptors
 from handaxe.disk import renames
 from handaxe.disk.atomic import (
     ABSENT,
-    Changed,
-    LinkInTheWay,
+    DiskWriteFailed,
     NeedsJournal,
-    NotRegular,
+    NotRegularFile,
+    UnexpectedSymlink,
     Version,
-    WriteFailed,
+    VersionChanged,
     delete,
     read_regular,
+    read_version,
+    remove_leftovers,
     replace,
     set_mode,
-    sweep,
-    version_at,
 )
 from handaxe.disk.content import Content
 
@@ -63,10 +63,10 @@ def test_other_content_is_refused_and_reported(place: Path, other: bytes):
     version = replace(place / "a", [b"one"], expect=ABSENT)
     (place / "a").write_bytes(other)
 
-    with pytest.raises(Changed) as refused:
+    with pytest.raises(VersionChanged) as refused:
         replace(place / "a", [b"mine"], expect=version)
 
-    assert refused.value.actual == version_at(place / "a")
+    assert refused.value.actual == read_version(place / "a")
     assert (place / "a").read_bytes() == other
     assert os.listdir(place) == ["a"]
 
@@ -74,9 +74,9 @@ def test_other_content_is_refused_and_reported(place: Path, other: bytes):
 def test_a_file_that_is_there_or_gone_against_expectation_is_refused(place: Path):
     version = replace(place / "a", [b"one"], expect=ABSENT)
 
-    with pytest.raises(Changed) as there:
+    with pytest.raises(VersionChanged) as there:
         replace(place / "a", [b"x"], expect=ABSENT)
-    with pytest.raises(Changed) as gone:
+    with pytest.raises(VersionChanged) as gone:
         replace(place / "b", [b"x"], expect=version)
 
     assert there.value.actual == version
@@ -98,7 +98,7 @@ def test_big_content_is_checked_written_and_hashed_like_small(place: Path, size:
     _, version = read_regular(place / "a")
 
     after = replace(place / "a", [new[:1000], new[1000:]], expect=version)
-    with pytest.raises(Changed):
+    with pytest.raises(VersionChanged):
         replace(place / "a", [old], expect=version)
 
     assert read_regular(place / "a") == (new, after)
@@ -225,7 +225,7 @@ def test_a_new_file_takes_the_group_of_a_set_group_directory(place: Path):
 
 
 def test_missing_parents_are_made_only_if_asked_for(place: Path):
-    with pytest.raises(WriteFailed) as failed:
+    with pytest.raises(DiskWriteFailed) as failed:
         replace(place / "x" / "y" / "a", [b"x"], expect=ABSENT)
     assert failed.value.errno == errno.ENOENT
     assert os.listdir(place) == []
@@ -237,9 +237,9 @@ def test_missing_parents_are_made_only_if_asked_for(place: Path):
 def test_parents_made_for_a_failed_write_are_removed(place: Path):
     version = replace(place / "a", [b"x"], expect=ABSENT)
 
-    with pytest.raises(Changed):
+    with pytest.raises(VersionChanged):
         replace(place / "x" / "y" / "z", [b"x"], expect=version, make_parents=True)
-    with pytest.raises(WriteFailed) as failed:
+    with pytest.raises(DiskWriteFailed) as failed:
         replace(place / "x" / ("n" * 256), [b"x"], expect=ABSENT, make_parents=True)
 
     assert failed.value.reason == "could not open the file to compare it: the name is too long"
@@ -250,7 +250,7 @@ def test_a_file_in_the_place_of_a_parent_is_an_error(place: Path):
     (place / "a").write_bytes(b"x")
 
     for name in ("a/b", "a/b/c"):
-        with pytest.raises(WriteFailed) as failed:
+        with pytest.raises(DiskWriteFailed) as failed:
             replace(place / name, [b"x"], expect=ABSENT, make_parents=True)
         assert failed.value.errno == errno.ENOTDIR
 
@@ -267,7 +267,7 @@ def test_a_link_is_refused_in_every_part_of_the_path(place: Path):
 
     for name in ("dir/a", "dir/new", "dir/x/y", "file", "dangling", "dangling/x"):
         for expect in (None, ABSENT):
-            with pytest.raises(LinkInTheWay):
+            with pytest.raises(UnexpectedSymlink):
                 replace(project / name, [b"evil"], expect=expect, make_parents=True)
 
     assert sorted(os.listdir(project)) == ["dangling", "dir", "file"]
@@ -284,7 +284,7 @@ def test_special_files_are_refused_and_left_alone(place: Path, monkeypatch: pyte
 
     for name in ("fifo", "dir", "socket", "/dev/null", "/dev/full"):
         for expect in (None, ABSENT):
-            with pytest.raises(NotRegular):
+            with pytest.raises(NotRegularFile):
                 replace(place / name, [b"x"], expect=expect)
 
     assert sorted(os.listdir(place)) == ["dir", "fifo", "socket"]
@@ -292,7 +292,7 @@ def test_special_files_are_refused_and_left_alone(place: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("path", ["", "/", ".", "a/..", "a/", "nul\0"])
 def test_a_path_that_names_no_file_is_refused(path: str):
-    with pytest.raises(WriteFailed):
+    with pytest.raises(DiskWriteFailed):
         replace(path, [b"x"], expect=None)
 
 
@@ -309,7 +309,7 @@ def test_a_full_disk_changes_nothing_and_says_so(small_disk: Path):
     version = replace(small_disk / "a", [b"old"], expect=ABSENT, mode=0o640)
 
     for size in (300_000, 3_000_000):
-        with pytest.raises(WriteFailed) as failed:
+        with pytest.raises(DiskWriteFailed) as failed:
             replace(small_disk / "a", [bytes(size)], expect=version)
         assert failed.value.errno == errno.ENOSPC
         assert (
@@ -328,7 +328,7 @@ def test_a_disk_without_inodes_changes_nothing_and_says_so(small_disk: Path):
         (small_disk / f"{number}").touch()
 
     for path in (small_disk / "a", small_disk / "new", small_disk / "x" / "new"):
-        with pytest.raises(WriteFailed) as failed:
+        with pytest.raises(DiskWriteFailed) as failed:
             replace(path, [b"new"], expect=None, make_parents=True)
         assert failed.value.errno == errno.ENOSPC
 
@@ -340,7 +340,7 @@ def test_parents_are_removed_when_the_disk_fills_up_on_the_way(small_disk: Path)
     for number in range(5):
         (small_disk / f"{number}").touch()
 
-    with pytest.raises(WriteFailed):
+    with pytest.raises(DiskWriteFailed):
         replace(small_disk / "x" / "y" / "z" / "a", [b"x"], expect=ABSENT, make_parents=True)
 
     assert sorted(os.listdir(small_disk)) == ["0", "1", "2", "3", "4"]
@@ -365,7 +365,7 @@ def test_a_read_only_file_system_says_so(place: Path):
         (disk / "a").write_bytes(b"x")
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         for name in ("a", "new"):
-            with pytest.raises(WriteFailed) as failed:
+            with pytest.raises(DiskWriteFailed) as failed:
                 replace(disk / name, [b"y"], expect=None)
             assert "the file system is read-only" in failed.value.reason
         assert os.listdir(disk) == ["a"]
@@ -377,9 +377,9 @@ def test_an_immutable_file_says_so(place: Path):
     if not shutil.which("chattr") or subprocess.run(["chattr", "+i", file], check=False).returncode:
         pytest.skip("files cannot be made immutable here")
     try:
-        with pytest.raises(WriteFailed) as failed:
+        with pytest.raises(DiskWriteFailed) as failed:
             replace(file, [b"y"], expect=None)
-        with pytest.raises(WriteFailed) as not_deleted:
+        with pytest.raises(DiskWriteFailed) as not_deleted:
             delete(file, expect=None)
     finally:
         subprocess.run(["chattr", "-i", file], check=True)
@@ -397,7 +397,7 @@ def test_another_user_can_not_write_without_permission(open_place: Path):
     def write() -> list[str]:
         reasons: list[str] = []
         for name in ("a", "new"):
-            with pytest.raises(WriteFailed) as failed:
+            with pytest.raises(DiskWriteFailed) as failed:
                 replace(open_place / name, [b"y"], expect=None)
             reasons.append(failed.value.reason)
         return reasons
@@ -465,10 +465,10 @@ def test_a_file_that_appears_while_a_new_one_is_written_is_not_overwritten(place
 
 
 def test_without_an_exclusive_rename_a_link_does_it(place: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(renames, "_exclusive_rename", lambda: None)
+    monkeypatch.setattr(renames, "_load_exclusive_rename", lambda: None)
 
     replace(place / "a", [b"one"], expect=ABSENT)
-    with pytest.raises(Changed):
+    with pytest.raises(VersionChanged):
         replace(place / "a", [b"two"], expect=ABSENT)
 
     assert (place / "a").stat().st_nlink == 1
@@ -485,7 +485,7 @@ def test_descriptors_and_threads_do_not_pile_up(place: Path):
         version = replace(place / "a", [big], expect=None)
         replace(place / "x" / "y", [b"x"], expect=None, make_parents=True)
         for path, expect in ((place / "a", ABSENT), (place / "b", version), (place, None)):
-            with pytest.raises((Changed, NotRegular)):
+            with pytest.raises((VersionChanged, NotRegularFile)):
                 replace(path, [big], expect=expect, make_parents=True)
         delete(place / "a", expect=version)
 
@@ -510,7 +510,7 @@ def test_sweeping_removes_leftovers_and_nothing_else(place: Path):
         (place / name).write_bytes(b"x")
     (place / ".handaxe-00000000000000d1.tmp").mkdir()
 
-    assert sweep(place) == [leftover]
+    assert remove_leftovers(place) == [leftover]
     assert sorted(os.listdir(place)) == sorted([*kept, ".handaxe-00000000000000d1.tmp"])
 
 
@@ -521,20 +521,20 @@ def test_sweeping_leaves_a_directory_alone_in_which_somebody_writes(place: Path)
     writer = os.open(place, os.O_RDONLY)
     fcntl.flock(writer, fcntl.LOCK_EX)
     try:
-        assert sweep(place) == []
+        assert remove_leftovers(place) == []
     finally:
         os.close(writer)
-    assert sweep(place) == [".handaxe-0123456789abcdef.tmp"]
+    assert remove_leftovers(place) == [".handaxe-0123456789abcdef.tmp"]
 
 
 def test_deleting_compares_first(place: Path):
     version = replace(place / "a", [b"one"], expect=ABSENT)
     (place / "b").write_bytes(b"two")
 
-    with pytest.raises(Changed):
+    with pytest.raises(VersionChanged):
         delete(place / "b", expect=version)
     delete(place / "a", expect=version)
-    with pytest.raises(Changed) as gone:
+    with pytest.raises(VersionChanged) as gone:
         delete(place / "a", expect=version)
 
     assert gone.value.actual == ABSENT
@@ -545,9 +545,9 @@ def test_deleting_takes_only_regular_files(place: Path):
     (place / "dir").mkdir()
     (place / "link").symlink_to("dir")
 
-    with pytest.raises(NotRegular):
+    with pytest.raises(NotRegularFile):
         delete(place / "dir", expect=None)
-    with pytest.raises(LinkInTheWay):
+    with pytest.raises(UnexpectedSymlink):
         delete(place / "link", expect=None)
 
 
@@ -557,7 +557,7 @@ def test_a_mode_can_be_set_and_taken_back(place: Path):
     set_mode(place / "a", 0o4755)
 
     assert stat.S_IMODE((place / "a").stat().st_mode) == 0o4755
-    with pytest.raises(WriteFailed) as failed:
+    with pytest.raises(DiskWriteFailed) as failed:
         set_mode(place / "b", 0o644)
     assert failed.value.errno == errno.ENOENT
 

@@ -9,16 +9,16 @@ import pytest
 from hostile_places import as_nobody, mounted
 
 from handaxe.disk.atomic import (
-    Changed,
+    DiskWriteFailed,
     Intent,
-    Locked,
+    LockTimeout,
     NeedsJournal,
-    WriteFailed,
+    VersionChanged,
     read_regular,
+    read_version,
     replace,
-    version_at,
 )
-from handaxe.disk.in_place import InPlaceJournal, Recovered, recover
+from handaxe.disk.in_place import InPlaceJournal, RecoveredWrite, recover
 
 
 def _twins(place: Path, content: bytes = b"old") -> tuple[Path, Path]:
@@ -42,7 +42,7 @@ def test_a_hard_linked_file_is_written_in_place_under_a_journal(place: Path):
 
     assert twin.read_bytes() == b"new content"
     assert file.stat().st_ino == inode
-    assert version == version_at(file)
+    assert version == read_version(file)
     assert os.listdir(place / "j") == ["lock"]
     assert os.listdir(file.parent) == ["a"]
 
@@ -64,7 +64,7 @@ def test_in_place_compares_first_and_keeps_mode_and_attributes(place: Path):
     journal = InPlaceJournal(place / "j")
 
     replace(file, [b"new"], expect=version, journal=journal)
-    with pytest.raises(Changed):
+    with pytest.raises(VersionChanged):
         replace(file, [b"newer"], expect=version, journal=journal)
 
     assert stat.S_IMODE(file.stat().st_mode) == 0o4755
@@ -113,7 +113,7 @@ def test_a_disk_that_is_too_small_leaves_the_file_and_its_time_as_they_were(
     os.utime(file, ns=(1_000_000_000, 1_000_000_000))
     os.link(file, small_disk / "twin")
 
-    with pytest.raises(WriteFailed) as failed:
+    with pytest.raises(DiskWriteFailed) as failed:
         replace(file, [bytes(500_000)], expect=None, journal=InPlaceJournal(place / "j"))
 
     assert failed.value.errno == errno.ENOSPC
@@ -126,7 +126,7 @@ def test_a_disk_that_is_too_small_leaves_the_file_and_its_time_as_they_were(
 def test_a_journal_that_cannot_be_kept_means_no_write(place: Path, small_disk: Path):
     file, twin = _twins(place, bytes(300_000))
 
-    with pytest.raises(WriteFailed) as failed:
+    with pytest.raises(DiskWriteFailed) as failed:
         replace(file, [b"new"], expect=None, journal=InPlaceJournal(small_disk / "j"))
 
     assert failed.value.errno == errno.ENOSPC
@@ -183,7 +183,7 @@ def test_recovery_forgets_a_file_that_is_gone_and_reports_what_it_cannot_do(plac
     file, twin = _twins(place, b"old content")
     with _crash(place, _intent(file, b"old content", b"new"), b"half"):
         file.unlink()
-        assert recover(place / "j") == [Recovered(str(file), "gone")]
+        assert recover(place / "j") == [RecoveredWrite(str(file), "gone")]
     (place / "j" / "0.pre-image").write_bytes(b"not an entry")
 
     assert [result.outcome for result in recover(place / "j")] == ["failed"]
@@ -194,7 +194,7 @@ def test_recovery_does_not_disturb_a_writer(place: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("handaxe.disk.locks.WAIT_S", 0.05)
     file, _ = _twins(place)
 
-    with InPlaceJournal(place / "j")(_intent(file, b"old", b"new")), pytest.raises(Locked):
+    with InPlaceJournal(place / "j")(_intent(file, b"old", b"new")), pytest.raises(LockTimeout):
         recover(place / "j")
 
 

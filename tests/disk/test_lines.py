@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.disk.line_format import format_line, parse_line
-from handaxe.disk.lines import LineLog, LogFailed, LogFull, Record, scan
+from handaxe.disk.lines import LineLog, LogFailed, LogFull, LogRecord, scan
 
 
 def _write(path: Path, payloads: list[bytes]) -> list[int]:
@@ -34,7 +34,7 @@ def test_records_come_back_in_order_with_offset_and_number(place: Path):
     whole = scan(place / "log")
 
     assert list(whole) == [
-        Record(offset, number, payload)
+        LogRecord(offset, number, payload)
         for number, (offset, payload) in enumerate(zip(offsets, payloads, strict=True), 1)
     ]
     assert whole.is_whole

@@ -15,14 +15,14 @@ from crowd import count_up
 from tests.waiting import HANG_S, blocked_until
 
 from handaxe.disk import locks
-from handaxe.disk.atomic import ABSENT, Changed, read_regular, replace
+from handaxe.disk.atomic import ABSENT, VersionChanged, read_regular, replace
 
 
 def test_a_lock_is_had_once_and_given_back(place: Path):
     first, second = (os.open(place, os.O_RDONLY) for _ in range(2))
     try:
         assert locks.hold(first)
-        with pytest.raises(locks.Locked):
+        with pytest.raises(locks.LockTimeout):
             locks.hold(second, wait_s=0.01)
         locks.release(first)
         assert locks.hold(second)
@@ -118,7 +118,7 @@ def test_who_gives_up_leaves_the_queue(place: Path):
     first, second = (os.open(place, os.O_RDONLY) for _ in range(2))
     try:
         locks.hold(first)
-        with pytest.raises(locks.Locked):
+        with pytest.raises(locks.LockTimeout):
             locks.hold(second, wait_s=0.01)
         assert _queue(first) == []
     finally:
@@ -156,7 +156,7 @@ def test_shared_locks_keep_only_an_exclusive_one_out(place: Path):
     try:
         assert locks.hold(fds[0], shared=True)
         assert locks.hold(fds[1], shared=True, wait_s=0)
-        with pytest.raises(locks.Locked):
+        with pytest.raises(locks.LockTimeout):
             locks.hold(fds[2], wait_s=0.01)
     finally:
         for fd in fds:
@@ -178,7 +178,7 @@ def test_a_write_gives_up_when_the_directory_stays_locked(
     other = os.open(place, os.O_RDONLY)
     try:
         locks.hold(other)
-        with pytest.raises(locks.Locked):
+        with pytest.raises(locks.LockTimeout):
             replace(place / "a", [b"x"], expect=ABSENT)
     finally:
         os.close(other)
@@ -209,7 +209,7 @@ def test_no_update_is_lost_between_threads(place: Path):
 def _create(path: str) -> bool:
     try:
         replace(path, [b"mine"], expect=ABSENT, make_parents=True)
-    except Changed:
+    except VersionChanged:
         return False
     return True
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handaxe.disk.places import end_of_links
+from handaxe.disk.places import resolve_links
 
 SHUT = "/proc/1/root"
 
@@ -25,7 +25,7 @@ def test_links_are_followed_like_by_the_system(tmp_path):
     (tmp_path / "c").symlink_to(tmp_path / "a/b")
 
     for path in ("a/up/x", "c/../y", "a/./b/../up", "missing/x"):
-        assert end_of_links(f"{tmp_path}/{path}") == os.path.realpath(tmp_path / path)
+        assert resolve_links(f"{tmp_path}/{path}") == os.path.realpath(tmp_path / path)
 
 
 def test_a_link_that_may_not_be_read_stands_for_itself(tmp_path, shut):
@@ -33,11 +33,11 @@ def test_a_link_that_may_not_be_read_stands_for_itself(tmp_path, shut):
     (tmp_path / "d/out").symlink_to(f"{shut}/etc")
     (tmp_path / "near").symlink_to("d")
 
-    assert end_of_links(f"{shut}/etc/passwd") == f"{shut}/etc/passwd"
-    assert end_of_links(tmp_path / "near/out/../passwd") == f"{shut}/passwd"
+    assert resolve_links(f"{shut}/etc/passwd") == f"{shut}/etc/passwd"
+    assert resolve_links(tmp_path / "near/out/../passwd") == f"{shut}/passwd"
 
 
 def test_a_loop_behind_such_a_link_ends(tmp_path, shut):
     (tmp_path / "loop").symlink_to("loop")
 
-    assert end_of_links(f"{tmp_path}/loop/..{shut}").startswith("/")
+    assert resolve_links(f"{tmp_path}/loop/..{shut}").startswith("/")

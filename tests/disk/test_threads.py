@@ -7,10 +7,10 @@ import sys
 def test_the_end_of_a_process_waits_for_work_that_has_begun() -> None:
     program = """
 import asyncio, os, time
-from handaxe.disk.threads import begin
+from handaxe.disk.threads import start_in_thread
 
 async def main():
-    begin(lambda: (time.sleep(0.3), os.write(1, b"done")))
+    start_in_thread(lambda: (time.sleep(0.3), os.write(1, b"done")))
 
 asyncio.run(main())
 """

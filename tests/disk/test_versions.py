@@ -8,14 +8,14 @@ import pytest
 
 from handaxe.disk.atomic import (
     ABSENT,
-    LinkInTheWay,
-    NotRegular,
-    TooLarge,
+    NotRegularFile,
+    SizeLimitExceeded,
+    UnexpectedSymlink,
     Version,
     read_regular,
-    version_at,
+    read_version,
 )
-from handaxe.disk.places import status_at
+from handaxe.disk.places import stat_without_links
 
 
 def test_reading_gives_the_bytes_and_their_version(place: Path):
@@ -36,7 +36,7 @@ def test_reading_gives_the_bytes_and_their_version(place: Path):
         ino=info.st_ino,
         nlink=1,
     )
-    assert version_at(file) == version
+    assert read_version(file) == version
 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 1 << 20, (1 << 20) + 1, 3_000_000])
@@ -48,12 +48,12 @@ def test_every_size_is_read_and_hashed_whole(place: Path, size: int):
     data, version = read_regular(file, max_bytes=size)
 
     assert data == content
-    assert version_at(file) == version
+    assert read_version(file) == version
     assert version.digest == hashlib.sha256(content).hexdigest()
 
 
 def test_a_missing_file_is_absent(place: Path):
-    assert version_at(place / "nothing") == ABSENT
+    assert read_version(place / "nothing") == ABSENT
     with pytest.raises(FileNotFoundError):
         read_regular(place / "nothing")
 
@@ -63,7 +63,7 @@ def test_a_file_over_the_limit_is_refused_without_reading_it(place: Path):
     with file.open("wb") as sparse:
         sparse.truncate(1 << 40)
 
-    with pytest.raises(TooLarge) as refused:
+    with pytest.raises(SizeLimitExceeded) as refused:
         read_regular(file, max_bytes=1 << 30)
 
     assert refused.value.size_bytes == 1 << 40
@@ -80,7 +80,7 @@ def test_only_regular_files_are_read_and_nothing_waits(
 
     kinds: dict[str, str] = {}
     for path in (fifo, place / "socket", place, Path("/dev/zero"), Path("/proc/kmsg")):
-        with pytest.raises(NotRegular) as refused:
+        with pytest.raises(NotRegularFile) as refused:
             read_regular(path)
         kinds[path.name] = refused.value.kind
 
@@ -104,7 +104,7 @@ def test_a_waiting_writer_of_a_fifo_is_not_woken(place: Path):
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    with pytest.raises(NotRegular):
+    with pytest.raises(NotRegularFile):
         read_regular(fifo)
     assert not woken.is_set()
     with fifo.open("rb"):
@@ -119,7 +119,7 @@ def test_a_link_in_any_part_of_the_path_is_refused(place: Path):
     (real / "b").symlink_to("a")
 
     for path in (place / "link" / "a", real / "b"):
-        with pytest.raises(LinkInTheWay):
+        with pytest.raises(UnexpectedSymlink):
             read_regular(path)
 
 
@@ -142,10 +142,10 @@ def test_names_of_any_bytes_are_read(place: Path):
 def test_equal_content_is_the_same_whatever_its_times(place: Path):
     file = place / "a"
     file.write_bytes(b"x")
-    before = version_at(file)
+    before = read_version(file)
     os.utime(file, ns=(1, 1))
     file.chmod(0o600)
-    after = version_at(file)
+    after = read_version(file)
 
     assert isinstance(before, Version)
     assert before != after
@@ -161,13 +161,13 @@ def test_a_status_is_given_only_where_no_link_is_on_the_way(place: Path):
     (place / "below" / "inner").write_bytes(b"123")
     os.mkfifo(place / "fifo")
 
-    seen = status_at(str(place / "file"))
+    seen = stat_without_links(str(place / "file"))
     assert seen is not None
     assert seen.st_ino == (place / "file").stat().st_ino
-    assert status_at(str(place / "fifo")) is not None
-    assert status_at(str(place)) is not None
+    assert stat_without_links(str(place / "fifo")) is not None
+    assert stat_without_links(str(place)) is not None
     for name in ("to-file", "to-below", "to-below/inner", "to-below/missing", "missing/deeper"):
-        assert status_at(str(place / name)) is None, name
+        assert stat_without_links(str(place / name)) is None, name
     for name in ("missing", "below/missing"):
         with pytest.raises(FileNotFoundError):
-            status_at(str(place / name))
+            stat_without_links(str(place / name))

@@ -25,10 +25,10 @@ from tests.faults.undo_model import (
 from tests.storage.undoable import NOTEBOOK, in_a_process, open_session, shift_clock
 
 from handaxe import Session, ToolResult
-from handaxe.app.undoing import past_sessions
-from handaxe.contract.ports.undo import ChangedCall, Wanted
-from handaxe.storage.undo.layout import journal_files
-from handaxe.storage.undo.pruned import pruned_calls
+from handaxe.app.undoing import find_past_sessions
+from handaxe.contract.ports.undo import ChangedCall, UndoRequest
+from handaxe.storage.undo.layout import list_journal_files
+from handaxe.storage.undo.pruned import read_pruned_calls
 
 PRUNES_BY_CALL = True
 """Whether a budget drops the oldest calls only, and lists them also when it dropped all."""
@@ -183,10 +183,10 @@ class CheckedStore:
 
     def list_calls(self, session_id: str) -> list[ChangedCall]:
         """What anybody can see of the changes of a session, whether it is open or not."""
-        if PRUNES_BY_CALL or journal_files(self.home / "sessions" / session_id):
-            [past] = past_sessions(self.home, root=self.root, session_id=session_id)
+        if PRUNES_BY_CALL or list_journal_files(self.home / "sessions" / session_id):
+            [past] = find_past_sessions(self.home, root=self.root, session_id=session_id)
             return past.calls()
-        return pruned_calls(self.home / "sessions" / session_id)
+        return read_pruned_calls(self.home / "sessions" / session_id)
 
     def find_newest(self) -> Change | None:
         """The change that was made last and can still be undone."""
@@ -225,8 +225,8 @@ class CheckedStore:
             changes, call_id, only=wanted.get("only", False), redo=wanted.get("redo", False)
         )
         if from_shell:
-            [past] = past_sessions(self.home, root=self.root, session_id=self.ids[who])
-            result = self.do(past.undo(Wanted(**wanted)))
+            [past] = find_past_sessions(self.home, root=self.root, session_id=self.ids[who])
+            result = self.do(past.undo(UndoRequest(**wanted)))
         else:
             result = self.do(self.session(who).undo(**wanted))
         self.check_undo(who, result, before, targets, force=wanted.get("force", False))

@@ -10,7 +10,7 @@ import msgspec
 from crash_operations import BY_COMMAND, MODE, VERSIONS, Tree
 
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.ports.undo import UndoRequest
 
 
 class Problem(NamedTuple):
@@ -155,7 +155,7 @@ def _go_back(expected: Expected, place: Path) -> Iterator[Problem]:
         code, text = _undo_as_told(expected, place)
         is_told |= "ambiguous, left as it is" in text
         if code == "undo.nothing" and expected.by_command:
-            code, text = asyncio.run(_undo(place, Wanted(force=True)))
+            code, text = asyncio.run(_undo(place, UndoRequest(force=True)))
             if not is_told:
                 yield Problem("unsaid", f"undone only by force: {_difference(now, old)}")
         if code in _MAY_BE_PRUNED and expected.may_be_pruned and now in expected.versions:
@@ -174,15 +174,15 @@ def _go_back(expected: Expected, place: Path) -> Iterator[Problem]:
 
 def _undo_as_told(expected: Expected, place: Path) -> tuple[str, str]:
     """Undo, doing what a refusal says where it is right to refuse."""
-    wanted = Wanted()
+    wanted = UndoRequest()
     code, text = asyncio.run(_undo(place, wanted))
     if code == "undo.nothing" and expected.redoes:
         # A redo that broke off is finished first.
-        asyncio.run(_undo(place, Wanted(redo=True)))
+        asyncio.run(_undo(place, UndoRequest(redo=True)))
         code, text = asyncio.run(_undo(place, wanted))
     if code == "undo.damaged" and (named := _NAMED.search(text)):
         # An unfinished record is all that a crash left of its last bytes.
-        wanted = Wanted(call_id=named[1], only=True)
+        wanted = UndoRequest(call_id=named[1], only=True)
         code, text = asyncio.run(_undo(place, wanted))
     if code in _REFUSED and (expected.by_command or _DOUBT in text):
         # Nobody synced what the command wrote, or a later session wrote the file before anybody
@@ -193,7 +193,7 @@ def _undo_as_told(expected: Expected, place: Path) -> tuple[str, str]:
 
 
 def _redo(expected: Expected, place: Path) -> Iterator[Problem]:
-    code, text = asyncio.run(_undo(place, Wanted(redo=True)))
+    code, text = asyncio.run(_undo(place, UndoRequest(redo=True)))
     now, wanted = read_project(place / "project"), expected.versions[-1]
     if code or now != wanted:
         yield Problem("undo", f"redo: {code} {text[:300]} {_difference(now, wanted)}")
@@ -201,14 +201,14 @@ def _redo(expected: Expected, place: Path) -> Iterator[Problem]:
         yield from _go_back(expected, place)
 
 
-async def _undo(place: Path, wanted: Wanted) -> tuple[str, str]:
-    from handaxe.app.undoing import past_sessions, session_to_undo
+async def _undo(place: Path, wanted: UndoRequest) -> tuple[str, str]:
+    from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
 
     try:
-        sessions = past_sessions(place / "home", root=place / "project")
+        sessions = find_past_sessions(place / "home", root=place / "project")
     except SetupError as error:
         return "setup", str(error)
-    result = await session_to_undo(sessions, wanted).undo(wanted)
+    result = await choose_session_to_undo(sessions, wanted).undo(wanted)
     return ("" if result.ok else str(result.code)), result.text
 
 

@@ -197,11 +197,11 @@ def _prune(place: Path) -> None:
 
 
 async def _undo(place: Path) -> None:
-    from handaxe.app.undoing import past_sessions, session_to_undo
-    from handaxe.contract.ports.undo import Wanted
+    from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+    from handaxe.contract.ports.undo import UndoRequest
 
-    sessions = past_sessions(place / "home", root=place / "project")
-    result = await session_to_undo(sessions, Wanted()).undo(Wanted())
+    sessions = find_past_sessions(place / "home", root=place / "project")
+    result = await choose_session_to_undo(sessions, UndoRequest()).undo(UndoRequest())
     assert result.ok, result.text
     _acknowledge("undone")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import one_change
 import tracing
 
-from handaxe.disk.atomic import sweep
+from handaxe.disk.atomic import remove_leftovers
 from handaxe.disk.in_place import recover
 
 ERRORS = ("EIO", "ENOSPC", "EACCES", "EPERM", "EMFILE", "EDQUOT", "EROFS", "EBUSY", "EXDEV")
@@ -48,7 +48,7 @@ def _problems(
     new = None if change == "delete" else one_change.NEW
     if call.name == "unlinkat" and change != "delete":
         # Its own failure is what keeps a temporary file or journal entry from being removed.
-        sweep(path.parent)
+        remove_leftovers(path.parent)
         recover(place / "journal")
     content = path.read_bytes() if path.exists() else None
     if answer["fault"] is None or answer.get("applied"):

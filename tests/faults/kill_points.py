@@ -15,7 +15,7 @@ from pathlib import Path
 import one_change
 import tracing
 
-from handaxe.disk.atomic import replace, sweep
+from handaxe.disk.atomic import remove_leftovers, replace
 from handaxe.disk.in_place import InPlaceJournal, recover
 from handaxe.disk.lines import LineLog, scan
 
@@ -45,7 +45,7 @@ def problems_after(change: str, place: Path) -> Iterable[str]:
     path = one_change.target(change, place)
     parent = path.parent
     if parent.is_dir():
-        sweep(parent)
+        remove_leftovers(parent)
     content = path.read_bytes() if path.exists() else None
     allowed = [one_change.NEW * 100 if change == "big" and c == one_change.NEW else c
                for c in one_change.outcomes(change)]  # fmt: skip

@@ -13,7 +13,7 @@ import time
 from multiprocessing import get_context
 from pathlib import Path
 
-from handaxe.disk.atomic import ABSENT, Changed, Locked, read_regular, replace
+from handaxe.disk.atomic import ABSENT, LockTimeout, VersionChanged, read_regular, replace
 
 
 def edit_often(path: str, who: int, edits: int) -> tuple[int, int]:
@@ -27,9 +27,9 @@ def edit_often(path: str, who: int, edits: int) -> tuple[int, int]:
         lines[who] = b"%d %d" % (who, done + 1)
         try:
             replace(path, [b"\n".join(lines)], expect=version)
-        except Changed:
+        except VersionChanged:
             changed += 1
-        except Locked:
+        except LockTimeout:
             locked += 1
         else:
             done += 1

@@ -19,7 +19,7 @@ from handaxe import Session, ToolCall
 from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.ports.mcp_logins import McpLogin
 from handaxe.contract.result import ToolResult
-from handaxe.storage.mcp_logins import KeptMcpLogins
+from handaxe.storage.mcp_logins import DiskMcpLogins
 
 GATE = Path(os.environ["SYNC_GATE"])
 WAITING = Path(f"{GATE}.waiting")
@@ -110,7 +110,7 @@ async def find_syncs_on_loop(project: Path) -> object:
     )  # fmt: skip
     steps.append(("ExitPlanMode", partial(planning.call, "ExitPlanMode", {"plan": "# A plan"})))
     steps.append(("close", planning.close))
-    logins = KeptMcpLogins(project.parent / "data")
+    logins = DiskMcpLogins(project.parent / "data")
     steps.append(("MCP login", partial(logins.write, "key", McpLogin())))
     answers: list[list[Any]] = []
     for name, step in steps:

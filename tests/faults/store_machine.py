@@ -14,7 +14,7 @@ from tests.faults.checked_store import PRUNES_BY_CALL, CheckedStore, expand
 from tests.faults.undo_model import choose, find_changes, look_at, predict
 from tests.storage.undoable import UNDO, shift_clock
 
-from handaxe.storage.home import new_session_id
+from handaxe.storage.home import generate_session_id
 from handaxe.storage.sessions import fork_session, has_session
 from handaxe.storage.undo.pruning import prune
 
@@ -84,7 +84,7 @@ class StoreMachine(CheckedStore, RuleBasedStateMachine):
         words = {
             "notebook_path": "n.ipynb",
             "cell_id": "c",
-            "new_source": f"{text}# {new_session_id()}",
+            "new_source": f"{text}# {generate_session_id()}",
         }
         self.change(who, "n.ipynb", "NotebookEdit", **words, reads=True)
 
@@ -226,7 +226,7 @@ class StoreMachine(CheckedStore, RuleBasedStateMachine):
         self.close(who)
         if not has_session(self.home, self.ids[who]):
             return
-        fork_id = new_session_id()
+        fork_id = generate_session_id()
         fork_session(self.home, self.ids[who], fork_id)
         for (knowing, path), contents in list(self.seen.items()):
             if knowing == self.ids[who]:

@@ -11,8 +11,8 @@ import pytest
 from tests.waiting import HANG_S, blocked_until
 
 import handaxe
-from handaxe.storage.home import data_home
-from handaxe.storage.sessions import events_of
+from handaxe.storage.home import find_data_home
+from handaxe.storage.sessions import read_events
 
 
 def run(*words, stdin=None, cwd=None, **options):
@@ -321,7 +321,7 @@ def test_a_terminal_that_goes_away_ends_the_call_and_its_processes(project):
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=HANG_S)
     assert process.returncode == 129
-    told = [type(event).__name__ for event in events_of(data_home(), "s")]
+    told = [type(event).__name__ for event in read_events(find_data_home(), "s")]
     assert told.count("CallStarted") == told.count("CallFinished") == 1
 
 
@@ -492,7 +492,7 @@ def test_a_log_that_cannot_be_written_is_said_with_the_first_result(project):
 def test_what_cannot_be_read_of_a_log_is_said(project):
     (project / "a.py").write_text("x = 1\n")
     run("call", "Read", "file_path=a.py", "--session-id", "s", cwd=project)
-    log = data_home() / "sessions" / "s" / "events.jsonl"
+    log = find_data_home() / "sessions" / "s" / "events.jsonl"
     content = log.read_bytes()
     log.write_bytes(content.replace(b'"tool":"Read"', b'"tool":"Raed"', 1))
     out = run("sessions", "show", "s", cwd=project)

@@ -11,8 +11,8 @@ from claude_agent_sdk._internal.message_parser import parse_message
 
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.storage.event_log import EventLog
-from handaxe.storage.home import data_home
-from handaxe.storage.sessions import events_of
+from handaxe.storage.home import find_data_home
+from handaxe.storage.sessions import read_events
 
 WRITE = {"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}
 READ = {"tool": "Glob", "input": {"pattern": "*"}}
@@ -87,7 +87,7 @@ def test_a_call_is_put_off_and_made_when_the_run_is_resumed(project, script, ask
     assert (project / "a.txt").read_text() == "hi\n"
     assert [event["tool_use_id"] for event in heard(project)] == [put_off["id"]] * 3
 
-    events = list(events_of(data_home(), first["session_id"]))
+    events = list(read_events(find_data_home(), first["session_id"]))
     kinds = (CallStarted, CallDeferred, CallFinished)
     assert [type(e) for e in events if isinstance(e, kinds)] == [
         CallStarted, CallDeferred, CallStarted, CallDeferred, CallStarted, CallFinished,
@@ -178,8 +178,8 @@ def test_the_sdk_reads_every_line(project, script, ask):
 def test_a_run_that_died_while_it_made_the_call_is_not_repeated(project, script, ask):
     decides(project, "defer")
     first = ask("go", "--model", script(ASKED))
-    log = data_home() / "sessions" / first["session_id"] / "events.jsonl"
-    events = list(events_of(data_home(), first["session_id"]))
+    log = find_data_home() / "sessions" / first["session_id"] / "events.jsonl"
+    events = list(read_events(find_data_home(), first["session_id"]))
     started = next(e for e in events if isinstance(e, CallStarted))
     crashed = EventLog(log)
     crashed.append(started)

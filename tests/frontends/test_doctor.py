@@ -9,7 +9,7 @@ import pytest
 
 from handaxe.app.examining import EXTRAS
 from handaxe.frontends.cli.main import run
-from handaxe.host.machine import find_program, overlay_problem
+from handaxe.host.machine import find_overlay_problem, find_program
 from handaxe.host.sandbox.probe import DIMENSIONS
 
 KEYS = {
@@ -198,5 +198,5 @@ def test_a_program_that_does_not_run_is_not_found(tmp_path):
 
 
 def test_no_bubblewrap_means_no_layers(tmp_path):
-    assert overlay_problem(None) == "bubblewrap is not installed"
-    assert overlay_problem(str(tmp_path / "missing")) is not None
+    assert find_overlay_problem(None) == "bubblewrap is not installed"
+    assert find_overlay_problem(str(tmp_path / "missing")) is not None

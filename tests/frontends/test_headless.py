@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from handaxe.storage.home import data_home
-from handaxe.storage.sessions import events_of
+from handaxe.storage.home import find_data_home
+from handaxe.storage.sessions import read_events
 
 WRITE = {"call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}
 
@@ -314,7 +314,7 @@ def test_resume_continue_and_fork(project, script, tmp_path):
 def test_a_run_that_is_not_to_be_kept_leaves_nothing(project, script):
     words = ["-p", "hi", "--model", script({"text": "Hi."}), "--no-session-persistence"]
     assert run(*words, cwd=project).stdout == b"Hi.\n"
-    sessions = data_home() / "sessions"
+    sessions = find_data_home() / "sessions"
     assert not sessions.exists() or not list(sessions.iterdir())
 
 
@@ -444,7 +444,7 @@ def test_a_signal_ends_the_run_and_it_can_be_resumed(project, script, number, co
     finally:
         process.kill()
     assert process.returncode == code, errors
-    said = str(list(events_of(data_home(), "s")))
+    said = str(list(read_events(find_data_home(), "s")))
     is_marked = "[Request interrupted by user" in said
     assert is_marked == (number == signal.SIGINT)
     if number != signal.SIGINT:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 
 pytestmark = pytest.mark.proves("HK-1")
 
@@ -266,7 +266,7 @@ def test_a_program_that_wakes_the_model_is_heard_in_the_next_turn(project, scrip
     out = run("-p", "go", "--model", script(BASH, wait, {"text": "x"}), "--allowedTools", "Bash",
               "--output-format", "json", hooks=hooks)  # fmt: skip
     session = json.loads(out.stdout)["session_id"]
-    log = (data_home() / "sessions" / session / "events.jsonl").read_text()
+    log = (find_data_home() / "sessions" / session / "events.jsonl").read_text()
     assert "The build broke." in log
 
 

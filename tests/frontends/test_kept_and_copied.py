@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 
 TASK = {"call": [{"tool": "TaskCreate", "input": {"subject": "paint", "description": "it"}}]}
 LISTED = {"call": [{"tool": "TaskList", "input": {}}]}
@@ -33,7 +33,7 @@ def test_a_copy_has_its_own_list_of_tasks(run, script):
     run("-p", "go", "--session-id", "mine", "--model", model)
     out = run("-p", "on", "--resume", "mine", "--fork-session", "--session-id", "copy")
     assert "paint" in out.stdout
-    assert (data_home() / "tasks" / "copy").exists()
+    assert (find_data_home() / "tasks" / "copy").exists()
 
 
 def test_an_id_beside_a_resumed_conversation_is_not_passed_over(run, script):
@@ -50,7 +50,7 @@ def test_a_run_that_is_not_kept_goes_on_from_a_copy(run, script):
     for words in (("--resume", "mine"), ("--continue",), ("--continue", "--fork-session")):
         out = run("-p", "who?", *words, "--no-session-persistence")
         assert out.stdout == "Ada again\n"
-    assert [place.name for place in (data_home() / "sessions").iterdir()] == ["mine"]
+    assert [place.name for place in (find_data_home() / "sessions").iterdir()] == ["mine"]
 
 
 def test_trust_counts_where_the_run_is_not_kept(run, script, project):

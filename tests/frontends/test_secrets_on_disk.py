@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 
 TOKEN = "ghp_Zx81kQpLm2Zx81kQpLm2Zx81kQpLm2"
 KEY = 'qu"ote\\Aa1\nsecond-line-Bb2\té'
@@ -42,7 +42,7 @@ def holders(value: str) -> list[Path]:
     needles = {value.encode(), json.dumps(value)[1:-1].encode()}
     needles |= {line.encode() for line in value.splitlines()}
     needles.add(json.dumps(value, ensure_ascii=False)[1:-1].encode())
-    files = [path for path in data_home().rglob("*") if path.is_file()]
+    files = [path for path in find_data_home().rglob("*") if path.is_file()]
     assert files
     return [path for path in files if any(needle in path.read_bytes() for needle in needles)]
 
@@ -86,7 +86,7 @@ def test_a_secret_that_is_passed_is_replaced_in_results_logs_and_output_files(pr
     assert not [value for value in (TOKEN, *KEY.splitlines()) if value in out]
     assert holders(TOKEN) == holders(KEY) == []
     # What was handed out is what the log holds.
-    log = (data_home() / "sessions" / "s" / "events.jsonl").read_text()
+    log = (find_data_home() / "sessions" / "s" / "events.jsonl").read_text()
     assert json.dumps(results["call_1"]["text"], ensure_ascii=False)[1:-1] in log
 
 
@@ -116,9 +116,9 @@ def test_only_what_undo_needs_holds_a_secret_of_a_file_and_nobody_else_can_read_
     assert TOKEN not in out
     assert "token [redacted: GITHUB_TOKEN]" in out
     assert (project / "b.txt").read_text() == TOKEN
-    places = [path.relative_to(data_home()).parts for path in holders(TOKEN)]
+    places = [path.relative_to(find_data_home()).parts for path in holders(TOKEN)]
     assert all(not set(SNAPSHOTS).isdisjoint(parts) for parts in places), places
-    files = [path for path in data_home().rglob("*") if path.is_file() and path.stat().st_size]
+    files = [path for path in find_data_home().rglob("*") if path.is_file() and path.stat().st_size]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     # The file itself comes back byte for byte.
     run("undo", "--session-id", "s", cwd=project)

@@ -15,9 +15,9 @@ from tests.waiting import HANG_S
 
 from handaxe import PermissionRequest
 from handaxe.contract.display import Code, Diff, DiffHunk, Items, Table, Text
-from handaxe.frontends.cli.paint import Painter, tell_person, write_answer, write_out
-from handaxe.frontends.cli.terminal_asker import shown_question, wrap_lines
-from handaxe.frontends.mcp_server.questions import question
+from handaxe.frontends.cli.paint import BlockRenderer, print_notice, write_answer, write_out
+from handaxe.frontends.cli.terminal_asker import format_question, wrap_lines
+from handaxe.frontends.mcp_server.questions import format_elicitation
 
 CLEAR = "\x1b[2J\x1b[1;1H"
 COPY = "\x1b]52;c;cm0gLXJmIC8=\x07"
@@ -160,11 +160,11 @@ def requests():
 
 def test_no_question_is_forged_by_what_it_shows():
     for request in requests():
-        shown = shown_question(request, Painter(colour=False))
+        shown = format_question(request, BlockRenderer(colour=False))
         assert is_safe(shown), ascii(shown)
-        assert is_safe(question(request))
+        assert is_safe(format_elicitation(request))
         assert not any(line.startswith("Allow?") for line in shown.split("\n")), ascii(shown)
-        coloured = shown_question(request, Painter(colour=True))
+        coloured = format_question(request, BlockRenderer(colour=True))
         for code in (0, 2, 31, 32, 33, 36):
             coloured = coloured.replace(f"\x1b[{code}m", "")
         assert is_safe(coloured), ascii(coloured)
@@ -181,7 +181,7 @@ def test_a_long_line_does_not_begin_again_at_the_left_edge():
 def test_whatever_is_written_is_safe(capsys):
     for text in hostile_texts(300, seed=11):
         write_out(text)
-        tell_person(text)
+        print_notice(text)
     out, err = capsys.readouterr()
     assert is_safe(out)
     assert is_safe(err)
@@ -192,5 +192,5 @@ def test_whatever_is_written_is_safe(capsys):
 
 
 def test_an_own_colour_stays():
-    block = Painter(colour=True).block(Text("\x1b[31mred\x1b[0m", "bad"))
+    block = BlockRenderer(colour=True).block(Text("\x1b[31mred\x1b[0m", "bad"))
     assert block == "\x1b[31m\\x1b[31mred\\x1b[0m\x1b[0m\n"

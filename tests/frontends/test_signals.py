@@ -7,7 +7,7 @@ import threading
 
 from tests.holding import open_descriptors
 
-from handaxe.frontends.signals import HeardSignals
+from handaxe.frontends.signals import SignalListener
 
 
 def send(number: int) -> None:
@@ -15,7 +15,7 @@ def send(number: int) -> None:
 
 
 def test_each_signal_is_one_call_on_the_loop():
-    async def main(signals: HeardSignals) -> list[tuple[int, bool]]:
+    async def main(signals: SignalListener) -> list[tuple[int, bool]]:
         heard: list[tuple[int, bool]] = []
         both = asyncio.Event()
 
@@ -30,24 +30,24 @@ def test_each_signal_is_one_call_on_the_loop():
         await both.wait()
         return heard
 
-    with HeardSignals(signal.SIGUSR1, signal.SIGUSR2) as signals:
+    with SignalListener(signal.SIGUSR1, signal.SIGUSR2) as signals:
         heard = asyncio.run(main(signals))
     assert sorted(heard) == [(signal.SIGUSR1, True), (signal.SIGUSR2, True)]
 
 
 def test_a_signal_that_came_before_the_loop_is_heard_by_it():
-    async def main(signals: HeardSignals) -> int:
+    async def main(signals: SignalListener) -> int:
         heard = asyncio.get_running_loop().create_future()
         signals.tell(heard.set_result)
         return await heard
 
-    with HeardSignals(signal.SIGTERM) as signals:
+    with SignalListener(signal.SIGTERM) as signals:
         send(signal.SIGTERM)
         assert asyncio.run(main(signals)) == signal.SIGTERM
 
 
 def test_a_waiting_loop_is_woken_by_a_signal_that_another_thread_took():
-    async def main(signals: HeardSignals) -> int:
+    async def main(signals: SignalListener) -> int:
         heard = asyncio.get_running_loop().create_future()
         signals.tell(heard.set_result)
         other = threading.Thread(target=lambda: signal.raise_signal(signal.SIGUSR1))
@@ -56,18 +56,18 @@ def test_a_waiting_loop_is_woken_by_a_signal_that_another_thread_took():
         other.join()
         return number
 
-    with HeardSignals(signal.SIGUSR1) as signals:
+    with SignalListener(signal.SIGUSR1) as signals:
         assert asyncio.run(main(signals)) == signal.SIGUSR1
 
 
 def test_an_interrupt_is_heard_and_raises_nothing():
-    async def main(signals: HeardSignals) -> int:
+    async def main(signals: SignalListener) -> int:
         heard = asyncio.get_running_loop().create_future()
         signals.tell(heard.set_result)
         send(signal.SIGINT)
         return await heard
 
-    with HeardSignals(signal.SIGINT) as signals:
+    with SignalListener(signal.SIGINT) as signals:
         assert asyncio.run(main(signals)) == signal.SIGINT
 
 
@@ -76,7 +76,7 @@ def test_other_signals_keep_their_handlers_and_are_not_told():
     former = signal.signal(signal.SIGUSR2, lambda number, _: told.append(number))
     try:
 
-        async def main(signals: HeardSignals) -> list[int]:
+        async def main(signals: SignalListener) -> list[int]:
             heard: list[int] = []
             done = asyncio.Event()
             signals.tell(lambda number: (heard.append(number), done.set()))
@@ -85,7 +85,7 @@ def test_other_signals_keep_their_handlers_and_are_not_told():
             await done.wait()
             return heard
 
-        with HeardSignals(signal.SIGUSR1) as signals:
+        with SignalListener(signal.SIGUSR1) as signals:
             assert asyncio.run(main(signals)) == [signal.SIGUSR1]
         assert told == [signal.SIGUSR2]
     finally:
@@ -99,7 +99,7 @@ def test_at_the_end_everything_is_as_before_and_nothing_stays_open():
     before_it = open_descriptors()
     woken = signal.set_wakeup_fd(-1)
     try:
-        with HeardSignals(signal.SIGUSR1):
+        with SignalListener(signal.SIGUSR1):
             assert signal.getsignal(signal.SIGUSR1) is not before
         assert signal.getsignal(signal.SIGUSR1) is before
         assert signal.set_wakeup_fd(-1) == -1

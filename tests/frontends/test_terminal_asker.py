@@ -14,8 +14,8 @@ from tests.waiting import HANG_S
 
 from handaxe import Allow, Deny, PermissionRequest
 from handaxe.contract.decision import Loss, PermissionSuggestion, RuleProposal
-from handaxe.frontends.cli.paint import Painter
-from handaxe.frontends.cli.terminal_asker import read_answer, shown_question
+from handaxe.frontends.cli.paint import BlockRenderer
+from handaxe.frontends.cli.terminal_asker import format_question, read_answer
 
 PROPOSAL = RuleProposal("Edit(/src/**)", ("/p/src/a",), ("/p/other",))
 SUGGESTIONS = (
@@ -94,7 +94,7 @@ def test_a_lasting_yes_is_written_down_where_it_says(project, tmp_path, monkeypa
 
 
 def test_the_question_is_complete_and_cannot_lie():
-    shown = shown_question(REQUEST, Painter(colour=False))
+    shown = format_question(REQUEST, BlockRenderer(colour=False))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     for piece in ("/p/src/a", "because", "Edit(/src/**)", "/p/other", "y"):
@@ -106,7 +106,7 @@ def test_the_question_says_what_would_be_destroyed_and_which_agent_asks():
     request = msgspec.structs.replace(
         REQUEST, destructive=(loss,), agent_id="a1", agent_type="Explore"
     )
-    shown = shown_question(request, Painter(colour=False))
+    shown = format_question(request, BlockRenderer(colour=False))
     assert "Write of agent a1 (Explore) asks for permission" in shown
     assert "destructive: deletes files for good" in shown
 
@@ -186,6 +186,6 @@ def test_what_the_preview_does_not_show_is_shown():
 def test_signs_that_nobody_sees_are_spelled_out_in_previews(sign):
     from handaxe.contract.display import Code
 
-    painted = Painter(colour=False).block(Code(f"a{sign}b"))
+    painted = BlockRenderer(colour=False).block(Code(f"a{sign}b"))
     assert sign not in painted
     assert f"{ord(sign):02x}" in painted.lower()

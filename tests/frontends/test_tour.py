@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from handaxe.frontends.cli.commands.tour import NEXT
-from handaxe.frontends.cli.paint import Painter
-from handaxe.frontends.cli.tour.page import Page
-from handaxe.frontends.cli.tour.story import Chapter, load_story
-from handaxe.frontends.cli.tour.walk import Walk
+from handaxe.frontends.cli.paint import BlockRenderer
+from handaxe.frontends.cli.tour.page import TourPage
+from handaxe.frontends.cli.tour.story import TourChapter, load_story
+from handaxe.frontends.cli.tour.walk import TourRunner
 
 COMMAND = [sys.executable, "-m", "handaxe", "tour"]
 MAX_S = 60
@@ -208,11 +208,11 @@ async def test_a_tour_that_goes_otherwise_than_it_says_does_not_end_well(
     assert not await tell(tmp_path / "different", first)
 
 
-async def tell(place: Path, chapter: Chapter) -> bool:
+async def tell(place: Path, chapter: TourChapter) -> bool:
     (place / "project").mkdir(parents=True)
     story = msgspec.structs.replace(STORY, chapter=(chapter,))
-    page = Page(place, Painter(colour=False))
-    return await Walk(story, place / "project", page).go(place / "home")
+    page = TourPage(place, BlockRenderer(colour=False))
+    return await TourRunner(story, place / "project", page).go(place / "home")
 
 
 def test_the_tour_is_plain_in_a_pipe_and_coloured_on_a_terminal_that_wants_it(shown: str):

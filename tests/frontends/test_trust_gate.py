@@ -12,10 +12,10 @@ from tests.frontends.terminals import Terminal
 
 from handaxe import Agent, Session
 from handaxe.app.configuration import Configuration
-from handaxe.app.main_agent import kinds_of
-from handaxe.app.output_styles import styles_of
-from handaxe.app.slash_commands import expanded
-from handaxe.storage.home import data_home
+from handaxe.app.main_agent import find_agent_definitions
+from handaxe.app.output_styles import find_output_styles
+from handaxe.app.slash_commands import expand_prompt
+from handaxe.storage.home import find_data_home
 from handaxe.storage.trust import TrustRecord
 
 pytestmark = pytest.mark.proves("ST-1")
@@ -177,12 +177,12 @@ async def library(root: Path, version: str) -> tuple[str, set[str]]:
         asked = [(f"c{at}", *one) for at, one in enumerate(tool_calls(version))]
         model = Player(*(calls(one) for one in asked), says("x"))
         agent = Agent(model, session)
-        events = [event async for event in agent.run(await expanded(session, "/cmd"))]
-        kinds = kinds_of(session, None)
+        events = [event async for event in agent.run(await expand_prompt(session, "/cmd"))]
+        kinds = find_agent_definitions(session, None)
         kind = next(one for one in kinds() if one.name == "general-purpose")
         if "own words" in kind.prompt or kind.hooks or kind.memory:
             taken.add("agent")
-        if "own style" in styles_of(session).find("Concise").text:
+        if "own style" in find_output_styles(session).find("Concise").text:
             taken.add("style")
         if session.mcp.status()[0].status != "disabled":
             taken.add("server")
@@ -217,8 +217,8 @@ def root(tmp_path: Path) -> Path:
 def approve(root: Path) -> None:
     for name in (*INTERFACES, "library"):
         folder = str(root / name)
-        wishes = Configuration(folder, home=data_home()).wishes()
-        TrustRecord(data_home()).trust(folder, {wish.key: wish.note for wish in wishes})
+        wishes = Configuration(folder, home=find_data_home()).find_requests()
+        TrustRecord(find_data_home()).trust(folder, {wish.key: wish.note for wish in wishes})
 
 
 async def test_nothing_of_a_project_acts_before_trust_or_after_a_change(root: Path):

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from handaxe import Session
-from handaxe.git.config_safety import git_doubt
+from handaxe.git.config_safety import explain_git_doubt
 
 HARMLESS = [
     "",
@@ -72,7 +72,7 @@ PROGRAMS = [
 
 
 def is_git_clean(directory):
-    return not git_doubt(str(directory))
+    return not explain_git_doubt(str(directory))
 
 
 def make_git_directory(place, config):
@@ -190,7 +190,7 @@ async def test_a_repository_inside_chooses_no_program_either(nested, tmp_path):
     evil.write_text(f"#!/bin/sh\ntouch {ran}\n")
     evil.chmod(0o755)
     async with Session(top) as session:
-        assert git_doubt(str(top)) == ""
+        assert explain_git_doubt(str(top)) == ""
         for command in ("git status", "git diff"):
             assert (await session.call("Bash", command=command)).ok
         with config.open("a") as file:
@@ -229,7 +229,7 @@ def test_a_submodule_is_clean_seen_from_inside(tmp_path):
 def test_an_index_that_cannot_be_read_is_not_trusted(content, tmp_path):
     top = repository(tmp_path / "top")
     (top / ".git/index").write_bytes(content + b"\0\0\xe0\0")
-    assert "cannot be known" in git_doubt(str(top))
+    assert "cannot be known" in explain_git_doubt(str(top))
 
 
 async def test_the_reason_names_the_key(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from tests.git.repositories import SLOTS, Canary, git, make_repository
 
 from handaxe import Session
-from handaxe.git.config_safety import git_doubt
+from handaxe.git.config_safety import explain_git_doubt
 from handaxe.git.discovery import UnclearRepository, describe_head, find_repository
 
 Shape = Callable[[Path, Canary], Path]
@@ -225,7 +225,7 @@ async def test_no_slot_of_a_configuration_runs_a_program_unasked(
 ):
     place = make_repository(tmp_path / "place")
     canary.set(place / ".git/config", slot)
-    assert git_doubt(str(place)) != ""
+    assert explain_git_doubt(str(place)) != ""
 
 
 def _with_alternates(place: Path, canary: Canary) -> Path:

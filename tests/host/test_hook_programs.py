@@ -10,7 +10,7 @@ import pytest
 from tests.holding import open_descriptors
 from tests.waiting import HANG_S, blocked_until, is_alive, number_in, until
 
-from handaxe.contract.ports.hook_programs import HookCommand, HookRequest, NoAnswer
+from handaxe.contract.ports.hook_programs import HookCommand, HookRequest, HookUnreachable
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.hook_process import MAX_STDERR_BYTES, MAX_STDOUT_BYTES
 from handaxe.host.hook_programs import LocalHookPrograms
@@ -51,11 +51,11 @@ async def test_the_shell_can_be_chosen(programs, tmp_path):
 
 
 async def test_a_program_that_cannot_be_started_is_no_answer(programs, tmp_path):
-    with pytest.raises(NoAnswer, match="could not be started"):
+    with pytest.raises(HookUnreachable, match="could not be started"):
         await programs.run(command("/no/such/program", args=(), cwd=tmp_path), b"")
-    with pytest.raises(NoAnswer, match="could not be started"):
+    with pytest.raises(HookUnreachable, match="could not be started"):
         await programs.run(command("true", cwd=tmp_path / "gone"), b"")
-    with pytest.raises(NoAnswer, match="could not be started"):
+    with pytest.raises(HookUnreachable, match="could not be started"):
         await programs.run(command("tr\0ue", cwd=tmp_path), b"")
 
 
@@ -108,7 +108,7 @@ async def test_at_the_timeout_the_whole_tree_is_ended(programs, tmp_path):
     line = (
         "sleep 600 & echo $! > child; setsid sleep 600 & echo $! > daemon; trap '' TERM; wait; wait"
     )
-    with pytest.raises(NoAnswer, match=r"did not end within 2\.5 s") as caught:
+    with pytest.raises(HookUnreachable, match=r"did not end within 2\.5 s") as caught:
         await programs.run(command(line, cwd=tmp_path, timeout_s=2.5), b"")
     assert caught.value.timed_out
     assert await gone(await number_in(tmp_path / "child"))
@@ -117,7 +117,7 @@ async def test_at_the_timeout_the_whole_tree_is_ended(programs, tmp_path):
 
 async def test_a_program_that_ends_when_told_to_may_clean_up(programs, tmp_path):
     line = "trap 'echo bye > left; exit' TERM; sleep 600 & wait"
-    with pytest.raises(NoAnswer):
+    with pytest.raises(HookUnreachable):
         await programs.run(command(line, cwd=tmp_path, timeout_s=2), b"")
     assert (tmp_path / "left").read_text() == "bye\n"
 
@@ -150,11 +150,11 @@ async def test_cancelling_ends_a_tree_that_is_deaf(programs, tmp_path):
 async def test_the_end_of_a_program_is_seen_without_help_of_the_system(
     programs, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("handaxe.host.hook_process._exit_news", lambda pid: None)
+    monkeypatch.setattr("handaxe.host.hook_process._open_exit_event", lambda pid: None)
     line = "cat; setsid sleep 600 & exit 3"
     end = await programs.run(command(line, cwd=tmp_path, timeout_s=1e12), b"x")
     assert (end.exit_code, end.stdout) == (3, b"x")
-    with pytest.raises(NoAnswer):
+    with pytest.raises(HookUnreachable):
         await programs.run(command("sleep 600", cwd=tmp_path, timeout_s=0.1), b"")
 
 
@@ -307,7 +307,7 @@ async def test_answers_come_in_every_framing(programs, raw):
 )
 async def test_what_is_no_answer_is_said_so(programs, raw):
     async with server(raw) as (url, _):
-        with pytest.raises(NoAnswer):
+        with pytest.raises(HookUnreachable):
             await programs.post(HookRequest(url=url, timeout_s=HANG_S), b"{}")
 
 
@@ -318,7 +318,7 @@ async def test_redirects_are_not_followed(programs):
 
 async def test_a_slow_server_is_not_waited_for(programs):
     async with server(answer(b"{}"), wait_s=600) as (url, _):
-        with pytest.raises(NoAnswer, match=r"within 0\.1 s") as caught:
+        with pytest.raises(HookUnreachable, match=r"within 0\.1 s") as caught:
             await programs.post(HookRequest(url=url, timeout_s=0.1), b"{}")
     assert caught.value.timed_out
 
@@ -327,7 +327,7 @@ async def test_a_slow_server_is_not_waited_for(programs):
     "url", ["file:///etc/passwd", "ftp://x/", "http:///x", "http://127.0.0.1:1/"]
 )
 async def test_nothing_but_http_is_reached(programs, url):
-    with pytest.raises(NoAnswer):
+    with pytest.raises(HookUnreachable):
         await programs.post(HookRequest(url=url, timeout_s=HANG_S), b"{}")
 
 
@@ -336,9 +336,9 @@ async def test_a_header_cannot_smuggle_another_one(programs, monkeypatch):
     async with server() as (url, got):
         headers = {"X-A": "$EVIL"}
         request = HookRequest(url=url, headers=headers, env_names=("EVIL",), timeout_s=HANG_S)
-        with pytest.raises(NoAnswer):
+        with pytest.raises(HookUnreachable):
             await programs.post(request, b"{}")
-        with pytest.raises(NoAnswer):
+        with pytest.raises(HookUnreachable):
             await programs.post(
                 HookRequest(url=url, headers={"X:\n": "1"}, timeout_s=HANG_S), b"{}"
             )

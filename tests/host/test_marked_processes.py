@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from handaxe.host.marked_processes import kill_marked
+from handaxe.host.marked_processes import kill_tagged
 
 
 def test_a_process_is_found_while_the_system_loads_its_program(tmp_path):
@@ -17,7 +17,7 @@ def test_a_process_is_found_while_the_system_loads_its_program(tmp_path):
         process = subprocess.Popen(["sh", str(script)], env=environment, start_new_session=True)
         try:
             time.sleep(number / 20_000)
-            assert kill_marked("HANDAXE_TEST_MARK", mark, since=process.pid)
+            assert kill_tagged("HANDAXE_TEST_MARK", mark, since=process.pid)
         finally:
             process.kill()
             process.wait()
@@ -26,7 +26,7 @@ def test_a_process_is_found_while_the_system_loads_its_program(tmp_path):
 def test_a_process_without_an_environment_is_passed_over():
     process = subprocess.Popen(["sleep", "600"], env={})
     try:
-        assert kill_marked("HANDAXE_TEST_MARK", "test.", since=process.pid) == 0
+        assert kill_tagged("HANDAXE_TEST_MARK", "test.", since=process.pid) == 0
         assert process.poll() is None
     finally:
         process.kill()

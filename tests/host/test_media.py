@@ -18,7 +18,7 @@ from handaxe.host.media import child_process, local, pictures
 from handaxe.host.media.jpeg import encode_jpeg
 from handaxe.host.media.local import LocalMedia
 from handaxe.host.media.memory import MEDIA_MEMORY, MediaMemory
-from handaxe.text.magic import image_kind, is_pdf
+from handaxe.text.magic import detect_image_type, is_pdf
 
 
 def png(size: tuple[int, int] = (8, 8)) -> bytes:
@@ -188,9 +188,9 @@ def test_a_limit_that_nothing_can_keep_ends_with_the_smallest_picture():
 
 
 def test_kinds_are_told_by_their_first_bytes():
-    assert image_kind(png()) == "PNG"
-    assert image_kind(b"RIFF\x10\0\0\0WAVEfmt ") is None
-    assert image_kind(b"") is None
+    assert detect_image_type(png()) == "PNG"
+    assert detect_image_type(b"RIFF\x10\0\0\0WAVEfmt ") is None
+    assert detect_image_type(b"") is None
     assert is_pdf(b"%PDF-1.4")
     assert is_pdf(b"\0\0junk\n%PDF-1.4")
     assert not is_pdf(b"a text about\n%PDF- headers")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import HANG_S, is_alive, until
 
-from handaxe.contract.ports.processes import CannotStart, Child, ChildProgram
+from handaxe.contract.ports.processes import Child, ChildProgram, ProcessStartFailed
 from handaxe.host import processes
 from handaxe.host.bounded_log import BoundedLog
 from handaxe.host.processes import LocalProcesses
@@ -59,7 +59,7 @@ async def test_its_environment_holds_no_secret_of_ours(tmp_path, monkeypatch):
 
 async def test_a_program_that_is_not_there_cannot_be_started(tmp_path):
     program = ChildProgram(argv=("/no/such",), cwd=str(tmp_path), log_path=str(tmp_path / "l"))
-    with pytest.raises(CannotStart, match="/no/such could not be started"):
+    with pytest.raises(ProcessStartFailed, match="/no/such could not be started"):
         await LocalProcesses().start(program)
 
 
@@ -81,7 +81,7 @@ async def test_megabytes_on_standard_error_are_kept_within_bounds(tmp_path):
     await child.stop()
     logs = list((tmp_path / "logs").iterdir())
     assert sum(log.stat().st_size for log in logs) <= 2 << 20
-    assert child.last_words(100).endswith("line 199999 of noise")
+    assert child.read_stderr_tail(100).endswith("line 199999 of noise")
 
 
 @pytest.mark.proves("AR-2")
@@ -146,7 +146,7 @@ def test_a_log_holds_no_secret_however_it_comes(tmp_path):
         for letter in f"is {secret}\n":
             log.write(letter.encode())
     log.write(b"missing")
-    assert log.last_words(7) == "missing"
+    assert log.read_stderr_tail(7) == "missing"
     log.close()
     for name in ("a.log", "a.log.1"):
         assert secret[:9] not in (tmp_path / name).read_text()
@@ -161,4 +161,4 @@ def test_a_log_keeps_its_newest_part(tmp_path):
     kept = (tmp_path / "a.log.1").read_text() + (tmp_path / "a.log").read_text()
     assert kept.endswith("line 99\n")
     assert len(kept) <= 200
-    assert log.last_words(20).splitlines() == ["line 98", "line 99"]
+    assert log.read_stderr_tail(20).splitlines() == ["line 98", "line 99"]

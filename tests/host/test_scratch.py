@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.host.scratch import Scratch, sweep
+from handaxe.host.scratch import TempDirectory, remove_stale_directories
 
 HOLDER = """
 import sys, time
@@ -37,20 +37,20 @@ def test_what_is_held_stays_and_what_a_killed_process_left_goes(tmp_path):
     try:
         (place / "deep").mkdir()
         (place / "deep").chmod(0)
-        assert sweep(str(tmp_path)) == 0
+        assert remove_stale_directories(str(tmp_path)) == 0
         assert place.exists()
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
-    assert sweep(str(tmp_path)) == 1
+    assert remove_stale_directories(str(tmp_path)) == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_young_one_stays(tmp_path, monkeypatch):
     monkeypatch.setattr("handaxe.host.scratch._NEW_S", 3600.0)
     (tmp_path / "handaxe-preview-x").mkdir()
-    assert sweep(str(tmp_path)) == 0
+    assert remove_stale_directories(str(tmp_path)) == 0
 
 
 def test_a_link_and_other_names_stay(tmp_path):
@@ -59,7 +59,7 @@ def test_a_link_and_other_names_stay(tmp_path):
     (target / "file").write_text("x")
     (tmp_path / "handaxe-preview-x").symlink_to(target)
     (tmp_path / "handaxe-other-x").mkdir()
-    assert sweep(str(tmp_path)) == 0
+    assert remove_stale_directories(str(tmp_path)) == 0
     assert (target / "file").read_text() == "x"
     assert (tmp_path / "handaxe-other-x").exists()
 
@@ -69,11 +69,11 @@ def test_what_belongs_to_somebody_else_stays(tmp_path):
     place = tmp_path / "handaxe-preview-x"
     place.mkdir()
     os.chown(place, 1000, 1000)
-    assert sweep(str(tmp_path)) == 0
+    assert remove_stale_directories(str(tmp_path)) == 0
     assert place.exists()
 
 
 def test_a_directory_is_there_for_the_time_of_its_use(tmp_path):
-    with Scratch("probe", str(tmp_path)) as scratch:
+    with TempDirectory("probe", str(tmp_path)) as scratch:
         Path(scratch.path, "file").write_text("x")
     assert list(tmp_path.iterdir()) == []

@@ -39,9 +39,7 @@ def test_the_command_line_writes_through_one_module():
 
 
 def test_what_is_written_exactly_is_known():
-    found = {
-        name for name, text in modules("frontends/cli") if re.search(r"\bwrite_exactly\(", text)
-    }
+    found = {name for name, text in modules("frontends/cli") if re.search(r"\bwrite_raw\(", text)}
     # JSON, and what a hook has for the terminal after it was found harmless.
     assert found == {
         "frontends/cli/paint.py",

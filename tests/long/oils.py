@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from handaxe.app.explaining import Question, Rules, explain_question
+from handaxe.app.explaining import ExplainRequest, ExplainRules, explain_question
 from handaxe.host.sandbox.bubblewrap import find_bubblewrap
 
 TIME_LIMIT = 5
@@ -184,11 +184,11 @@ def _describe(path: Path) -> str:
 
 def judge(code: str, setting: Setting, project: str) -> str:
     """The verdict of the real policy."""
-    question = Question(
+    question = ExplainRequest(
         tool="Bash",
         input={"command": code},
         mode=setting.mode,
-        rules=Rules(allow=list(setting.allow), deny=list(setting.deny)),
+        rules=ExplainRules(allow=list(setting.allow), deny=list(setting.deny)),
         cwd=project,
         home=f"{project}/home",
         working_dirs=[project],

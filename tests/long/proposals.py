@@ -19,12 +19,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
 
 from stdin_canary import PAYLOADS, TAILS, covered_texts, makes_canary
 
-from handaxe.shell.tables import load_toml, names
+from handaxe.shell.tables import load_toml, split_names
 
 DIRECTORIES = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 INSIDE = "HANDAXE_PROPOSALS_INSIDE"
 STARTS = ("", "-", "-s", "x", "build", "-c x", "-e x", "x y", "5 make", "-i x", "test x")
-NOT_RUN = names(
+NOT_RUN = split_names(
     "halt reboot poweroff shutdown init telinit kexec rtcwake hwclock systemd runlevel "
     "ctrlaltdel sysctl swapoff swapon fsfreeze blkdiscard wipefs"
 )

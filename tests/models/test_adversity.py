@@ -19,9 +19,9 @@ from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.messages import (
     AssistantMessage,
     Message,
+    TokenUsage,
     ToolResultBlock,
     ToolUseBlock,
-    Usage,
     UserMessage,
 )
 from handaxe.contract.ports.model import (
@@ -34,7 +34,7 @@ from handaxe.contract.ports.model import (
     ToolEnded,
     ToolStarted,
 )
-from handaxe.models.retries import asked_pause_s
+from handaxe.models.retries import read_retry_after_s
 
 QUICK = {"retry_after_ms": "5"}
 
@@ -48,7 +48,7 @@ def whole(vendor: Vendor) -> bytes:
     return vendor.encode(*vendor.text)
 
 
-HEARD = [TextDelta("Hel"), TextDelta("lo"), MessageEnded("end_turn", Usage())]
+HEARD = [TextDelta("Hel"), TextDelta("lo"), MessageEnded("end_turn", TokenUsage())]
 
 
 async def heard(vendor: Vendor, *replies: Reply, **limits: float) -> list[Any]:
@@ -152,7 +152,7 @@ async def test_a_date_far_away_is_not_waited_for(vendor: Vendor):
     "asked", ["Mon, 99 Foo 99999 99:99:99 GMT", "Fri, 31 Dec 9999999999 23:59:59 GMT", "1e999", "٣", "", "-1", "x" * 9999]
 )  # fmt: skip
 def test_no_wish_for_a_pause_breaks_anything(asked: str):
-    pause = asked_pause_s({"retry-after": asked})
+    pause = read_retry_after_s({"retry-after": asked})
     assert pause is None or isinstance(pause, float | int)
 
 

@@ -12,8 +12,8 @@ from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import (
     AssistantMessage,
     ThinkingBlock,
+    TokenUsage,
     ToolUseBlock,
-    Usage,
     UserMessage,
 )
 from handaxe.contract.ports.model import (
@@ -27,9 +27,9 @@ from handaxe.contract.ports.model import (
     ToolInputDelta,
     ToolStarted,
 )
-from handaxe.models.anthropic import AnthropicModel, messages_url
+from handaxe.models.anthropic import AnthropicModel, build_messages_url
 from handaxe.models.anthropic.request import build_request
-from handaxe.models.wire.direct import DirectWire
+from handaxe.models.wire.direct import DirectTransport
 
 START = {
     "type": "message_start",
@@ -71,7 +71,9 @@ ANSWER = named(START, *text(0, "Hel", "lo ä😀"), ended(), STOP)
 
 def made(url: str, **options) -> AnthropicModel:
     options = {"max_retries": 2, "token": "k", **options}
-    return AnthropicModel("claude-x", DirectWire({}, idle_timeout_s=5), base_url=url, **options)
+    return AnthropicModel(
+        "claude-x", DirectTransport({}, idle_timeout_s=5), base_url=url, **options
+    )
 
 
 async def answer(*replies: Reply, request: ModelRequest = HELLO, **options):
@@ -111,7 +113,9 @@ async def test_text_thinking_and_calls_are_streamed(size: int):
         ToolEnded("t2", "Read", {}),
         MessageEnded(
             "tool_use",
-            Usage(input_tokens=10, output_tokens=7, cache_read_tokens=90, cache_write_tokens=5),
+            TokenUsage(
+                input_tokens=10, output_tokens=7, cache_read_tokens=90, cache_write_tokens=5
+            ),
             "claude-x",
             "msg_1",
         ),
@@ -297,7 +301,7 @@ async def test_a_stream_that_breaks_off_is_a_failure(cut: bool, at: str):
 async def test_a_stream_that_stops_without_ending_times_out():
     async with model_server(Reply(pieces=(named(START, *text(0, "Hel")),), hang=True)) as server:
         model = AnthropicModel(
-            "claude-x", DirectWire({}, idle_timeout_s=0.2), base_url=server.url, max_retries=0
+            "claude-x", DirectTransport({}, idle_timeout_s=0.2), base_url=server.url, max_retries=0
         )
         with pytest.raises(ModelFailed) as caught:
             await events_of(model)
@@ -375,4 +379,4 @@ async def test_extra_headers_and_a_user_are_sent():
     ],
 )
 def test_addresses_of_servers(base: str, url: str):
-    assert messages_url(base) == url
+    assert build_messages_url(base) == url

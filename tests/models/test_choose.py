@@ -10,11 +10,11 @@ from tests.models.talk import events_of
 from tests.models.test_anthropic import ANSWER
 
 from handaxe.contract.faults import SetupError
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.models.anthropic import AnthropicModel
 from handaxe.models.choose import open_model
 from handaxe.models.openai import OpenAIModel
-from handaxe.models.prices import card_of, cost_usd, price_list
+from handaxe.models.prices import cost_usd, find_model_card, load_price_list
 from handaxe.models.scripted import ScriptedModel
 from handaxe.models.sdk_clients import from_client
 
@@ -35,7 +35,7 @@ OPENAI = {"OPENAI_API_KEY": "k"}
         ("openai/org/model:7b", {"OPENAI_BASE_URL": "http://h"}, OpenAIModel, "org/model:7b"),
         (None, ANTHROPIC, AnthropicModel, "claude-sonnet-5-5"),
         ("", ANTHROPIC | OPENAI, AnthropicModel, "claude-sonnet-5-5"),
-        (None, OPENAI, OpenAIModel, price_list().defaults["openai"]),
+        (None, OPENAI, OpenAIModel, load_price_list().defaults["openai"]),
         (None, ANTHROPIC | {"ANTHROPIC_MODEL": "claude-y"}, AnthropicModel, "claude-y"),
     ],
 )  # fmt: skip
@@ -125,16 +125,16 @@ def test_importing_and_opening_models_loads_no_http_library():
 
 
 def test_what_models_cost():
-    usage = Usage(
+    usage = TokenUsage(
         input_tokens=1_000, output_tokens=1_000, cache_read_tokens=10_000, cache_write_tokens=1_000
     )
     assert cost_usd("claude-sonnet-4-6", usage) == pytest.approx(0.003 + 0.015 + 0.003 + 0.00375)
     assert cost_usd("anthropic/claude-sonnet-4-5-20250929", usage) is not None
     assert cost_usd("gpt-5-2025-08-07", usage) == pytest.approx(0.00125 * 2 + 0.01 + 0.00125)
-    long = Usage(input_tokens=300_000)
+    long = TokenUsage(input_tokens=300_000)
     assert cost_usd("gpt-6-sol", long) == pytest.approx(0.3 * 4)
     assert cost_usd("qwen3:8b", usage) is None
-    assert card_of("my-model") is None
+    assert find_model_card("my-model") is None
 
 
 def test_the_context_of_a_known_model_is_known():
@@ -143,6 +143,6 @@ def test_the_context_of_a_known_model_is_known():
 
 
 def test_defaults_and_aliases_have_prices():
-    known = price_list()
+    known = load_price_list()
     for name in (*known.defaults.values(), *known.aliases.values()):
         assert name in known.models

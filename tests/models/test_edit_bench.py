@@ -12,7 +12,7 @@ import pytest
 from tests.models.serving import Reply, model_server, plain
 
 from handaxe.models.choose import open_model
-from handaxe.text.line_tags import ref_of
+from handaxe.text.line_tags import make_line_ref
 
 HOUSE = Path(__file__).parents[2]
 TOOLS = {"replace": "Edit", "multi": "MultiEdit", "patch": "ApplyPatch", "lines": "EditLines"}
@@ -56,7 +56,7 @@ async def test_what_a_model_makes_of_a_task_is_counted_per_format(bench, monkeyp
     monkeypatch.setattr(bench, "tasks", lambda _: [case])
     right = {name: bench.formats.sent(case, name) for name in TOOLS}
     old = bench.formats.lines_of(bench.formats.decoded(case["before"]))
-    other = ref_of(len(old), old[-1])
+    other = make_line_ref(len(old), old[-1])
     assert str(other) not in json.dumps(right["lines"])
     wrong = {**right["lines"], "changes": [{"after": str(other), "text": "elsewhere"}]}
     async with model_server(
@@ -82,7 +82,7 @@ async def test_what_a_model_makes_of_a_task_is_counted_per_format(bench, monkeyp
     shown = [asked.body["tools"][0]["function"]["name"] for asked in server.asked]
     assert shown == ["Edit", "Edit", "MultiEdit", "ApplyPatch", "EditLines"]
     prompts = [asked.body["messages"][-1]["content"] for asked in server.asked]
-    assert f"{ref_of(1, old[0])}→{old[0]}" in prompts[-1]
+    assert f"{make_line_ref(1, old[0])}→{old[0]}" in prompts[-1]
     assert f"     1→{old[0]}" in prompts[0]
     assert "String to replace not found" in str(server.asked[1].body["messages"][-1])
     printed = bench.as_toml(model.name, rows, is_estimated=False)

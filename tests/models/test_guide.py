@@ -12,7 +12,7 @@ from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import AssistantMessage, ToolResultBlock, UserMessage
 from handaxe.contract.ports.model import ModelRequest, TextDelta
 from handaxe.models.scripted import ScriptedModel, parse_script
-from handaxe.models.scripted.script import Trouble, Turn
+from handaxe.models.scripted.script import ScriptedFailure, ScriptedTurn
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 GUIDE = (DOCS / "guides" / "models.md").read_text()
@@ -39,7 +39,7 @@ def test_the_scripts_of_the_guide_are_scripts():
 
 
 def test_every_field_of_a_turn_is_documented():
-    for field in (*Turn.__struct_fields__, *Trouble.__struct_fields__):
+    for field in (*ScriptedTurn.__struct_fields__, *ScriptedFailure.__struct_fields__):
         assert f"`{field}`" in GUIDE
 
 

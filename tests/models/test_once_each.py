@@ -17,9 +17,9 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
 from handaxe.models.anthropic import request as anthropic
-from handaxe.models.once_each import once_each
+from handaxe.models.once_each import cache_by_identity
 from handaxe.models.openai import request as openai
-from handaxe.models.openai.allowances import Allowances
+from handaxe.models.openai.allowances import ServerQuirks
 
 
 class Value(msgspec.Struct, frozen=True, weakref=True):
@@ -31,7 +31,7 @@ class Value(msgspec.Struct, frozen=True, weakref=True):
 def test_each_value_is_asked_once_and_equal_ones_are_two():
     asked: list[Value] = []
 
-    @once_each
+    @cache_by_identity
     def doubled(value: Value) -> int:
         asked.append(value)
         return value.number * 2
@@ -52,7 +52,7 @@ def test_what_was_made_goes_with_its_value():
         def __del__(self) -> None:
             Made.alive -= 1
 
-    make = once_each(lambda _: Made())
+    make = cache_by_identity(lambda _: Made())
     kept = Value(0)
     make(kept)
     for number in range(100):
@@ -91,7 +91,7 @@ def test_a_growing_conversation_is_always_sent_as_if_it_were_new():
         )
         new = from_scratch(request)
         assert anthropic.build_request("m", request) == anthropic.build_request("m", new)
-        for allowed in (Allowances(), Allowances(is_openai=True)):
+        for allowed in (ServerQuirks(), ServerQuirks(is_openai=True)):
             assert openai.build_request("m", request, allowed) == openai.build_request(
                 "m", from_scratch(request), allowed
             )

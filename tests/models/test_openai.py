@@ -8,7 +8,7 @@ from tests.models.serving import Reply, error, model_server, plain, sliced
 from tests.models.talk import HELLO, LONG, READ, events_of
 from tests.waiting import HANG_S
 
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import (
     MessageEnded,
     ModelFailed,
@@ -21,10 +21,10 @@ from handaxe.contract.ports.model import (
     ToolSpec,
     ToolStarted,
 )
-from handaxe.models.openai import OpenAIModel, completions_url
-from handaxe.models.openai.allowances import Allowances
+from handaxe.models.openai import OpenAIModel, build_completions_url
+from handaxe.models.openai.allowances import ServerQuirks
 from handaxe.models.openai.request import build_request
-from handaxe.models.wire.direct import DirectWire
+from handaxe.models.wire.direct import DirectTransport
 
 
 def chunk(delta: dict | None = None, finish: str | None = None, **more) -> dict:
@@ -58,7 +58,7 @@ USAGE = chunk(usage={"prompt_tokens": 100, "completion_tokens": 7, "total_tokens
 
 def made(url: str, **options) -> OpenAIModel:
     return OpenAIModel(
-        "m", DirectWire({}, idle_timeout_s=5), base_url=url, **{"max_retries": 2, **options}
+        "m", DirectTransport({}, idle_timeout_s=5), base_url=url, **{"max_retries": 2, **options}
     )
 
 
@@ -99,7 +99,10 @@ async def test_text_thinking_and_calls_are_streamed(size: int):
         ToolInputDelta("t2", "{}"),
         ToolEnded("t2", "Read", {}),
         MessageEnded(
-            "tool_use", Usage(input_tokens=20, output_tokens=7, cache_read_tokens=80), "m", "c1"
+            "tool_use",
+            TokenUsage(input_tokens=20, output_tokens=7, cache_read_tokens=80),
+            "m",
+            "c1",
         ),
     ]
     assert server.asked[0].path == "/v1/chat/completions"
@@ -200,7 +203,7 @@ async def test_a_call_cut_off_by_the_limit_is_broken():
 async def test_stop_reasons(chunks: list[dict], reason: str):
     events = await heard(*chunks)
     assert events[-1].stop_reason == reason
-    assert events[-1].usage == Usage()
+    assert events[-1].usage == TokenUsage()
 
 
 async def test_a_server_that_does_not_stream_is_understood():
@@ -217,7 +220,7 @@ async def test_a_server_that_does_not_stream_is_understood():
     events, _ = await answer(reply)
     assert events[0] == TextDelta("Hi")
     assert ended_calls(events) == [("t1", "Read", A)]
-    assert events[-1].usage == Usage(input_tokens=3, output_tokens=2)
+    assert events[-1].usage == TokenUsage(input_tokens=3, output_tokens=2)
 
 
 async def test_a_stream_that_breaks_off_is_a_failure():
@@ -232,7 +235,7 @@ async def test_a_stream_that_breaks_off_is_a_failure():
 
 
 def test_the_conversation_is_told_in_this_dialect():
-    body = build_request("m", LONG, Allowances())
+    body = build_request("m", LONG, ServerQuirks())
     roles = [message["role"] for message in body["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
     system, _, assistant, good, bad, after = body["messages"]
@@ -249,11 +252,12 @@ def test_the_conversation_is_told_in_this_dialect():
 
 def test_an_answer_can_be_held_to_a_schema():
     strict = ModelRequest(messages=HELLO.messages, output_schema=READ.input_schema)
-    sent = build_request("m", strict, Allowances())["response_format"]["json_schema"]
+    sent = build_request("m", strict, ServerQuirks())["response_format"]["json_schema"]
     assert (sent["schema"], sent["strict"]) == (READ.input_schema, True)
     loose = ModelRequest(messages=HELLO.messages, output_schema={"type": "object"})
     assert (
-        build_request("m", loose, Allowances())["response_format"]["json_schema"]["strict"] is False
+        build_request("m", loose, ServerQuirks())["response_format"]["json_schema"]["strict"]
+        is False
     )
 
 
@@ -354,4 +358,4 @@ async def test_closing_the_stream_leaves_the_server_at_once():
     ],
 )
 def test_addresses_of_servers(base: str, url: str):
-    assert completions_url(base) == url
+    assert build_completions_url(base) == url

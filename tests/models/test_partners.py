@@ -15,7 +15,7 @@ from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, Retry
 from handaxe.models.anthropic import API_VERSION, AnthropicModel
 from handaxe.models.openai import OpenAIModel
 from handaxe.models.sdk_clients import from_client
-from handaxe.models.wire.direct import DirectWire
+from handaxe.models.wire.direct import DirectTransport
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -29,10 +29,10 @@ GOOD = {"anthropic": ANSWER, "openai": plain(chunk({"content": "Hi"}), chunk({},
 def ours(vendor: str, url: str, max_retries: int = 2) -> Model:
     if vendor == "anthropic":
         return AnthropicModel(
-            "claude-x", DirectWire({}), base_url=url, token="k", max_retries=max_retries
+            "claude-x", DirectTransport({}), base_url=url, token="k", max_retries=max_retries
         )
     model = OpenAIModel(
-        "m", DirectWire({}), base_url=f"{url}/v1", token="k", max_retries=max_retries
+        "m", DirectTransport({}), base_url=f"{url}/v1", token="k", max_retries=max_retries
     )
     # Which name the limit has depends on the server; here only the rest is compared.
     model._allowances.token_field = "max_completion_tokens"

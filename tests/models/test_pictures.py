@@ -7,7 +7,7 @@ import pytest
 
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.messages import ToolResultBlock, UserMessage
-from handaxe.models.pictures import ANTHROPIC, dropped, picture_size
+from handaxe.models.pictures import ANTHROPIC, find_unsendable_images, read_image_size
 
 
 def picture(width: int, height: int, kind: str = "PNG", **options) -> ImageBlock:
@@ -29,7 +29,7 @@ def said(*blocks) -> tuple[UserMessage, ...]:
 )  # fmt: skip
 def test_the_size_is_read_from_the_head_of_each_kind(kind: str, options: dict):
     raw = base64.b64decode(picture(301, 77, kind, **options).data)
-    assert picture_size(raw) == (301, 77)
+    assert read_image_size(raw) == (301, 77)
 
 
 def test_the_size_of_an_extended_webp_is_read():
@@ -37,16 +37,16 @@ def test_the_size_of_an_extended_webp_is_read():
 
     file = io.BytesIO()
     Image.new("RGBA", (301, 77), (1, 2, 3, 4)).save(file, "WEBP")
-    assert picture_size(file.getvalue()) == (301, 77)
+    assert read_image_size(file.getvalue()) == (301, 77)
 
 
 @pytest.mark.parametrize("cut", [0, 3, 9, 20, 25])
 def test_half_a_head_has_no_size(cut: int):
-    assert picture_size(base64.b64decode(picture(3, 3, "JPEG").data)[:cut]) is None
+    assert read_image_size(base64.b64decode(picture(3, 3, "JPEG").data)[:cut]) is None
 
 
 def test_good_pictures_stay():
-    assert dropped(said(picture(10, 10), TextBlock("x")), ANTHROPIC) == {}
+    assert find_unsendable_images(said(picture(10, 10), TextBlock("x")), ANTHROPIC) == {}
 
 
 @pytest.mark.parametrize(
@@ -59,26 +59,26 @@ def test_good_pictures_stay():
     ],
 )
 def test_a_bad_picture_is_replaced_by_a_sentence(block: ImageBlock, word: str):
-    sentence = dropped(said(block), ANTHROPIC)[id(block)]
+    sentence = find_unsendable_images(said(block), ANTHROPIC)[id(block)]
     assert word in sentence
 
 
 def test_a_picture_with_too_many_pixels_is_left_out():
     block = picture(8001, 1)
-    assert "8001 x 1 pixels" in dropped(said(block), ANTHROPIC)[id(block)]
+    assert "8001 x 1 pixels" in find_unsendable_images(said(block), ANTHROPIC)[id(block)]
 
 
 def test_among_many_pictures_smaller_ones_are_wanted():
     blocks = [picture(2500, 1) for _ in range(21)]
-    assert len(dropped(said(*blocks), ANTHROPIC)) == 21
-    assert dropped(said(*blocks[:20]), ANTHROPIC) == {}
+    assert len(find_unsendable_images(said(*blocks), ANTHROPIC)) == 21
+    assert find_unsendable_images(said(*blocks[:20]), ANTHROPIC) == {}
 
 
 @pytest.mark.proves("AR-3")
 def test_sixty_large_screenshots_never_make_a_request_too_large():
     blocks = [ImageBlock("image/png", picture(1999, 2).data + "A" * 1_000_000) for _ in range(60)]
     results = [ToolResultBlock(f"t{i}", (block,)) for i, block in enumerate(blocks)]
-    out = dropped(said(*results), ANTHROPIC)
+    out = find_unsendable_images(said(*results), ANTHROPIC)
     kept = [block for block in blocks if id(block) not in out]
     assert sum(len(block.data) for block in kept) <= ANTHROPIC.all_chars
     # The newest are the ones that matter.

@@ -5,7 +5,7 @@ from email.utils import formatdate
 
 import pytest
 
-from handaxe.models.retries import asked_pause_s, can_retry, pause_s
+from handaxe.models.retries import can_retry, compute_backoff_s, read_retry_after_s
 
 
 @pytest.mark.parametrize(
@@ -31,21 +31,21 @@ def test_what_is_tried_again(status: int, headers: dict[str, str], expected: boo
     ],
 )  # fmt: skip
 def test_the_pause_a_server_asks_for(headers: dict[str, str], expected: float | None):
-    assert asked_pause_s(headers) == expected
+    assert read_retry_after_s(headers) == expected
 
 
 def test_a_date_is_a_pause_too():
-    asked = asked_pause_s({"retry-after": formatdate(time.time() + 30, usegmt=True)})
+    asked = read_retry_after_s({"retry-after": formatdate(time.time() + 30, usegmt=True)})
     assert asked is not None
     assert 28 < asked < 31
 
 
 def test_pauses_grow_and_have_an_end():
-    pauses = [pause_s(taken, {}) for taken in range(8)]
+    pauses = [compute_backoff_s(taken, {}) for taken in range(8)]
     for pause, most in zip(pauses, [0.5, 1, 2, 4, 8, 8, 8, 8], strict=True):
         assert most * 0.75 <= pause <= most
 
 
 @pytest.mark.parametrize("headers", [{"retry-after": "0"}, {"retry-after": "-5"}])
 def test_a_pause_of_nothing_is_not_obeyed(headers: dict[str, str]):
-    assert pause_s(0, headers) > 0.3
+    assert compute_backoff_s(0, headers) > 0.3

@@ -9,7 +9,7 @@ from tests.models.talk import events_of, heard_until_failure
 
 from handaxe.contract.content import TextBlock
 from handaxe.contract.faults import SetupError
-from handaxe.contract.messages import AssistantMessage, ToolResultBlock, Usage, UserMessage
+from handaxe.contract.messages import AssistantMessage, TokenUsage, ToolResultBlock, UserMessage
 from handaxe.contract.ports.model import (
     MessageEnded,
     ModelFailed,
@@ -201,7 +201,10 @@ async def test_usage_and_stop_reason_are_what_the_script_says():
         {"text": "x", "usage": {"input_tokens": 5, "output_tokens": 6}, "stop_reason": "max_tokens"}
     )
     end = (await events_of(model, asked(user("a"))))[-1]
-    assert (end.usage, end.stop_reason) == (Usage(input_tokens=5, output_tokens=6), "max_tokens")
+    assert (end.usage, end.stop_reason) == (
+        TokenUsage(input_tokens=5, output_tokens=6),
+        "max_tokens",
+    )
 
 
 async def test_pieces_can_come_slowly_and_be_left():

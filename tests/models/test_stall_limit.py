@@ -3,7 +3,7 @@
 import pytest
 
 from handaxe.models.wire import IDLE_TIMEOUT_S
-from handaxe.models.wire.connect import open_wire
+from handaxe.models.wire.connect import open_transport
 
 
 @pytest.mark.proves("AR-3")
@@ -13,6 +13,6 @@ from handaxe.models.wire.connect import open_wire
 )
 @pytest.mark.parametrize("proxy", [{}, {"http_proxy": "http://127.0.0.1:9"}])
 async def test_the_variable_sets_the_limit(value: str, limit_s: float, proxy: dict[str, str]):
-    wire = open_wire("http://example.org", {"CLAUDE_STREAM_IDLE_TIMEOUT_MS": value, **proxy})
+    wire = open_transport("http://example.org", {"CLAUDE_STREAM_IDLE_TIMEOUT_MS": value, **proxy})
     assert wire._idle_timeout_s == limit_s
     await wire.close()

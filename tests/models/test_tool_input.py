@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.models.tool_input import is_whole, read_input
+from handaxe.models.tool_input import is_complete_json, read_input
 
 WHOLE = {
     "": {},
@@ -35,7 +35,7 @@ def test_whole_input_is_read(text: str):
 @pytest.mark.parametrize("text", BROKEN, ids=lambda text: text[:12])
 def test_broken_input_is_kept_as_it_was_written(text: str):
     assert read_input(text) == ({}, text)
-    assert not is_whole(text)
+    assert not is_complete_json(text)
 
 
 @given(st.text())

@@ -11,11 +11,11 @@ from tests.models.serving import Reply, model_server
 from tests.waiting import HANG_S
 
 from handaxe.contract.faults import SetupError
-from handaxe.models.wire import WireFailed
-from handaxe.models.wire.client import ClientWire
-from handaxe.models.wire.connect import open_wire
-from handaxe.models.wire.direct import DirectWire
-from handaxe.models.wire.proxies import proxy_for
+from handaxe.models.wire import TransportFailed
+from handaxe.models.wire.client import ClientTransport
+from handaxe.models.wire.connect import open_transport
+from handaxe.models.wire.direct import DirectTransport
+from handaxe.models.wire.proxies import find_proxy
 
 PROXY = {
     "HTTPS_PROXY": "http://proxy:3128",
@@ -34,13 +34,13 @@ PROXY = {
     ],
 )  # fmt: skip
 def test_the_proxy_of_the_environment(url: str, proxy: str | None):
-    assert proxy_for(url, PROXY) == proxy
+    assert find_proxy(url, PROXY) == proxy
 
 
 def test_all_can_go_through_a_proxy_or_none():
-    assert proxy_for("https://x.com", {"ALL_PROXY": "socks5://p"}) == "socks5://p"
-    assert proxy_for("https://x.com", {"ALL_PROXY": "p", "no_proxy": "*"}) is None
-    assert proxy_for("https://x.com", {}) is None
+    assert find_proxy("https://x.com", {"ALL_PROXY": "socks5://p"}) == "socks5://p"
+    assert find_proxy("https://x.com", {"ALL_PROXY": "p", "no_proxy": "*"}) is None
+    assert find_proxy("https://x.com", {}) is None
 
 
 async def body_of(wire, url: str) -> bytes:
@@ -51,11 +51,11 @@ async def body_of(wire, url: str) -> bytes:
 async def test_a_proxy_or_a_client_means_httpx2():
     import httpx2
 
-    assert isinstance(open_wire("https://x.com", PROXY), ClientWire)
-    assert isinstance(open_wire("https://x.com", {}), DirectWire)
+    assert isinstance(open_transport("https://x.com", PROXY), ClientTransport)
+    assert isinstance(open_transport("https://x.com", {}), DirectTransport)
     async with httpx2.AsyncClient() as client, model_server(Reply(pieces=(b"a", b"b"))) as server:
-        wire = open_wire(server.url, {}, client)
-        assert isinstance(wire, ClientWire)
+        wire = open_transport(server.url, {}, client)
+        assert isinstance(wire, ClientTransport)
         assert await body_of(wire, server.url) == b"ab"
         await wire.close()
         assert not client.is_closed
@@ -63,7 +63,7 @@ async def test_a_proxy_or_a_client_means_httpx2():
 
 async def test_a_request_goes_through_the_proxy():
     async with model_server(Reply(pieces=(b"via",))) as proxy:
-        wire = ClientWire(proxy=proxy.url)
+        wire = ClientTransport(proxy=proxy.url)
         assert await body_of(wire, "http://models.invalid/v1") == b"via"
         await wire.close()
     assert proxy.asked[0].path == "http://models.invalid/v1"
@@ -71,23 +71,27 @@ async def test_a_request_goes_through_the_proxy():
 
 async def test_a_proxy_nobody_understands_is_the_persons_to_mend():
     with pytest.raises(SetupError, match="proxy"):
-        await body_of(ClientWire(proxy="gopher://p"), "http://x.invalid")
+        await body_of(ClientTransport(proxy="gopher://p"), "http://x.invalid")
 
 
-@pytest.mark.parametrize("make", [lambda: DirectWire({}), ClientWire], ids=["direct", "httpx2"])
+@pytest.mark.parametrize(
+    "make", [lambda: DirectTransport({}), ClientTransport], ids=["direct", "httpx2"]
+)
 async def test_an_answer_that_breaks_off_says_so(make):
     async with model_server(Reply(pieces=(b"half",), cut=True)) as server:
         wire = make()
-        with pytest.raises(WireFailed) as caught:
+        with pytest.raises(TransportFailed) as caught:
             await body_of(wire, server.url)
         await wire.close()
     assert caught.value.how == "broken_stream"
 
 
-@pytest.mark.parametrize("make", [lambda: DirectWire({}), ClientWire], ids=["direct", "httpx2"])
+@pytest.mark.parametrize(
+    "make", [lambda: DirectTransport({}), ClientTransport], ids=["direct", "httpx2"]
+)
 async def test_nobody_there_says_so(make):
     wire = make()
-    with pytest.raises(WireFailed) as caught:
+    with pytest.raises(TransportFailed) as caught:
         await body_of(wire, "http://127.0.0.1:1/")
     await wire.close()
     assert caught.value.how == "unreachable"
@@ -95,15 +99,15 @@ async def test_nobody_there_says_so(make):
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 70, "no.such.name.invalid"])
 async def test_a_name_nobody_can_have_says_so(host: str):
-    with pytest.raises(WireFailed) as caught:
-        await body_of(DirectWire({}), f"http://{host}/")
+    with pytest.raises(TransportFailed) as caught:
+        await body_of(DirectTransport({}), f"http://{host}/")
     assert caught.value.how == "unreachable"
 
 
 async def test_a_header_that_would_end_the_head_is_the_persons_to_mend():
     for value in ("a\r\nx: y", "€"):
         with pytest.raises(SetupError, match="cannot be sent"):
-            await DirectWire({}).post("http://127.0.0.1:1/", {"x-y": value}, b"{}")
+            await DirectTransport({}).post("http://127.0.0.1:1/", {"x-y": value}, b"{}")
 
 
 async def test_a_server_that_never_answers_times_out():
@@ -116,8 +120,8 @@ async def test_a_server_that_never_answers_times_out():
 
     listening = await asyncio.start_server(silent, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    wire = DirectWire({}, answer_timeout_s=0.1)
-    with pytest.raises(WireFailed) as caught:
+    wire = DirectTransport({}, answer_timeout_s=0.1)
+    with pytest.raises(TransportFailed) as caught:
         await body_of(wire, url)
     await asyncio.wait_for(left.wait(), HANG_S)
     await asyncio.sleep(0.01)
@@ -141,7 +145,7 @@ async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced():
 
     listening = await asyncio.start_server(once, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    wire = DirectWire({})
+    wire = DirectTransport({})
     assert await body_of(wire, url) == b"ok"
     assert await body_of(wire, url) == b"ok"
     await wire.close()
@@ -152,7 +156,7 @@ async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced():
 
 async def test_many_requests_at_once_have_their_own_connections():
     async with model_server(Reply(pieces=(b"x",), pause_s=0.05)) as server:
-        wire = DirectWire({})
+        wire = DirectTransport({})
         bodies = await asyncio.gather(*(body_of(wire, server.url) for _ in range(20)))
         await wire.close()
     assert bodies == [b"x"] * 20
@@ -181,10 +185,10 @@ async def test_a_server_has_to_prove_who_it_is(tmp_path: Path):
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
     url = f"https://localhost:{listening.sockets[0].getsockname()[1]}"
-    trusting = DirectWire({"SSL_CERT_FILE": str(certificate)})
+    trusting = DirectTransport({"SSL_CERT_FILE": str(certificate)})
     assert await body_of(trusting, url) == b"ok"
     await trusting.close()
-    with pytest.raises(WireFailed, match="did not prove who it is"):
-        await body_of(DirectWire({}), url)
+    with pytest.raises(TransportFailed, match="did not prove who it is"):
+        await body_of(DirectTransport({}), url)
     listening.close()
     await asyncio.sleep(0.05)

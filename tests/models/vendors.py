@@ -8,7 +8,7 @@ from tests.models.serving import Reply, error, named, plain
 from handaxe.contract.ports.model import Model
 from handaxe.models.anthropic import AnthropicModel
 from handaxe.models.openai import OpenAIModel
-from handaxe.models.wire.direct import DirectWire
+from handaxe.models.wire.direct import DirectTransport
 
 
 class Vendor(NamedTuple):
@@ -48,8 +48,8 @@ def _openai_calls(*calls: tuple[Any, Any, str], reason: str = "tool_calls") -> l
     return [*chunks, {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
 
 
-def _wire(**limits: float) -> DirectWire:
-    return DirectWire({}, **{"idle_timeout_s": 5, **limits})
+def _wire(**limits: float) -> DirectTransport:
+    return DirectTransport({}, **{"idle_timeout_s": 5, **limits})
 
 
 VENDORS = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.testing.scenario import play, read_scenario
+from handaxe.testing.scenario import read_scenario, run_scenario
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.toml"))
@@ -12,7 +12,7 @@ FILES = sorted(HERE.glob("*/*.toml"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 async def test_scenario_plays_as_written(path: Path, project: Path, tmp_path: Path):
-    assert await play(read_scenario(path), project, tmp_path / "home") == []
+    assert await run_scenario(read_scenario(path), project, tmp_path / "home") == []
 
 
 def test_there_are_scenarios_for_every_folder():

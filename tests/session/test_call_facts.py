@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.session.call_facts import CallFacts
+from handaxe.session.call_facts import CallFingerprints
 
 
 def number(of: int) -> bytes:
@@ -15,7 +15,7 @@ def number(of: int) -> bytes:
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.binary(min_size=3, max_size=3))))
 def test_what_was_kept_last_counts(kept):
-    facts = CallFacts(3)
+    facts = CallFingerprints(3)
     for call_id, fact in kept:
         facts.keep(call_id, fact)
     expected = dict(kept)
@@ -26,7 +26,7 @@ def test_what_was_kept_last_counts(kept):
 
 @pytest.mark.parametrize("others", [0, 1, 62, 63, 64, 65, 500])
 def test_what_was_kept_last_counts_however_many_came_between(others):
-    facts = CallFacts(8)
+    facts = CallFingerprints(8)
     for round_number in range(3):
         facts.keep("a", number(round_number))
         for n in range(others):
@@ -37,7 +37,7 @@ def test_what_was_kept_last_counts_however_many_came_between(others):
 
 
 def test_facts_that_look_like_the_mark_of_another_call_are_not_taken_for_it():
-    facts = CallFacts(16)
+    facts = CallFingerprints(16)
     ids = [f"call {n}" for n in range(3000)]
     for call_id in ids:
         # Twice its own mark, and so that of a call in the same part.
@@ -49,7 +49,7 @@ def test_facts_that_look_like_the_mark_of_another_call_are_not_taken_for_it():
 
 
 def test_bytes_of_a_fact_are_no_call():
-    facts = CallFacts(16)
+    facts = CallFingerprints(16)
     wanted = hash("never made")
     neighbour = next(f"n{n}" for n in range(100_000) if hash(f"n{n}") % 256 == wanted % 256)
     facts.keep(neighbour, wanted.to_bytes(8, "little", signed=True) * 2)
@@ -57,7 +57,7 @@ def test_bytes_of_a_fact_are_no_call():
 
 
 def test_an_id_of_any_characters_is_kept():
-    facts = CallFacts(8)
+    facts = CallFingerprints(8)
     facts.keep("\ud800", number(1))
     facts.keep("", number(2))
     assert (facts.get("\ud800"), facts.get("")) == (number(1), number(2))
@@ -65,11 +65,11 @@ def test_an_id_of_any_characters_is_kept():
 
 def test_other_sizes_are_refused():
     with pytest.raises(ValueError, match="8 bytes are kept of each call, not 3"):
-        CallFacts(8).keep("a", b"123")
+        CallFingerprints(8).keep("a", b"123")
 
 
 def test_twenty_thousand_calls_take_less_than_half_a_megabyte():
-    facts = CallFacts(8)
+    facts = CallFingerprints(8)
     tracemalloc.start()
     try:
         for n in range(20_000):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.contract.ports.files import FileVersion
-from handaxe.session.line_numbering import Numbering, tags_of
+from handaxe.session.line_numbering import LineNumberHistory, join_tags
 from handaxe.session.read_ledger import LineChange, ReadLedger
 
 
@@ -13,9 +13,9 @@ def version(digest: str) -> FileVersion:
     return FileVersion("/a", digest, 1, 1)
 
 
-def lines(numbering: Numbering | ReadLedger, *key: object) -> list[int | str] | None:
+def lines(numbering: LineNumberHistory | ReadLedger, *key: object) -> list[int | str] | None:
     """What a number may stand for, up to the newest that was shown: lines, or tags of the gone."""
-    meanings = numbering.meant_by(*key)
+    meanings = numbering.find_candidates(*key)
     found: list[int | str] = []
     for meaning in meanings.lines:
         found.append(meaning.gone if meaning.line is None else meaning.line)
@@ -27,7 +27,7 @@ def lines(numbering: Numbering | ReadLedger, *key: object) -> list[int | str] | 
 
 @pytest.mark.proves("FT-19")
 def test_a_number_may_mean_the_line_it_is_and_the_lines_it_was():
-    numbering = Numbering()
+    numbering = LineNumberHistory()
     numbering.move([(5, 0, 2, "")])
     assert lines(numbering, 4) == [4, 4]
     assert lines(numbering, 5) == [5, 7]
@@ -39,15 +39,15 @@ def test_a_number_may_mean_the_line_it_is_and_the_lines_it_was():
 
 
 def test_lines_that_are_shown_again_mean_themselves():
-    numbering = Numbering()
+    numbering = LineNumberHistory()
     numbering.move([(1, 0, 1, "")])
     numbering.show(10, 20)
     assert lines(numbering, 15) == [15]
     assert lines(numbering, 21) == [21, 22]
     numbering.move([(15, 1, 2, "a2")])
     # What was shown first is still known, in case it is meant by its tag.
-    assert [m.line for m in numbering.meant_by(15).lines] == [15, None, 17]
-    numbering.lose()
+    assert [m.line for m in numbering.find_candidates(15).lines] == [15, None, 17]
+    numbering.reset()
     assert lines(numbering, 15) is None
     numbering.show(10, 20)
     assert lines(numbering, 15) == [15]
@@ -55,15 +55,15 @@ def test_lines_that_are_shown_again_mean_themselves():
 
 
 def test_changes_that_move_nothing_change_no_number():
-    numbering = Numbering()
-    numbering.move([(1, 2, 2, tags_of(["a", "b"])), (7, 1, 1, tags_of(["c"]))])
+    numbering = LineNumberHistory()
+    numbering.move([(1, 2, 2, join_tags(["a", "b"])), (7, 1, 1, join_tags(["c"]))])
     assert lines(numbering, 9) == [9, 9]
-    assert lines(numbering, 2) == [2, tags_of(["b"])]
+    assert lines(numbering, 2) == [2, join_tags(["b"])]
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 3)), max_size=5))
 def test_a_line_that_was_shown_is_always_followed(moves):
-    numbering = Numbering()
+    numbering = LineNumberHistory()
     content = list(range(10))
     for wanted, most, came in moves:
         at = min(wanted, len(content))
@@ -71,7 +71,7 @@ def test_a_line_that_was_shown_is_always_followed(moves):
         content[at : at + went] = [-1] * came
         numbering.move([(at + 1, went, came, "a2" * went)])
         for line in range(10):
-            shown = numbering.meant_by(line + 1).lines[-1]
+            shown = numbering.find_candidates(line + 1).lines[-1]
             assert shown.is_shown
             assert shown.line == (content.index(line) + 1 if line in content else None)
 
@@ -79,14 +79,14 @@ def test_a_line_that_was_shown_is_always_followed(moves):
 def test_the_ledger_knows_numbers_only_of_files_that_were_shown_with_tags():
     announced = []
     ledger = ReadLedger(announced.append)
-    ledger.saw(version("1"), total_lines=9)
-    ledger.edited(version("2"), [LineChange(1, 0, 1)], content=None)
+    ledger.record_read(version("1"), total_lines=9)
+    ledger.record_edit(version("2"), [LineChange(1, 0, 1)], content=None)
     assert lines(ledger, "/a", 5) == [5]
     assert [event.moved for event in announced] == [None, None]
-    ledger.saw(version("2"), total_lines=10, shown=(1, 10))
-    ledger.edited(version("3"), [LineChange(1, 0, 1)], content=None)
+    ledger.record_read(version("2"), total_lines=10, shown=(1, 10))
+    ledger.record_edit(version("3"), [LineChange(1, 0, 1)], content=None)
     assert lines(ledger, "/a", 5) == [5, 6]
-    ledger.saw(version("3"), total_lines=11, lines=(4, 6), shown=(4, 6))
+    ledger.record_read(version("3"), total_lines=11, lines=(4, 6), shown=(4, 6))
     assert lines(ledger, "/a", 5) == [5]
     assert lines(ledger, "/a", 7) == [7, 8]
     again = ReadLedger()
@@ -95,12 +95,12 @@ def test_the_ledger_knows_numbers_only_of_files_that_were_shown_with_tags():
     assert lines(again, "/a", 5) == [5]
     assert lines(again, "/a", 7) == [7, 8]
     # Somebody else's content: nothing is known but what is shown of it.
-    ledger.saw(version("4"))
+    ledger.record_read(version("4"))
     assert lines(ledger, "/a", 5) is None
-    ledger.saw(version("5"), total_lines=20, lines=(5, 6), shown=(5, 6))
+    ledger.record_read(version("5"), total_lines=20, lines=(5, 6), shown=(5, 6))
     assert lines(ledger, "/a", 5) == [5]
     assert lines(ledger, "/a", 7) is None
-    ledger.saw(version("5"), total_lines=20, shown=(1, 20))
+    ledger.record_read(version("5"), total_lines=20, shown=(1, 20))
     assert lines(ledger, "/a", 7) == [7]
     ledger.forget("/a")
     assert lines(ledger, "/a", 7) == [7]

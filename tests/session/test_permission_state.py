@@ -3,7 +3,12 @@ import json
 import msgspec
 import pytest
 
-from handaxe.session.permission_state import MAX_ANSWERS, Answer, PermissionState, RuleText
+from handaxe.session.permission_state import (
+    MAX_ANSWERS,
+    PermissionAnswer,
+    PermissionState,
+    SourcedRule,
+)
 
 
 def test_leaving_plan_mode_returns_to_the_mode_before():
@@ -21,31 +26,31 @@ def test_a_session_that_starts_in_plan_mode_leaves_to_default():
 
 
 def test_rules_keep_their_source_and_grants_come_last():
-    deny = RuleText("Bash", "deny", "policy")
-    allow = RuleText("Read", "allow", "flags")
+    deny = SourcedRule("Bash", "deny", "policy")
+    allow = SourcedRule("Read", "allow", "flags")
     state = PermissionState(rules=[deny])
     state.grant(["Edit(/src/**)", "Edit(/src/**)"])
     state.add_rules([allow, deny])
-    granted = RuleText("Edit(/src/**)", "allow", "session")
+    granted = SourcedRule("Edit(/src/**)", "allow", "session")
     assert state.rules == (deny, allow, granted)
     assert state.grants == (granted,)
-    assert state.rules_from("policy") == (deny,)
+    assert state.list_rules("policy") == (deny,)
 
 
 def test_the_rules_of_one_source_are_exchanged_alone():
-    old = RuleText("A", "deny", "project", file="/p/settings.json", line=3)
-    kept = RuleText("B", "deny", "user")
+    old = SourcedRule("A", "deny", "project", file="/p/settings.json", line=3)
+    kept = SourcedRule("B", "deny", "user")
     state = PermissionState(rules=[old, kept])
-    new = RuleText("C", "ask", "project")
-    state.replace_rules("project", [new, RuleText("D", "allow", "flags")])
+    new = SourcedRule("C", "ask", "project")
+    state.replace_rules("project", [new, SourcedRule("D", "allow", "flags")])
     assert state.rules == (kept, new)
 
 
 def test_rules_and_grants_can_be_taken_back():
-    rule = RuleText("A", "deny", "flags")
+    rule = SourcedRule("A", "deny", "flags")
     state = PermissionState(rules=[rule])
     state.grant(["B"])
-    state.remove_rules([rule, RuleText("B", "allow", "session")])
+    state.remove_rules([rule, SourcedRule("B", "allow", "session")])
     assert state.rules == ()
 
 
@@ -56,9 +61,9 @@ def test_every_change_of_mode_or_rules_shows_in_the_revision():
     seen.add(state.revision)
     state.grant(["A"])
     seen.add(state.revision)
-    state.add_rules([RuleText("A", "deny")])
+    state.add_rules([SourcedRule("A", "deny")])
     seen.add(state.revision)
-    state.record(Answer("1", "Bash", accepted=True, by="user"))
+    state.record(PermissionAnswer("1", "Bash", accepted=True, by="user"))
     seen.add(state.revision)
     assert len(seen) == 4
 
@@ -66,18 +71,22 @@ def test_every_change_of_mode_or_rules_shows_in_the_revision():
 def test_answers_are_kept_with_their_call_and_bounded():
     state = PermissionState()
     for n in range(MAX_ANSWERS + 5):
-        state.record(Answer(str(n), "Write", accepted=n % 2 == 0, by="user"))
+        state.record(PermissionAnswer(str(n), "Write", accepted=n % 2 == 0, by="user"))
     assert len(state.answers) == MAX_ANSWERS
-    assert state.answers[-1] == Answer(str(MAX_ANSWERS + 4), "Write", accepted=True, by="user")
+    assert state.answers[-1] == PermissionAnswer(
+        str(MAX_ANSWERS + 4), "Write", accepted=True, by="user"
+    )
 
 
 def test_the_state_survives_json():
     state = PermissionState(
-        mode="default", rules=[RuleText("A", "deny", "user", file="f", line=2)], never_prompt=True
+        mode="default",
+        rules=[SourcedRule("A", "deny", "user", file="f", line=2)],
+        never_prompt=True,
     )
     state.set_mode("plan")
     state.grant(["B"])
-    state.record(Answer("1", "Bash", accepted=False, by="user", reason="no"))
+    state.record(PermissionAnswer("1", "Bash", accepted=False, by="user", reason="no"))
     again = PermissionState.from_json(json.loads(json.dumps(state.to_json())))
     assert again.to_json() == state.to_json()
     assert (again.mode, again.mode_before_plan, again.never_prompt) == ("plan", "default", True)

@@ -38,18 +38,18 @@ def test_an_edit_moves_what_was_seen_and_adds_what_was_written(ranges, first, go
 
 def test_windows_of_one_version_add_up_and_a_new_version_starts_again():
     ledger = ReadLedger()
-    ledger.saw(version(), total_lines=4, lines=(1, 2))
+    ledger.record_read(version(), total_lines=4, lines=(1, 2))
     assert not ledger.find("/p/a").is_whole
-    ledger.saw(version(), total_lines=4, lines=(3, 4))
+    ledger.record_read(version(), total_lines=4, lines=(3, 4))
     assert ledger.find("/p/a").is_whole
-    ledger.saw(version("b"), total_lines=4, lines=(1, 2))
+    ledger.record_read(version("b"), total_lines=4, lines=(1, 2))
     assert not ledger.find("/p/a").is_whole
 
 
 def test_a_file_seen_whole_stays_whole_when_a_part_is_read_again():
     ledger = ReadLedger()
-    ledger.saw(version(), total_lines=4)
-    ledger.saw(version(), total_lines=4, lines=(2, 2))
+    ledger.record_read(version(), total_lines=4)
+    ledger.record_read(version(), total_lines=4, lines=(2, 2))
     assert ledger.find("/p/a").is_whole
 
 
@@ -57,16 +57,16 @@ def test_nothing_is_announced_twice():
     heard = []
     ledger = ReadLedger(heard.append)
     for _ in range(3):
-        ledger.saw(version(), total_lines=4, lines=(1, 2))
+        ledger.record_read(version(), total_lines=4, lines=(1, 2))
     assert len(heard) == 1
 
 
 def test_a_ledger_rebuilt_from_its_announcements_is_the_same():
     heard = []
     ledger = ReadLedger(heard.append)
-    ledger.saw(version("a", "/p/a"), total_lines=9, lines=(1, 2))
-    ledger.saw(version("b", "/p/b"), total_lines=9)
-    ledger.edited(version("c", "/p/a"), [LineChange(1, 1, 3)], content=None)
+    ledger.record_read(version("a", "/p/a"), total_lines=9, lines=(1, 2))
+    ledger.record_read(version("b", "/p/b"), total_lines=9)
+    ledger.record_edit(version("c", "/p/a"), [LineChange(1, 1, 3)], content=None)
     ledger.forget("/p/b")
     rebuilt = ReadLedger()
     for event in heard:
@@ -78,7 +78,7 @@ def test_a_ledger_rebuilt_from_its_announcements_is_the_same():
 def test_kept_contents_are_bounded():
     ledger = ReadLedger()
     for number in range(100):
-        ledger.saw(version("a", f"/p/{number}"), content=b"x" * 200_000)
+        ledger.record_read(version("a", f"/p/{number}"), content=b"x" * 200_000)
     kept = [number for number in range(100) if ledger.content(f"/p/{number}")]
     assert len(kept) * 200_000 <= KEPT_CONTENT_BYTES
     assert kept[-1] == 99

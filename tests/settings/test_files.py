@@ -248,7 +248,7 @@ def test_the_command_that_trusts_can_be_pasted(tmp_path):
 
 
 def trust(record, folder, configuration):
-    record.trust(str(folder), {wish.key: wish.note for wish in configuration.wishes()})
+    record.trust(str(folder), {wish.key: wish.note for wish in configuration.find_requests()})
 
 
 def test_trust_is_for_one_real_folder_and_can_be_taken_back(project, tmp_path):
@@ -321,7 +321,7 @@ def test_additional_directories_are_relative_to_the_project_and_missing_ones_are
 
 
 def test_noticing_that_nothing_changed_costs_little(project, own, monkeypatch):
-    look = watch.look
+    look = watch.read_stamp
     write(own, rules(deny=["A"]))
     write(project / ".claude/settings.json", rules(deny=["A"]))
     found = opened(project)
@@ -329,7 +329,7 @@ def test_noticing_that_nothing_changed_costs_little(project, own, monkeypatch):
     time.sleep(0.06)
     found.refresh()
     looked = []
-    monkeypatch.setattr(watch, "look", lambda path: looked.append(path) or look(path))
+    monkeypatch.setattr(watch, "read_stamp", lambda path: looked.append(path) or look(path))
     monkeypatch.setattr(SettingsFile, "read", lambda *_, **__: pytest.fail("nothing has changed"))
     assert steps_of(found.refresh) < 200
     assert str(own) in looked

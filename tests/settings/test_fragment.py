@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from handaxe.settings.fragment import read_data, read_text
-from handaxe.settings.keys import keys, nearest_key, split_key
+from handaxe.settings.keys import find_nearest_key, list_keys, split_key
 from handaxe.settings.layers import merge
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import Trust
@@ -120,7 +120,7 @@ def test_plain_data_of_a_settings_object_gives_the_same_object():
 
 
 def test_every_option_has_a_meaning_and_reads_its_own_default():
-    for key in keys().values():
+    for key in list_keys().values():
         assert key.doc, key.name
         assert key.doc.endswith("."), key.name
         assert split_key(key.name) == key.path
@@ -138,4 +138,4 @@ def test_every_option_has_a_meaning_and_reads_its_own_default():
     ],
 )
 def test_the_nearest_key_is_found_in_other_groups_too(wrong, right):
-    assert nearest_key(split_key(wrong)) == right
+    assert find_nearest_key(split_key(wrong)) == right

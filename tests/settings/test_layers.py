@@ -6,7 +6,7 @@ import pytest
 
 from handaxe.settings import layers as joining
 from handaxe.settings.fragment import Origin, read_data, read_text
-from handaxe.settings.narrowing import Trust, settings_wishes
+from handaxe.settings.narrowing import Trust, list_trust_requests
 
 CHOOSING = (
     "XDG_CONFIG_HOME", "PYTEST_PLUGINS", "PYTEST_ADDOPTS", "DOCKER_HOST", "CC", "CXX", "MAKEFLAGS",
@@ -23,7 +23,7 @@ HOOK = {"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}
 
 
 def trusting(fragments):
-    approved = {wish.key: wish.note for wish in settings_wishes(fragments, "")}
+    approved = {wish.key: wish.note for wish in list_trust_requests(fragments, "")}
     return Trust(is_trusted=True, approved=approved)
 
 

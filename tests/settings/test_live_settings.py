@@ -7,7 +7,7 @@ import pytest
 
 import handaxe
 from handaxe import Session
-from handaxe.app.sandboxing import sandbox_policy
+from handaxe.app.sandboxing import build_sandbox_policy
 from handaxe.contract.events import ModeChanged, SettingsChanged
 from handaxe.settings import places
 
@@ -181,7 +181,7 @@ def test_managed_settings_can_be_the_only_ones_to_open_places(project, managed, 
     write(managed, {"sandbox": {"filesystem": files}})
     write(own, {"sandbox": {"enabled": True, "filesystem": {"allowRead": ["/b"]}}})
     session = Session(project)
-    policy = sandbox_policy(
+    policy = build_sandbox_policy(
         session.configuration,
         session.workdir,
         session.policy(),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from handaxe.settings.bad_json import BadJson
+from handaxe.settings.bad_json import BadSettingsJson
 from handaxe.settings.located_json import LocatedJson
 
 VALUES = st.recursive(
@@ -33,7 +33,7 @@ def test_it_accepts_exactly_what_the_standard_library_accepts(text):
     try:
         wanted = json.loads(text, parse_constant=_refuse)
     except ValueError:
-        with pytest.raises(BadJson):
+        with pytest.raises(BadSettingsJson):
             LocatedJson(text)
     else:
         found = LocatedJson(text)
@@ -74,7 +74,7 @@ def test_every_member_and_item_has_its_line():
     ],
 )
 def test_what_is_not_json_is_told_with_line_and_reason(text, line, reason):
-    with pytest.raises(BadJson) as caught:
+    with pytest.raises(BadSettingsJson) as caught:
         LocatedJson(text)
     assert caught.value.line == line
     assert reason in caught.value.reason

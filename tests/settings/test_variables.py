@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import handaxe
-from handaxe.settings.variables import given_by_variables
+from handaxe.settings.variables import read_env_settings
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ from handaxe.settings.variables import given_by_variables
     ],
 )
 def test_a_variable_gives_a_setting_and_a_mistake_gives_none(variables, given):
-    assert given_by_variables(variables) == given
+    assert read_env_settings(variables) == given
 
 
 @pytest.mark.parametrize("said", ["1", "0", None])
@@ -226,11 +226,11 @@ async def test_the_plain_list_stands_in_for_tasks_where_these_are_switched_off(
     monkeypatch.setenv("CLAUDE_CODE_ENABLE_TASKS", "0")
     tasks = {"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"}
     async with handaxe.Session(project) as session:
-        names = {tool.name for tool in session.catalog.offered()}
+        names = {tool.name for tool in session.catalog.list_offered()}
         assert "TodoWrite" in names
         assert not names & tasks
     async with handaxe.Session(project, tools=["TaskCreate"]) as session:
-        assert {tool.name for tool in session.catalog.offered()} == {"TaskCreate"}
+        assert {tool.name for tool in session.catalog.list_offered()} == {"TaskCreate"}
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,9 @@ def find_open_rows(rows) -> list[Row]:
 
 def ask(request: dict) -> dict:
     """The answer line to a request line."""
-    from handaxe.app.explaining import Question, explain_question
+    from handaxe.app.explaining import ExplainRequest, explain_question
 
-    return explain_question(msgspec.convert(request, Question), None)
+    return explain_question(msgspec.convert(request, ExplainRequest), None)
 
 
 def check_row(row: Row) -> Wrong | None:

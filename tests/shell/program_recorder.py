@@ -11,10 +11,10 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from handaxe.shell.tables import listed_programs, names
+from handaxe.shell.tables import load_programs, split_names
 
 WRITING = sorted(
-    names(
+    split_names(
         "creat unlink unlinkat rename renameat renameat2 mkdir mkdirat rmdir link linkat symlink "
         "symlinkat truncate chmod fchmodat chown lchown fchownat mknod mknodat utimensat utime "
         "setxattr lsetxattr removexattr sethostname settimeofday clock_settime mount kill tkill"
@@ -195,7 +195,7 @@ def read_trace(trace: Path, program: str, texts: list[str]) -> list[str]:
 
 
 def _uses(program: str) -> frozenset[str]:
-    table = listed_programs().get(program)
+    table = load_programs().get(program)
     return table.uses if table else frozenset()
 
 

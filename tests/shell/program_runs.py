@@ -28,14 +28,14 @@ from reference import decision
 from handaxe.shell.find_expression import PRIMARIES, VALUED_PRIMARIES
 from handaxe.shell.tables import (
     ProgramTable,
-    git_forms,
-    names,
-    read_only_programs,
-    version_calls,
+    load_git_forms,
+    load_read_only_programs,
+    load_version_calls,
+    split_names,
 )
 
 PACKAGES = sorted(
-    names(
+    split_names(
         "strace busybox toybox rust-coreutils gawk mawk original-awk bsdextrautils util-linux xxd "
         "binutils llvm jq tree ripgrep fd-find git file procps psmisc iproute2 net-tools lsof ncal acl "
         "attr e2fsprogs zstd lz4 bzip2 xz-utils zip unzip libarchive-tools bc lsb-release bat exa cloc "
@@ -43,7 +43,7 @@ PACKAGES = sorted(
     )
 )
 BUILTINS = sorted(
-    names(
+    split_names(
         "type hash help times jobs umask ulimit wait exit return break continue shift cd set read : "
         "command echo printf test [ true false pwd"
     )
@@ -146,12 +146,12 @@ def all_runs(seed: int) -> list[Run]:
     """Every command that the tables can make."""
     chosen = random.Random(seed)
     runs: list[Run] = []
-    for program, table in sorted(read_only_programs().items()):
+    for program, table in sorted(load_read_only_programs().items()):
         for words in FORMS.get(program, []):
             runs.append(Run(program, "", [program, *words]))
         if table.check in ("", "jq"):
             runs.extend(option_runs(program, table, chosen))
-    for form, table in sorted(git_forms().items()):
+    for form, table in sorted(load_git_forms().items()):
         made = list(option_runs(f"git {form}", table, chosen))
         # The forms that show history share one table: its rows are run with log, some with each.
         shared = len(made) > 200 and form not in ("log", "diff", "rev-list")
@@ -162,14 +162,14 @@ def all_runs(seed: int) -> list[Run]:
         runs.extend(
             Run("find", word, ["find", "d1", word, value]) for value in values_of("find", word)
         )
-    for program, calls in sorted(version_calls().items()):
+    for program, calls in sorted(load_version_calls().items()):
         runs.extend(Run(program, f"{word} alone", [program, word]) for word in sorted(calls))
     return runs
 
 
 def find_variants(root: Path, extra: str = "") -> dict[str, dict[str, str]]:
     """Where each variant keeps its programs: names to paths. `extra` are more directories."""
-    wanted = {*read_only_programs(), *version_calls(), "git"}
+    wanted = {*load_read_only_programs(), *load_version_calls(), "git"}
     variants: dict[str, dict[str, str]] = {"system": {}}
     for name in wanted:
         for candidate in (name, *RENAMED.get(name, [])):

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from handaxe.shell import (
-    Fence,
+    BashRule,
     PathVerdict,
     Repository,
-    Rule,
+    RestrictedPath,
     ShellDecision,
     ShellRules,
     analyze,
     decide,
-    literal_name,
+    make_literal_component,
 )
 
 PROTECTED = {".git", ".vscode", ".idea", ".claude", ".husky", ".cargo"}
@@ -53,20 +53,20 @@ def path_rules(
     return judge
 
 
-def fence(path: str, tool: str) -> Fence:
+def fence(path: str, tool: str) -> RestrictedPath:
     """The literal place that a deny rule closes."""
-    names = tuple(literal_name(part) for part in path.split("/") if part)
-    return Fence(names, tool, "deny", f"{tool}({path})", "test")
+    names = tuple(make_literal_component(part) for part in path.split("/") if part)
+    return RestrictedPath(names, tool, "deny", f"{tool}({path})", "test")
 
 
 def rules(
     allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()
 ) -> ShellRules:
-    def made(texts: Iterable[str]) -> tuple[Rule, ...]:
-        out: list[Rule] = []
+    def made(texts: Iterable[str]) -> tuple[BashRule, ...]:
+        out: list[BashRule] = []
         for text in texts:
             inner = text[5:-1] if text.startswith("Bash(") else ""
-            out.append(Rule(inner, "test"))
+            out.append(BashRule(inner, "test"))
         return tuple(out)
 
     return ShellRules(made(allow), made(ask), made(deny))

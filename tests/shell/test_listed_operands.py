@@ -14,12 +14,12 @@ from handaxe.shell.analysis.programs.listed_operands import (
     prove_listed_operands,
 )
 from handaxe.shell.fields import Field
-from handaxe.shell.flow import State
-from handaxe.shell.operands import Setting
-from handaxe.shell.options import Refused
+from handaxe.shell.flow import ShellState
+from handaxe.shell.operands import ProofContext
+from handaxe.shell.options import NotProven
 
-SETTING = Setting("/repo", "/home/dev", working_dirs=("/repo",))
-STATE = State(frozenset({"/repo"}), {})
+SETTING = ProofContext("/repo", "/home/dev", working_dirs=("/repo",))
+STATE = ShellState(frozenset({"/repo"}), {})
 
 PROVEN = [
     ("find . -name '*.py' -print0", "xargs -0 grep -n x"),
@@ -107,7 +107,7 @@ def test_a_listing_of_names_for_a_program_that_reads_them_is_proven(producer, xa
 
 @pytest.mark.parametrize(("producer", "xargs"), REFUSED)
 def test_any_other_listing_or_consumer_is_refused(producer, xargs):
-    with pytest.raises(Refused):
+    with pytest.raises(NotProven):
         prove_listed_operands(_fields(producer), _fields(xargs), STATE, SETTING)
 
 
@@ -116,13 +116,13 @@ def test_a_word_that_is_not_literal_is_refused(place):
     words = {"producer": _fields("find . -name x"), "xargs": _fields("xargs grep x")}
     for kind in ("unknown", "glob"):
         words[place][-1] = Field(kind, "", "$x", single=False)
-        with pytest.raises(Refused):
+        with pytest.raises(NotProven):
             prove_listed_operands(words["producer"], words["xargs"], STATE, SETTING)
 
 
 def test_the_directory_of_the_listing_must_be_known():
-    state = State(frozenset({"/repo", "/repo/src"}), {})
-    with pytest.raises(Refused):
+    state = ShellState(frozenset({"/repo", "/repo/src"}), {})
+    with pytest.raises(NotProven):
         prove_listed_operands(_fields("find ."), _fields("xargs cat"), state, SETTING)
 
 

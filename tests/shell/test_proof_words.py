@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from reference import decision
 
-from handaxe.shell.tables import read_only_programs
+from handaxe.shell.tables import load_read_only_programs
 
 HERE = Path(__file__).parent
 LINES = [
@@ -100,7 +100,7 @@ def test_no_word_may_be_replaced_by_one_that_becomes_several(word):
 
 
 def test_an_unquoted_glob_passes_only_where_the_table_lets_it():
-    tables = read_only_programs()
+    tables = load_read_only_programs()
     allowed = [
         command
         for program, command, _ in _replaced("*.txt")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from reference import decision
 
-from handaxe.shell.runners import SHELLS, runners
+from handaxe.shell.runners import SHELLS, load_wrappers
 
 RUNS_ANYTHING = """
 docker exec c sh
@@ -78,7 +78,7 @@ def test_no_prefix_is_offered_for_what_can_run_anything(command):
 
 
 def test_no_shell_and_no_wrapper_is_ever_offered_as_a_prefix():
-    for program in sorted(SHELLS | runners().keys()):
+    for program in sorted(SHELLS | load_wrappers().keys()):
         for proposal in decision(f"{program} a b").proposals:
             assert not proposal.rule.startswith(f"Bash({program} *"), program
 

@@ -4,7 +4,7 @@
 import pytest
 
 from handaxe.shell import analyze
-from handaxe.shell.analysis.losses import destroys_for_good
+from handaxe.shell.analysis.losses import is_irreversible
 
 NOTHING, DIFFER, FALSE = "No matches found", "Files differ", "Condition is false"
 
@@ -60,5 +60,5 @@ def test_a_failed_cd_is_no_answer():
 )  # fmt: skip
 def test_what_a_command_touches(command, looks, moves, lasts):
     facts = analyze(command, "/repo", "/home/dev")
-    found = (facts.only_reads, facts.changes_directory, destroys_for_good(facts, ("/repo",)))
+    found = (facts.only_reads, facts.changes_directory, is_irreversible(facts, ("/repo",)))
     assert found == (looks, moves, lasts)

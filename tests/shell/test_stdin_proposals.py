@@ -11,7 +11,7 @@ import pytest
 from reference import decision
 from stdin_canary import PAYLOADS, covered_texts, makes_canary
 
-from handaxe.shell.stdin_programs import names_standard_input
+from handaxe.shell.stdin_programs import is_stdin_argument
 from handaxe.shell.tables import load_toml
 
 STDIN_DECIDES = """
@@ -300,7 +300,7 @@ def test_what_cannot_be_fed_is_still_offered(command, rule):
     ],
 )
 def test_words_that_stand_for_standard_input_are_known(word, expected):
-    assert names_standard_input(word) is expected
+    assert is_stdin_argument(word) is expected
 
 
 def test_every_entry_of_the_table_has_a_reason_and_can_be_read():

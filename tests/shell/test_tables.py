@@ -8,12 +8,12 @@ from reference import decision
 
 import handaxe.shell
 from handaxe.shell.tables import (
-    git_forms,
-    listed_programs,
+    load_git_forms,
+    load_programs,
+    load_read_only_programs,
     load_toml,
+    load_version_calls,
     make_tables,
-    read_only_programs,
-    version_calls,
 )
 
 FILES = sorted((Path(handaxe.shell.__file__).parent / "programs").glob("*.toml"))
@@ -42,15 +42,15 @@ def test_what_was_not_run_is_not_read_only():
     tables = make_tables({"a": {"flags": "xy", "valued": "n", "unverified": "y n"}})
     assert tables["a"].flags == {"x"}
     assert tables["a"].valued == {}
-    assert "gzcat" in listed_programs()
-    assert "gzcat" not in read_only_programs()
+    assert "gzcat" in load_programs()
+    assert "gzcat" not in load_read_only_programs()
     for command in ("gzcat f.gz", "base64 -D a.txt", "stat -x a.txt", "cal --three"):
         assert decision(command).verdict == "ask"
 
 
 def test_versions_of_programs_that_were_not_run_ask():
     raw = load_toml("system.toml")["versions"]
-    assert not set(raw["unverified"].split()) & set(version_calls())
+    assert not set(raw["unverified"].split()) & set(load_version_calls())
     for program in raw["unverified"].split():
         assert decision(f"{program} --version").verdict == "ask"
 
@@ -97,4 +97,4 @@ def test_a_program_that_consists_of_others_asks_where_the_project_has_its_own():
 
 
 def test_every_table_of_git_reads_options_as_git_does():
-    assert all(table.bundles for table in git_forms().values())
+    assert all(table.bundles for table in load_git_forms().values())

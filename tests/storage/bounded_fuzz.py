@@ -29,21 +29,21 @@ from tests.storage.commanding import whole_tree
 
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
-from handaxe.contract.ports.undo import Wanted
-from handaxe.host.shell.write_trace import Trace
+from handaxe.contract.ports.undo import UndoRequest
+from handaxe.host.shell.write_trace import WriteTrace
 from handaxe.shell import analyze
 from handaxe.storage.checkpoints import DiskCheckpoints
-from handaxe.storage.tree_snapshots.snapshot import Limits
+from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits
 from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.extents import Room, WrittenPlaces, resolve_extent
+from handaxe.storage.undo.extents import ExtentLimits, WriteTargets, resolve_extent
 from handaxe.storage.undo.history import JournalHistory
 from handaxe.storage.undo.in_place import SharedContentGuard
 from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.tree_record import TreeRecord
+from handaxe.storage.undo.tree_record import TreeTracker
 
 BASH = shutil.which("bash") or "/bin/bash"
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-ROOM = Room(5_000, 64 << 20)
+ROOM = ExtentLimits(5_000, 64 << 20)
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/nonexistent"}
 NAMES = ["a", "b", "d", "e", "l", "m", "k", "z", "o", "g", "sp ace", "-n", "n\nl", "caf\xe9", "h"]
 OUTPUTS = ["echo one", "printf two", "cat a", "true", "head -n1 b", "ls"]
@@ -262,7 +262,7 @@ class Bench:
             store,
             replacing={"Undo"},
             roots=roots,
-            tree=lambda: TreeRecord(self._home, "s", roots, Limits(), journal, store),
+            tree=lambda: TreeTracker(self._home, "s", roots, SnapshotLimits(), journal, store),
         )
         guard = SharedContentGuard(self._home, store)
         self._history = JournalHistory(self._journal, store, in_place=guard)
@@ -308,7 +308,7 @@ class Bench:
 
     async def _wrong_ways(self, before: dict, after: dict, *, keep: bool) -> str:
         """Undo and redo; what did not come back."""
-        back, forth = (Wanted(), before), (Wanted(redo=True), after)
+        back, forth = (UndoRequest(), before), (UndoRequest(redo=True), after)
         for wanted, expected in (back, forth, back, *((forth,) if keep else ())):
             self._calls += 1
             await self._undo(wanted, f"u{self._calls}")
@@ -317,7 +317,7 @@ class Bench:
                 return f"{wanted} left another tree: {_changed(expected, now)}"
         return ""
 
-    def _holds(self, written: WrittenPlaces, path: bytes) -> bool:
+    def _holds(self, written: WriteTargets, path: bytes) -> bool:
         real = f"{self._place}/{os.fsdecode(path)}"
         if written.doubt and real.startswith(f"{self.top}/"):
             return True
@@ -327,7 +327,7 @@ class Bench:
             for place, names in places.items()
         )
 
-    async def _undo(self, wanted: Wanted, call_id: str) -> None:
+    async def _undo(self, wanted: UndoRequest, call_id: str) -> None:
         paths = self._history.touched(wanted)
         await self._checkpoints.before(call_id, "Undo", Effects.on(*paths))
         try:
@@ -360,7 +360,7 @@ def _run(command: str, cwd: Path, trace: int | None) -> None:
         return os.posix_spawn(argv[0], argv, ENVIRONMENT, file_actions=actions)
 
     os.chdir(cwd)
-    traced = trace and Trace(trace, TRACED, TRACE_ENDED, may_restrict=True)
+    traced = trace and WriteTrace(trace, TRACED, TRACE_ENDED, may_restrict=True)
     try:
         os.waitpid(traced.spawn(start) if traced else start(), 0)
     finally:

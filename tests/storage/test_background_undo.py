@@ -39,7 +39,7 @@ class Background:
         assert result.ok, result.text
         self.call_id = result.id
 
-    async def go_on(self) -> None:
+    async def resume_call(self) -> None:
         (self._signs / f"go{self._done}").touch()
         await until((self._signs / f"done{self._done}").exists)
         self._done += 1
@@ -82,7 +82,7 @@ async def test_what_was_written_while_it_ran_and_it_removed_comes_back(files):
         trees.append(whole_tree(files))
         await edit(session, "d/b", "b", "edited")
         trees.append(whole_tree(files))
-        await background.go_on()
+        await background.resume_call()
     async with open_session(files) as session:
         assert find_changed(session, background.call_id) == {"d", "b", "e", "c", "new.txt"}
         for expected in reversed(trees):
@@ -94,7 +94,7 @@ async def test_what_it_wrote_over_an_edit_is_its_own_change(files):
         background = Background(session, files)
         await background.begin("echo clobbered > a")
         await edit(session, "a", "a", "edited")
-        await background.go_on()
+        await background.resume_call()
     async with open_session(files) as session:
         assert find_changed(session, background.call_id) == {"a"}
         await undo_and_look(session, files, background.call_id, only=True)
@@ -109,7 +109,7 @@ async def test_it_is_taken_back_together_with_an_edit_that_it_wrote_over(files):
         background = Background(session, files)
         await background.begin("echo clobbered > a")
         await edit(session, "a", "a", "edited")
-        await background.go_on()
+        await background.resume_call()
     after = whole_tree(files)
     async with open_session(files) as session:
         assert await undo_and_look(session, files, background.call_id) == before
@@ -120,9 +120,9 @@ async def test_what_a_later_command_appended_is_counted_once(files):
     async with open_session(files) as session:
         background = Background(session, files)
         await background.begin("echo background >> a", "true")
-        await background.go_on()
+        await background.resume_call()
         later = await session.call("Bash", command="eval 'echo later >> a'")
-        await background.go_on()
+        await background.resume_call()
     async with open_session(files) as session:
         calls = [call.call_id for call in session.history()]
         assert calls == [background.call_id, later.id]
@@ -136,9 +136,9 @@ async def test_what_it_changed_before_an_edit_belongs_to_it(files):
     async with open_session(files) as session:
         background = Background(session, files)
         await background.begin("echo background >> a", "true")
-        await background.go_on()
+        await background.resume_call()
         await edit(session, "a", "background", "edited")
-        await background.go_on()
+        await background.resume_call()
     async with open_session(files) as session:
         await undo_and_look(session, files)
         assert (files / "a").read_text() == "a\nbackground\n"
@@ -152,9 +152,9 @@ async def test_calls_that_took_turns_are_taken_back_together_or_not_at_all(files
     async with open_session(files) as session:
         background = Background(session, files)
         await background.begin("echo 1 >> a", "echo 3 >> a")
-        await background.go_on()
+        await background.resume_call()
         await edit(session, "a", "1\n", "1\n2\n")
-        await background.go_on()
+        await background.resume_call()
     async with open_session(files) as session:
         after = whole_tree(files)
         for call in session.history():
@@ -172,7 +172,7 @@ async def test_directories_made_for_a_file_are_of_the_call_that_wrote_it(files):
         await background.begin("rm -r new")
         assert (await session.call("Write", file_path="new/er/f", content="f\n")).ok
         between = whole_tree(files)
-        await background.go_on()
+        await background.resume_call()
         await until(lambda: len(session.history()) == 2)
         assert find_changed(session, background.call_id) == {"new", "er", "f"}
         assert await undo_and_look(session, files) == between
@@ -185,7 +185,7 @@ async def test_without_a_trace_what_it_removed_comes_back_when_that_is_forced(fi
         await background.begin("rm -r d")
         assert (await session.call("Write", file_path="d/new.txt", content="precious\n")).ok
         between = whole_tree(files)
-        await background.go_on()
+        await background.resume_call()
     async with open_session(files) as session:
         assert (
             await undo_and_look(session, files, background.call_id, only=True, force=True)
@@ -198,10 +198,10 @@ async def test_it_can_be_undone_again_after_it_went_on(files):
     async with open_session(files) as session:
         background = Background(session, files)
         await background.begin("echo 1 >> a", "echo 2 >> a")
-        await background.go_on()
+        await background.resume_call()
         await session.call("Bash", command="eval 'echo x > x'")
         assert await undo_and_look(session, files, background.call_id) == before
-        await background.go_on()
+        await background.resume_call()
     async with open_session(files) as session:
         assert (files / "a").read_text() == "a\n2\n"
         assert await undo_and_look(session, files, background.call_id, only=True) == before

@@ -21,22 +21,24 @@ from handaxe import Session
 from handaxe.contract.effects import Effects
 from handaxe.disk.lines import scan
 from handaxe.shell import analyze
-from handaxe.storage.undo.extents import Room, Unbounded, WrittenPlaces, resolve_extent
+from handaxe.storage.undo.extents import ExtentLimits, UnboundedWrite, WriteTargets, resolve_extent
 from handaxe.storage.undo.records import decode
 
-ROOM = Room(1_000, 1 << 20)
+ROOM = ExtentLimits(1_000, 1 << 20)
 FAMILY = {name: text for name, text in COMMANDS.items() if analyze(text, "/p", "/nowhere").extent}
 
 
-def places(tree: Path, command: str, room: Room = ROOM, own: str = "/own") -> dict[str, object]:
+def places(
+    tree: Path, command: str, room: ExtentLimits = ROOM, own: str = "/own"
+) -> dict[str, object]:
     """What a command can change in a tree, by paths as seen from there."""
     found = written(tree, command, room, own)
     if found.doubt:
-        raise Unbounded(found.doubt)
+        raise UnboundedWrite(found.doubt)
     return {os.path.relpath(path, tree): names for path, names in found.inside.items()}
 
 
-def written(tree: Path, command: str, room: Room = ROOM, own: str = "/own") -> WrittenPlaces:
+def written(tree: Path, command: str, room: ExtentLimits = ROOM, own: str = "/own") -> WriteTargets:
     """Where a command can write that runs in a tree."""
     extent = analyze(command, str(tree), "/nowhere").extent
     assert extent is not None
@@ -161,7 +163,7 @@ def test_where_a_command_writes_depends_on_the_links_that_are_there(tree, comman
     (tree / "linked/er").mkdir(parents=True)
     (tree / "linked/er/y.txt").symlink_to("../../big.bin")
     if expected is None:
-        with pytest.raises(Unbounded):
+        with pytest.raises(UnboundedWrite):
             places(tree, command)
     else:
         assert places(tree, command) == expected
@@ -169,7 +171,7 @@ def test_where_a_command_writes_depends_on_the_links_that_are_there(tree, comman
 
 def test_a_file_elsewhere_may_have_another_name_here(tree, tmp_path):
     os.link(tree / "big.bin", tmp_path / "other-name")
-    with pytest.raises(Unbounded):
+    with pytest.raises(UnboundedWrite):
         places(tree, f"echo x > {tmp_path}/other-name")
 
 
@@ -185,18 +187,18 @@ def test_what_a_confined_command_finds_outside_is_not_what_we_see(tree, tmp_path
 
 
 def test_there_is_room_for_so_much_and_no_more(tree):
-    assert places(tree, "rm -r deep", Room(4, 5_000)) == {"deep": None}
-    for room in (Room(3, 5_000), Room(4, 500)):
+    assert places(tree, "rm -r deep", ExtentLimits(4, 5_000)) == {"deep": None}
+    for room in (ExtentLimits(3, 5_000), ExtentLimits(4, 500)):
         assert written(tree, "rm -r deep", room).doubt == "there is too much"
-    assert written(tree, "rm big.bin", Room(4, 5_000)).doubt == "there is too much"
+    assert written(tree, "rm big.bin", ExtentLimits(4, 5_000)).doubt == "there is too much"
 
 
 def test_files_of_our_own_and_a_directory_behind_a_link_are_nobodys_bound(tree):
     (tree / "into").symlink_to("deep")
     for command in ("touch deep/er/x", "rm -r deep"):
-        with pytest.raises(Unbounded):
+        with pytest.raises(UnboundedWrite):
             places(tree, command, own=str(tree / "deep/er"))
-    with pytest.raises(Unbounded):
+    with pytest.raises(UnboundedWrite):
         places(tree / "into", "touch x")
 
 

@@ -12,7 +12,7 @@ from tests.storage.undoable import in_a_process, open_session, tree
 
 from handaxe import Session, tool
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.undo_faults import NotRecorded, PrunedCall, UndoConflict
 from handaxe.disk.atomic import replace
 from handaxe.disk.lines import scan
@@ -24,7 +24,7 @@ from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.records import LATE_S, decode
 
 LARGE = b"0123456789abcdef" * 10_000
-UNDO_LAST = Wanted()
+UNDO_LAST = UndoRequest()
 
 
 class Desk:
@@ -51,7 +51,7 @@ class Desk:
         )
         await self.checkpoints.after(call_id)
 
-    async def undo(self, wanted: Wanted = UNDO_LAST, call_id: str = "undo"):
+    async def undo(self, wanted: UndoRequest = UNDO_LAST, call_id: str = "undo"):
         paths = self.history.touched(wanted)
         await self.checkpoints.before(call_id, "Undo", Effects.on(*paths))
         try:
@@ -217,7 +217,7 @@ async def test_a_large_file_goes_back_and_forth(desk, project):
             await desk.undo(call_id=f"undo-{number}-{step}")
             assert file.read_bytes() == content
         for step, content in enumerate((LARGE, b"")):
-            await desk.undo(Wanted(redo=True), f"redo-{number}-{step}")
+            await desk.undo(UndoRequest(redo=True), f"redo-{number}-{step}")
             assert file.read_bytes() == content
 
 
@@ -287,7 +287,7 @@ async def test_undoing_a_mode_keeps_a_large_file_apart_from_its_pin(desk, projec
     assert file.stat().st_nlink == 1
     with file.open("r+b") as opened:
         opened.write(b"in place")
-    await desk.undo(Wanted(redo=True, force=True), "redo")
+    await desk.undo(UndoRequest(redo=True, force=True), "redo")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert file.read_bytes() == LARGE
 
@@ -361,7 +361,8 @@ async def test_names_that_are_no_utf_8_are_put_back(desk, project):
 async def test_a_tree_too_big_to_remember_is_named(desk, project, monkeypatch):
     monkeypatch.setattr("handaxe.storage.undo.trees.MAX_FILES", 3)
     monkeypatch.setattr(
-        "handaxe.storage.undo.trees.below.__kwdefaults__", {"max_files": 3, "max_bytes": 99}
+        "handaxe.storage.undo.trees.list_descendants.__kwdefaults__",
+        {"max_files": 3, "max_bytes": 99},
     )
     for number in range(5):
         (project / f"{number}.txt").write_text("x")
@@ -446,7 +447,7 @@ async def test_a_full_part_is_closed_and_still_read(desk, project, monkeypatch):
         await writer.replace(f"c{number}", project / "a.txt", b"%d" % number * 300)
     assert len(list(desk.journal.directory.glob("journal*.jsonl"))) > 2
     assert [call.call_id for call in desk.history.calls()] == [f"c{n}" for n in range(6)]
-    await desk.undo(Wanted(call_id="c3"))
+    await desk.undo(UndoRequest(call_id="c3"))
     assert (project / "a.txt").read_bytes() == b"2" * 300
 
 

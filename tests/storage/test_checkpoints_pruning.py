@@ -11,7 +11,7 @@ from handaxe import Session
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.main import run
 from handaxe.storage.undo import journal_rewrite
-from handaxe.storage.undo.pruning import GRACE_S, prune, prune_if_due, usage
+from handaxe.storage.undo.pruning import GRACE_S, measure_usage, prune, prune_if_due
 
 LARGE = "0123456789abcdef" * 10_000
 GIB = 1 << 30
@@ -74,11 +74,11 @@ async def test_a_dry_run_removes_nothing_and_tells_the_same(project, tmp_path):
     home = tmp_path / "home"
     await changed(project, home, "old", "x")
     age(home, "old", 31)
-    before = usage(home)
+    before = measure_usage(home)
     told = prune(home, max_bytes=GIB, retention_days=30, dry_run=True)
-    assert usage(home) == before
+    assert measure_usage(home) == before
     assert told == prune(home, max_bytes=GIB, retention_days=30)
-    assert usage(home).checkpoints < before.checkpoints
+    assert measure_usage(home).checkpoints < before.checkpoints
 
 
 async def test_contents_nobody_refers_to_go_unless_they_are_young(project, tmp_path, monkeypatch):
@@ -173,7 +173,7 @@ async def test_pruning_by_itself_happens_once_a_day(project, tmp_path):
 async def test_usage_is_told_by_kind(project, tmp_path):
     home = tmp_path / "home"
     await changed(project, home, "s", "x")
-    found = usage(home)
+    found = measure_usage(home)
     assert found.events > 0
     assert found.checkpoints > len(LARGE)
     assert found.sessions == 1
@@ -214,7 +214,7 @@ async def test_the_oldest_calls_of_a_session_go_and_the_newest_stay(project, tmp
         assert told[:4] == [False] * 4
         assert all(told[5:])
         assert any("can no longer be undone" in warning for warning in session.warnings)
-        assert usage(home).checkpoints <= room + 2000
+        assert measure_usage(home).checkpoints <= room + 2000
         listed = session.history()
         assert [call.call_id for call in listed] == [one.id for one in made]
         assert [call.pruned for call in listed] == [True] * 8 + [False] * 4

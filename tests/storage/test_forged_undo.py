@@ -19,11 +19,18 @@ import pytest
 from handaxe import Session
 from handaxe.contract.faults import SetupError
 from handaxe.disk.lines import LineLog, scan
-from handaxe.disk.private import find_sharing
+from handaxe.disk.private import find_shared_access
 from handaxe.frontends.cli.main import run
-from handaxe.storage.home import data_home
-from handaxe.storage.undo.records import After, Before, Start, State, Tracked, encode
-from handaxe.storage.undo.states import look
+from handaxe.storage.home import find_data_home
+from handaxe.storage.undo.records import (
+    AfterRecord,
+    BeforeRecord,
+    JournalStart,
+    PathState,
+    TrackedRecord,
+    encode,
+)
+from handaxe.storage.undo.states import read_state
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -44,7 +51,7 @@ def victim(tmp_path: Path) -> Path:
     return path
 
 
-def forge(data: Path, *records: Start | Before | After | Tracked) -> Path:
+def forge(data: Path, *records: JournalStart | BeforeRecord | AfterRecord | TrackedRecord) -> Path:
     """What anybody can write who knows the format: checksums need no secret."""
     directory = data / "sessions" / "forged"
     directory.mkdir(parents=True, mode=0o700, exist_ok=True)
@@ -56,14 +63,14 @@ def forge(data: Path, *records: Start | Before | After | Tracked) -> Path:
     return directory
 
 
-def forged_change(found: State, left: State) -> tuple[Before, After]:
+def forged_change(found: PathState, left: PathState) -> tuple[BeforeRecord, AfterRecord]:
     at = time.time()
-    return Before("c1", "Write", at, (found,)), After("c1", at, (left,))
+    return BeforeRecord("c1", "Write", at, (found,)), AfterRecord("c1", at, (left,))
 
 
-def file_state(path: Path, content: bytes) -> State:
+def file_state(path: Path, content: bytes) -> PathState:
     digest = hashlib.sha256(content).hexdigest()
-    return State(
+    return PathState(
         str(path), "file", digest=digest, size_bytes=len(content), mode=0o644, content=content
     )
 
@@ -83,13 +90,13 @@ def test_a_forged_record_creates_and_deletes_nothing_elsewhere(
     planted = tmp_path / "elsewhere" / "planted"
     forge(
         data,
-        Start("forged", claimed),
-        *forged_change(file_state(planted, b"evil\n"), State(str(planted), "absent")),
+        JournalStart("forged", claimed),
+        *forged_change(file_state(planted, b"evil\n"), PathState(str(planted), "absent")),
     )
     code, text = undo(project, capsys)
     assert (code, str(planted) in text, planted.exists()) == (3, True, False)
     assert "--outside" in text
-    forge(data, *forged_change(State(str(victim), "absent"), look(str(victim))[0]))
+    forge(data, *forged_change(PathState(str(victim), "absent"), read_state(str(victim))[0]))
     code, text = undo(project, capsys, "--json")
     assert json.loads(text)["code"] == "undo.outside"
     assert json.loads(text)["data"]["paths"] == [str(victim)]
@@ -103,8 +110,8 @@ def test_a_forged_record_plants_no_hook_in_the_project(project, data, capsys):
     hook.parent.mkdir(parents=True)
     forge(
         data,
-        Start("forged", str(project)),
-        *forged_change(file_state(hook, b"#!/bin/sh\n"), State(str(hook), "absent")),
+        JournalStart("forged", str(project)),
+        *forged_change(file_state(hook, b"#!/bin/sh\n"), PathState(str(hook), "absent")),
     )
     assert undo(project, capsys)[0] == 3
     assert not hook.exists()
@@ -113,8 +120,12 @@ def test_a_forged_record_plants_no_hook_in_the_project(project, data, capsys):
 def test_a_link_in_the_project_leads_no_undo_elsewhere(project, data, victim, capsys):
     (project / "way").symlink_to(victim.parent)
     place = project / "way" / victim.name
-    state = msgspec.structs.replace(look(str(victim))[0], path=str(place))
-    forge(data, Start("forged", str(project)), *forged_change(State(str(place), "absent"), state))
+    state = msgspec.structs.replace(read_state(str(victim))[0], path=str(place))
+    forge(
+        data,
+        JournalStart("forged", str(project)),
+        *forged_change(PathState(str(place), "absent"), state),
+    )
     assert undo(project, capsys)[0] == 3
     assert victim.exists()
 
@@ -126,10 +137,14 @@ def test_a_forged_record_of_a_crash_removes_nothing(project, data, victim, capsy
     (data / "pins" / "1-1-").mkdir(parents=True, mode=0o700)
     climbing = f"pin:1-1-/{'../' * 12}{victim}"
     records = {
-        "manifest": Tracked("c1", "Bash", at, (os.fsencode(project),), os.fsencode(victim), 10),
-        "pin": Before("c1", "Write", at, (State(str(project / "x"), "absent", kept=climbing),)),
+        "manifest": TrackedRecord(
+            "c1", "Bash", at, (os.fsencode(project),), os.fsencode(victim), 10
+        ),
+        "pin": BeforeRecord(
+            "c1", "Write", at, (PathState(str(project / "x"), "absent", kept=climbing),)
+        ),
     }
-    forge(data, Start("forged", str(project)), records[trick])
+    forge(data, JournalStart("forged", str(project)), records[trick])
     run(["history", "--root", str(project)])
     capsys.readouterr()
     assert victim.read_text() == "dear to me\n"
@@ -200,8 +215,8 @@ def test_a_store_that_brings_its_own_key_is_not_believed(project, monkeypatch, c
     directory = brought / "sessions/forged"
     directory.mkdir(parents=True, mode=0o700)
     log = LineLog(directory / "journal.jsonl")
-    change = forged_change(State(str(victim), "absent"), look(str(victim))[0])
-    for record in (Start("forged", str(project)), *change):
+    change = forged_change(PathState(str(victim), "absent"), read_state(str(victim))[0])
+    for record in (JournalStart("forged", str(project)), *change):
         payload = encode(record)
         seal = hmac.digest(key, payload, "sha256").hex().encode()
         log.append(payload[:-1] + b',"seal":"' + seal + b'"}')
@@ -217,7 +232,7 @@ def test_a_data_directory_that_others_can_write_is_refused(project, data, mode):
     with pytest.raises(SetupError, match="can be written by other users"):
         Session(project)
     with pytest.raises(SetupError, match="HANDAXE_HOME"):
-        data_home()
+        find_data_home()
 
 
 @pytest.mark.parametrize("place", ["journal.jsonl", "", ".."])
@@ -248,7 +263,7 @@ def test_root_obeys_no_record_of_another_user(project, capsys, place):
 def test_an_ordinary_user_obeys_no_record_of_root():
     os.seteuid(NOBODY)
     try:
-        told = find_sharing("/etc")
+        told = find_shared_access("/etc")
     finally:
         os.seteuid(0)
     assert told == "/etc belongs to another user (uid 0)"
@@ -329,6 +344,10 @@ async def test_the_program_that_holds_a_session_may_undo_outside_what_it_sealed(
 def test_a_record_without_a_seal_gives_a_file_no_rights_of_its_owner(project, data, capsys):
     tool = project / "tool"
     state = msgspec.structs.replace(file_state(tool, b"x\n"), mode=0o6755)
-    forge(data, Start("forged", str(project)), *forged_change(state, State(str(tool), "absent")))
+    forge(
+        data,
+        JournalStart("forged", str(project)),
+        *forged_change(state, PathState(str(tool), "absent")),
+    )
     assert undo(project, capsys)[0] == 0
     assert tool.stat().st_mode & 0o7777 == 0o755

@@ -8,7 +8,7 @@ import pytest
 
 from handaxe import Session, SetupError
 from handaxe.settings.fragment import read_text
-from handaxe.storage.last_rules import DIRECTORY, MAX_BYTES, MAX_FILES, LastRules
+from handaxe.storage.last_rules import DIRECTORY, MAX_BYTES, MAX_FILES, RuleCache
 
 pytestmark = pytest.mark.proves("ST-2")
 
@@ -222,7 +222,7 @@ def fragment(file: str, *deny: str):
 
 
 def test_the_records_are_few_and_small(tmp_path):
-    memory = LastRules(tmp_path)
+    memory = RuleCache(tmp_path)
     for number in range(MAX_FILES + 20):
         memory.keep(fragment(f"/{number}", "Read"))
     assert len(list((tmp_path / DIRECTORY).iterdir())) == MAX_FILES
@@ -232,7 +232,7 @@ def test_the_records_are_few_and_small(tmp_path):
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"file": "/other"}', b"\xff"])
 def test_a_damaged_record_is_nobodys_problem(tmp_path, damage):
-    memory = LastRules(tmp_path)
+    memory = RuleCache(tmp_path)
     memory.keep(fragment("/one", "Read"))
     (record,) = (tmp_path / DIRECTORY).iterdir()
     record.write_bytes(damage)
@@ -243,6 +243,6 @@ def test_a_damaged_record_is_nobodys_problem(tmp_path, damage):
 
 def test_where_nothing_can_be_written_nothing_breaks(tmp_path):
     (tmp_path / "home").write_text("a file")
-    memory = LastRules(tmp_path / "home")
+    memory = RuleCache(tmp_path / "home")
     memory.keep(fragment("/one", "Read"))
     assert memory.entries("/one", "user") == ()

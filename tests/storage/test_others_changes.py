@@ -11,11 +11,11 @@ from tests.storage.undoable import shift_clock
 from tests.waiting import until
 
 from handaxe import Effects, Session
-from handaxe.app.undoing import past_sessions, session_to_undo
-from handaxe.contract.ports.undo import Wanted
+from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.result import ToolResult
 from handaxe.shell import analyze
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 
 UNSEEN = "no process of the call was seen writing it"
 
@@ -212,8 +212,8 @@ async def test_without_a_trace_nothing_is_proved_and_undo_says_so(files):
 async def test_the_next_process_says_of_a_command_without_a_trace_why_it_is_not_undone(files):
     async with open_session(files, undo={"trace_commands": False}) as session:
         await session.call("Bash", command="eval 'echo mine >> a'")
-    past = past_sessions(data_home(), root=files)
-    refused = await session_to_undo(past, Wanted()).undo(Wanted())
+    past = find_past_sessions(find_data_home(), root=files)
+    refused = await choose_session_to_undo(past, UndoRequest()).undo(UndoRequest())
     assert (refused.ok, refused.code) == (False, "undo.ambiguous")
 
 

@@ -15,12 +15,12 @@ from tests.storage.test_shell_undo_keeping import Desk
 from tests.waiting import HANG_S, until
 
 from handaxe import Session
-from handaxe.app.undoing import past_sessions
+from handaxe.app.undoing import find_past_sessions
 from handaxe.contract.effects import Act, Effects, Extent
-from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.ports.undo import UndoRequest
 from handaxe.shell import analyze
 from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.extents import Room, resolve_extent
+from handaxe.storage.undo.extents import ExtentLimits, resolve_extent
 from handaxe.storage.undo.journal import UndoJournal
 
 ON_A_FILE = {
@@ -154,16 +154,16 @@ async def test_what_a_killed_handaxe_had_written_outside_is_undone(
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     assert records(tmp_path / "home") == ["Start", "Tracked" if doubtful else "Before"]
-    [session] = past_sessions(tmp_path / "home", root=project)
+    [session] = find_past_sessions(tmp_path / "home", root=project)
     [call] = session.calls()
     assert call.cut_off
     assert {str(outside / "f"), str(outside / "deep"), str(outside / "new")} <= {
         change.file_path for change in call.changes
     }
-    refused = await session.undo(Wanted())
+    refused = await session.undo(UndoRequest())
     assert refused.code == "undo.outside"
     assert (outside / "f").read_text() == "x\n"
-    undone = await session.undo(Wanted(), agreed=refused.data["paths"])
+    undone = await session.undo(UndoRequest(), agreed=refused.data["paths"])
     assert undone.ok, undone.text
     assert both(project) == before
 
@@ -257,13 +257,13 @@ def test_who_copies_into_a_tree_may_write_through_every_link_in_it(project, outs
     (project / "tree/in/g").symlink_to(outside / "new")
     act = Act("moves", into=((str(project / "tree"), ""),))
     extent = Extent(str(project), (act,), frozenset({"cp"}))
-    found = resolve_extent(extent, [str(project)], "/own", Room(1_000, 1 << 20))
+    found = resolve_extent(extent, [str(project)], "/own", ExtentLimits(1_000, 1 << 20))
     assert found.doubt
     assert set(found.outside) == {str(outside / "f"), str(outside / "new")}
 
 
 def test_the_room_outside_is_shared_by_its_places(project, outside):
-    found = written(project, f"rm -r {outside}/deep {outside}/f", Room(1_000, 1 << 20))
+    found = written(project, f"rm -r {outside}/deep {outside}/f", ExtentLimits(1_000, 1 << 20))
     assert set(found.outside) == {str(outside / "deep"), str(outside / "f")}
     assert not found.lost
     assert not found.doubt
@@ -273,7 +273,7 @@ def test_what_a_confined_command_is_known_to_write_outside_is_kept_all_the_same(
     extent = analyze("echo x > tree/f", str(project), "/nowhere").extent
     assert extent is not None
     extent = msgspec.structs.replace(extent, is_confined=True)
-    found = resolve_extent(extent, [str(project)], "/own", Room(10, 100))
+    found = resolve_extent(extent, [str(project)], "/own", ExtentLimits(10, 100))
     assert found.doubt
     assert str(outside / "f") in found.outside
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from handaxe.storage.running_tasks import RunningTasks
+from handaxe.storage.running_tasks import TaskCounter
 
 HOLDER = """
 import sys
@@ -17,7 +17,7 @@ sys.stdin.read()
 
 
 def test_sessions_count_each_other_and_not_themselves(tmp_path):
-    one, other = RunningTasks(tmp_path), RunningTasks(tmp_path)
+    one, other = TaskCounter(tmp_path), TaskCounter(tmp_path)
     assert one.elsewhere() == 0
     one.note(2)
     other.note(1)
@@ -30,7 +30,7 @@ def test_sessions_count_each_other_and_not_themselves(tmp_path):
 
 
 def test_what_a_killed_process_left_does_not_count(tmp_path):
-    tasks = RunningTasks(tmp_path)
+    tasks = TaskCounter(tmp_path)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -45,7 +45,7 @@ def test_what_a_killed_process_left_does_not_count(tmp_path):
 
 def test_a_directory_that_cannot_be_used_keeps_nobody_from_work(tmp_path):
     (tmp_path / "running").write_text("in the way")
-    tasks = RunningTasks(tmp_path)
+    tasks = TaskCounter(tmp_path)
     tasks.note(1)
     assert tasks.elsewhere() == 0
     tasks.close()

@@ -29,7 +29,7 @@ from tests.storage.test_shell_undo_properties import IN_MEMORY, operations
 from tests.waiting import blocked_until, is_alive, until
 
 from handaxe.storage.tree_snapshots import preparation
-from handaxe.storage.tree_snapshots.snapshot import Limits, TreeSnapshot
+from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits, TreeSnapshot
 from handaxe.storage.undo.pruning import prune
 
 OUTSIDERS = {
@@ -57,7 +57,7 @@ def leavings(home: Path) -> list[Path]:
 
 
 def snapshot_of(home: Path, root: Path, **limits: int) -> TreeSnapshot:
-    return TreeSnapshot(home, "s", str(root), Limits(**limits))
+    return TreeSnapshot(home, "s", str(root), SnapshotLimits(**limits))
 
 
 def children() -> set[str]:

@@ -10,8 +10,8 @@ import pytest
 from tests.storage import commanding
 from tests.storage.commanding import open_session, run, whole_tree
 
-from handaxe.app.undoing import past_sessions
-from handaxe.contract.ports.undo import Wanted
+from handaxe.app.undoing import find_past_sessions
+from handaxe.contract.ports.undo import UndoRequest
 from handaxe.storage.undo.pruning import prune
 
 COMMAND = (
@@ -47,11 +47,11 @@ async def test_a_command_that_was_cut_off_is_undone_by_the_resumed_session(tree,
 async def test_it_is_undone_from_the_shell_without_the_session(tree, tmp_path):
     before = whole_tree(tree)
     killed(tree, tmp_path / "home", ["echo first > first.txt", COMMAND])
-    [session] = past_sessions(tmp_path / "home", root=tree)
+    [session] = find_past_sessions(tmp_path / "home", root=tree)
     assert [call.cut_off for call in session.calls()] == [False, True]
     for _ in range(2):
-        [session] = past_sessions(tmp_path / "home", root=tree)
-        assert (await session.undo(Wanted())).ok
+        [session] = find_past_sessions(tmp_path / "home", root=tree)
+        assert (await session.undo(UndoRequest())).ok
     assert whole_tree(tree) == before
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.storage.commanding import open_session, run, whole_tree
 
-from handaxe.storage.tree_snapshots.snapshot import Limits, TreeSnapshot
+from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits, TreeSnapshot
 
 COMMANDS = (
     "git reset -q --hard",
@@ -158,7 +158,7 @@ async def test_objects_that_a_clone_shares_are_not_looked_at_for_every_command(
 ):
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", "--local", repository, clone], check=True)
-    snapshot = TreeSnapshot(tmp_path / "home", "s", str(clone), Limits())
+    snapshot = TreeSnapshot(tmp_path / "home", "s", str(clone), SnapshotLimits())
     try:
         for _ in range(2):
             snapshot.begin([str(clone)])

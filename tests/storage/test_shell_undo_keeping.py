@@ -8,19 +8,19 @@ from tests.disk.hostile_places import mounted
 from tests.storage.commanding import open_session, run, whole_tree
 
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.undo_faults import NotRecorded
 from handaxe.storage.checkpoints import DiskCheckpoints
-from handaxe.storage.tree_snapshots.snapshot import Limits
+from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.history import JournalHistory
 from handaxe.storage.undo.in_place import SharedContentGuard
 from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.place_keeper import PlaceKeeper
-from handaxe.storage.undo.pruning import prune, usage
-from handaxe.storage.undo.tree_record import TreeRecord
+from handaxe.storage.undo.place_keeper import PathRecorder
+from handaxe.storage.undo.pruning import measure_usage, prune
+from handaxe.storage.undo.tree_record import TreeTracker
 
-LAST = Wanted()
+LAST = UndoRequest()
 
 
 class Desk:
@@ -38,7 +38,7 @@ class Desk:
             store,
             replacing={"Undo"},
             roots=roots,
-            tree=lambda: TreeRecord(home, "s", roots, Limits(), self.journal, store),
+            tree=lambda: TreeTracker(home, "s", roots, SnapshotLimits(), self.journal, store),
         )
         guard = SharedContentGuard(home, store)
         self.history = JournalHistory(self.journal, store, in_place=guard)
@@ -46,7 +46,7 @@ class Desk:
     async def begin(self, call_id: str, effects: Effects | None = None) -> None:
         await self.checkpoints.before(call_id, "Bash", effects or Effects.unknown())
 
-    async def undo(self, call_id: str = "undo", wanted: Wanted = LAST):
+    async def undo(self, call_id: str = "undo", wanted: UndoRequest = LAST):
         paths = self.history.touched(wanted)
         await self.checkpoints.before(call_id, "Undo", Effects.on(*paths))
         try:
@@ -75,7 +75,7 @@ async def test_work_that_goes_on_in_the_background_extends_its_call(desk, tree):
         str(tree / "late"),
         str(tree / "a.txt"),
     }
-    await desk.undo(wanted=Wanted(force=True))
+    await desk.undo(wanted=UndoRequest(force=True))
     assert whole_tree(tree) == before
 
 
@@ -110,7 +110,7 @@ async def test_what_is_kept_is_whole_after_the_disk_was_full_for_a_while(tree, t
         for name in ("new", "other", "deep/x.txt"):
             (tree / name).unlink()
         await desk.checkpoints.after("second")
-        await desk.undo(wanted=Wanted(force=True))
+        await desk.undo(wanted=UndoRequest(force=True))
         assert whole_tree(tree) == before
         desk.checkpoints.close()
 
@@ -180,7 +180,7 @@ async def test_a_call_that_named_its_paths_keeps_nothing_else(desk, tree, tmp_pa
 
 
 async def test_a_named_directory_is_covered_however_many_files_it_has(desk, tree, monkeypatch):
-    monkeypatch.setitem(PlaceKeeper.keep.__globals__, "below", _too_big)
+    monkeypatch.setitem(PathRecorder.keep.__globals__, "below", _too_big)
     before = whole_tree(tree)
     await desk.begin("rm", Effects.on(str(tree / "deep")))
     (tree / "deep/x.txt").unlink()
@@ -209,13 +209,13 @@ async def test_pruning_takes_trees_first_and_then_what_calls_replaced(tree, tmp_
     (tree / "stays.bin").write_bytes(os.urandom(300_000))
     async with open_session(tree, home) as session:
         await run(session, tree, "rm big.bin")
-    assert usage(home).checkpoints > 400_000
-    pruned = prune(home, max_bytes=usage(home).checkpoints - 1, retention_days=30)
+    assert measure_usage(home).checkpoints > 400_000
+    pruned = prune(home, max_bytes=measure_usage(home).checkpoints - 1, retention_days=30)
     assert (pruned.calls, list((home / "snapshots").iterdir())) == (0, [])
     async with open_session(tree, home) as session:
         await run(session, tree, "true")
     assert prune(home, max_bytes=0, retention_days=30).calls == 1
-    assert usage(home).checkpoints < 1000
+    assert measure_usage(home).checkpoints < 1000
 
 
 async def test_a_tree_in_use_is_not_pruned(tree, tmp_path):

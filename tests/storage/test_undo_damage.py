@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
-from handaxe.app.undoing import past_sessions, session_to_undo
-from handaxe.contract.ports.undo import Wanted
+from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+from handaxe.contract.ports.undo import UndoRequest
 from handaxe.frontends.cli.main import run
 from handaxe.storage.sessions import list_sessions
 
@@ -125,10 +125,10 @@ async def test_a_damaged_session_is_not_passed_over_for_an_older_one(project, tm
     await write(project, home, "old.txt", session_id="old")
     [made] = await write(project, home, "a.txt")
     spoil(home, find_record(home, "before", made))
-    sessions = past_sessions(home, root=project)
-    chosen = session_to_undo(sessions, Wanted())
+    sessions = find_past_sessions(home, root=project)
+    chosen = choose_session_to_undo(sessions, UndoRequest())
     assert chosen.session_id == "S"
-    assert (await chosen.undo(Wanted())).code == "undo.damaged"
+    assert (await chosen.undo(UndoRequest())).code == "undo.damaged"
     assert (project / "old.txt").exists()
 
 

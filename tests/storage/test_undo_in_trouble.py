@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
-from handaxe.storage.sessions import list_sessions, root_in_log
+from handaxe.storage.sessions import list_sessions, read_session_root
 
 LARGE = b"line\n" * 300_000
 DYING = """
@@ -181,7 +181,7 @@ def test_a_log_that_a_full_disk_left_empty_is_listed_under_the_time_it_was_made(
     log.touch()
     [found] = list_sessions(tmp_path)
     assert found.last_used_at == log.stat().st_mtime
-    assert root_in_log(log) is None
+    assert read_session_root(log) is None
 
 
 async def test_changes_are_found_by_the_log_where_the_record_lost_its_beginning(project, tmp_path):

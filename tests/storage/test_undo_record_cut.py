@@ -11,8 +11,8 @@ from tests.storage.test_undo_damage import lines_of, write, write_lines
 from tests.storage.undoable import in_a_process
 
 from handaxe import Session
-from handaxe.app.undoing import past_sessions, session_to_undo
-from handaxe.contract.ports.undo import Wanted
+from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.undo_faults import DamagedRecord
 from handaxe.frontends.cli.main import run
 from handaxe.storage.sessions import fork_session, list_sessions
@@ -57,9 +57,9 @@ async def test_undo_refuses_where_the_last_call_was_taken_from_the_record(projec
     first, second = await write(project, home, "a.txt", "b.txt")
     harm(home)
     for _ in range(2):
-        chosen = session_to_undo(past_sessions(home, root=project), Wanted())
+        chosen = choose_session_to_undo(find_past_sessions(home, root=project), UndoRequest())
         assert chosen.session_id == "S"
-        refused = await chosen.undo(Wanted())
+        refused = await chosen.undo(UndoRequest())
         assert refused.code == DamagedRecord.code, refused.text
         is_first_left = harm in (cut_last_call, cut_in_mid_record)
         assert refused.data["call_id"] == (first if is_first_left else None)

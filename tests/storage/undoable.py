@@ -256,8 +256,8 @@ def _die_at(number: int, killing: list[str]) -> None:
 
     for name in killing:
         if name == "rename_new":
-            exclusive = watched(renames._exclusive_rename())
-            renames._exclusive_rename = partial(lambda real: real, exclusive)
+            exclusive = watched(renames._load_exclusive_rename())
+            renames._load_exclusive_rename = partial(lambda real: real, exclusive)
         else:
             setattr(os, name, watched(getattr(os, name)))
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from handaxe.contract import ToolArgs
 from handaxe.text.coercion import InputProblems, read_input
-from handaxe.text.near_names import nearest
-from handaxe.text.schema import input_schema
+from handaxe.text.near_names import find_closest_name
+from handaxe.text.schema import build_input_schema
 
 
 class Change(ToolArgs, frozen=True):
@@ -476,7 +476,7 @@ def test_a_pydantic_model_is_read_by_the_same_rules():
     ],
 )
 def test_the_nearest_name_is_found_or_none(sent, near):
-    assert nearest(sent, ["file_path", "offset", "limit", "-i"]) == near
+    assert find_closest_name(sent, ["file_path", "offset", "limit", "-i"]) == near
 
 
 class Even(pydantic.BaseModel):
@@ -555,7 +555,7 @@ def test_what_is_read_without_a_note_fits_the_schema(raw):
     args, notes = read_input(Everything, raw)
 
     assert notes == []
-    jsonschema.Draft202012Validator(input_schema(Everything)).validate(raw)
+    jsonschema.Draft202012Validator(build_input_schema(Everything)).validate(raw)
     assert read_input(Everything, msgspec.to_builtins(args))[0] == args
 
 

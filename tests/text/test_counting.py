@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from handaxe.text.counting import counted
     ],
 )
 def test_one_is_one_and_all_else_is_many(number: int, thing: str, said: str):
-    assert counted(number, thing) == said
+    assert format_count(number, thing) == said

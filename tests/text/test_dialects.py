@@ -13,9 +13,9 @@ import pytest
 from handaxe.contract import SetupError, ToolArgs, ToolResult
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.text.coercion import read_input
-from handaxe.text.dialects import PROVIDERS, tool_schema, wire_name
-from handaxe.text.result_dialects import image_message, tool_result
-from handaxe.text.schema import input_schema
+from handaxe.text.dialects import PROVIDERS, build_tool_schema, to_wire_name
+from handaxe.text.result_dialects import build_tool_result, image_message
+from handaxe.text.schema import build_input_schema
 
 
 class Change(ToolArgs, frozen=True):
@@ -69,7 +69,12 @@ FOREIGN = {
     "definitions": {"Query": {"type": "object", "properties": {"q": {"type": "string"}}}},
     "$schema": "http://json-schema.org/draft-07/schema#",
 }
-SCHEMAS = [input_schema(EditArgs), input_schema(WildArgs), input_schema(ToolArgs), FOREIGN]
+SCHEMAS = [
+    build_input_schema(EditArgs),
+    build_input_schema(WildArgs),
+    build_input_schema(ToolArgs),
+    FOREIGN,
+]
 GEMINI_KEYS = {
     "type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems",
     "properties", "required", "minProperties", "maxProperties", "minLength", "maxLength",
@@ -79,7 +84,9 @@ GEMINI_TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"}
 
 
 def edit_tool(provider, **more):
-    return tool_schema("Edit", "Change a file.", input_schema(EditArgs), provider, **more)
+    return build_tool_schema(
+        "Edit", "Change a file.", build_input_schema(EditArgs), provider, **more
+    )
 
 
 def inner_schemas(schema):
@@ -95,7 +102,7 @@ def test_anthropic_gets_the_schema_as_it_is():
     assert edit_tool("anthropic", examples=[{"file_path": "a", "edits": []}]) == {
         "name": "Edit",
         "description": "Change a file.",
-        "input_schema": input_schema(EditArgs),
+        "input_schema": build_input_schema(EditArgs),
         "input_examples": [{"file_path": "a", "edits": []}],
     }
 
@@ -106,7 +113,9 @@ def test_anthropic_strict_says_limits_in_words():
     assert tool["strict"] is True
     limit = tool["input_schema"]["properties"]["limit"]
     assert limit == {"type": "integer", "description": "At most. (minimum: 1)"}
-    assert "strict" not in tool_schema("T", "", input_schema(Tree), "anthropic", strict=True)
+    assert "strict" not in build_tool_schema(
+        "T", "", build_input_schema(Tree), "anthropic", strict=True
+    )
 
 
 def test_openai_gets_a_function_with_examples_in_its_description():
@@ -117,7 +126,7 @@ def test_openai_gets_a_function_with_examples_in_its_description():
         "function": {
             "name": "Edit",
             "description": 'Change a file.\n\nInput examples:\n{"file_path":"a"}',
-            "parameters": input_schema(EditArgs),
+            "parameters": build_input_schema(EditArgs),
             "strict": False,
         },
     }
@@ -155,16 +164,18 @@ def test_what_openai_strict_makes_a_model_send_can_be_read():
 
 
 def test_what_cannot_be_strict_is_offered_without():
-    for schema in (input_schema(WildArgs), FOREIGN):
-        assert tool_schema("T", "", schema, "openai", strict=True)["function"]["strict"] is False
-    tree = tool_schema("T", "", input_schema(Tree), "openai", strict=True)["function"]
+    for schema in (build_input_schema(WildArgs), FOREIGN):
+        assert (
+            build_tool_schema("T", "", schema, "openai", strict=True)["function"]["strict"] is False
+        )
+    tree = build_tool_schema("T", "", build_input_schema(Tree), "openai", strict=True)["function"]
     assert tree["strict"] is True
     jsonschema.Draft202012Validator.check_schema(tree["parameters"])
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_gemini_gets_nothing_it_refuses(schema):
-    declaration = tool_schema("T", "d", schema, "gemini")
+    declaration = build_tool_schema("T", "d", schema, "gemini")
 
     assert "$ref" not in json.dumps(declaration)
     for part in inner_schemas(declaration.get("parameters", {"type": "OBJECT"})):
@@ -179,7 +190,9 @@ def test_gemini_gets_nothing_it_refuses(schema):
 
 
 def test_gemini_forms_of_single_fields():
-    wild = tool_schema("T", "d", input_schema(WildArgs), "gemini")["parameters"]["properties"]
+    wild = build_tool_schema("T", "d", build_input_schema(WildArgs), "gemini")["parameters"][
+        "properties"
+    ]
 
     assert wild["level"]["description"] == "One of: 1, 2."
     assert wild["nothing_or_number"] == {"type": "INTEGER", "nullable": True, "default": 5}
@@ -188,13 +201,13 @@ def test_gemini_forms_of_single_fields():
     assert circle["properties"]["shape"] == {"type": "STRING", "enum": ["circle"]}
     assert circle["properties"]["radius"]["description"] == "(exclusiveMinimum: 0)"
     assert square["properties"]["side"] == {"type": "INTEGER"}
-    foreign = tool_schema("T", "d", FOREIGN, "gemini")["parameters"]["properties"]
+    foreign = build_tool_schema("T", "d", FOREIGN, "gemini")["parameters"]["properties"]
     assert foreign["tags"] == {"type": "ARRAY", "items": {"type": "STRING"}, "nullable": True}
     assert foreign["definitions"]["required"] == ["q"]
 
 
 def test_a_tool_without_input_has_no_parameters_for_gemini():
-    assert tool_schema("T", "d", input_schema(ToolArgs), "gemini") == {
+    assert build_tool_schema("T", "d", build_input_schema(ToolArgs), "gemini") == {
         "name": "T",
         "description": "d",
     }
@@ -216,7 +229,7 @@ def test_alternatives_at_the_root_become_one_object():
         ]
     }
 
-    schema = tool_schema("T", "d", either, "anthropic")["input_schema"]
+    schema = build_tool_schema("T", "d", either, "anthropic")["input_schema"]
     assert schema == {
         "type": "object",
         "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
@@ -227,7 +240,7 @@ def test_alternatives_at_the_root_become_one_object():
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_the_given_schema_is_never_changed(provider, schema):
     before = json.dumps(schema)
-    tool_schema("T", "d", schema, provider, strict=True, examples=[{}])
+    build_tool_schema("T", "d", schema, provider, strict=True, examples=[{}])
 
     assert json.dumps(schema) == before
 
@@ -236,14 +249,14 @@ def test_an_unknown_provider_is_told_the_four():
     with pytest.raises(SetupError, match=re.escape("anthropic, openai, gemini, json-schema")):
         edit_tool("mistral")
     with pytest.raises(SetupError):
-        tool_result(ToolResult(), "mistral")
+        build_tool_result(ToolResult(), "mistral")
 
 
 def test_a_name_begins_with_a_letter_for_gemini():
-    names = [wire_name(name, "gemini") for name in ("Read", "3d", "-x", "_a")]
+    names = [to_wire_name(name, "gemini") for name in ("Read", "3d", "-x", "_a")]
 
     assert names == ["Read", "_3d", "_-x", "_a"]
-    assert wire_name("3d", "openai") == "3d"
+    assert to_wire_name("3d", "openai") == "3d"
 
 
 PICTURE = ImageBlock("image/png", "iVBOR")
@@ -262,22 +275,22 @@ def test_a_result_for_anthropic():
     texts = [{"type": "text", "text": text} for text in ("Read it.", "More.", "Note: odd")]
     source = {"type": "base64", "media_type": "image/png", "data": "iVBOR"}
 
-    assert tool_result(RESULT, "anthropic") == {
+    assert build_tool_result(RESULT, "anthropic") == {
         "type": "tool_result",
         "tool_use_id": "c1",
         "content": [*texts, {"type": "image", "source": source}],
     }
-    assert tool_result(FAILED, "anthropic") == {
+    assert build_tool_result(FAILED, "anthropic") == {
         "type": "tool_result",
         "tool_use_id": "c2",
         "content": [{"type": "text", "text": "No such file."}],
         "is_error": True,
     }
-    assert tool_result(ToolResult(id="c3"), "anthropic")["content"] == []
+    assert build_tool_result(ToolResult(id="c3"), "anthropic")["content"] == []
 
 
 def test_a_result_for_openai_has_its_images_in_the_next_message():
-    assert tool_result(RESULT, "openai") == {
+    assert build_tool_result(RESULT, "openai") == {
         "role": "tool",
         "tool_call_id": "c1",
         "content": "Read it.\n\nMore.\n\nNote: odd\n\n(1 image: see the next message)",
@@ -286,13 +299,13 @@ def test_a_result_for_openai_has_its_images_in_the_next_message():
         "role": "user",
         "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBOR"}}],
     }
-    assert tool_result(FAILED, "openai")["content"] == "Error: No such file."
+    assert build_tool_result(FAILED, "openai")["content"] == "Error: No such file."
     assert image_message(FAILED, "openai") is None
     assert image_message(RESULT, "anthropic") is None
 
 
 def test_a_result_for_gemini():
-    assert tool_result(RESULT, "gemini") == {
+    assert build_tool_result(RESULT, "gemini") == {
         "functionResponse": {
             "id": "c1",
             "name": "Read",
@@ -300,16 +313,16 @@ def test_a_result_for_gemini():
             "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBOR"}}],
         }
     }
-    failed = tool_result(FAILED, "gemini")["functionResponse"]
+    failed = build_tool_result(FAILED, "gemini")["functionResponse"]
     assert failed["response"] == {"error": "No such file."}
 
 
 def test_a_result_in_plain_form():
-    plain = tool_result(RESULT, "json-schema")
+    plain = build_tool_result(RESULT, "json-schema")
 
     assert plain["content"][-1] == {"type": "image", "data": "iVBOR", "mimeType": "image/png"}
     assert (plain["isError"], plain["structuredContent"]) == (False, {"n": 1})
-    assert tool_result(FAILED, "json-schema") == {
+    assert build_tool_result(FAILED, "json-schema") == {
         "content": [{"type": "text", "text": "No such file."}],
         "isError": True,
     }
@@ -317,8 +330,8 @@ def test_a_result_in_plain_form():
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_no_lone_surrogate_reaches_a_provider(provider):
-    result = tool_result(ToolResult("a\ud800"), provider)
-    tool = tool_schema("T", "a\ud800", input_schema(ToolArgs), provider)
+    result = build_tool_result(ToolResult("a\ud800"), provider)
+    tool = build_tool_schema("T", "a\ud800", build_input_schema(ToolArgs), provider)
 
     assert json.dumps([result, tool], ensure_ascii=False).encode()
 
@@ -331,7 +344,7 @@ class Raw(ToolArgs, frozen=True):
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_what_strict_input_does_not_know_is_said_in_words(provider):
-    made = tool_schema("T", "d", input_schema(Raw), provider, strict=True)
+    made = build_tool_schema("T", "d", build_input_schema(Raw), provider, strict=True)
     schema = made["input_schema"] if provider == "anthropic" else made["function"]["parameters"]
     assert schema["properties"] == {
         "content": {"type": "string", "description": '(contentEncoding: "base64")'},
@@ -344,7 +357,7 @@ def test_names_of_a_dict_are_said_in_words_to_gemini():
     class Chosen(ToolArgs, frozen=True):
         sizes: dict[Literal["a", "b"], int]
 
-    made = tool_schema("T", "d", input_schema(Chosen), "gemini")["parameters"]
+    made = build_tool_schema("T", "d", build_input_schema(Chosen), "gemini")["parameters"]
     assert made["properties"]["sizes"] == {
         "type": "OBJECT",
         "description": '(propertyNames: {"enum":["a","b"]}, additionalProperties: {"type":"INTEGER"})',

@@ -9,15 +9,15 @@ from tests.counted_work import grows_in_proportion
 
 from handaxe.text.diff import (
     NO_NEWLINE,
+    DiffStat,
     Hunk,
-    Stat,
+    count_changes,
+    diff_plan,
+    diff_texts,
     format_hunks,
-    patch_of,
-    stat,
-    structured_patch,
-    unified,
+    format_unified_diff,
 )
-from handaxe.text.replace import ManyPlaces, NoPlace, SameText, plan
+from handaxe.text.replace import ManyPlaces, NoPlace, SameText, plan_replacement
 
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n", "\n", "é\n"]), max_size=25)
 texts = st.builds(lambda head, tail: "".join(head) + tail, lines, st.sampled_from(["", "z"]))
@@ -53,13 +53,13 @@ def applied(text: str, hunks: list[Hunk]) -> str:
 
 def test_a_hunk_shows_three_lines_around_a_change() -> None:
     old = "".join(f"{n}\n" for n in range(1, 11))
-    assert structured_patch(old, old.replace("5", "five")) == [
+    assert diff_texts(old, old.replace("5", "five")) == [
         Hunk(2, 7, 2, 7, [" 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8"])
     ]
 
 
 def test_names_are_camel_case_in_json_only() -> None:
-    (hunk,) = structured_patch("a\n", "b\n")
+    (hunk,) = diff_texts("a\n", "b\n")
     assert msgspec.json.decode(msgspec.json.encode(hunk)) == {
         "oldStart": 1,
         "oldLines": 1,
@@ -84,17 +84,17 @@ def test_names_are_camel_case_in_json_only() -> None:
 )
 def test_a_unified_diff_reads_as_usual(old: str, new: str, expected: str) -> None:
     head = "--- old\n+++ new\n" if expected else ""
-    assert unified(old, new) == head + expected
+    assert format_unified_diff(old, new) == head + expected
 
 
 def test_numbers_are_lines_added_and_deleted() -> None:
-    assert stat(structured_patch("a\nb\n", "a\nc\nd")) == Stat(additions=2, deletions=1)
+    assert count_changes(diff_texts("a\nb\n", "a\nc\nd")) == DiffStat(additions=2, deletions=1)
     assert format_hunks([]) == ""
 
 
 @given(texts, texts, st.sampled_from([0, 1, 3]))
 def test_hunks_lead_from_one_text_to_the_other(old: str, new: str, context: int) -> None:
-    hunks = structured_patch(old, new, context)
+    hunks = diff_texts(old, new, context)
     assert applied(old, hunks) == new
     assert bool(hunks) == (old != new)
 
@@ -105,10 +105,10 @@ def test_the_patch_of_a_plan_is_the_patch_of_its_texts(
 ) -> None:
     content = head + old + tail
     try:
-        made = plan(content.encode(), old or "q", new, replace_all=replace_all)
+        made = plan_replacement(content.encode(), old or "q", new, replace_all=replace_all)
     except (NoPlace, ManyPlaces, SameText):
         return
-    hunks = patch_of(content.encode(), made)
+    hunks = diff_plan(content.encode(), made)
     assert applied(content, hunks) == made.apply(content.encode()).decode()
 
 
@@ -116,17 +116,17 @@ def test_the_patch_of_a_plan_is_the_patch_of_its_texts(
 def test_the_patch_of_a_plan_knows_its_encoding(encoding: str) -> None:
     text = "".join(f"# 读取配置文件 {n}\r\n" for n in range(9))
     content = text.encode(encoding)
-    hunks = patch_of(content, plan(content, "文件 4", "文件 四\n"))
-    assert hunks == structured_patch(text, text.replace("文件 4", "文件 四\r\n"))
+    hunks = diff_plan(content, plan_replacement(content, "文件 4", "文件 四\n"))
+    assert hunks == diff_texts(text, text.replace("文件 4", "文件 四\r\n"))
     assert hunks[0].old_start == 2
-    first = patch_of(content, plan(content, "# 读取配置文件 0", "x"))
+    first = diff_plan(content, plan_replacement(content, "# 读取配置文件 0", "x"))
     assert first[0].lines[:2] == ["-# 读取配置文件 0", "+x"]
 
 
 def test_far_changes_are_separate_hunks_with_shifted_numbers() -> None:
     content = "".join("x\n" if n % 50 == 0 else f"{n}\n" for n in range(200))
-    made = plan(content.encode(), "x\n", "y\nz\n", replace_all=True)
-    hunks = patch_of(content.encode(), made)
+    made = plan_replacement(content.encode(), "x\n", "y\nz\n", replace_all=True)
+    hunks = diff_plan(content.encode(), made)
     assert [hunk.old_start for hunk in hunks] == [1, 48, 98, 148]
     assert [hunk.new_start for hunk in hunks] == [1, 49, 100, 151]
 
@@ -148,8 +148,8 @@ def test_texts_that_are_hard_to_compare_still_end_soon(
 ) -> None:
     def compare(size: int) -> Callable[[], object]:
         old, new = texts(size)
-        return lambda: structured_patch(old, new)
+        return lambda: diff_texts(old, new)
 
     assert grows_in_proportion(compare, 500)
     old, new = texts(5_000)
-    assert applied(old, structured_patch(old, new)) == new
+    assert applied(old, diff_texts(old, new)) == new

@@ -3,16 +3,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.text.encoding import (
-    CannotEncode,
-    Decoded,
+    DecodedText,
     Format,
     NotText,
+    UnencodableCharacter,
     decode,
     encode,
     encode_part,
+    find_line_endings,
     has_surrogates,
     is_empty,
-    line_endings,
     sniff,
 )
 
@@ -34,14 +34,14 @@ def test_a_byte_order_mark_names_the_encoding(encoding: str, text: str) -> None:
             decode(data)
         return
     decoded = decode(data)
-    assert decoded == Decoded(encoding=encoding, bom=MARKS[encoding], text=text)
+    assert decoded == DecodedText(encoding=encoding, bom=MARKS[encoding], text=text)
     assert encode(decoded.text, decoded) == data
 
 
 def test_plain_bytes_are_utf8_without_a_mark() -> None:
-    assert decode(b"x = 1\n") == Decoded(encoding="utf-8", bom=b"", text="x = 1\n")
+    assert decode(b"x = 1\n") == DecodedText(encoding="utf-8", bom=b"", text="x = 1\n")
     assert decode("naïve ☃".encode()).text == "naïve ☃"
-    assert decode(b"") == Decoded()
+    assert decode(b"") == DecodedText()
 
 
 def test_line_endings_are_left_alone() -> None:
@@ -67,7 +67,7 @@ def test_binary_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"\x1b[31mred\x1b[0m\x0c\n", b"\x01\x02\x7f", b"\x01\xc3\xa9"])
 def test_control_characters_other_than_nul_are_text_where_it_is_utf8(data: bytes) -> None:
-    assert decode(data) == Decoded(text=data.decode())
+    assert decode(data) == DecodedText(text=data.decode())
 
 
 def test_a_wide_mark_before_broken_text_is_no_mark() -> None:
@@ -75,7 +75,7 @@ def test_a_wide_mark_before_broken_text_is_no_mark() -> None:
 
 
 def test_the_first_character_that_does_not_fit_is_named() -> None:
-    with pytest.raises(CannotEncode) as caught:
+    with pytest.raises(UnencodableCharacter) as caught:
         encode("caf\u00e9 \u4e2d\u6587", Format("windows-1252"))
     assert (caught.value.character, caught.value.position) == ("\u4e2d", 5)
     assert caught.value.encoding == "windows-1252"
@@ -83,14 +83,14 @@ def test_the_first_character_that_does_not_fit_is_named() -> None:
 
 
 def test_a_look_alike_is_not_written_in_place_of_a_character() -> None:
-    with pytest.raises(CannotEncode) as caught:
+    with pytest.raises(UnencodableCharacter) as caught:
         encode("10 \u00a5", Format("shift_jis"))
     assert caught.value.character == "\u00a5"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be", "gbk", "windows-1252"])
 def test_half_a_surrogate_pair_cannot_be_encoded(encoding: str) -> None:
-    with pytest.raises(CannotEncode):
+    with pytest.raises(UnencodableCharacter):
         encode_part("a\ud800", encoding)
     assert has_surrogates("a\ud800")
     assert not has_surrogates("a\U0001f600")
@@ -112,7 +112,7 @@ def test_a_file_of_only_a_mark_is_empty(content: bytes) -> None:
     ],
 )
 def test_the_kinds_of_line_endings_are_told(text: str, kinds: set[str]) -> None:
-    assert line_endings(text) == kinds
+    assert find_line_endings(text) == kinds
 
 
 @given(st.binary(max_size=300))
@@ -136,7 +136,7 @@ def test_encoding_gives_the_same_text_back_or_says_why_not(text: str, encoding: 
     refusal = None
     try:
         data = encode_part(text, encoding)
-    except CannotEncode as error:
+    except UnencodableCharacter as error:
         data, refusal = b"", error
     assert refusal is None or text[refusal.position] == refusal.character
     assert refusal is not None or data.decode(encoding) == text

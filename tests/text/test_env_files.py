@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.text.env_files import is_env_file, may_name_env_file
+from handaxe.text.env_files import can_name_env_file, is_env_file
 
 ENV_FILES = [
     ".env",
@@ -42,6 +42,6 @@ def test_examples_and_other_names_hold_none(name):
 def test_an_env_file_among_many_paths_is_never_missed(name):
     paths = f"src/a.py\0sub/{name}\0b.py"
 
-    assert may_name_env_file(paths)
-    assert may_name_env_file(paths.encode())
-    assert not may_name_env_file("src/a.py\0b.py")
+    assert can_name_env_file(paths)
+    assert can_name_env_file(paths.encode())
+    assert not can_name_env_file("src/a.py\0b.py")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.text.coercion import InputProblems
-from handaxe.text.dialects import PROVIDERS, tool_schema
-from handaxe.text.foreign_input import ForeignInput
+from handaxe.text.dialects import PROVIDERS, build_tool_schema
+from handaxe.text.foreign_input import JsonSchemaInput
 
 json_values = st.recursive(
     st.none()
@@ -42,8 +42,8 @@ keywords = st.sampled_from(
 schemas = st.dictionaries(keywords, json_values, max_size=6)
 
 
-def shape(**properties: Any) -> ForeignInput:
-    return ForeignInput({"type": "object", "properties": properties})
+def shape(**properties: Any) -> JsonSchemaInput:
+    return JsonSchemaInput({"type": "object", "properties": properties})
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_null_where_there_may_be_none_is_left_out():
     limit = {"type": "integer"}
     inner = {"type": "object", "properties": {"limit": limit}}
     named = {"limit": limit, "note": {"type": ["string", "null"]}, "more": inner}
-    shape = ForeignInput({"type": "object", "properties": named, "required": ["note"]})
+    shape = JsonSchemaInput({"type": "object", "properties": named, "required": ["note"]})
     sent = {"limit": None, "note": None, "more": {"limit": None}}
     assert shape.read(sent) == ({"note": None, "more": {}}, [])
     with pytest.raises(InputProblems):
-        ForeignInput({"type": "object", "properties": named, "required": ["limit"]}).read(sent)
+        JsonSchemaInput({"type": "object", "properties": named, "required": ["limit"]}).read(sent)
 
 
 def test_what_was_sent_is_not_changed():
@@ -93,7 +93,7 @@ def test_every_mistake_is_told():
         "required": ["c"],
     }
     with pytest.raises(InputProblems) as caught:
-        ForeignInput(schema).read({"a": "one", "b": "y"})
+        JsonSchemaInput(schema).read({"a": "one", "b": "y"})
     assert len(caught.value.problems) == 3
     assert "The required parameter `c` is missing" in caught.value.problems
 
@@ -113,22 +113,22 @@ def test_an_object_sent_as_text_is_read():
 
 def test_a_schema_that_points_to_other_places_is_not_followed():
     schema = {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}}
-    assert ForeignInput(schema).read({"a": 1}) == ({"a": 1}, [])
+    assert JsonSchemaInput(schema).read({"a": 1}) == ({"a": 1}, [])
 
 
 def test_hidden_characters_do_not_reach_the_model():
     hidden = "Read\u200b it.\U000e0041\U000e0042\x1b[8m\u202e"
-    schema = ForeignInput(
+    schema = JsonSchemaInput(
         {"type": "object", "properties": {"a": {"type": "string", "description": hidden}}}
     ).schema
     assert schema["properties"]["a"]["description"] == "Read it.[8m"
-    long = ForeignInput({"properties": {"a": {"description": "x" * 10_000}}}).schema
+    long = JsonSchemaInput({"properties": {"a": {"description": "x" * 10_000}}}).schema
     assert len(long["properties"]["a"]["description"]) == 2048
 
 
 @given(schemas, json_values)
 def test_no_schema_and_no_input_does_worse_than_a_refusal(schema, raw):
-    foreign = ForeignInput(schema)
+    foreign = JsonSchemaInput(schema)
     assert foreign.schema["type"] == "object"
     assert isinstance(foreign.schema["properties"], dict)
     try:
@@ -142,7 +142,7 @@ def test_no_schema_and_no_input_does_worse_than_a_refusal(schema, raw):
 def test_every_schema_can_be_told_to_every_provider(provider, schema):
     nested = {"type": "object", "properties": {"x": schema}, "$defs": {"A": schema}}
     for given_schema in (schema, nested):
-        tool_schema("t", "d", ForeignInput(given_schema).schema, provider)
+        build_tool_schema("t", "d", JsonSchemaInput(given_schema).schema, provider)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -177,13 +177,13 @@ def test_odd_parts_of_schemas_can_be_told_to_every_provider(provider, part):
         "definitions": {"Old": {"type": "string"}},
         "$defs": {"Loop": {"type": "object", "properties": {"again": {"$ref": "#/$defs/Loop"}}}},
     }
-    tool_schema("t", "d", ForeignInput(schema).schema, provider)
-    tool_schema("t", "d", ForeignInput({**schema, **part}).schema, provider)
+    build_tool_schema("t", "d", JsonSchemaInput(schema).schema, provider)
+    build_tool_schema("t", "d", JsonSchemaInput({**schema, **part}).schema, provider)
 
 
 def test_a_root_that_is_only_a_reference_is_written_out():
     args = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    shape = ForeignInput({"$ref": "#/$defs/Args", "$defs": {"Args": args}})
+    shape = JsonSchemaInput({"$ref": "#/$defs/Args", "$defs": {"Args": args}})
     assert shape.schema["properties"] == {"a": {"type": "integer"}}
     assert shape.schema["required"] == ["a"]
     assert shape.read({"a": "1"})[0] == {"a": 1}

@@ -7,11 +7,11 @@ from handaxe.text.framing import (
     Framed,
     frame,
     frame_field,
+    frame_reminder,
     join_framed,
     neutralize,
     neutralize_result,
     quote_line,
-    remind,
 )
 
 TEXTS = hostile_texts(5_000)
@@ -23,7 +23,7 @@ def test_the_fuzz_would_notice():
 
 def test_no_text_gets_out_of_its_frame():
     for text in TEXTS:
-        framed = remind("Instructions:", text)
+        framed = frame_reminder("Instructions:", text)
         assert tags_in(framed, *TAGS) == 2, ascii(text)
         assert framed.endswith("\n</system-reminder>")
 
@@ -40,7 +40,9 @@ def test_fields_and_results_hold_what_they_are_given():
 
 
 def test_a_tag_may_not_be_put_together_from_two_pieces():
-    assert tags_in(remind("a <", "system-reminder> b", "</", "system-reminder>"), TAGS[0]) == 2
+    assert (
+        tags_in(frame_reminder("a <", "system-reminder> b", "</", "system-reminder>"), TAGS[0]) == 2
+    )
     assert tags_in(frame("result", "</result", ">", status="</result>"), "result") == 2
 
 
@@ -57,15 +59,15 @@ def test_a_tag_may_not_be_put_together_from_two_pieces():
 )
 def test_other_markup_stays_readable(text: str):
     assert neutralize(text) == text
-    assert f"\n{text.strip()}\n" in f"{remind(text.strip())}"
+    assert f"\n{text.strip()}\n" in f"{frame_reminder(text.strip())}"
 
 
 def test_what_is_framed_already_is_not_framed_twice():
     notice = frame("task-notification", frame_field("status", "done"))
-    assert notice in remind("No person said this.", notice)
+    assert notice in frame_reminder("No person said this.", notice)
     assert notice in join_framed("No person said this.", notice)
     # Text that only looks framed is text of others.
-    assert "&lt;task-notification>" in remind(str(notice))
+    assert "&lt;task-notification>" in frame_reminder(str(notice))
     assert isinstance(notice, Framed)
     assert not isinstance(notice + "", Framed)
 

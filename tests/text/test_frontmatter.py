@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.text.frontmatter import BadFrontmatter, split, truth, words
+from handaxe.text.frontmatter import BadFrontmatter, parse_bool, parse_word_list, split_frontmatter
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from handaxe.text.frontmatter import BadFrontmatter, split, truth, words
     ],
 )
 def test_head_and_body_are_told_apart(text, fields, body):
-    assert split(text) == (fields, body)
+    assert split_frontmatter(text) == (fields, body)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_head_and_body_are_told_apart(text, fields, body):
 )
 def test_a_bad_block_is_named_with_its_line(text, line):
     with pytest.raises(BadFrontmatter) as caught:
-        split(text)
+        split_frontmatter(text)
     assert caught.value.line == line
 
 
@@ -47,7 +47,7 @@ def test_a_bad_block_is_named_with_its_line(text, line):
     ],
 )
 def test_lists_are_written_in_many_ways(value, expected):
-    assert words(value) == expected
+    assert parse_word_list(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_lists_are_written_in_many_ways(value, expected):
     ],
 )
 def test_yes_and_no_have_many_spellings(value, default, expected):
-    assert truth(value, default=default) is expected
+    assert parse_bool(value, default=default) is expected

@@ -16,7 +16,7 @@ parts = st.sampled_from(["a", "b", "*", "**", "a*", "[ab]", "{a,b/c}", "*.c"])
 def test_no_directory_above_a_match_is_left_out(text, path):
     pattern = GlobPattern(text)
     if pattern.matches("/".join(path)):
-        assert all(pattern.leads_through("/".join(path[:depth])) for depth in range(len(path)))
+        assert all(pattern.can_match_below("/".join(path[:depth])) for depth in range(len(path)))
         assert path[-1].endswith(pattern.endings)
 
 
@@ -35,7 +35,7 @@ def test_no_directory_above_a_match_is_left_out(text, path):
     ],
 )
 def test_directories_that_cannot_hold_a_match_are_left_out(text, directory, expected):
-    assert GlobPattern(text).leads_through(directory) is expected
+    assert GlobPattern(text).can_match_below(directory) is expected
 
 
 @pytest.mark.parametrize(

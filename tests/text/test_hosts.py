@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.uri import parse_uri
 
-from handaxe.text.hosts import BadSocketAddress, is_near, read_socket_address
+from handaxe.text.hosts import BadSocketAddress, is_local_name, read_socket_address
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_who_connects_reads_the_same_host(url):
     ],
 )
 def test_what_lies_near_is_told_by_the_name(host, expected):
-    assert is_near(host) is expected
+    assert is_local_name(host) is expected

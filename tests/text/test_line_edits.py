@@ -7,9 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from handaxe.text.replace import ManyPlaces, NoPlace, SameText
-from handaxe.text.replace.chain import Chain
+from handaxe.text.replace.chain import SpliceChain
 from handaxe.text.replace.line_edits import LineEdits, LineHunk, NoAnchor, NoHeader, Overlapping
-from handaxe.text.replace.outcome import Splice
+from handaxe.text.replace.outcome import ByteSplice
 
 
 def hunk(text: str, *headers: str, is_last: bool = False) -> LineHunk:
@@ -253,11 +253,11 @@ def test_with_the_whole_file_as_context_no_patch_is_refused(
 @settings(max_examples=400)
 @given(st.binary(max_size=30), st.data())
 def test_a_chain_of_splices_is_one_set_of_splices(content: bytes, data: st.DataObject):
-    chain, now = Chain(content), content
+    chain, now = SpliceChain(content), content
     for _ in range(data.draw(st.integers(0, 5))):
         cuts = sorted(data.draw(st.lists(st.integers(0, len(now)), max_size=6)))
         pairs = list(zip(cuts[::2], cuts[1::2], strict=False))
-        splices = tuple(Splice(a, b, data.draw(st.binary(max_size=4))) for a, b in pairs)
+        splices = tuple(ByteSplice(a, b, data.draw(st.binary(max_size=4))) for a, b in pairs)
         for splice in reversed(splices):
             now = now[: splice.start] + splice.data + now[splice.end :]
         chain.add(splices)

@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handaxe.text import notebook_edit
-from handaxe.text.json_spans import BadJson, document, items, members, value_at
+from handaxe.text.json_spans import (
+    MalformedJson,
+    find_document,
+    find_members,
+    list_items,
+    parse_value,
+)
 from handaxe.text.notebook import NoSuchCell, NotANotebook, Notebook, read_notebook
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -59,7 +65,7 @@ def notebooks(draw) -> bytes:
     return draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + text.encode()
 
 
-def applied(data: bytes, change: notebook_edit.Change) -> bytes:
+def applied(data: bytes, change: notebook_edit.NotebookChange) -> bytes:
     return b"".join(change.pieces(data))
 
 
@@ -86,12 +92,12 @@ def validate(data: bytes) -> None:
 def test_an_inserted_cell_leaves_all_others_alone_and_can_be_taken_out_again(
     data: bytes, place: int, source: str, kind: str
 ):
-    before = notebook_edit.checked(data)
+    before = notebook_edit.validate_notebook(data)
     after = None if place > len(before.spans) or place == 0 else place - 1
-    change = notebook_edit.insert(before, after, source, kind)
+    change = notebook_edit.insert_cell(before, after, source, kind)
     changed = applied(data, change)
     validate(changed)
-    now = notebook_edit.checked(changed)
+    now = notebook_edit.validate_notebook(changed)
     index = 0 if after is None else after + 1
     assert (now.cell(index).source, now.cell(index).cell_type) == (source, kind)
     others = cell_bytes(now)
@@ -99,7 +105,7 @@ def test_an_inserted_cell_leaves_all_others_alone_and_can_be_taken_out_again(
     assert others == cell_bytes(before)
     assert outside(now) == outside(before)
     assert now.find(change.address) == index
-    assert applied(changed, notebook_edit.delete(now, index)) == data
+    assert applied(changed, notebook_edit.delete_cell(now, index)) == data
 
 
 @settings(max_examples=150)
@@ -112,14 +118,14 @@ def test_an_inserted_cell_leaves_all_others_alone_and_can_be_taken_out_again(
 def test_a_replaced_cell_leaves_all_others_alone(
     data: bytes, place: int, source: str, kind: str | None
 ):
-    before = notebook_edit.checked(data)
+    before = notebook_edit.validate_notebook(data)
     if place >= len(before.spans):
         return
     old = before.cell(place)
-    change = notebook_edit.replace(before, place, source, kind)
+    change = notebook_edit.replace_cell(before, place, source, kind)
     changed = applied(data, change)
     validate(changed)
-    now = notebook_edit.checked(changed)
+    now = notebook_edit.validate_notebook(changed)
     cell = now.cell(place)
     assert (cell.source, cell.cell_type) == (source, kind or old.cell_type)
     assert (cell.outputs, cell.execution_count) == ((), None)
@@ -138,12 +144,12 @@ def test_a_replaced_cell_leaves_all_others_alone(
 @settings(max_examples=100)
 @given(data=notebooks(), place=st.integers(0, 4))
 def test_a_deleted_cell_leaves_all_others_alone(data: bytes, place: int):
-    before = notebook_edit.checked(data)
+    before = notebook_edit.validate_notebook(data)
     if place >= len(before.spans):
         return
-    changed = applied(data, notebook_edit.delete(before, place))
+    changed = applied(data, notebook_edit.delete_cell(before, place))
     validate(changed)
-    now, rest = notebook_edit.checked(changed), cell_bytes(before)
+    now, rest = notebook_edit.validate_notebook(changed), cell_bytes(before)
     del rest[place]
     assert cell_bytes(now) == rest
     assert outside(now) == outside(before)
@@ -162,10 +168,10 @@ def test_a_damaged_notebook_is_refused_or_understood(data: bytes, flips, cut):
     if cut is not None:
         del damaged[cut % len(damaged) :]
     try:
-        notebook = notebook_edit.checked(bytes(damaged))
+        notebook = notebook_edit.validate_notebook(bytes(damaged))
     except NotANotebook:
         return
-    change = notebook_edit.insert(notebook, None, "x", "code")
+    change = notebook_edit.insert_cell(notebook, None, "x", "code")
     json.loads(applied(bytes(damaged), change).decode("utf-8-sig"))
 
 
@@ -173,12 +179,12 @@ def test_a_damaged_notebook_is_refused_or_understood(data: bytes, flips, cut):
 @given(value=json_values, indent=st.sampled_from([None, 0, 3]), ascii=st.booleans())
 def test_spans_agree_with_the_parser(value: Any, indent, ascii: bool):
     data = (" \n" + json.dumps(value, indent=indent, ensure_ascii=ascii) + " ").encode()
-    span = document(data)
-    assert value_at(data, span) == value
+    span = find_document(data)
+    assert parse_value(data, span) == value
     if isinstance(value, list):
-        assert [value_at(data, item) for item in items(data, span)] == value
+        assert [parse_value(data, item) for item in list_items(data, span)] == value
     if isinstance(value, dict):
-        assert {k: value_at(data, v) for k, v in members(data, span).items()} == value
+        assert {k: parse_value(data, v) for k, v in find_members(data, span).items()} == value
 
 
 @pytest.mark.parametrize(
@@ -201,9 +207,9 @@ def test_spans_agree_with_the_parser(value: Any, indent, ascii: bool):
 )
 def test_what_is_not_json_is_refused_in_no_time(text: str):
     data = text.encode()
-    look = items if data.startswith(b"[") else members
-    with pytest.raises(BadJson):
-        look(data, document(data))
+    look = list_items if data.startswith(b"[") else find_members
+    with pytest.raises(MalformedJson):
+        look(data, find_document(data))
 
 
 STYLE = (
@@ -214,29 +220,29 @@ STYLE = (
 
 def test_a_notebook_on_one_line_stays_on_one_line():
     notebook = read_notebook(STYLE.encode())
-    changed = applied(notebook.data, notebook_edit.insert(notebook, 0, "b\nc", "markdown"))
+    changed = applied(notebook.data, notebook_edit.insert_cell(notebook, 0, "b\nc", "markdown"))
     new = '{"cell_type": "markdown", "metadata": {}, "source": ["b\\n", "c"]}'
     assert changed.decode() == STYLE.replace("}], ", "}, " + new + "], ")
 
 
 def test_characters_beyond_ascii_are_written_as_the_notebook_writes_them():
     escaped = read_notebook(STYLE.replace('"a"', '"\\u00e9"').encode())
-    assert b'"\\u2192"' in applied(escaped.data, notebook_edit.replace(escaped, 0, "→", None))
+    assert b'"\\u2192"' in applied(escaped.data, notebook_edit.replace_cell(escaped, 0, "→", None))
     plain = read_notebook(STYLE.replace('"a"', '"é"').encode())
-    assert '"→"'.encode() in applied(plain.data, notebook_edit.replace(plain, 0, "→", None))
+    assert '"→"'.encode() in applied(plain.data, notebook_edit.replace_cell(plain, 0, "→", None))
 
 
 def test_a_notebook_that_does_both_is_not_made_to_escape_more():
     mixed = read_notebook(STYLE.replace('"a"', '"é \\u00e9"').encode())
-    assert '"→"'.encode() in applied(mixed.data, notebook_edit.replace(mixed, 0, "→", None))
+    assert '"→"'.encode() in applied(mixed.data, notebook_edit.replace_cell(mixed, 0, "→", None))
 
 
 def test_new_ids_have_the_form_of_the_format_and_old_formats_have_none():
     modern = read_notebook(STYLE.replace('"nbformat_minor": 4', '"nbformat_minor": 5').encode())
-    change = notebook_edit.insert(modern, None, "x", "code")
+    change = notebook_edit.insert_cell(modern, None, "x", "code")
     assert re.fullmatch(r"[a-zA-Z0-9-_]{1,64}", change.address)
     old = read_notebook(STYLE.encode())
-    assert b'"id"' not in applied(old.data, notebook_edit.insert(old, None, "x", "code"))
+    assert b'"id"' not in applied(old.data, notebook_edit.insert_cell(old, None, "x", "code"))
 
 
 def test_cells_are_found_by_id_first_and_then_by_index():

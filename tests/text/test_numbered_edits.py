@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.text.encoding import CannotEncode, NotText
+from handaxe.text.encoding import NotText, UnencodableCharacter
 from handaxe.text.replace import SameText
 from handaxe.text.replace.numbered_edits import NumberedChange, NumberedEdits, SharedLine
 from handaxe.text.windows import split_lines
@@ -94,7 +94,7 @@ def test_what_changes_nothing_is_told():
 def test_binary_content_and_letters_that_do_not_fit_are_refused():
     with pytest.raises(NotText):
         NumberedEdits(b"a\0b\n")
-    with pytest.raises(CannotEncode):
+    with pytest.raises(UnencodableCharacter):
         changed("Grüße an alle Bäume\n".encode("latin-1"), (1, 1, "猫"))
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from handaxe.text.outline import MOST, outline_of
+from handaxe.text.outline import MOST, build_outline
 
 
 def marks(text: str, name: str) -> list[tuple[int, str]]:
-    outline = outline_of(text, name)
+    outline = build_outline(text, name)
     assert outline is not None
     return [(mark.line, mark.text) for mark in outline.marks]
 
@@ -32,8 +32,8 @@ def test_headings_and_definitions_are_found(name, text, found):
 
 
 def test_a_kind_that_is_not_known_has_no_outline():
-    assert outline_of("# A\n", "a.log") is None
-    assert outline_of("# A\n", "README") is None
+    assert build_outline("# A\n", "a.log") is None
+    assert build_outline("# A\n", "README") is None
 
 
 def test_too_many_lose_the_deep_ones_first():
@@ -42,7 +42,7 @@ def test_too_many_lose_the_deep_ones_first():
 
 
 def test_what_is_left_is_spread_over_the_whole():
-    outline = outline_of("def f():\n    pass\n" * 1_000, "a.py")
+    outline = build_outline("def f():\n    pass\n" * 1_000, "a.py")
     lines = [mark.line for mark in outline.marks]
     assert (len(lines), outline.total, lines[0]) == (MOST, 1_000, 1)
     assert lines == sorted(set(lines))
@@ -59,7 +59,7 @@ def test_long_lines_are_cut():
 )  # fmt: skip
 def test_no_text_keeps_a_pattern_busy(name, line):
     # A pattern that looks to the end of the text from every line would be at it for minutes.
-    outline = outline_of(line * ((1 << 20) // len(line)), name)
+    outline = build_outline(line * ((1 << 20) // len(line)), name)
     assert len(outline.marks) <= MOST
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handaxe.text.patch_text import BadPatch, parse_patch, paths_in
+from handaxe.text.patch_text import BadPatch, find_patch_paths, parse_patch
 from handaxe.text.replace.line_edits import LineHunk
 
 PATCH = """\
@@ -140,5 +140,5 @@ def test_any_lines_are_a_patch_or_a_refusal(lines: list[str]):
 
 
 def test_an_unfinished_patch_names_its_files():
-    assert paths_in(PATCH[:60]) == ["src/a.py"]
-    assert paths_in(PATCH) == ["src/a.py", "b.txt", "old name.txt", "c.py"]
+    assert find_patch_paths(PATCH[:60]) == ["src/a.py"]
+    assert find_patch_paths(PATCH) == ["src/a.py", "b.txt", "old name.txt", "c.py"]

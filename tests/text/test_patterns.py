@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from handaxe.text.globs import GlobPattern, expand_braces
 from handaxe.text.patterns import (
     MAX_PATTERN_CHARS,
-    BadPattern,
+    BadGlobPattern,
     IgnoreFile,
     IgnorePattern,
     escape,
@@ -86,16 +86,16 @@ def test_the_last_line_of_an_ignore_file_decides():
 
 def test_nothing_comes_back_from_below_an_ignored_directory():
     ignored = IgnoreFile("out/\n!out/keep\n")
-    assert ignored.ignores("out/keep")
-    assert IgnoreFile("out/*\n!out/keep\n").ignores("out/keep") is False
+    assert ignored.is_ignored("out/keep")
+    assert IgnoreFile("out/*\n!out/keep\n").is_ignored("out/keep") is False
 
 
 def test_an_ignore_file_leaves_out_lines_that_are_no_pattern():
     ignored = IgnoreFile("[unclosed\nlone\\\n!\n/\n   \n\ufeffx\ny\r\nz  \nw\\ \n")
-    assert not ignored.ignores("unclosed")
-    assert ignored.ignores("y")
-    assert ignored.ignores("z")
-    assert ignored.ignores("w ")
+    assert not ignored.is_ignored("unclosed")
+    assert ignored.is_ignored("y")
+    assert ignored.is_ignored("z")
+    assert ignored.is_ignored("w ")
 
 
 def test_ignore_files_agree_with_git_on_random_trees(tmp_path):
@@ -117,7 +117,7 @@ def test_ignore_files_agree_with_git_on_random_trees(tmp_path):
         (tmp_path / ".gitignore").write_text(text)
         expected = ignored_by_git(tmp_path, [path for path, _ in tree])
         ours = IgnoreFile(text)
-        found = {path for path, is_dir in tree if ours.ignores(path, is_dir=is_dir)}
+        found = {path for path, is_dir in tree if ours.is_ignored(path, is_dir=is_dir)}
         assert found == expected, text
 
 
@@ -233,7 +233,7 @@ def test_a_glob_knows_where_a_walk_starts_and_ends(pattern, directory, max_depth
     ],
 )
 def test_a_bad_glob_is_refused_with_a_sentence(pattern):
-    with pytest.raises(BadPattern) as refused:
+    with pytest.raises(BadGlobPattern) as refused:
         GlobPattern(pattern)
     assert refused.value.sentence.startswith("The pattern ")
     assert refused.value.sentence.endswith(".")
@@ -299,9 +299,9 @@ def matches_slowly(segments, names):
 @given(st.text(max_size=30))
 def test_any_text_is_a_pattern_or_refused(text):
     for kind in (GlobPattern, IgnorePattern):
-        with contextlib.suppress(BadPattern):
+        with contextlib.suppress(BadGlobPattern):
             kind(text).matches("a/b")
-    IgnoreFile(text).ignores("a/b")
+    IgnoreFile(text).is_ignored("a/b")
 
 
 @given(st.text(min_size=1, max_size=20).filter(lambda name: "/" not in name and "\0" not in name))

@@ -15,8 +15,8 @@ import pytest
 
 from handaxe.contract import ToolArgs
 from handaxe.text.coercion import InputProblems, read_input
-from handaxe.text.dialects import PROVIDERS, tool_schema
-from handaxe.text.schema import input_schema
+from handaxe.text.dialects import PROVIDERS, build_tool_schema
+from handaxe.text.schema import build_input_schema
 
 TYPES_OF_A_SEED = 60
 INPUTS_OF_A_TYPE = 6
@@ -200,7 +200,7 @@ def test_schema_dialects_and_reader_agree(seed):
             msgspec.json.Decoder(args_type)
         except TypeError:
             continue
-        schema = input_schema(args_type)
+        schema = build_input_schema(args_type)
         jsonschema.Draft202012Validator.check_schema(schema)
         check_dialects(schema)
         fits = jsonschema.Draft202012Validator(schema).is_valid
@@ -218,7 +218,7 @@ def test_schema_dialects_and_reader_agree(seed):
 def check_dialects(schema: dict[str, Any]) -> None:
     for provider in PROVIDERS:
         for strict in (False, True):
-            made = tool_schema("T", "d", schema, provider, strict=strict)
+            made = build_tool_schema("T", "d", schema, provider, strict=strict)
             msgspec.json.encode(made)
             if provider == "gemini":
                 words = [set(part) for part in parts_of(made.get("parameters"))]

@@ -6,21 +6,21 @@ import pytest
 from tests.counted_work import grows_in_proportion
 
 from handaxe.text.replace import (
-    CannotEncode,
     EmptyNeedle,
     ManyPlaces,
     NoPlace,
     NotText,
     SameText,
-    already_applied,
+    UnencodableCharacter,
+    is_already_applied,
     is_empty,
-    plan,
+    plan_replacement,
 )
 
 
 def edited(content: str, old: str, new: str, *, replace_all: bool = False) -> tuple[str, str]:
     data = content.encode()
-    made = plan(data, old, new, replace_all=replace_all)
+    made = plan_replacement(data, old, new, replace_all=replace_all)
     return made.matched_with, made.apply(data).decode()
 
 
@@ -92,7 +92,7 @@ def test_other_blanks_at_line_ends_are_found_and_kept(
 
 def test_blanks_at_the_end_of_what_was_given_reach_the_end_of_the_line() -> None:
     with pytest.raises(NoPlace):
-        plan(b"value = 10\n", "value = 1  ", "value = 2")
+        plan_replacement(b"value = 10\n", "value = 1  ", "value = 2")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_deeper_lines_grow_by_the_files_own_unit_whatever_shows_the_given_one(
 )
 def test_indentation_that_does_not_map_one_to_one_is_no_match(content: str, old: str) -> None:
     with pytest.raises(NoPlace):
-        plan(content.encode(), old, "x")
+        plan_replacement(content.encode(), old, "x")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_other_quotes_and_dashes_are_found_and_kept(
 )
 def test_signs_outside_the_table_are_different(content: str, old: str) -> None:
     with pytest.raises(NoPlace):
-        plan(content.encode(), old, "x")
+        plan_replacement(content.encode(), old, "x")
 
 
 def test_straight_quotes_become_curly_on_purpose() -> None:
@@ -250,7 +250,7 @@ def test_two_places_in_the_deciding_class_are_refused(
     content: str, old: str, matched_with: str, lines: list[int], count: int
 ) -> None:
     with pytest.raises(ManyPlaces) as caught:
-        plan(content.encode(), old, "new")
+        plan_replacement(content.encode(), old, "new")
     refusal = caught.value
     assert (refusal.matched_with, refusal.lines, refusal.count) == (matched_with, lines, count)
 
@@ -273,7 +273,7 @@ def test_an_earlier_class_decides_alone() -> None:
 def test_replace_all_takes_every_place_of_the_deciding_class(
     content: str, old: str, new: str, after: str, places: int
 ) -> None:
-    made = plan(content.encode(), old, new, replace_all=True)
+    made = plan_replacement(content.encode(), old, new, replace_all=True)
     assert (made.apply(content.encode()).decode(), made.places) == (after, places)
 
 
@@ -283,12 +283,12 @@ def test_replace_all_takes_every_place_of_the_deciding_class(
 )
 def test_exact_tolerance_takes_nothing_else(content: str, old: str) -> None:
     with pytest.raises(NoPlace):
-        plan(content.encode(), old, "x", tolerance="exact")
+        plan_replacement(content.encode(), old, "x", tolerance="exact")
 
 
 def test_classes_do_not_combine_except_with_line_endings() -> None:
     with pytest.raises(NoPlace):
-        plan("\tit’s \r\n\tb\r\n".encode(), "    it's\n    b", "x")
+        plan_replacement("\tit’s \r\n\tb\r\n".encode(), "    it's\n    b", "x")
 
 
 @pytest.mark.parametrize(
@@ -304,34 +304,34 @@ def test_classes_do_not_combine_except_with_line_endings() -> None:
 )
 def test_an_edit_that_changes_no_byte_is_refused(content: str, old: str, new: str) -> None:
     with pytest.raises(SameText):
-        plan(content.encode(), old, new)
+        plan_replacement(content.encode(), old, new)
 
 
 def test_nothing_to_find_and_nothing_to_search_are_refused() -> None:
     with pytest.raises(EmptyNeedle):
-        plan(b"a", "", "b")
+        plan_replacement(b"a", "", "b")
     with pytest.raises(NoPlace):
-        plan(b"", "a", "b")
+        plan_replacement(b"", "a", "b")
     with pytest.raises(NoPlace):
-        plan(b"a", "a longer text than the file", "b")
+        plan_replacement(b"a", "a longer text than the file", "b")
     with pytest.raises(NoPlace):
-        plan(b"abc\n", "   ", "x")
+        plan_replacement(b"abc\n", "   ", "x")
     with pytest.raises(NotText):
-        plan(b"a\0b", "a", "b")
+        plan_replacement(b"a\0b", "a", "b")
 
 
 def test_half_a_surrogate_pair_is_never_found_and_never_written() -> None:
     with pytest.raises(NoPlace):
-        plan(b"abc", "\ud800", "x")
-    with pytest.raises(CannotEncode):
-        plan(b"abc", "b", "x\udfff")
+        plan_replacement(b"abc", "\ud800", "x")
+    with pytest.raises(UnencodableCharacter):
+        plan_replacement(b"abc", "b", "x\udfff")
 
 
 def test_a_byte_order_mark_is_not_part_of_the_text() -> None:
     content = codecs.BOM_UTF8 + b"a\n"
-    assert plan(content, "a", "b").apply(content) == codecs.BOM_UTF8 + b"b\n"
+    assert plan_replacement(content, "a", "b").apply(content) == codecs.BOM_UTF8 + b"b\n"
     with pytest.raises(NoPlace):
-        plan(content, "\ufeffa", "b")
+        plan_replacement(content, "\ufeffa", "b")
     assert is_empty(codecs.BOM_UTF8)
 
 
@@ -343,7 +343,7 @@ def test_other_encodings_keep_theirs(encoding: str) -> None:
     letters |= {"big5": "讀取設定檔案", "shift_jis": "設定を読み込む", "euc-jp": "設定を読み込む"}
     words = letters.get(encoding, "설정 파일을 읽는다")
     content = f"# {words}\r\n\tx = 1  # {words}\r\n# {words}\r\n".encode(encoding)
-    made = plan(content, f"    x = 1  # {words}\n", f"    x = 2  # {words}\n    y\n")
+    made = plan_replacement(content, f"    x = 1  # {words}\n", f"    x = 2  # {words}\n    y\n")
     expected = f"# {words}\r\n\tx = 2  # {words}\r\n\ty\r\n# {words}\r\n".encode(encoding)
     assert made.apply(content) == expected
     assert made.matched_with == "indentation"
@@ -351,23 +351,23 @@ def test_other_encodings_keep_theirs(encoding: str) -> None:
 
 def test_a_character_that_the_encoding_lacks_is_named_by_its_place_in_the_new_text() -> None:
     content = "# 读取配置文件\r\nx\r\n".encode("gbk")
-    with pytest.raises(CannotEncode) as caught:
-        plan(content, "x", "a\nb\n\U0001f600")
+    with pytest.raises(UnencodableCharacter) as caught:
+        plan_replacement(content, "x", "a\nb\n\U0001f600")
     assert (caught.value.character, caught.value.position) == ("\U0001f600", 4)
 
 
 def test_an_edit_that_is_already_there_is_recognised() -> None:
-    assert already_applied(b"x = 2\n", "x = 1", "x = 2")
-    assert already_applied(b"\ta()\r\n\tb()\r\n", "    a()\n    c()", "    a()\n    b()")
-    assert not already_applied(b"x = 1\nx = 2\n", "x = 1", "x = 2")
-    assert not already_applied(b"x = 2\nx = 2\n", "x = 1", "x = 2")
-    assert not already_applied(b"}\n", "x", "}")
-    assert not already_applied(b"a\n", "b", "")
+    assert is_already_applied(b"x = 2\n", "x = 1", "x = 2")
+    assert is_already_applied(b"\ta()\r\n\tb()\r\n", "    a()\n    c()", "    a()\n    b()")
+    assert not is_already_applied(b"x = 1\nx = 2\n", "x = 1", "x = 2")
+    assert not is_already_applied(b"x = 2\nx = 2\n", "x = 1", "x = 2")
+    assert not is_already_applied(b"}\n", "x", "}")
+    assert not is_already_applied(b"a\n", "b", "")
 
 
 def test_pieces_share_the_bytes_that_stay() -> None:
     content = b"x" * 1000 + b"a" + b"y" * 1000
-    pieces = list(plan(content, "a", "bb").pieces(content))
+    pieces = list(plan_replacement(content, "a", "bb").pieces(content))
     assert b"".join(pieces) == b"x" * 1000 + b"bb" + b"y" * 1000
     assert pieces[0].obj is content
     assert pieces[-1].obj is content
@@ -377,7 +377,7 @@ def test_an_exact_match_in_a_large_file_needs_no_second_copy() -> None:
     content = b"some line of text\n" * 1_000_000 + "the é place\n".encode() + b"more\n" * 100_000
     tracemalloc.start()
     try:
-        made = plan(content, "the é place", "another\nplace")
+        made = plan_replacement(content, "the é place", "another\nplace")
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -405,7 +405,7 @@ def test_a_search_in_vain_ends_soon_however_alike_the_lines(
 
         def in_vain() -> None:
             with pytest.raises(NoPlace):
-                plan(content, old, "new")
+                plan_replacement(content, old, "new")
 
         return in_vain
 

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from handaxe.text.encoding import Format, encode
 from handaxe.text.replace import (
-    CannotEncode,
     EmptyNeedle,
     ManyPlaces,
     NoPlace,
     NotText,
     SameText,
-    plan,
+    UnencodableCharacter,
+    plan_replacement,
 )
 from handaxe.text.replace.haystack import Haystack
-from handaxe.text.replace.places import Search
+from handaxe.text.replace.places import MatchSearch
 
-REFUSALS = (SameText, EmptyNeedle, NoPlace, ManyPlaces, CannotEncode, NotText)
+REFUSALS = (SameText, EmptyNeedle, NoPlace, ManyPlaces, UnencodableCharacter, NotText)
 SIGNS = {"’": "'", "“": '"', "”": '"', "–": "-", "\u00a0": " "}
 ALPHABET = "ab \t\n\r'’–-"
 
@@ -155,7 +155,7 @@ class SecondOpinion:
 def found(text: str, old: str, encoding: str) -> tuple[str, list[tuple[int, int]]] | None:
     haystack = Haystack.of(text.encode(encoding), Format(encoding))
     try:
-        search = Search(haystack, old, "visible")
+        search = MatchSearch(haystack, old, "visible")
     except NoPlace:
         return None
     places = list(search._places)
@@ -198,7 +198,7 @@ def test_nothing_outside_the_splices_changes_and_only_known_refusals_are_raised(
 ) -> None:
     data = content.encode()
     try:
-        made = plan(data, old, new, replace_all=replace_all, tolerance=tolerance)
+        made = plan_replacement(data, old, new, replace_all=replace_all, tolerance=tolerance)
     except REFUSALS:
         return
     after = made.apply(data)
@@ -218,7 +218,7 @@ def test_any_bytes_and_any_strings_end_in_a_plan_or_a_known_refusal(
     content: bytes, old: str, new: str, replace_all: bool
 ) -> None:
     try:
-        made = plan(content, old, new, replace_all=replace_all)
+        made = plan_replacement(content, old, new, replace_all=replace_all)
     except REFUSALS:
         return
     assert made.places >= 1
@@ -235,10 +235,10 @@ def test_a_unique_exact_match_is_a_plain_replacement(
 ) -> None:
     old = f"Q{middle}"
     content = before + old + after
-    made = plan(content.encode(), old, new)
+    made = plan_replacement(content.encode(), old, new)
     assert made.matched_with == "exact"
     assert made.apply(content.encode()).decode() == before + new + after
-    everywhere = plan(content.encode(), old, new, replace_all=True)
+    everywhere = plan_replacement(content.encode(), old, new, replace_all=True)
     assert everywhere.splices == made.splices
 
 
@@ -251,7 +251,7 @@ def test_a_unique_exact_match_is_a_plain_replacement(
 def test_replace_all_is_what_a_string_would_do(before: str, old: str, after: str, new: str) -> None:
     assume(old != new)
     content = before + old + after
-    made = plan(content.encode(), old, new, replace_all=True)
+    made = plan_replacement(content.encode(), old, new, replace_all=True)
     assert made.apply(content.encode()).decode() == content.replace(old, new)
     assert made.places == content.count(old)
 
@@ -267,7 +267,7 @@ def test_a_file_with_one_kind_of_ending_keeps_one_kind(
 ) -> None:
     content = stored.join(["head", "first", "second", *lines, "tail"]) + stored
     old, new = in_old.join(["first", "second"]), in_new.join(["first", "new", "second"])
-    after = plan(content.encode(), old, new).apply(content.encode()).decode()
+    after = plan_replacement(content.encode(), old, new).apply(content.encode()).decode()
     assert after == stored.join(["head", "first", "new", "second", *lines, "tail"]) + stored
 
 
@@ -286,7 +286,7 @@ def test_the_encoding_makes_no_difference_to_the_text(
     outcomes = []
     for data, form in ((content.encode(), Format()), (encode(content, stored), stored)):
         try:
-            made = plan(data, old, new)
+            made = plan_replacement(data, old, new)
         except REFUSALS as refusal:
             outcomes.append(type(refusal))
         else:
@@ -299,9 +299,9 @@ def test_the_encoding_makes_no_difference_to_the_text(
 def test_an_applied_edit_undone_gives_the_file_back(content: str, old: str, new: str) -> None:
     data = content.encode()
     try:
-        made = plan(data, old, new, tolerance="exact")
+        made = plan_replacement(data, old, new, tolerance="exact")
         after = made.apply(data)
-        back = plan(after, new, old, tolerance="exact").apply(after)
+        back = plan_replacement(after, new, old, tolerance="exact").apply(after)
     except REFUSALS:
         return
     # Where all line breaks are of one kind, nothing is lost on the way.
@@ -313,5 +313,5 @@ def test_an_applied_edit_undone_gives_the_file_back(content: str, old: str, new:
 def test_many_places_of_the_telling_piece_make_no_difference(size: int) -> None:
     content = "".join(f"\tcall({n})\r\n\tend\r\n" for n in range(size))
     old = f"    call({size - 1})\n    end\n"
-    after = plan(content.encode(), old, "    last\n").apply(content.encode()).decode()
+    after = plan_replacement(content.encode(), old, "    last\n").apply(content.encode()).decode()
     assert after == content.replace(f"\tcall({size - 1})\r\n\tend\r\n", "\tlast\r\n")

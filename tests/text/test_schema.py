@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from handaxe.contract import ToolArgs
-from handaxe.text.schema import input_schema, is_closed, output_schema
+from handaxe.text.schema import build_input_schema, build_output_schema, is_closed
 
 T = TypeVar("T")
 
@@ -134,16 +134,16 @@ ALL = [EditArgs, Twice, Tree, Odd, Model, ToolArgs, Box[int]]
 
 
 def properties_of(args_type):
-    return input_schema(args_type)["properties"]
+    return build_input_schema(args_type)["properties"]
 
 
 def test_a_schema_says_everything_once_and_in_the_declared_order():
-    assert json.dumps(input_schema(EditArgs)) == json.dumps(EDIT_SCHEMA)
+    assert json.dumps(build_input_schema(EditArgs)) == json.dumps(EDIT_SCHEMA)
 
 
 @pytest.mark.parametrize("args_type", ALL)
 def test_every_schema_is_a_valid_json_schema(args_type):
-    schema = input_schema(args_type)
+    schema = build_input_schema(args_type)
 
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
@@ -153,15 +153,15 @@ def test_every_schema_is_a_valid_json_schema(args_type):
 
 @pytest.mark.parametrize("args_type", ALL)
 def test_the_same_type_gives_the_same_bytes(args_type):
-    first = json.dumps(input_schema(args_type))
-    input_schema.cache_clear()
+    first = json.dumps(build_input_schema(args_type))
+    build_input_schema.cache_clear()
 
-    assert json.dumps(input_schema(args_type)) == first
-    assert input_schema(args_type) is input_schema(args_type)
+    assert json.dumps(build_input_schema(args_type)) == first
+    assert build_input_schema(args_type) is build_input_schema(args_type)
 
 
 def test_only_a_definition_that_is_shared_is_a_reference():
-    schema = input_schema(Twice)
+    schema = build_input_schema(Twice)
 
     assert list(schema["$defs"]) == ["Change"]
     assert schema["properties"] == {
@@ -171,7 +171,7 @@ def test_only_a_definition_that_is_shared_is_a_reference():
 
 
 def test_a_type_that_holds_itself_keeps_its_definition():
-    schema = input_schema(Tree)
+    schema = build_input_schema(Tree)
 
     assert schema["properties"]["parent"] == {"$ref": "#/$defs/Tree"}
     jsonschema.validate({"children": [{"children": []}]}, schema)
@@ -214,7 +214,7 @@ def test_a_generic_type_is_written_with_its_parameter():
 
 
 def test_a_pydantic_model_gets_the_same_clean_form():
-    assert input_schema(Model) == {
+    assert build_input_schema(Model) == {
         "type": "object",
         "properties": {
             "title": {"type": "string"},
@@ -239,14 +239,14 @@ class Answer(msgspec.Struct):
 
 
 def test_an_output_schema_is_open_and_honest_about_null():
-    assert output_schema(Answer) == {
+    assert build_output_schema(Answer) == {
         "type": "object",
         "properties": {"count": {"type": "integer"}, "note": {"type": ["string", "null"]}},
         "required": ["count"],
     }
-    assert output_schema(list[int]) == {"type": "array", "items": {"type": "integer"}}
-    assert output_schema(None) is None
-    assert (output_schema(Model) or {})["properties"]["title"] == {"type": "string"}
+    assert build_output_schema(list[int]) == {"type": "array", "items": {"type": "integer"}}
+    assert build_output_schema(None) is None
+    assert (build_output_schema(Model) or {})["properties"]["title"] == {"type": "string"}
 
 
 def test_a_type_is_closed_only_if_all_its_parts_are():
@@ -277,7 +277,7 @@ class Fresh(ToolArgs, frozen=True):
 
 
 def test_what_a_factory_makes_is_the_default():
-    properties = input_schema(Fresh)["properties"]
+    properties = build_input_schema(Fresh)["properties"]
 
     assert {name: field["default"] for name, field in properties.items()} == {
         "numbers": [1, 2],
@@ -296,10 +296,10 @@ def test_what_differs_each_time_or_fails_is_no_default():
         counts: list[int] = msgspec.field(default_factory=lambda made=[]: [*made, made.append(1)])
         broken: list[int] = msgspec.field(default_factory=lambda: [1 // 0])
 
-    properties = input_schema(Different)["properties"]
+    properties = build_input_schema(Different)["properties"]
 
     assert [name for name, field in properties.items() if "default" in field] == []
-    assert "required" not in input_schema(Different)
+    assert "required" not in build_input_schema(Different)
 
 
 def test_the_names_of_a_dict_are_told_where_not_every_text_is_one():
@@ -311,7 +311,7 @@ def test_the_names_of_a_dict_are_told_where_not_every_text_is_one():
         short: dict[Annotated[str, msgspec.Meta(max_length=3)], int]
         days: dict[datetime.date, int]
 
-    schema = input_schema(Named)
+    schema = build_input_schema(Named)
     jsonschema.Draft202012Validator.check_schema(schema)
 
     assert {name: part.get("propertyNames") for name, part in schema["properties"].items()} == {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from handaxe.shell.secrets import looks_secret as judged_by_shell
-from handaxe.text.secret_names import looks_secret, matches_any
+from handaxe.shell.secrets import is_secret_name as judged_by_shell
+from handaxe.text.secret_names import has_matching_pattern, is_secret_name
 
 SECRET = {
     "forges": """
@@ -193,12 +193,12 @@ JOURNAL_STREAM WSLENV WT_SESSION
 
 @pytest.mark.parametrize("group", SECRET)
 def test_names_of_secrets_look_secret(group):
-    assert [name for name in SECRET[group].split() if not looks_secret(name)] == []
+    assert [name for name in SECRET[group].split() if not is_secret_name(name)] == []
 
 
 @pytest.mark.parametrize("group", HARMLESS)
 def test_harmless_names_do_not_look_secret(group):
-    assert [name for name in HARMLESS[group].split() if looks_secret(name)] == []
+    assert [name for name in HARMLESS[group].split() if is_secret_name(name)] == []
 
 
 def test_the_table_is_large():
@@ -207,23 +207,23 @@ def test_the_table_is_large():
 
 
 def test_the_shell_analysis_asks_the_same_function():
-    assert judged_by_shell is looks_secret
+    assert judged_by_shell is is_secret_name
 
 
 @pytest.mark.parametrize("name", ["", "_", "__", "=", "é", "BASH_FUNC_x%%", "A" * 100_000])
 def test_strange_names_are_answered(name):
-    assert looks_secret(name) is False
+    assert is_secret_name(name) is False
 
 
 def test_a_long_name_is_answered_by_its_end():
-    assert looks_secret("DB_" * 100_000 + "PASSWORD")
-    assert not looks_secret("DB_" * 100_000 + "NAME")
+    assert is_secret_name("DB_" * 100_000 + "PASSWORD")
+    assert not is_secret_name("DB_" * 100_000 + "NAME")
 
 
 @pytest.mark.parametrize("case", [str.lower, str.upper, str.title])
 def test_letters_of_either_case_count(case):
-    assert looks_secret(case("GITHUB_TOKEN"))
-    assert not looks_secret(case("GIT_AUTHOR_NAME"))
+    assert is_secret_name(case("GITHUB_TOKEN"))
+    assert not is_secret_name(case("GIT_AUTHOR_NAME"))
 
 
 @pytest.mark.parametrize(
@@ -238,4 +238,4 @@ def test_letters_of_either_case_count(case):
     ],
 )
 def test_patterns_match_whole_names(name, patterns, is_one):
-    assert matches_any(name, patterns) is is_one
+    assert has_matching_pattern(name, patterns) is is_one

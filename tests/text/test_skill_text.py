@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.text.skill_text import commands, fill, with_outputs
+from handaxe.text.skill_text import fill_placeholders, find_commands, insert_outputs
 
 VARIABLES = {"CLAUDE_SKILL_DIR": "/skills/x"}
 
@@ -25,11 +25,13 @@ VARIABLES = {"CLAUDE_SKILL_DIR": "/skills/x"}
     ],
 )
 def test_arguments_find_their_places(body, arguments, filled):
-    assert fill(body, arguments, names=("name", "other"), variables=VARIABLES) == filled
+    assert (
+        fill_placeholders(body, arguments, names=("name", "other"), variables=VARIABLES) == filled
+    )
 
 
 def test_commands_are_found_in_lines_and_blocks():
     body = "Status: !`git status`\n\n```!\ngit log\n```\nNot \\!`this` nor `that`, again !`git status`\n"
-    assert commands(body) == ["git status", "git log"]
-    told = with_outputs(body, {"git status": "clean", "git log": "one"})
+    assert find_commands(body) == ["git status", "git log"]
+    told = insert_outputs(body, {"git status": "clean", "git log": "one"})
     assert told == "Status: clean\n\none\nNot \\!`this` nor `that`, again clean\n"

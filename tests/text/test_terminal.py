@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.text.terminal import is_binary, plain_text
+from handaxe.text.terminal import is_binary, to_plain_text
 
 
 @pytest.mark.proves("SH-3")
@@ -39,31 +39,31 @@ from handaxe.text.terminal import is_binary, plain_text
     ],
 )
 def test_a_reader_sees_what_was_meant(raw, text):
-    assert plain_text(raw) == text
+    assert to_plain_text(raw) == text
 
 
 def test_an_end_where_nothing_was_cut_is_repaired_instead():
     cut = "ä".encode()
-    assert plain_text(cut[:1] + b" x", begins_whole=True) == "� x"
-    assert plain_text(cut[1:] + b" x", begins_whole=True) == "� x"
-    assert plain_text(b"caf\xe9", ends_whole=True) == "caf�"
-    assert plain_text("🪓".encode()[:3], ends_whole=True) == "�"
+    assert to_plain_text(cut[:1] + b" x", begins_whole=True) == "� x"
+    assert to_plain_text(cut[1:] + b" x", begins_whole=True) == "� x"
+    assert to_plain_text(b"caf\xe9", ends_whole=True) == "caf�"
+    assert to_plain_text("🪓".encode()[:3], ends_whole=True) == "�"
 
 
 @given(st.binary(max_size=300))
 def test_no_control_character_is_left_whatever_comes_in(raw):
-    assert re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", plain_text(raw)) is None
+    assert re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", to_plain_text(raw)) is None
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from("\n\t")))
 def test_plain_text_stays_as_it_is(text):
-    assert plain_text(text.encode()) == text
+    assert to_plain_text(text.encode()) == text
 
 
 def test_a_long_line_of_redraws_takes_no_long_time():
-    assert plain_text(b"x\r" * 200_000 + b"end") == "end"
-    assert plain_text(b"\x1b]" * 100_000) == ""
-    assert plain_text(b"\x1b[" * 100_000 + b"m") in {"", "m"}
+    assert to_plain_text(b"x\r" * 200_000 + b"end") == "end"
+    assert to_plain_text(b"\x1b]" * 100_000) == ""
+    assert to_plain_text(b"\x1b[" * 100_000 + b"m") in {"", "m"}
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_output_in_a_legacy_encoding_is_read_in_it_beside_lines_of_utf8(text, en
     if encoding == "big5hkscs":
         text = "這是一個繁體中文檔案,用來測試編碼檢測功能\n"
     raw = "ünïcode 中文\n".encode() + text.encode(encoding) + "plain\nкод\n".encode()
-    assert plain_text(raw, begins_whole=True) == f"ünïcode 中文\n{text}plain\nкод\n"
+    assert to_plain_text(raw, begins_whole=True) == f"ünïcode 中文\n{text}plain\nкод\n"
 
 
 def test_a_few_broken_bytes_are_broken_and_no_letters():
     raw = "Grüße 中文\n".encode() * 30 + b"cut \xc3 and \xe9 and \xff\n"
-    assert plain_text(raw, begins_whole=True).endswith("\ncut � and � and �\n")
+    assert to_plain_text(raw, begins_whole=True).endswith("\ncut � and � and �\n")

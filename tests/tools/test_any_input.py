@@ -14,8 +14,8 @@ from handaxe import Session
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.sessions import LOG_NAME
-from handaxe.text.schema import input_schema
-from handaxe.tools import BUILTIN, loaders
+from handaxe.text.schema import build_input_schema
+from handaxe.tools import BUILTIN, build_loaders
 
 EXAMPLES = int(os.environ.get("HANDAXE_FUZZ_EXAMPLES", "60"))
 
@@ -42,7 +42,7 @@ VALUES = st.recursive(
 
 
 def fields_of(tool):
-    return list(input_schema(loaders()[tool]().args_type)["properties"])
+    return list(build_input_schema(build_loaders()[tool]().args_type)["properties"])
 
 
 def inputs_for(tool):

@@ -46,7 +46,9 @@ def wanted_calls(session: Session) -> list[tuple[str, dict[str, Any]]]:
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     if "toolCalls" in context:
         return [(f"mcp__test__{one['name']}", one["arguments"]) for one in context["toolCalls"]]
-    remote = [tool for tool in session.catalog.offered() if tool.name.startswith("mcp__test__")]
+    remote = [
+        tool for tool in session.catalog.list_offered() if tool.name.startswith("mcp__test__")
+    ]
     schemas = [session.schema_of(tool, "json-schema")["inputSchema"] for tool in remote]
     return [(t.name, example_of(s)) for t, s in zip(remote, schemas, strict=True)]
 

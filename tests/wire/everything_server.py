@@ -15,10 +15,10 @@ import msgspec
 from handaxe import Effects, Session, Tool, ToolArgs, ToolContext, ToolFault, ToolResult, tool
 from handaxe.app.asking import OnAsk
 from handaxe.contract.content import ImageBlock
-from handaxe.frontends.mcp_server.desk import Blueprint
+from handaxe.frontends.mcp_server.desk import SessionFactory
 from handaxe.frontends.mcp_server.http import PATH, bind, serve
 from handaxe.frontends.mcp_server.protocol import RESOURCE_NOT_FOUND, RpcError
-from handaxe.frontends.mcp_server.shelf import Shelf
+from handaxe.frontends.mcp_server.shelf import ContentProvider
 
 PIXEL = base64.b64encode(
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\x06\0\0\0\x1f\x15\xc4\x89"
@@ -117,7 +117,7 @@ OWN: Sequence[Any] = (
 )
 
 
-class TestShelf(Shelf):
+class TestShelf(ContentProvider):
     """The prompts and resources that the suite calls for."""
 
     __test__: ClassVar = False
@@ -191,7 +191,7 @@ def main() -> None:
         sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}\n")
         sys.stdout.flush()
         # The suite knows no tokens; the guard's other checks are part of what it looks at.
-        asyncio.run(serve(Blueprint(open_one, root, shelf=TestShelf), listening, None))
+        asyncio.run(serve(SessionFactory(open_one, root, shelf=TestShelf), listening, None))
 
 
 if __name__ == "__main__":

@@ -11,23 +11,23 @@ from agno.exceptions import RetryAgentRun
 from agno.media import Image
 from agno.tools.function import Function, FunctionCall, ToolResult
 
-from handaxe.adapters.exchange import Answer, Exchange, Offer
+from handaxe.adapters.exchange import FrameworkResult, FrameworkTool, SessionAdapter
 from handaxe.app.session import Session
 
 
 def tools_for(session: Session, *, fresh_ids: bool = False) -> list[Function]:
     """The session's tools as Agno's; `fresh_ids` ignores the ids of the model."""
-    exchange = Exchange(session, fresh_ids=fresh_ids)
-    return [_function(exchange, offer) for offer in exchange.offers()]
+    exchange = SessionAdapter(session, fresh_ids=fresh_ids)
+    return [_build_function(exchange, offer) for offer in exchange.offers()]
 
 
-def _function(exchange: Exchange, offer: Offer) -> Function:
+def _build_function(exchange: SessionAdapter, offer: FrameworkTool) -> Function:
     # Agno finds the parameter by its name and puts the call there.
     async def call(fc: FunctionCall, **arguments: Any) -> ToolResult:  # noqa: ANN401
         answer = await exchange.call(offer.name, arguments, fc.call_id)
         if answer.is_failure:
             raise RetryAgentRun(answer.text)
-        return ToolResult(content=answer.text, images=_images(answer) or None)
+        return ToolResult(content=answer.text, images=_decode_images(answer) or None)
 
     return Function(
         name=offer.name,
@@ -39,7 +39,7 @@ def _function(exchange: Exchange, offer: Offer) -> Function:
     )
 
 
-def _images(answer: Answer) -> list[Image]:
+def _decode_images(answer: FrameworkResult) -> list[Image]:
     return [
         Image(content=base64.b64decode(picture.data), mime_type=picture.media_type)
         for picture in answer.pictures

@@ -12,7 +12,7 @@ from autogen_core import CancellationToken, trace_tool_span
 from autogen_core.tools import BaseTool, ParametersSchema, ToolSchema
 from pydantic import BaseModel
 
-from handaxe.adapters.exchange import Exchange, Offer
+from handaxe.adapters.exchange import FrameworkTool, SessionAdapter
 from handaxe.app.session import Session
 
 _UNSEEN = "(AutoGen shows the text of a result only, not its pictures.)"
@@ -20,8 +20,8 @@ _UNSEEN = "(AutoGen shows the text of a result only, not its pictures.)"
 
 def tools_for(session: Session, *, fresh_ids: bool = False) -> list[BaseTool[Any, Any]]:
     """The session's tools as AutoGen's; `fresh_ids` ignores the ids of the model."""
-    exchange = Exchange(session, fresh_ids=fresh_ids)
-    return [SessionTool(exchange, offer) for offer in exchange.offers()]
+    exchange = SessionAdapter(session, fresh_ids=fresh_ids)
+    return [AutogenTool(exchange, offer) for offer in exchange.offers()]
 
 
 class CallFailed(Exception):
@@ -32,10 +32,10 @@ class AnyInput(BaseModel, extra="allow"):
     """Whatever the model sent; the session reads it."""
 
 
-class SessionTool(BaseTool[AnyInput, Any]):
+class AutogenTool(BaseTool[AnyInput, Any]):
     """One tool of a session."""
 
-    def __init__(self, exchange: Exchange, offer: Offer) -> None:
+    def __init__(self, exchange: SessionAdapter, offer: FrameworkTool) -> None:
         super().__init__(AnyInput, str, offer.name, offer.description)
         self._exchange = exchange
         self._parameters = cast("ParametersSchema", offer.schema)

@@ -5,14 +5,14 @@ It knows no framework. An answer is text and pictures; how a failure is told is 
 
 from typing import Any, NamedTuple
 
-from handaxe.app.background_work import with_news
+from handaxe.app.background_work import append_notices
 from handaxe.app.session import Session
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.result import ToolResult
 
 
-class Offer(NamedTuple):
+class FrameworkTool(NamedTuple):
     """A tool as a framework registers it."""
 
     name: str
@@ -20,7 +20,7 @@ class Offer(NamedTuple):
     schema: dict[str, Any]
 
 
-class Answer(NamedTuple):
+class FrameworkResult(NamedTuple):
     """A call's result in the parts that frameworks take."""
 
     result: ToolResult
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
         return not self.result.ok
 
 
-class Exchange:
+class SessionAdapter:
     """A session as a framework's tools see it.
 
     A framework's own call id becomes the id of the call: running a stored conversation again
@@ -45,24 +45,26 @@ class Exchange:
         self._session = session
         self._fresh_ids = fresh_ids
 
-    def offers(self) -> list[Offer]:
+    def offers(self) -> list[FrameworkTool]:
         """The tools on offer, with their schemas as they are."""
         shown = self._session.tools("json-schema")
-        return [Offer(tool["name"], tool["description"], tool["inputSchema"]) for tool in shown]
+        return [
+            FrameworkTool(tool["name"], tool["description"], tool["inputSchema"]) for tool in shown
+        ]
 
-    async def call(self, tool: str, call_input: object, call_id: str | None) -> Answer:
+    async def call(self, tool: str, call_input: object, call_id: str | None) -> FrameworkResult:
         """Run one call through permission, hooks, log and result store; never raises."""
         known_id = None if self._fresh_ids else call_id
         call = ToolCall(known_id or self._session.new_call_id(), tool, call_input)
         result = await self._session.run(call)
-        return _answer(self._session, with_news(result, self._session.jobs))
+        return _build_result(self._session, append_notices(result, self._session.jobs))
 
 
-def _answer(session: Session, result: ToolResult) -> Answer:
+def _build_result(session: Session, result: ToolResult) -> FrameworkResult:
     blocks = session.tool_result(result, "json-schema")["content"]
     texts: list[str] = [block["text"] for block in blocks if block["type"] == "text"]
     pictures = [block for block in result.content if isinstance(block, ImageBlock)]
     # A framework's tool has no other way to add to the conversation than its own answer.
-    return Answer(
+    return FrameworkResult(
         result, "\n\n".join([*texts, *result.messages]), tuple(pictures if result.ok else ())
     )

@@ -10,29 +10,31 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
-from handaxe.adapters.exchange import Answer, Exchange
+from handaxe.adapters.exchange import FrameworkResult, SessionAdapter
 from handaxe.app.session import Session
 
 
 def tools_for(session: Session, *, fresh_ids: bool = False) -> list[BaseTool]:
     """The session's tools as LangChain's; `fresh_ids` ignores the ids of the model."""
-    exchange = Exchange(session, fresh_ids=fresh_ids)
+    exchange = SessionAdapter(session, fresh_ids=fresh_ids)
     tools: list[BaseTool] = []
     for offer in exchange.offers():
-        tool = SessionTool(name=offer.name, description=offer.description, args_schema=offer.schema)
+        tool = LangchainTool(
+            name=offer.name, description=offer.description, args_schema=offer.schema
+        )
         tool.join(exchange)
         tools.append(tool)
     return tools
 
 
-class SessionTool(BaseTool):
+class LangchainTool(BaseTool):
     """One tool of a session."""
 
     # Without an id there is no message to mark as an error, so the text alone has to say it.
     handle_tool_error: Any = True
-    _exchange: Exchange = PrivateAttr()
+    _exchange: SessionAdapter = PrivateAttr()
 
-    def join(self, exchange: Exchange) -> None:
+    def join(self, exchange: SessionAdapter) -> None:
         """Say where calls go."""
         self._exchange = exchange
 
@@ -47,9 +49,9 @@ class SessionTool(BaseTool):
         if call_id is None:
             if answer.is_failure:
                 raise ToolException(answer.text)
-            return _content(answer)
+            return _build_content(answer)
         return ToolMessage(
-            _content(answer),
+            _build_content(answer),
             name=self.name,
             tool_call_id=call_id,
             status="error" if answer.is_failure else "success",
@@ -60,7 +62,7 @@ class SessionTool(BaseTool):
         raise NotImplementedError(f"{self.name} is asynchronous. Use ainvoke, or astream.")
 
 
-def _content(answer: Answer) -> str | list[Any]:
+def _build_content(answer: FrameworkResult) -> str | list[Any]:
     if not answer.pictures:
         return answer.text
     pictures = [

@@ -10,19 +10,21 @@ import msgspec
 from agents import FunctionTool, Tool, ToolOutputImage, ToolOutputText
 from agents.tool_context import ToolContext
 
-from handaxe.adapters.exchange import Answer, Exchange, Offer
+from handaxe.adapters.exchange import FrameworkResult, FrameworkTool, SessionAdapter
 from handaxe.app.session import Session
 
 
 def tools_for(session: Session, *, fresh_ids: bool = False) -> list[Tool]:
     """The session's tools as the SDK's; `fresh_ids` ignores the ids of the model."""
-    exchange = Exchange(session, fresh_ids=fresh_ids)
-    return [_tool(exchange, offer) for offer in exchange.offers()]
+    exchange = SessionAdapter(session, fresh_ids=fresh_ids)
+    return [_build_tool(exchange, offer) for offer in exchange.offers()]
 
 
-def _tool(exchange: Exchange, offer: Offer) -> FunctionTool:
+def _build_tool(exchange: SessionAdapter, offer: FrameworkTool) -> FunctionTool:
     async def call(ctx: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401
-        return _output(await exchange.call(offer.name, _read(arguments), ctx.tool_call_id))
+        return _build_output(
+            await exchange.call(offer.name, _decode_arguments(arguments), ctx.tool_call_id)
+        )
 
     return FunctionTool(
         name=offer.name,
@@ -33,7 +35,7 @@ def _tool(exchange: Exchange, offer: Offer) -> FunctionTool:
     )
 
 
-def _read(arguments: str) -> object:
+def _decode_arguments(arguments: str) -> object:
     try:
         return msgspec.json.decode(arguments or "{}")
     except msgspec.DecodeError:
@@ -41,7 +43,7 @@ def _read(arguments: str) -> object:
         return arguments
 
 
-def _output(answer: Answer) -> str | list[ToolOutputText | ToolOutputImage]:
+def _build_output(answer: FrameworkResult) -> str | list[ToolOutputText | ToolOutputImage]:
     if answer.is_failure:
         return f"Error: {answer.text}"
     if not answer.pictures:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from handaxe.agent.conversation import text_of
+from handaxe.agent.conversation import extract_text
 from handaxe.agent.events import (
     AgentEvent,
     FromAgent,
@@ -16,11 +16,11 @@ from handaxe.agent.events import (
     ToolCalled,
 )
 from handaxe.agent.loop import AgentLoop
-from handaxe.agent.wording import refusals, shortened_report
+from handaxe.agent.wording import format_denials, shorten_report
 from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.job_state import JobState
 from handaxe.contract.messages import AssistantMessage
-from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus, as_job
+from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus, to_job_state
 from handaxe.contract.ports.jobs import Job
 
 ACTIVE_S = 5.0
@@ -76,8 +76,8 @@ class AgentRun(Job):
     def state(self) -> JobState:
         """How it stands, as background work."""
         heard = msgspec.structs.replace(self.agent, last_active_at=self._heard_at)
-        return as_job(
-            heard, "" if self.is_running else shortened_report(self.agent, self.max_chars)
+        return to_job_state(
+            heard, "" if self.is_running else shorten_report(self.agent, self.max_chars)
         )
 
     async def wait(self, timeout_s: float | None = None) -> bool:
@@ -163,11 +163,11 @@ class AgentRun(Job):
             if event.is_error and self.agent.result:
                 said = f"{self.agent.result}\n\n({event.result})"
             if self.in_background:
-                said += refusals(event.denials)
+                said += format_denials(event.denials)
             self.agent = msgspec.structs.replace(self.agent, result=said)
             self._say(f"\n{event.result}\n" if event.is_error else "")
         elif isinstance(event, MessageAdded) and isinstance(event.message, AssistantMessage):
-            if text := text_of(event.message):
+            if text := extract_text(event.message):
                 self.agent = msgspec.structs.replace(self.agent, result=text)
                 self._say(f"{text}\n\n")
         elif isinstance(event, ToolCalled):

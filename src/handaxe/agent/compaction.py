@@ -7,30 +7,30 @@ with their results, and the session's own state is told again.
 from collections.abc import Sequence
 from typing import Literal
 
-from handaxe.agent.conversation import Conversation
+from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.limits import Meter
-from handaxe.agent.prompt import text_named
+from handaxe.agent.prompt import load_prompt
 from handaxe.agent.shortening import (
+    estimate_message,
+    format_outline,
+    get_last_exchange,
     has_results,
-    newest_exchange,
-    newest_within,
-    outline,
-    shorten,
-    weigh,
+    select_newest,
+    shorten_results,
 )
-from handaxe.agent.single_answer import text_of
-from handaxe.agent.workplace import Workplace
+from handaxe.agent.single_answer import request_text
+from handaxe.agent.workplace import LoopContext
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import Compacted
-from handaxe.contract.messages import Message, Usage, UserMessage
+from handaxe.contract.messages import Message, TokenUsage, UserMessage
 from handaxe.contract.ports.model import (
     Model,
     ModelFailed,
     ModelRequest,
     ToolSpec,
 )
-from handaxe.text.framing import frame, remind
-from handaxe.text.tokens import estimate
+from handaxe.text.framing import frame, frame_reminder
+from handaxe.text.tokens import estimate_tokens
 
 Trigger = Literal["auto", "manual", "too_long"]
 Method = Literal["shortened", "summarized", "cut"]
@@ -49,7 +49,7 @@ class Compactor:
     """Keeps one conversation within its model's context."""
 
     def __init__(
-        self, workplace: Workplace, conversation: Conversation, *, is_on: bool = True
+        self, workplace: LoopContext, conversation: AgentConversation, *, is_on: bool = True
     ) -> None:
         self._workplace = workplace
         self._conversation = conversation
@@ -60,7 +60,7 @@ class Compactor:
         self._fixed: dict[int, int] = {}
         self._futile_until = 0.0
 
-    def heard(self, usage: Usage) -> None:
+    def heard(self, usage: TokenUsage) -> None:
         """The model said how long the conversation really is, up to here."""
         real = (
             usage.input_tokens
@@ -69,11 +69,11 @@ class Compactor:
             + usage.output_tokens
         )
         if real:
-            self._known = real, self._weighed()
+            self._known = real, self._estimate_messages()
 
     def tokens(self) -> int:
         """How long the conversation is: what the model said, and an estimate of the rest."""
-        now = self._weighed()
+        now = self._estimate_messages()
         if self._known is None:
             return now
         real, at = self._known
@@ -117,13 +117,13 @@ class Compactor:
             return None
         tokens_before = self._whole(system, specs)
         keep = 2 if trigger == "too_long" else KEPT_MESSAGES
-        shorter = shorten(before, keep=keep, max_chars=OLD_RESULT_CHARS)
-        saved = self._weighed() - sum(weigh(message) for message in shorter)
+        shorter = shorten_results(before, keep=keep, max_chars=OLD_RESULT_CHARS)
+        saved = self._estimate_messages() - sum(estimate_message(message) for message in shorter)
         after = tokens_before - saved
         method: Method = "shortened"
         if trigger != "auto" or saved <= 0 or after > model.context_tokens * ENOUGH:
             wish = "\n".join(filter(None, (instructions, *outcome.messages)))
-            shorter, method = await self._summed_up(
+            shorter, method = await self._summarize(
                 model, system, specs, meter, shorter, wish, told_trigger
             )
         self._become(shorter)
@@ -137,7 +137,7 @@ class Compactor:
         self._workplace.among.emit(event)
         return event
 
-    def go_back(self, messages: tuple[Message, ...]) -> Compacted:
+    def rewind(self, messages: tuple[Message, ...]) -> Compacted:
         """From here on the conversation is what it was before."""
         tokens_before = self.tokens()
         self._become(messages)
@@ -156,7 +156,7 @@ class Compactor:
         self._conversation.replace(messages)
         self._known, self._weights, self._total = None, [], 0
 
-    async def _summed_up(
+    async def _summarize(
         self,
         model: Model,
         system: tuple[str, ...],
@@ -167,27 +167,27 @@ class Compactor:
         trigger: str,
     ) -> tuple[tuple[Message, ...], Method]:
         """A summary in place of everything but the newest exchange."""
-        tail = newest_exchange(messages)
-        if sum(weigh(message) for message in tail) > model.context_tokens * (1 - FULL):
-            tail = shorten(tail, keep=0, max_chars=OLD_RESULT_CHARS * 10)
+        tail = get_last_exchange(messages)
+        if sum(estimate_message(message) for message in tail) > model.context_tokens * (1 - FULL):
+            tail = shorten_results(tail, keep=0, max_chars=OLD_RESULT_CHARS * 10)
         old = messages[: len(messages) - len(tail)]
         waiting: tuple[Message, ...] = ()
         if not tail and old and not has_results(old[-1]) and isinstance(old[-1], UserMessage):
             old, waiting = old[:-1], (old[-1],)
         method: Method = "summarized"
         try:
-            summary = await self._summary(model, system, specs, meter, messages, wish)
+            summary = await self._request_summary(model, system, specs, meter, messages, wish)
         except ModelFailed:
-            summary, method = outline(old, max_chars=OUTLINE_CHARS), "cut"
+            summary, method = format_outline(old, max_chars=OUTLINE_CHARS), "cut"
         await self._workplace.fire("PostCompact", trigger=trigger, compact_summary=summary)
         outcome = await self._workplace.fire("SessionStart", source="compact")
         told = (*await self._workplace.reminders(), *outcome.messages)
         # A model wrote it from what files and commands said.
-        head = f"{text_named('summary_head')}\n\n{frame('conversation-summary', summary)}"
-        blocks = (TextBlock(head), *(TextBlock(str(remind(text))) for text in told))
+        head = f"{load_prompt('summary_head')}\n\n{frame('conversation-summary', summary)}"
+        blocks = (TextBlock(head), *(TextBlock(str(frame_reminder(text))) for text in told))
         return (UserMessage(blocks, synthetic=True), *waiting, *tail), method
 
-    async def _summary(
+    async def _request_summary(
         self,
         model: Model,
         system: tuple[str, ...],
@@ -197,27 +197,27 @@ class Compactor:
         wish: str,
     ) -> str:
         fitting = messages
-        if sum(weigh(message) for message in messages) > model.context_tokens * FULL:
-            fitting = newest_within(messages, int(model.context_tokens * ENOUGH))
-        asked = text_named("summarize") + (f"\n\n{wish}" if wish else "")
+        if sum(estimate_message(message) for message in messages) > model.context_tokens * FULL:
+            fitting = select_newest(messages, int(model.context_tokens * ENOUGH))
+        asked = load_prompt("summarize") + (f"\n\n{wish}" if wish else "")
         request = ModelRequest(
             system=system,
-            messages=with_question(fitting, asked),
+            messages=append_question(fitting, asked),
             tools=specs,
             tool_choice="none",
             max_tokens=SUMMARY_TOKENS,
         )
-        summary = await text_of(model, request, meter)
+        summary = await request_text(model, request, meter)
         if not summary.strip():
             raise ModelFailed("bad_request", "The model gave no summary.")
         return summary
 
     def _whole(self, system: tuple[str, ...], specs: tuple[ToolSpec, ...]) -> int:
         """The conversation with all that is sent beside it."""
-        beside = self._fixed_tokens(system, specs) if self._known is None else 0
+        beside = self._estimate_fixed(system, specs) if self._known is None else 0
         return self.tokens() + beside
 
-    def _weighed(self) -> int:
+    def _estimate_messages(self) -> int:
         """The estimate for all messages; only what is new is looked at."""
         messages, known = self._conversation.messages, self._weights
         while known and (
@@ -225,21 +225,21 @@ class Compactor:
         ):
             self._total -= known.pop()[1]
         for message in messages[len(known) :]:
-            weight = weigh(message)
+            weight = estimate_message(message)
             known.append((message, weight))
             self._total += weight
         return self._total
 
-    def _fixed_tokens(self, system: tuple[str, ...], specs: tuple[ToolSpec, ...]) -> int:
+    def _estimate_fixed(self, system: tuple[str, ...], specs: tuple[ToolSpec, ...]) -> int:
         """What is sent with every request: worked out once for each list of tools."""
         key = hash((system, tuple(id(spec) for spec in specs)))
         if key not in self._fixed:
-            tools = sum(estimate(f"{spec.description}{spec.input_schema}") for spec in specs)
-            self._fixed = {key: tools + sum(estimate(part) for part in system)}
+            tools = sum(estimate_tokens(f"{spec.description}{spec.input_schema}") for spec in specs)
+            self._fixed = {key: tools + sum(estimate_tokens(part) for part in system)}
         return self._fixed[key]
 
 
-def with_question(messages: Sequence[Message], question: str) -> tuple[Message, ...]:
+def append_question(messages: Sequence[Message], question: str) -> tuple[Message, ...]:
     """The conversation, and at its end something that no person asked."""
     asked = UserMessage((TextBlock(question),), synthetic=True)
     last = messages[-1] if messages else None

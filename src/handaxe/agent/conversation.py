@@ -18,13 +18,13 @@ from handaxe.contract.messages import (
     Message,
     StopReason,
     ThinkingBlock,
+    TokenUsage,
     ToolResultBlock,
     ToolUseBlock,
-    Usage,
     UserMessage,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.text.result_dialects import result_texts
+from handaxe.text.result_dialects import collect_result_texts
 
 NEVER_RAN = "The call was interrupted before it started: nothing was changed."
 NO_OUTPUT = "(no output)"
@@ -33,7 +33,7 @@ ConversationEvent = UserSaid | AssistantSaid | AssistantEnded | Compacted
 ResultOf = Callable[[str], ToolResult | None]
 
 
-class Conversation:
+class AgentConversation:
     """Messages in order; after anything but an open answer it can be sent to any provider."""
 
     def __init__(self) -> None:
@@ -46,12 +46,12 @@ class Conversation:
         """Every id a call of this conversation ever had."""
 
     @classmethod
-    def replayed(
+    def from_events(
         cls,
         events: Iterable[ConversationEvent],
         result_of: ResultOf,
         put_off: str | None = None,
-    ) -> "Conversation":
+    ) -> "AgentConversation":
         """The conversation that a log holds, ready to go on."""
         conversation = cls()
         for event in events:
@@ -73,11 +73,11 @@ class Conversation:
         is_wanted = True
         for message in reversed(self._messages):
             if isinstance(message, UserMessage):
-                is_wanted = is_wanted or _asks_to_go_on(message)
+                is_wanted = is_wanted or _is_continuation_request(message)
             elif not is_wanted or (said and _has_calls(message)):
                 break
             else:
-                said.append(text_of(message))
+                said.append(extract_text(message))
                 is_wanted = False
         return "".join(reversed(said))
 
@@ -134,12 +134,13 @@ class Conversation:
     def repair(self, result_of: ResultOf | None = None) -> None:
         """Close an answer that was cut off, and answer calls that nobody answered."""
         if self._open_id is not None:
-            self._close("aborted", Usage(), "", self._open_id)
+            self._close("aborted", TokenUsage(), "", self._open_id)
         if self._unanswered and self._put_off is None:
             found = {
                 call_id: result
                 for call_id in self._unanswered
-                if result_of is not None and (result := _kept(call_id, result_of)) is not None
+                if result_of is not None
+                and (result := _find_result(call_id, result_of)) is not None
             }
             self._answer(found)
 
@@ -155,8 +156,8 @@ class Conversation:
                 self._append_assistant(message)
         self._unanswered = {}
 
-    def _close(self, stop: StopReason, usage: Usage, model: str, message_id: str) -> None:
-        content = _sendable(self._open_blocks, is_cut=stop == "aborted")
+    def _close(self, stop: StopReason, usage: TokenUsage, model: str, message_id: str) -> None:
+        content = _filter_sendable(self._open_blocks, is_cut=stop == "aborted")
         self._open_id, self._open_blocks = None, []
         if content:
             self._append_assistant(
@@ -167,7 +168,7 @@ class Conversation:
         last = self._messages[-1] if self._messages else None
         if isinstance(last, AssistantMessage):
             # An answer that went on after it was cut off is one message for every provider.
-            content = _sendable([*last.content, *message.content], is_cut=False)
+            content = _filter_sendable([*last.content, *message.content], is_cut=False)
             self._messages[-1] = AssistantMessage(
                 content, message.model, message.message_id, message.stop_reason, message.usage
             )
@@ -197,14 +198,16 @@ class Conversation:
         self._put_off = None
         if not self._unanswered:
             return None
-        blocks = tuple(result_block(call_id, results.get(call_id)) for call_id in self._unanswered)
+        blocks = tuple(
+            build_result_block(call_id, results.get(call_id)) for call_id in self._unanswered
+        )
         self._unanswered = {}
         message = UserMessage(blocks, synthetic=True)
         self._append_user(message)
         return message
 
 
-def _kept(call_id: str, result_of: ResultOf) -> ToolResult | None:
+def _find_result(call_id: str, result_of: ResultOf) -> ToolResult | None:
     """What is known of a call's result, and if only that it is lost."""
     try:
         return result_of(call_id)
@@ -212,11 +215,11 @@ def _kept(call_id: str, result_of: ResultOf) -> ToolResult | None:
         return ToolResult.from_fault(lost)
 
 
-def result_block(call_id: str, result: ToolResult | None) -> ToolResultBlock:
+def build_result_block(call_id: str, result: ToolResult | None) -> ToolResultBlock:
     """A result as the model gets it: text, notes and pictures; None never ran."""
     if result is None:
         return ToolResultBlock(call_id, (TextBlock(NEVER_RAN),), is_error=True)
-    texts = tuple(TextBlock(text) for text in result_texts(result) if text.strip())
+    texts = tuple(TextBlock(text) for text in collect_result_texts(result) if text.strip())
     if not result.ok:
         # A failed result may hold nothing but text.
         return ToolResultBlock(call_id, texts or (TextBlock(NO_OUTPUT),), is_error=True)
@@ -228,19 +231,19 @@ def _has_calls(message: AssistantMessage) -> bool:
     return any(isinstance(block, ToolUseBlock) for block in message.content)
 
 
-def _asks_to_go_on(message: UserMessage) -> bool:
+def _is_continuation_request(message: UserMessage) -> bool:
     """Whether the model is to go on with an answer that was cut off."""
     texts = [block.text for block in message.content if isinstance(block, TextBlock)]
     asking = (*wording.UNFINISHED.values(), wording.BROKEN_OFF)
     return any(sentence in text for text in texts for sentence in asking)
 
 
-def text_of(message: AssistantMessage) -> str:
+def extract_text(message: AssistantMessage) -> str:
     """The text of an answer without thoughts and calls."""
     return "".join(block.text for block in message.content if isinstance(block, TextBlock))
 
 
-def _sendable(blocks: list[AssistantBlock], *, is_cut: bool) -> tuple[AssistantBlock, ...]:
+def _filter_sendable(blocks: list[AssistantBlock], *, is_cut: bool) -> tuple[AssistantBlock, ...]:
     """What providers take back: no blank text, and no thought that ends a message unsigned."""
     kept = [b for b in blocks if not (isinstance(b, TextBlock) and not b.text.strip())]
     while is_cut and kept and isinstance(kept[-1], ThinkingBlock):

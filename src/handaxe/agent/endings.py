@@ -13,14 +13,14 @@ from handaxe.agent.events import (
     Subtype,
     TerminalReason,
 )
-from handaxe.agent.limits import Meter, Reached
+from handaxe.agent.limits import LimitReached, Meter
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import RunEnded
 from handaxe.contract.ports.model import Failure, ModelFailed
 from handaxe.contract.result import ToolResult
 
 
-class Ending(msgspec.Struct, frozen=True):
+class RunResult(msgspec.Struct, frozen=True):
     """Why a run is over."""
 
     reason: TerminalReason
@@ -35,17 +35,17 @@ class Ending(msgspec.Struct, frozen=True):
     failure: Failure | None = None
 
 
-def used_up(reached: Reached) -> Ending:
+def make_limit_result(reached: LimitReached) -> RunResult:
     """A limit ends the work."""
     said = reached.sentence
-    return Ending(reached.reason, said, subtype=reached.subtype, is_error=True, errors=(said,))
+    return RunResult(reached.reason, said, subtype=reached.subtype, is_error=True, errors=(said,))
 
 
-def unanswered(failed: ModelFailed) -> Ending:
+def make_failure_result(failed: ModelFailed) -> RunResult:
     """The model gave no answer."""
     reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"
     said = failed.sentence
-    return Ending(
+    return RunResult(
         reason,
         said,
         is_error=True,
@@ -55,19 +55,19 @@ def unanswered(failed: ModelFailed) -> Ending:
     )
 
 
-def put_off(call: ToolCall, said: str) -> Ending:
+def make_deferred_result(call: ToolCall, said: str) -> RunResult:
     """The work stops before a call, to go on with it later."""
-    return Ending("tool_deferred", said, stop_reason="tool_deferred", deferred=call)
+    return RunResult("tool_deferred", said, stop_reason="tool_deferred", deferred=call)
 
 
-def not_there(call: ToolCall) -> Ending:
+def make_unavailable_result(call: ToolCall) -> RunResult:
     """The call that waits cannot be made here; it waits on."""
     said = f"The call that was put off needs the tool {call.tool}, which is not on offer now."
     reason = "tool_deferred_unavailable"
-    return Ending(reason, said, stop_reason=reason, is_error=True, errors=(said,), deferred=call)
+    return RunResult(reason, said, stop_reason=reason, is_error=True, errors=(said,), deferred=call)
 
 
-def refused_in(event: AgentEvent) -> list[ToolResult]:
+def find_denied_results(event: AgentEvent) -> list[ToolResult]:
     """The calls that an event says were refused for want of permission, also a sub-agent's."""
     while isinstance(event, FromAgent):
         event = event.event
@@ -75,8 +75,8 @@ def refused_in(event: AgentEvent) -> list[ToolResult]:
     return [result for result in answered if (result.code or "").startswith("permission.")]
 
 
-def finished(
-    ending: Ending, meter: Meter, session_id: str, denials: Sequence[ToolResult]
+def build_run_finished(
+    ending: RunResult, meter: Meter, session_id: str, denials: Sequence[ToolResult]
 ) -> RunFinished:
     """The last event of a run."""
     return RunFinished(
@@ -101,7 +101,7 @@ def finished(
     )
 
 
-def logged(last: RunFinished) -> RunEnded:
+def build_run_ended(last: RunFinished) -> RunEnded:
     """How a run ended, as the log keeps it."""
     return RunEnded(
         subtype=last.subtype,

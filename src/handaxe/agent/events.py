@@ -19,7 +19,7 @@ from handaxe.contract.events import (
     Compacted,
     HookRan,
 )
-from handaxe.contract.messages import AssistantMessage, Usage, UserMessage
+from handaxe.contract.messages import AssistantMessage, TokenUsage, UserMessage
 from handaxe.contract.ports.model import (
     Failure,
     Retrying,
@@ -77,7 +77,7 @@ class TurnEnded(msgspec.Struct, frozen=True, tag=True):
 
     turn: int
     calls: int
-    usage: Usage
+    usage: TokenUsage
     context_tokens: int
 
 
@@ -114,8 +114,8 @@ class RunFinished(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     turns: int
     stop_reason: str | None = None
     structured_output: Any = None
-    usage: Usage = Usage()
-    model_usage: dict[str, Usage] = {}
+    usage: TokenUsage = TokenUsage()
+    model_usage: dict[str, TokenUsage] = {}
     cost_usd: float | None = None
     """None where no price is known."""
     duration_ms: float = 0.0

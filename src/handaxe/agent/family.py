@@ -8,23 +8,23 @@ from typing import Any
 import msgspec
 
 from handaxe.agent.agent_run import AgentRun
-from handaxe.agent.conversation import Conversation
+from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent
 from handaxe.agent.limits import Price
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.workplace import Workplace
+from handaxe.agent.workplace import LoopContext
 from handaxe.contract.events import Event
-from handaxe.contract.ports.agents import AgentKind, AgentState
-from handaxe.contract.ports.jobs import JobBook
+from handaxe.contract.ports.agents import AgentDefinition, AgentState
+from handaxe.contract.ports.jobs import JobRegistry
 from handaxe.contract.ports.model import Model, ToolSpec
 from handaxe.storage.agent_files import AgentFiles
 
 
-class Seat(msgspec.Struct, kw_only=True):
+class SubagentSession(msgspec.Struct, kw_only=True):
     """A place for one agent to work in, made by `handaxe.app`."""
 
-    workplace: Workplace
-    conversation: Conversation
+    workplace: LoopContext
+    conversation: AgentConversation
     system: Callable[[Sequence[ToolSpec]], tuple[str, ...]]
     close: Callable[..., Coroutine[Any, Any, None]]
     """Ends what is the agent's own; with `keeps=True` its commands in the background go on."""
@@ -32,7 +32,7 @@ class Seat(msgspec.Struct, kw_only=True):
     """Reaches what the agent waits for before it begins."""
 
 
-class Housing(ABC):
+class AgentIsolation(ABC):
     """Checkouts for agents that want one of their own."""
 
     @abstractmethod
@@ -56,15 +56,15 @@ class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much of what an agent says at its end its starter is told."""
 
 
-class Family(msgspec.Struct, kw_only=True):
+class SubagentRegistry(msgspec.Struct, kw_only=True):
     """What all agents of a session share, however deep they are."""
 
     files: AgentFiles
-    kinds: Callable[[], tuple[AgentKind, ...]]
-    make_seat: Callable[[AgentState, AgentKind, Any], Seat]
+    kinds: Callable[[], tuple[AgentDefinition, ...]]
+    make_seat: Callable[[AgentState, AgentDefinition, Any], SubagentSession]
     """Makes a place below that of whoever starts the agent, and moves it in there."""
     open_model: Callable[[str | None], Model]
-    housing: Housing
+    housing: AgentIsolation
     """Gives agents that want one a checkout of their own."""
     emit: Callable[[Event], None]
     tell: Callable[[AgentEvent], None]
@@ -73,7 +73,7 @@ class Family(msgspec.Struct, kw_only=True):
     limits: SpawnLimits = SpawnLimits()
     prices: Mapping[str, Price] = {}
     options: LoopOptions = LoopOptions()
-    book: JobBook | None = None
+    book: JobRegistry | None = None
     runs: dict[str, AgentRun] = {}
     notices: list[str] = []
     closing: set[asyncio.Future[None]] = set()

@@ -17,7 +17,7 @@ _MAY_TAKE_LONG = frozenset({"Setup", "WorktreeCreate", "SessionEnd"})
 _FAILED = frozenset({"failed", "timed_out"})
 
 
-def failure_of(event: HookRan) -> str | None:
+def describe_hook_failure(event: HookRan) -> str | None:
     """That a hook failed, and why; None if it did not."""
     if event.outcome not in _FAILED:
         return None
@@ -32,7 +32,7 @@ class FailedHooks:
 
     def heard(self, event: HookRan) -> tuple[str, ...]:
         """What is new of one run of a hook."""
-        failure = failure_of(event)
+        failure = describe_hook_failure(event)
         return () if failure is None else self.new((failure,))
 
     def new(self, sentences: tuple[str, ...]) -> tuple[str, ...]:

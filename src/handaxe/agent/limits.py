@@ -8,8 +8,8 @@ import msgspec
 
 from handaxe.agent.events import Subtype, TerminalReason
 from handaxe.contract.faults import SetupError
-from handaxe.contract.messages import Usage
-from handaxe.text.counting import counted
+from handaxe.contract.messages import TokenUsage
+from handaxe.text.counting import format_count
 
 MILLION = 1_000_000
 SOFT_SHARE = 0.8
@@ -24,7 +24,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     cache_read: float | None = None
     cache_write: float | None = None
 
-    def of(self, usage: Usage) -> float:
+    def of(self, usage: TokenUsage) -> float:
         """What these tokens cost."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
@@ -36,7 +36,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
         ) / MILLION
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one run may use; None is no limit."""
 
     max_turns: int | None = None
@@ -56,7 +56,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise SetupError(f"`{name}` has to be a number above 0.")
 
 
-class Reached(msgspec.Struct, frozen=True):
+class LimitReached(msgspec.Struct, frozen=True):
     """Which limit ended the work, in words for a person."""
 
     subtype: Subtype
@@ -69,7 +69,7 @@ class Meter:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: RunLimits,
         prices: Mapping[str, Price] | None = None,
         *,
         parent: "Meter | None" = None,
@@ -84,18 +84,18 @@ class Meter:
     def start(self) -> None:
         """A new run: everything from zero."""
         self.turns = 0
-        self.by_model: dict[str, Usage] = {}
+        self.by_model: dict[str, TokenUsage] = {}
         self._cost_usd: float | None = 0.0
         self.model_s = 0.0
         self._began = self._now()
         self._has_warned = False
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> TokenUsage:
         """All tokens so far."""
-        total = Usage()
+        total = TokenUsage()
         for usage in self.by_model.values():
-            total = total.plus(usage)
+            total = total.add_usage(usage)
         return total
 
     @property
@@ -114,22 +114,26 @@ class Meter:
         """What it cost; None if the price of any model used is unknown."""
         return self._cost_usd
 
-    def add(self, model: str, usage: Usage, *, asked: str = "") -> None:
+    def add(self, model: str, usage: TokenUsage, *, asked: str = "") -> None:
         """Count one answer.
 
         A server may answer under a name of its own. Where that has no price, the price of the
         model that was asked for counts: a budget has to hold there too.
         """
-        if asked and self.price(model, Usage()) is None and self.price(asked, Usage()) is not None:
+        if (
+            asked
+            and self.price(model, TokenUsage()) is None
+            and self.price(asked, TokenUsage()) is not None
+        ):
             model = asked
-        self.by_model[model] = self.by_model.get(model, Usage()).plus(usage)
+        self.by_model[model] = self.by_model.get(model, TokenUsage()).add_usage(usage)
         if self._cost_usd is not None:
             cost = self.price(model, usage)
             self._cost_usd = None if cost is None else self._cost_usd + cost
         if self._parent is not None:
             self._parent.add(model, usage)
 
-    def price(self, model: str, usage: Usage) -> float | None:
+    def price(self, model: str, usage: TokenUsage) -> float | None:
         """What an answer costs: by the host's prices, else by the list that comes with us."""
         if model in self.prices:
             return self.prices[model].of(usage)
@@ -139,13 +143,13 @@ class Meter:
 
     def check_prices(self, model: str) -> None:
         """A budget in money is a lie without a price: say so before anything is spent."""
-        if self.limits.max_cost_usd is not None and self.price(model, Usage()) is None:
+        if self.limits.max_cost_usd is not None and self.price(model, TokenUsage()) is None:
             raise SetupError(
                 f"A budget in dollars needs the price of {model!r}. "
                 "Give it in `prices`, or limit turns or tokens instead."
             )
 
-    def nearly_reached(self) -> str | None:
+    def check_near_limit(self) -> str | None:
         """Once in a run: how much of the budget is used, when there is little left of it."""
         if self._has_warned:
             return None
@@ -158,26 +162,26 @@ class Meter:
         self._has_warned = bool(told)
         return f"The budget is nearly used up: {' and '.join(told)}." if told else None
 
-    def reached(self) -> Reached | None:
+    def check_limits(self) -> LimitReached | None:
         """The limit that is used up, if any; a parent's limits hold for its agents."""
         limits, used = self.limits, self.used_tokens
         if limits.max_turns is not None and self.turns >= limits.max_turns:
-            sentence = f"Reached the limit of {counted(limits.max_turns, 'turn')}."
-            return Reached("error_max_turns", "max_turns", sentence)
+            sentence = f"Reached the limit of {format_count(limits.max_turns, 'turn')}."
+            return LimitReached("error_max_turns", "max_turns", sentence)
         if limits.max_tokens is not None and used >= limits.max_tokens:
             sentence = f"Reached the limit of {limits.max_tokens:,} tokens ({used:,} used)."
-            return Reached("error_during_execution", "token_limit", sentence)
+            return LimitReached("error_during_execution", "token_limit", sentence)
         cost = self.cost_usd
         if limits.max_cost_usd is not None and cost is not None and cost >= limits.max_cost_usd:
             sentence = f"Budget limit reached: ${cost:.4f} of ${limits.max_cost_usd:.4f} used."
-            return Reached("error_max_budget_usd", "budget_exhausted", sentence)
+            return LimitReached("error_max_budget_usd", "budget_exhausted", sentence)
         if limits.max_wall_s is not None and self.elapsed_s >= limits.max_wall_s:
             sentence = f"Reached the limit of {limits.max_wall_s:g} seconds."
-            return Reached("error_during_execution", "time_limit", sentence)
-        above = self._parent.reached() if self._parent is not None else None
+            return LimitReached("error_during_execution", "time_limit", sentence)
+        above = self._parent.check_limits() if self._parent is not None else None
         return above if above is not None and above.reason != "max_turns" else None
 
-    def out_of_time(self) -> Reached | None:
+    def check_time_limit(self) -> LimitReached | None:
         """The limit of time, if that is the one that is used up."""
-        reached = self.reached()
+        reached = self.check_limits()
         return reached if reached is not None and reached.reason == "time_limit" else None

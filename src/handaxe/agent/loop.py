@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from handaxe.agent import endings, wording
 from handaxe.agent.compaction import Compactor
-from handaxe.agent.conversation import Conversation
-from handaxe.agent.endings import Ending
+from handaxe.agent.conversation import AgentConversation
+from handaxe.agent.endings import RunResult
 from handaxe.agent.events import (
     PASSED_ON,
     AgentEvent,
@@ -23,12 +23,12 @@ from handaxe.agent.events import (
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.patience import Patience
+from handaxe.agent.patience import ContinuationBudget
 from handaxe.agent.run_hooks import RunHooks
-from handaxe.agent.speaking import Prompt, Speaker, new_id
+from handaxe.agent.speaking import InputMessages, Prompt, make_message_id
 from handaxe.agent.structured import FinalOutput
-from handaxe.agent.turn import Turn
-from handaxe.agent.workplace import Workplace
+from handaxe.agent.turn import ModelTurn
+from handaxe.agent.workplace import LoopContext
 from handaxe.contract.events import Compacted, Event
 from handaxe.contract.faults import Deferred, SetupError
 from handaxe.contract.messages import Message
@@ -44,8 +44,8 @@ class AgentLoop:
     def __init__(
         self,
         model: Model,
-        workplace: Workplace,
-        conversation: Conversation,
+        workplace: LoopContext,
+        conversation: AgentConversation,
         *,
         system: Callable[[Sequence[ToolSpec]], tuple[str, ...]],
         meter: Meter,
@@ -65,11 +65,11 @@ class AgentLoop:
         )
         self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
         self._hooks = RunHooks(workplace, self.tell)
-        self._speaker = Speaker(workplace, conversation, self.tell)
+        self._speaker = InputMessages(workplace, conversation, self.tell)
         self._task: asyncio.Task[None] | None = None
-        self._turn: Turn | None = None
+        self._turn: ModelTurn | None = None
         if options.may_put_off:
-            workplace.among.may_put_off = self._may_put_off
+            workplace.among.may_put_off = self._can_defer
         self._has_begun = False
         self._is_interrupted = self._is_silent = False
         self._denials: list[ToolResult] = []
@@ -106,7 +106,7 @@ class AgentLoop:
     def tell(self, event: AgentEvent) -> None:
         """Put an event into the stream of whoever listens; between runs nobody does."""
         if self.is_running:
-            self._denials += endings.refused_in(event)
+            self._denials += endings.find_denied_results(event)
             self._events.put_nowait(event)
 
     async def run(
@@ -118,7 +118,7 @@ class AgentLoop:
         self._events = asyncio.Queue()
         self._has_begun = self._is_interrupted = self._is_silent = False
         self._denials = []
-        self._task = task = asyncio.ensure_future(self._drive(prompt, message_id))
+        self._task = task = asyncio.ensure_future(self._run_task(prompt, message_id))
         task.add_done_callback(lambda _: self._events.put_nowait(None))
         try:
             while (event := await self._events.get()) is not None:
@@ -129,9 +129,9 @@ class AgentLoop:
                 self.interrupt()
                 await asyncio.wait((task,))
 
-    def go_back(self, messages: tuple[Message, ...]) -> Compacted:
+    def rewind(self, messages: tuple[Message, ...]) -> Compacted:
         """Forget what came after these messages, which the conversation once was."""
-        return self._compactor.go_back(messages)
+        return self._compactor.rewind(messages)
 
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now; None if nothing is there or a hook forbids it."""
@@ -149,40 +149,44 @@ class AgentLoop:
             instructions=instructions,
         )
 
-    async def _drive(self, prompt: Prompt | None, message_id: str | None) -> None:
+    async def _run_task(self, prompt: Prompt | None, message_id: str | None) -> None:
         self._has_begun = True
         self.meter.start()
         if self.output is not None:
             self.output.start()
-        stop_listening = self._workplace.subscribe(self._overhear)
+        stop_listening = self._workplace.subscribe(self._handle_session_event)
         try:
-            ending = await self._until_interrupted(prompt, message_id)
+            ending = await self._run_until_interrupted(prompt, message_id)
         finally:
             stop_listening()
-        last = endings.finished(ending, self.meter, self._workplace.among.session_id, self._denials)
-        self._workplace.among.emit(endings.logged(last))
+        last = endings.build_run_finished(
+            ending, self.meter, self._workplace.among.session_id, self._denials
+        )
+        self._workplace.among.emit(endings.build_run_ended(last))
         self._workplace.flush()
         self.tell(last)
 
-    async def _until_interrupted(self, prompt: Prompt | None, message_id: str | None) -> Ending:
+    async def _run_until_interrupted(
+        self, prompt: Prompt | None, message_id: str | None
+    ) -> RunResult:
         try:
             if self._is_interrupted:
-                return await self._tidy_up()
+                return await self._clean_up()
             return await self._work(prompt, message_id)
         except asyncio.CancelledError:
             if not self._is_interrupted or (task := asyncio.current_task()) is None:
-                await self._tidy_up()
+                await self._clean_up()
                 raise
             task.uncancel()
-            late = self.meter.out_of_time()
-            aborted = await self._tidy_up(mark=late is None)
-            return aborted if late is None else endings.used_up(late)
+            late = self.meter.check_time_limit()
+            aborted = await self._clean_up(mark=late is None)
+            return aborted if late is None else endings.make_limit_result(late)
         except ModelFailed as failed:
-            await self._tidy_up(mark=False)
+            await self._clean_up(mark=False)
             await self._hooks.failed(failed)
-            return endings.unanswered(failed)
+            return endings.make_failure_result(failed)
 
-    async def _tidy_up(self, *, mark: bool = True) -> Ending:
+    async def _clean_up(self, *, mark: bool = True) -> RunResult:
         """Leave a conversation that can go on: every call answered, the interruption said."""
         turn, self._turn = self._turn, None
         had_calls = False
@@ -198,23 +202,25 @@ class AgentLoop:
             said = wording.SUSPENDED
         elif mark and self.conversation.put_off is None:
             self._speaker.say(said, synthetic=True)
-        return Ending(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
+        return RunResult(
+            reason, said, subtype="error_during_execution", is_error=True, errors=(said,)
+        )
 
-    async def _work(self, prompt: Prompt | None, message_id: str | None) -> Ending:
+    async def _work(self, prompt: Prompt | None, message_id: str | None) -> RunResult:
         guard = LoopGuard(stop_after_nudges=self.options.stop_after_nudges)
         ending = await self._open(guard)
         if ending is None and prompt is not None:
             ending = await self._submit(prompt, message_id)
         return ending or await self._answers(guard)
 
-    async def _answers(self, guard: LoopGuard) -> Ending:
+    async def _answers(self, guard: LoopGuard) -> RunResult:
         """Answer after answer until one of them is the last."""
-        rest = Patience()
+        rest = ContinuationBudget()
         while True:
-            reached = self.meter.reached()
+            reached = self.meter.check_limits()
             if reached is not None:
-                return endings.used_up(reached)
-            if (near := self.meter.nearly_reached()) is not None:
+                return endings.make_limit_result(reached)
+            if (near := self.meter.check_near_limit()) is not None:
                 self.tell(Told(near))
                 self._speaker.remind([f"{near} {wording.COME_TO_AN_END}"])
             turn = await self._answer(rest)
@@ -226,20 +232,20 @@ class AgentLoop:
                 if not turn.calls:
                     continue
             ending = (
-                self._after_calls(turn, results, guard)
+                self._handle_results(turn, results, guard)
                 if turn.calls
-                else await self._after_words(turn, rest)
+                else await self._handle_final_answer(turn, rest)
             )
             if ending is not None:
                 return ending
 
-    async def _results(self, turn: Turn) -> list[ToolResult]:
+    async def _results(self, turn: ModelTurn) -> list[ToolResult]:
         results = await turn.results()
         self._turn = None
         self._settle(turn, results)
         return results
 
-    async def _open(self, guard: LoopGuard) -> Ending | None:
+    async def _open(self, guard: LoopGuard) -> RunResult | None:
         """Begin; an ending if the call that waits to be made ends it at once."""
         among = self._workplace.among
         if among.opening is not None:
@@ -250,32 +256,34 @@ class AgentLoop:
         call = self.conversation.put_off
         if call is not None:
             if not await self._workplace.has_tool(call.tool):
-                return endings.not_there(call)
-            turn = self._turn = Turn(self._workplace, self.conversation, self.tell, new_id())
-            turn.go_on(call)
-            if (ending := self._after_calls(turn, await self._results(turn), guard)) is not None:
+                return endings.make_unavailable_result(call)
+            turn = self._turn = ModelTurn(
+                self._workplace, self.conversation, self.tell, make_message_id()
+            )
+            turn.resume_call(call)
+            if (ending := self._handle_results(turn, await self._results(turn), guard)) is not None:
                 return ending
         self._speaker.remind(among.hooks.take_late())
         return None
 
-    async def _may_put_off(self, call_id: str) -> bool:
+    async def _can_defer(self, call_id: str) -> bool:
         """Whether the work can stop before a call: it is the only one of the answer."""
         return self._turn is not None and await self._turn.is_only(call_id)
 
-    async def _submit(self, prompt: Prompt, message_id: str | None) -> Ending | None:
+    async def _submit(self, prompt: Prompt, message_id: str | None) -> RunResult | None:
         """Let hooks see the prompt, then say it; an ending if they refuse it."""
         if self.options.is_sub_agent:
             self._speaker.say(prompt, message_id=message_id)
             return None
-        outcome = await self._hooks.submitted(prompt)
+        outcome = await self._hooks.fire_prompt_submit(prompt)
         refusal = outcome.blocked or outcome.stop
         if refusal is not None:
-            return Ending("prompt_blocked", refusal, is_error=True, errors=(refusal,))
+            return RunResult("prompt_blocked", refusal, is_error=True, errors=(refusal,))
         self._speaker.say(prompt, message_id=message_id)
         self._speaker.remind(outcome.messages)
         return None
 
-    async def _answer(self, rest: Patience) -> Turn:
+    async def _answer(self, rest: ContinuationBudget) -> ModelTurn:
         """One whole answer; what can be mended is mended by asking again."""
         compacted = False
         while True:
@@ -294,7 +302,9 @@ class AgentLoop:
                 thinking_tokens=self.options.thinking_tokens,
                 effort=self.options.effort,
             )
-            turn = self._turn = Turn(self._workplace, self.conversation, self.tell, new_id())
+            turn = self._turn = ModelTurn(
+                self._workplace, self.conversation, self.tell, make_message_id()
+            )
             try:
                 await turn.hear(self.model, request)
             except ModelFailed as failed:
@@ -318,7 +328,7 @@ class AgentLoop:
             else:
                 return turn
 
-    def _settle(self, turn: Turn, results: Sequence[ToolResult]) -> None:
+    def _settle(self, turn: ModelTurn, results: Sequence[ToolResult]) -> None:
         self._compactor.heard(turn.usage)
         message = None
         if any(result.code == Deferred.code for result in results):
@@ -326,28 +336,28 @@ class AgentLoop:
         else:
             message = self.conversation.settle(results)
         if message is not None:
-            self.tell(MessageAdded(message, new_id(), tuple(results)))
+            self.tell(MessageAdded(message, make_message_id(), tuple(results)))
         if turn.model:
             self.meter.add(turn.model, turn.usage, asked=self.model.name)
         self.meter.model_s += turn.model_s
 
-    def _count(self, turn: Turn) -> None:
+    def _count(self, turn: ModelTurn) -> None:
         if turn.calls:
             self.meter.turns += 1
         tokens = self._compactor.tokens()
         self.tell(TurnEnded(self.meter.turns, len(turn.calls), turn.usage, tokens))
 
-    def _after_calls(
-        self, turn: Turn, results: Sequence[ToolResult], guard: LoopGuard
-    ) -> Ending | None:
+    def _handle_results(
+        self, turn: ModelTurn, results: Sequence[ToolResult], guard: LoopGuard
+    ) -> RunResult | None:
         """What follows on results: the end, or something more to say to the model."""
         if (call := self.conversation.put_off) is not None:
-            return endings.put_off(call, self.conversation.last_text)
+            return endings.make_deferred_result(call, self.conversation.last_text)
         if self.output is not None and self.output.heard(results):
-            return Ending("completed", self.output.text, output=self.output.value)
+            return RunResult("completed", self.output.text, output=self.output.value)
         stop = next((result.stops for result in results if result.stops), None)
         if stop is not None:
-            return Ending("hook_stopped", stop)
+            return RunResult("hook_stopped", stop)
         if self.output is not None and self.output.is_hopeless:
             return self.output.ending()
         self._speaker.remind([text for result in results for text in result.messages])
@@ -355,23 +365,25 @@ class AgentLoop:
         if circle is not None:
             self.tell(Nudged(circle.sentence))
             if circle.action == "stop":
-                return Ending("loop", circle.sentence, is_error=True, errors=(circle.sentence,))
+                return RunResult("loop", circle.sentence, is_error=True, errors=(circle.sentence,))
             self._speaker.remind([f"You go in circles: {circle.sentence}"])
-        self._speaker.pass_on()
+        self._speaker.flush_queue()
         return None
 
-    async def _after_words(self, turn: Turn, rest: Patience) -> Ending | None:
+    async def _handle_final_answer(
+        self, turn: ModelTurn, rest: ContinuationBudget
+    ) -> RunResult | None:
         """An answer without calls ends the run, unless somebody has a reason to go on."""
         if (unfinished := wording.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
             self._speaker.remind([unfinished])
             return None
-        if self._speaker.pass_on() or await self._speaker.wait_for_work(
+        if self._speaker.flush_queue() or await self._speaker.wait_for_work(
             self.options.wait_for_agents_s
         ):
             return None
         if turn.stop_reason == "refusal":
             said = self.conversation.last_text or "The model refused to answer."
-            return Ending("refused", said, stop_reason="refusal", is_error=True, errors=(said,))
+            return RunResult("refused", said, stop_reason="refusal", is_error=True, errors=(said,))
         if self.output is not None and not self.output.is_given:
             if self.output.is_hopeless:
                 return self.output.ending()
@@ -379,7 +391,7 @@ class AgentLoop:
             return None
         return await self._ask_to_stop(turn, rest)
 
-    async def _ask_to_stop(self, turn: Turn, rest: Patience) -> Ending | None:
+    async def _ask_to_stop(self, turn: ModelTurn, rest: ContinuationBudget) -> RunResult | None:
         """Hooks may want the model to go on; not for ever."""
         outcome = await self._hooks.ending(
             self.conversation.last_text,
@@ -388,12 +400,12 @@ class AgentLoop:
         )
         # What a hook adds for the model would not be heard if the work ended here.
         wishes = [*outcome.messages, *filter(None, (outcome.blocked,))]
-        if wishes and outcome.stop is None and rest.may_be_blocked():
+        if wishes and outcome.stop is None and rest.use_stop_block():
             self._speaker.remind(wishes)
             return None
-        return Ending("completed", self.conversation.last_text, stop_reason=turn.stop_reason)
+        return RunResult("completed", self.conversation.last_text, stop_reason=turn.stop_reason)
 
-    def _overhear(self, event: Event) -> None:
+    def _handle_session_event(self, event: Event) -> None:
         if isinstance(event, PASSED_ON):
             self.tell(event)
-        self._hooks.overheard(event)
+        self._hooks.handle_event(event)

@@ -20,7 +20,7 @@ ROUNDS = 3
 """How often a pair of calls may alternate before it is a circle."""
 
 
-class Circle(msgspec.Struct, frozen=True):
+class DetectedLoop(msgspec.Struct, frozen=True):
     """The model repeats itself."""
 
     action: Literal["nudge", "stop"]
@@ -38,20 +38,22 @@ class LoopGuard:
         self._last_code: str | None = None
         self._nudges = 0
 
-    def watch(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> Circle | None:
+    def watch(
+        self, calls: Sequence[ToolCall], results: Sequence[ToolResult]
+    ) -> DetectedLoop | None:
         """Take in a message's calls; what to do if they go in circles."""
         found: str | None = None
         errors: dict[bytes, str] = {}
         for call, result in zip(calls, results, strict=True):
             if result.tool in WAITING_TOOLS:
                 continue
-            self._past.append(_prints(call, result))
+            self._past.append(_hash_call(call, result))
             if not result.ok:
                 errors[self._past[-1][1]] = f"{result.tool} failed with {result.code}"
             self._count_failure(result)
-            found = found or self._circle(result)
+            found = found or self._find_loop(result)
         del self._past[: -4 * ROUNDS]
-        found = found or self._same_error(errors)
+        found = found or self._find_same_error(errors)
         if found is None:
             return None
         self._past.clear()
@@ -59,8 +61,8 @@ class LoopGuard:
         self._failures = 0
         self._nudges += 1
         if self._stop_after is not None and self._nudges > self._stop_after:
-            return Circle("stop", f"Stopped: {found}")
-        return Circle("nudge", found)
+            return DetectedLoop("stop", f"Stopped: {found}")
+        return DetectedLoop("nudge", found)
 
     def _count_failure(self, result: ToolResult) -> None:
         if result.ok:
@@ -70,7 +72,7 @@ class LoopGuard:
         else:
             self._failures, self._last_code = 1, result.code
 
-    def _same_error(self, errors: dict[bytes, str]) -> str | None:
+    def _find_same_error(self, errors: dict[bytes, str]) -> str | None:
         """What failed in message after message with the same words, whatever it was given."""
         self._errors = [*self._errors[1 - SAME :], errors]
         if len(self._errors) < SAME:
@@ -83,7 +85,7 @@ class LoopGuard:
             "Those words say what is missing: do that first, or say what stands in the way."
         )
 
-    def _circle(self, result: ToolResult) -> str | None:
+    def _find_loop(self, result: ToolResult) -> str | None:
         past = self._past
         if len(past) >= SAME and len(set(past[-SAME:])) == 1:
             return (
@@ -105,7 +107,7 @@ class LoopGuard:
         return None
 
 
-def _prints(call: ToolCall, result: ToolResult) -> tuple[bytes, bytes]:
+def _hash_call(call: ToolCall, result: ToolResult) -> tuple[bytes, bytes]:
     asked = msgspec.json.encode((call.tool, call.input), enc_hook=str, order="deterministic")
     given = f"{result.ok}{result.code}{result.text}".encode(errors="backslashreplace")
     return sha256(asked).digest()[:12], sha256(given).digest()[:12]

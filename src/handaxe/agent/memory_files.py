@@ -13,10 +13,10 @@ import msgspec
 from handaxe.agent.prompt import MemoryText
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.files import Files
-from handaxe.text.frontmatter import BadFrontmatter, split, words
+from handaxe.text.frontmatter import BadFrontmatter, parse_word_list, split_frontmatter
 from handaxe.text.globs import GlobPattern
 from handaxe.text.paths import is_inside, normalize
-from handaxe.text.patterns import BadPattern
+from handaxe.text.patterns import BadGlobPattern
 
 MAX_DEPTH = 4
 MAX_FILE_BYTES = 4 << 20
@@ -31,7 +31,7 @@ _IN_TEXT = re.compile(r"[\w./~-]+")
 NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "CLAUDE.local.md")
 
 
-class MemoryPlaces(msgspec.Struct, frozen=True, kw_only=True):
+class InstructionPaths(msgspec.Struct, frozen=True, kw_only=True):
     """Where to look."""
 
     directory: str
@@ -50,7 +50,7 @@ class MemoryPlaces(msgspec.Struct, frozen=True, kw_only=True):
     """Files that do not count: paths, or patterns of them."""
 
 
-class Memory(msgspec.Struct, frozen=True):
+class LoadedInstructions(msgspec.Struct, frozen=True):
     """What was found, and what was left out."""
 
     texts: tuple[MemoryText, ...] = ()
@@ -77,18 +77,18 @@ async def _refuse(importer: str, path: str) -> bool:  # noqa: ARG001 - nobody is
     return False
 
 
-class MemoryFiles:
+class InstructionFiles:
     """The files of one place: those that always count, and later those near what was read."""
 
     def __init__(
-        self, files: Files, places: MemoryPlaces, allows_outside: Allows = _refuse
+        self, files: Files, places: InstructionPaths, allows_outside: Allows = _refuse
     ) -> None:
         self._files = files
         self._places = places
         self._allows_outside = allows_outside
-        self._excludes = [_pattern(text) for text in places.excludes]
+        self._excludes = [_parse_pattern(text) for text in places.excludes]
         self._loaded: set[str] = set()
-        self._visited = set(_chain(places.directory))
+        self._visited = set(_list_ancestors(places.directory))
         self._rules: list[_Rule] = []
         self._texts: list[MemoryText] = []
         self._notes: list[str] = []
@@ -96,21 +96,24 @@ class MemoryFiles:
         self._globs: tuple[str, ...] = ()
         self._chars = 0
 
-    def copy(self, directory: str) -> "MemoryFiles":
+    def copy(self, directory: str) -> "InstructionFiles":
         """The same for another conversation in a directory, which heard only what always counts."""
-        other = MemoryFiles(self._files, self._places, self._allows_outside)
-        other._loaded, other._visited = set(self._loaded), {*self._visited, *_chain(directory)}
+        other = InstructionFiles(self._files, self._places, self._allows_outside)
+        other._loaded, other._visited = (
+            set(self._loaded),
+            {*self._visited, *_list_ancestors(directory)},
+        )
         other._rules, other._chars = list(self._rules), self._chars
         return other
 
-    async def near(self, paths: Sequence[str]) -> Memory:
+    async def load_nested(self, paths: Sequence[str]) -> LoadedInstructions:
         """What counts because these files were read, and did not count before."""
         self._texts, self._notes = [], []
         for path in paths:
             if not is_inside(path, self._places.project):
                 continue
             self._reader = path
-            for directory in _chain(path.rpartition("/")[0]):
+            for directory in _list_ancestors(path.rpartition("/")[0]):
                 if directory not in self._visited:
                     self._visited.add(directory)
                     await self._take_directory(directory)
@@ -121,9 +124,9 @@ class MemoryFiles:
                 await self._add(rule.path, rule.scope, rule.text, depth=0)
                 self._globs = ()
         self._reader = ""
-        return Memory(tuple(self._texts), tuple(self._notes))
+        return LoadedInstructions(tuple(self._texts), tuple(self._notes))
 
-    async def again(self, paths: Sequence[str]) -> Memory:
+    async def again(self, paths: Sequence[str]) -> LoadedInstructions:
         """The texts of files that counted in an earlier run; they do not count anew."""
         self._texts, self._notes = [], []
         for path in paths:
@@ -132,10 +135,10 @@ class MemoryFiles:
                 self._rules.remove(rule)
                 await self._add(path, rule.scope, rule.text, depth=0)
             elif (text := await self._read(path)) is not None:
-                await self._add(path, "project", _body(text), depth=0)
-        return Memory(tuple(self._texts), tuple(self._notes))
+                await self._add(path, "project", _strip_frontmatter(text), depth=0)
+        return LoadedInstructions(tuple(self._texts), tuple(self._notes))
 
-    async def load(self) -> Memory:
+    async def load(self) -> LoadedInstructions:
         """All files that count for this directory, the most general first."""
         for directory in self._places.managed:
             await self._take(f"{directory}/CLAUDE.md", "managed")
@@ -143,9 +146,9 @@ class MemoryFiles:
             for name in ("CLAUDE.md", "AGENTS.md"):
                 await self._take(f"{directory}/{name}", "user")
             await self._take_rules(f"{directory}/rules", "user", self._places.project)
-        for directory in (*_chain(self._places.directory), *self._places.added):
+        for directory in (*_list_ancestors(self._places.directory), *self._places.added):
             await self._take_directory(directory)
-        return Memory(tuple(self._texts), tuple(self._notes))
+        return LoadedInstructions(tuple(self._texts), tuple(self._notes))
 
     async def _take_directory(self, directory: str) -> None:
         for name in NAMES:
@@ -168,11 +171,11 @@ class MemoryFiles:
         path = normalize(path)
         if scope != "managed" and self._is_excluded(path):
             return
-        text = await self._read(path) if await self._may_enter(path, scope) else None
+        text = await self._read(path) if await self._can_load(path, scope) else None
         if text is not None:
             await self._add(path, scope, text, depth=0)
 
-    async def _may_enter(self, path: str, scope: str) -> bool:
+    async def _can_load(self, path: str, scope: str) -> bool:
         """Whether a file lies where it is found; a project's link elsewhere is an import."""
         real = await self._look(path)
         if real is None or scope in {"user", "managed"}:
@@ -192,8 +195,8 @@ class MemoryFiles:
         self, path: str, scope: str, text: str, *, depth: int, importer: str = ""
     ) -> None:
         """What a file imports stands before it, so that the file itself has the last word."""
-        text = _without_comments(text)
-        for wanted in _imports(text):
+        text = _strip_comments(text)
+        for wanted in _find_imports(text):
             await self._import(wanted, path, scope, depth=depth + 1)
         text = text.strip()
         if not text:
@@ -232,14 +235,14 @@ class MemoryFiles:
             await self._add(path, scope, text, depth=depth, importer=importer)
 
     async def _take_rules(self, directory: str, scope: str, base: str) -> None:
-        for path in await self._markdown_below(directory, depth=0):
-            if self._is_excluded(path) or not await self._may_enter(path, scope):
+        for path in await self._find_markdown(directory, depth=0):
+            if self._is_excluded(path) or not await self._can_load(path, scope):
                 continue
             text = await self._read(path)
             if text is None:
                 continue
             try:
-                head, body = split(text)
+                head, body = split_frontmatter(text)
             except BadFrontmatter as error:
                 self._notes.append(f"{path}: {error}; its head was ignored.")
                 head, body = {}, text
@@ -247,21 +250,21 @@ class MemoryFiles:
             if patterns is None:
                 await self._add(path, scope, body, depth=0)
             else:
-                globs = tuple(words(head.get("paths")))
+                globs = tuple(parse_word_list(head.get("paths")))
                 self._rules.append(_Rule(path, scope, base, patterns, body, globs))
 
     def _patterns(self, path: str, given: object) -> tuple[GlobPattern, ...] | None:
         """For which files a rule counts; None: for all."""
-        listed = words(given)
+        listed = parse_word_list(given)
         found: list[GlobPattern] = []
         for text in listed:
             try:
                 found.append(GlobPattern(text))
-            except BadPattern as error:
+            except BadGlobPattern as error:
                 self._notes.append(f"{path}: {error.sentence}")
         return tuple(found) if listed else None
 
-    async def _markdown_below(self, directory: str, *, depth: int) -> list[str]:
+    async def _find_markdown(self, directory: str, *, depth: int) -> list[str]:
         found: list[str] = []
         try:
             names = sorted(await self._files.names(directory))
@@ -272,7 +275,7 @@ class MemoryFiles:
             if name.endswith(".md"):
                 found.append(path)
             elif "." not in name and depth < MAX_DEPTH:
-                found += await self._markdown_below(path, depth=depth + 1)
+                found += await self._find_markdown(path, depth=depth + 1)
         return found
 
     async def _look(self, path: str) -> str | None:
@@ -309,27 +312,27 @@ def _is_for(rule: _Rule, path: str) -> bool:
     )
 
 
-def _pattern(text: str) -> GlobPattern | None:
+def _parse_pattern(text: str) -> GlobPattern | None:
     try:
         return GlobPattern(text)
-    except BadPattern:
+    except BadGlobPattern:
         return None
 
 
-def _body(text: str) -> str:
+def _strip_frontmatter(text: str) -> str:
     try:
-        return split(text)[1]
+        return split_frontmatter(text)[1]
     except BadFrontmatter:
         return text
 
 
-def _chain(directory: str) -> Sequence[str]:
+def _list_ancestors(directory: str) -> Sequence[str]:
     """All directories from the root down to this one."""
     parts = [part for part in directory.split("/") if part]
     return ["", *("/" + "/".join(parts[: count + 1]) for count in range(len(parts)))]
 
 
-def _without_comments(text: str) -> str:
+def _strip_comments(text: str) -> str:
     """The text without HTML comments, except inside code."""
     kept: list[str] = []
     at = 0
@@ -339,7 +342,7 @@ def _without_comments(text: str) -> str:
     return "".join((*kept, _COMMENT.sub("", text[at:])))
 
 
-def _imports(text: str) -> list[str]:
+def _find_imports(text: str) -> list[str]:
     """The paths after `@` outside code, in order."""
     plain = _CODE.sub(" ", text)
     found = [match[1].rstrip(".:!?") for match in _IMPORT.finditer(plain)]

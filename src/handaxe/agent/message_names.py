@@ -16,7 +16,7 @@ PIECE_CHARS = 150_000
 _SPACE = UUID("6d6f1b0e-7c1e-5f0c-9a53-2f6f1a8b7c44")
 
 
-def pieces_of(block: AssistantBlock) -> list[AssistantBlock]:
+def split_block(block: AssistantBlock) -> list[AssistantBlock]:
     """A block as it is told: whole, or a very long text bit by bit."""
     if not isinstance(block, TextBlock) or len(block.text) <= PIECE_CHARS:
         return [block]
@@ -24,11 +24,11 @@ def pieces_of(block: AssistantBlock) -> list[AssistantBlock]:
     return [TextBlock(block.text[start : start + PIECE_CHARS]) for start in starts]
 
 
-def name_of_answer(message_id: str, last_piece: int) -> str:
+def make_answer_id(message_id: str, last_piece: int) -> str:
     """The name of the part of an answer that ends with its piece of this number."""
     return str(uuid5(_SPACE, f"answer {message_id} {last_piece}"))
 
 
-def name_of_result(call_id: str) -> str:
+def make_result_id(call_id: str) -> str:
     """The name of the message that carries a call's result."""
     return str(uuid5(_SPACE, f"result {call_id}"))

@@ -5,15 +5,15 @@ They come as messages, so that nothing changes that was sent before.
 
 from collections.abc import Callable, Sequence
 
-from handaxe.agent.memory_files import MemoryFiles
+from handaxe.agent.memory_files import InstructionFiles
 from handaxe.agent.prompt import MemoryText
 from handaxe.contract.events import InstructionsHeard
-from handaxe.runtime.hooks.notify import tell
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.hooks.notify import notify_hooks
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 from handaxe.session.read_ledger import ReadLedger
 
 
-class NearbyMemory:
+class NestedMemory:
     """What one conversation hears of the files near those that were read in it."""
 
     def __init__(
@@ -33,9 +33,9 @@ class NearbyMemory:
         self._heard_before = tuple(dict.fromkeys(heard))
         self._read: set[str] = set()
         self._texts: dict[str, MemoryText] = {}
-        self._files: MemoryFiles | None = None
+        self._files: InstructionFiles | None = None
 
-    async def follow(self, files: MemoryFiles) -> None:
+    async def follow(self, files: InstructionFiles) -> None:
         """Look for instructions from now on, beside those that always count."""
         self._files = files
         if self._heard_before:
@@ -50,32 +50,34 @@ class NearbyMemory:
         if not new:
             return []
         self._read.update(new)
-        found = await files.near(new)
+        found = await files.load_nested(new)
         self._take(found.texts)
         for text in found.texts:
             self._loaded(text, "path_glob_match" if text.globs else "nested_traversal")
         if found.texts:
             self._emit(InstructionsHeard(paths=tuple(text.path for text in found.texts)))
-        return [_said(text.path, text.text) for text in found.texts] + list(found.notes)
+        return [_format_instructions(text.path, text.text) for text in found.texts] + list(
+            found.notes
+        )
 
     def reminders(self) -> list[str]:
         """All of it again, for a conversation that was made shorter."""
         for text in self._texts.values():
             self._loaded(text, "compact")
-        return [_said(text.path, text.text) for text in self._texts.values()]
+        return [_format_instructions(text.path, text.text) for text in self._texts.values()]
 
     def _take(self, texts: Sequence[MemoryText]) -> None:
         self._texts |= {text.path: text for text in texts}
 
 
-def tell_loaded(among: Collaborators, text: MemoryText, reason: str) -> None:
+def notify_instructions_loaded(among: PipelineContext, text: MemoryText, reason: str) -> None:
     """Let hooks know that a file of instructions counts."""
     about = {
         "globs": list(text.globs),
         "trigger_file_path": text.reader,
         "parent_file_path": text.importer,
     }
-    tell(
+    notify_hooks(
         among,
         "InstructionsLoaded",
         file_path=text.path,
@@ -85,7 +87,7 @@ def tell_loaded(among: Collaborators, text: MemoryText, reason: str) -> None:
     )
 
 
-def _said(path: str, text: str) -> str:
+def _format_instructions(path: str, text: str) -> str:
     return (
         f"Instructions from {path}, which count for files that you have read. They take "
         f"precedence over more general ones:\n\n{text.strip()}"

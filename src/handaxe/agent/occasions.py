@@ -3,7 +3,7 @@
 from typing import Any
 
 from handaxe.contract.ports.model import Failure
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 from handaxe.session.jobs import Jobs
 
 MAX_TEXT_CHARS = 1_000
@@ -22,16 +22,16 @@ STOP_ERRORS: dict[Failure, str] = {
 _KINDS = {"bash": "shell", "agent": "subagent", "monitor": "monitor"}
 
 
-def about_the_end(among: Collaborators) -> dict[str, Any]:
+def build_stop_details(among: PipelineContext) -> dict[str, Any]:
     """What hooks want to know when an agent is about to end."""
     # Nothing here wakes a session at a time; the list has its place all the same.
-    told: dict[str, Any] = {"background_tasks": _under_way(among), "session_crons": []}
+    told: dict[str, Any] = {"background_tasks": _list_running_jobs(among), "session_crons": []}
     if among.agent_id is not None:
         told["agent_transcript_path"] = among.agent_transcript_path
     return told
 
 
-def _under_way(among: Collaborators) -> list[dict[str, Any]]:
+def _list_running_jobs(among: PipelineContext) -> list[dict[str, Any]]:
     jobs: Jobs | None = among.offers.get(Jobs)
     if jobs is None:
         return []
@@ -41,16 +41,16 @@ def _under_way(among: Collaborators) -> list[dict[str, Any]]:
             "id": state.job_id,
             "type": _KINDS.get(state.kind, state.kind),
             "status": state.status,
-            "description": _clipped(state.description),
+            "description": _clip_text(state.description),
         }
         if state.command:
-            entry["command"] = _clipped(state.command)
+            entry["command"] = _clip_text(state.command)
         if state.agent_type:
             entry["agent_type"] = state.agent_type
         told.append(entry)
     return told
 
 
-def _clipped(text: str) -> str:
+def _clip_text(text: str) -> str:
     more = len(text) - MAX_TEXT_CHARS
     return f"{text[:MAX_TEXT_CHARS]}… [+{more} chars]" if more > 0 else text

@@ -4,7 +4,7 @@ MAX_STOP_BLOCKS = 8
 MAX_CONTINUATIONS = 3
 
 
-class Patience:
+class ContinuationBudget:
     """What one run has used of it."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Patience:
         self._continuations += 1
         return self._continuations <= MAX_CONTINUATIONS
 
-    def may_be_blocked(self) -> bool:
+    def use_stop_block(self) -> bool:
         """Whether a hook may keep the model working once more; counts it."""
         if self.stop_blocks >= MAX_STOP_BLOCKS:
             return False

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.agents import AgentDefinition
 
 NEVER_GIVEN = frozenset({
     "AskUserQuestion", "EndConversation", "EnterPlanMode", "ExitPlanMode", "ScheduleWakeup",
@@ -16,15 +16,15 @@ _RENAMED = {
 }  # fmt: skip
 
 
-def pool_of(
-    kind: AgentKind, *, may_start_agents: bool, among: Sequence[str] | None = None
+def make_tool_filter(
+    kind: AgentDefinition, *, may_start_agents: bool, among: Sequence[str] | None = None
 ) -> Callable[[str], bool]:
     """Whether a tool of the parent is in the agent's own pool, by name.
 
     `among` are the tools its parent had when the agent was first started, where that was less
     than the session's.
     """
-    servers = tuple(f"mcp__{name}" for name in server_names(kind))
+    servers = tuple(f"mcp__{name}" for name in list_server_names(kind))
     own = tuple(f"mcp__{name}" for e in kind.mcp_servers if isinstance(e, dict) for name in e)
     wanted = None
     if kind.tools is not None:
@@ -37,33 +37,35 @@ def pool_of(
         name = _RENAMED.get(name, name)
         if name in NEVER_GIVEN or (name == "Agent" and not may_start_agents):
             return False
-        if _covers(forbidden, name):
+        if _is_tool_covered(forbidden, name):
             return False
-        if above is not None and name not in above and not _covers(own, name):
+        if above is not None and name not in above and not _is_tool_covered(own, name):
             return False
-        return wanted is None or _covers(wanted, name)
+        return wanted is None or _is_tool_covered(wanted, name)
 
     return has
 
 
-def main_pool(kind: AgentKind) -> Callable[[str], bool]:
+def make_main_tool_filter(kind: AgentDefinition) -> Callable[[str], bool]:
     """Whether a tool is in the pool of a type that leads the session."""
     wanted = None
     if kind.tools is not None:
         needed = MEMORY_TOOLS if kind.memory is not None else ()
-        servers = (f"mcp__{name}" for name in server_names(kind))
+        servers = (f"mcp__{name}" for name in list_server_names(kind))
         named = (_RENAMED.get(name, name) for name in kind.tools)
         wanted = (*named, *servers, *needed, "StructuredOutput")
     forbidden = tuple(_RENAMED.get(name, name) for name in kind.disallowed_tools)
 
     def has(name: str) -> bool:
         name = _RENAMED.get(name, name)
-        return not _covers(forbidden, name) and (wanted is None or _covers(wanted, name))
+        return not _is_tool_covered(forbidden, name) and (
+            wanted is None or _is_tool_covered(wanted, name)
+        )
 
     return has
 
 
-def server_names(kind: AgentKind) -> tuple[str, ...]:
+def list_server_names(kind: AgentDefinition) -> tuple[str, ...]:
     """The MCP servers that a type names or defines."""
     return tuple(
         name
@@ -72,7 +74,7 @@ def server_names(kind: AgentKind) -> tuple[str, ...]:
     )
 
 
-def _covers(patterns: Sequence[str], name: str) -> bool:
+def _is_tool_covered(patterns: Sequence[str], name: str) -> bool:
     """Whether a list names a tool: itself, all of a server, or everything."""
     for pattern in patterns:
         if pattern in {name, "*"}:

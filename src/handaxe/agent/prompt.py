@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.text.framing import frame, neutralize, quote_line
 
 _PROMPTS = Path(__file__).with_name("prompts")
@@ -50,7 +50,7 @@ class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment | None
     """None: it is told elsewhere."""
     memory: tuple[MemoryText, ...] = ()
-    kinds: tuple[AgentKind, ...] = ()
+    kinds: tuple[AgentDefinition, ...] = ()
     """Sub-agents that can be started."""
     notes: tuple[str, ...] = ()
     """More sections, such as skills or tools that can be loaded."""
@@ -63,56 +63,56 @@ class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=32)
-def text_named(name: str) -> str:
+def load_prompt(name: str) -> str:
     """One of the fixed texts."""
     return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def system_prompt(parts: PromptParts) -> tuple[str, ...]:
+def build_system_prompt(parts: PromptParts) -> tuple[str, ...]:
     """The prompt in parts, the stable ones first."""
-    head = _head(parts) if parts.replace is None else parts.replace.strip()
+    head = _build_head(parts) if parts.replace is None else parts.replace.strip()
     sections = (
         head,
-        "\n\n".join(_lasting(parts)),
-        "\n\n".join(_own(parts)),
-        _environment(parts.environment) if parts.environment is not None else "",
+        "\n\n".join(_build_stable_sections(parts)),
+        "\n\n".join(_build_project_sections(parts)),
+        _format_environment(parts.environment) if parts.environment is not None else "",
     )
     return tuple(section for section in sections if section)
 
 
-def context_text(
+def build_context_text(
     environment: Environment, memory: Sequence[MemoryText], notes: Sequence[str]
 ) -> str:
     """What differs from place to place, for a message in front of the conversation."""
-    sections = (_memory(memory) if memory else "", *notes, _environment(environment))
+    sections = (_format_memory(memory) if memory else "", *notes, _format_environment(environment))
     return "\n\n".join(section for section in sections if section)
 
 
-def _head(parts: PromptParts) -> str:
+def _build_head(parts: PromptParts) -> str:
     rules = "conduct" if parts.style_is_whole else "rules"
-    return "\n\n".join((text_named("identity"), text_named(rules)))
+    return "\n\n".join((load_prompt("identity"), load_prompt(rules)))
 
 
-def _lasting(parts: PromptParts) -> list[str]:
-    found = [text_named("tools")] if parts.tools else []
+def _build_stable_sections(parts: PromptParts) -> list[str]:
+    found = [load_prompt("tools")] if parts.tools else []
     if parts.kinds and "Agent" in parts.tools:
         lines = [quote_line(f"- {kind.name}: {kind.description}") for kind in parts.kinds]
         found.append("\n".join(("# Agents you can start with the Agent tool", "", *lines)))
     return found
 
 
-def _own(parts: PromptParts) -> list[str]:
+def _build_project_sections(parts: PromptParts) -> list[str]:
     found = [note.strip() for note in parts.notes]
     if parts.style:
         found.append(f"# Style\n\n{neutralize(parts.style.strip())}")
     if parts.memory:
-        found.append(_memory(parts.memory))
+        found.append(_format_memory(parts.memory))
     if parts.append:
         found.append(parts.append.strip())
     return [section for section in found if section]
 
 
-def _memory(memory: Sequence[MemoryText]) -> str:
+def _format_memory(memory: Sequence[MemoryText]) -> str:
     head = (
         "# Instructions\n\nThe person and the project ask for the following. It takes precedence "
         "over the general rules above; where two of them disagree, the later one counts."
@@ -123,7 +123,7 @@ def _memory(memory: Sequence[MemoryText]) -> str:
     return "\n\n".join((head, *files))
 
 
-def _environment(environment: Environment) -> str:
+def _format_environment(environment: Environment) -> str:
     rows = [
         ("Working directory", environment.directory),
         ("Further working directories", ", ".join(environment.more_directories)),

@@ -6,12 +6,12 @@ from uuid import uuid4
 
 from handaxe.agent.events import AgentEvent, Told
 from handaxe.agent.hook_reports import FailedHooks
-from handaxe.agent.occasions import STOP_ERRORS, about_the_end
-from handaxe.agent.speaking import Prompt, text_of_prompt
-from handaxe.agent.workplace import Workplace
+from handaxe.agent.occasions import STOP_ERRORS, build_stop_details
+from handaxe.agent.speaking import Prompt, extract_prompt_text
+from handaxe.agent.workplace import LoopContext
 from handaxe.contract.events import CallAsked, Event, HookRan
 from handaxe.contract.ports.model import ModelFailed
-from handaxe.runtime.hooks.notify import tell
+from handaxe.runtime.hooks.notify import notify_hooks
 from handaxe.runtime.hooks.outcome import Outcome
 
 _UNHEARD = frozenset(
@@ -29,18 +29,20 @@ _TOLD_HERE = frozenset({"UserPromptSubmit", "Stop", "SubagentStop"})
 class RunHooks:
     """Asks hooks on behalf of one loop, and tells people what they say."""
 
-    def __init__(self, workplace: Workplace, show: Callable[[AgentEvent], None]) -> None:
+    def __init__(self, workplace: LoopContext, show: Callable[[AgentEvent], None]) -> None:
         self._workplace = workplace
         self._show = show
         self._failed = FailedHooks()
 
-    async def submitted(self, prompt: Prompt) -> Outcome:
+    async def fire_prompt_submit(self, prompt: Prompt) -> Outcome:
         """What they say to a prompt; it gets an id that all later events of its turn carry."""
         workplace = self._workplace
         workplace.among.prompt_id = str(uuid4())
         title = workplace.title()
         named: dict[str, Any] = {} if title is None else {"session_title": title}
-        outcome = await workplace.fire("UserPromptSubmit", prompt=text_of_prompt(prompt), **named)
+        outcome = await workplace.fire(
+            "UserPromptSubmit", prompt=extract_prompt_text(prompt), **named
+        )
         wanted = outcome.extra.get("sessionTitle")
         if isinstance(wanted, str):
             workplace.rename(wanted)
@@ -53,7 +55,7 @@ class RunHooks:
             "SubagentStop" if is_sub_agent else "Stop",
             stop_hook_active=is_again,
             last_assistant_message=last_text,
-            **about_the_end(self._workplace.among),
+            **build_stop_details(self._workplace.among),
         )
         self._tell((*outcome.told, *self._failed.new(outcome.notes)))
         return outcome
@@ -67,10 +69,10 @@ class RunHooks:
             last_assistant_message=failed.sentence,
         )
 
-    def overheard(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Something happened in the session while the agent works."""
         if isinstance(event, HookRan):
-            self._ran(event)
+            self._report_run(event)
         elif isinstance(event, CallAsked):
             self._asked(event)
 
@@ -78,9 +80,9 @@ class RunHooks:
         """Let them know that a person is asked."""
         what = {"notification_type": "permission_prompt", "title": "Permission needed"}
         said = f"{event.tool} needs your permission. {event.reason}"
-        tell(self._workplace.among, "Notification", message=said, **what)
+        notify_hooks(self._workplace.among, "Notification", message=said, **what)
 
-    def _ran(self, event: HookRan) -> None:
+    def _report_run(self, event: HookRan) -> None:
         """Show what a hook has to say to the person, where anybody listens, and its failures."""
         if event.event in _TOLD_HERE and not event.in_background:
             return

@@ -11,40 +11,42 @@ from handaxe.contract.messages import (
     ToolUseBlock,
     UserMessage,
 )
-from handaxe.text.tokens import estimate
+from handaxe.text.tokens import estimate_tokens
 
 IMAGE_TOKENS = 1_600
 MESSAGE_TOKENS = 4
 
 
-def weigh(message: Message) -> int:
+def estimate_message(message: Message) -> int:
     """The estimated tokens of one message."""
-    return MESSAGE_TOKENS + sum(_weigh(block) for block in message.content)
+    return MESSAGE_TOKENS + sum(_estimate_block(block) for block in message.content)
 
 
-def shorten(messages: Sequence[Message], *, keep: int, max_chars: int) -> tuple[Message, ...]:
+def shorten_results(
+    messages: Sequence[Message], *, keep: int, max_chars: int
+) -> tuple[Message, ...]:
     """The same messages with long results cut, except in the last `keep` of them."""
     first_kept = len(messages) - keep
     return tuple(
-        _shortened(message, max_chars)
+        _shorten_message(message, max_chars)
         if index < first_kept and isinstance(message, UserMessage)
         else message
         for index, message in enumerate(messages)
     )
 
 
-def newest_exchange(messages: Sequence[Message]) -> tuple[Message, ...]:
+def get_last_exchange(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The last calls with their results, which belong together; nothing if none are open."""
     if len(messages) >= 2 and has_results(messages[-1]):
         return tuple(messages[-2:])
     return ()
 
 
-def newest_within(messages: Sequence[Message], limit_tokens: int) -> tuple[Message, ...]:
+def select_newest(messages: Sequence[Message], limit_tokens: int) -> tuple[Message, ...]:
     """As many of the last messages as fit, beginning where a person speaks."""
     total, start = 0, len(messages)
     for index in range(len(messages) - 1, -1, -1):
-        total += weigh(messages[index])
+        total += estimate_message(messages[index])
         if total > limit_tokens:
             break
         if isinstance(messages[index], UserMessage) and not has_results(messages[index]):
@@ -59,7 +61,7 @@ def has_results(message: Message) -> bool:
     )
 
 
-def outline(messages: Sequence[Message], *, max_chars: int) -> str:
+def format_outline(messages: Sequence[Message], *, max_chars: int) -> str:
     """What was asked and which tools were used, for when no model can sum it up."""
     lines: list[str] = []
     for message in messages:
@@ -73,31 +75,31 @@ def outline(messages: Sequence[Message], *, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"(earlier lines left out)\n{text[-max_chars:]}"
 
 
-def _weigh(block: object) -> int:
+def _estimate_block(block: object) -> int:
     match block:
         case TextBlock():
-            return estimate(block.text)
+            return estimate_tokens(block.text)
         case ThinkingBlock():
-            return estimate(block.thinking)
+            return estimate_tokens(block.thinking)
         case ToolUseBlock():
-            return 10 + estimate(str(block.input))
+            return 10 + estimate_tokens(str(block.input))
         case ToolResultBlock():
-            return 10 + sum(_weigh(part) for part in block.content)
+            return 10 + sum(_estimate_block(part) for part in block.content)
         case ImageBlock():
             return IMAGE_TOKENS
         case _:
             return 0
 
 
-def _shortened(message: UserMessage, max_chars: int) -> UserMessage:
+def _shorten_message(message: UserMessage, max_chars: int) -> UserMessage:
     blocks = tuple(
-        _cut(block, max_chars) if isinstance(block, ToolResultBlock) else block
+        _cut_result(block, max_chars) if isinstance(block, ToolResultBlock) else block
         for block in message.content
     )
     return UserMessage(blocks, message.synthetic)
 
 
-def _cut(block: ToolResultBlock, max_chars: int) -> ToolResultBlock:
+def _cut_result(block: ToolResultBlock, max_chars: int) -> ToolResultBlock:
     parts: list[TextBlock | ImageBlock] = []
     for part in block.content:
         if isinstance(part, ImageBlock):

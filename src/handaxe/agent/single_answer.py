@@ -8,7 +8,7 @@ from handaxe.agent.limits import Meter
 from handaxe.contract.ports.model import MessageEnded, Model, ModelEvent, ModelRequest, TextDelta
 
 
-async def text_of(model: Model, request: ModelRequest, meter: Meter) -> str:
+async def request_text(model: Model, request: ModelRequest, meter: Meter) -> str:
     """All that the model says; what it cost is counted."""
     said: list[str] = []
     stream = cast("AsyncGenerator[ModelEvent, None]", model.stream(request))

@@ -13,12 +13,12 @@ from uuid import uuid4
 import msgspec
 
 from handaxe.agent.agent_run import AgentRun
-from handaxe.agent.family import Family, Seat
+from handaxe.agent.family import SubagentRegistry, SubagentSession
 from handaxe.agent.kinds import GENERAL
-from handaxe.agent.limits import Limits, Meter
+from handaxe.agent.limits import Meter, RunLimits
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.wording import agent_message, agent_notice
+from handaxe.agent.wording import format_agent_message, format_agent_notice
 from handaxe.contract.agent_faults import (
     AgentNameTaken,
     AgentNotFound,
@@ -31,25 +31,30 @@ from handaxe.contract.agent_faults import (
 from handaxe.contract.events import AgentEnded, AgentStarted
 from handaxe.contract.job_faults import NoBackground
 from handaxe.contract.ports.agents import (
-    AgentKind,
+    AgentDefinition,
     AgentOutcome,
     AgentRequest,
     Agents,
     AgentState,
 )
-from handaxe.runtime.hooks.notify import fire
-from handaxe.runtime.permission.modes import narrowest
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.hooks.notify import fire_hooks
+from handaxe.runtime.permission.modes import choose_strictest_mode
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 from handaxe.session.jobs import Jobs
-from handaxe.text.framing import neutralize, remind
-from handaxe.text.near_names import nearest
+from handaxe.text.framing import frame_reminder, neutralize
+from handaxe.text.near_names import find_closest_name
 
 
 class SpawnedAgents(Agents):
     """The agents that one agent, or the session itself, can start and reach."""
 
     def __init__(
-        self, family: Family, among: Collaborators, *, meter: Meter, state: AgentState | None = None
+        self,
+        family: SubagentRegistry,
+        among: PipelineContext,
+        *,
+        meter: Meter,
+        state: AgentState | None = None,
     ) -> None:
         self._family = family
         self._meter = meter
@@ -63,7 +68,7 @@ class SpawnedAgents(Agents):
         """Whether agents at this depth may start more."""
         return self._depth < self._family.limits.max_depth
 
-    def kinds(self) -> tuple[AgentKind, ...]:
+    def kinds(self) -> tuple[AgentDefinition, ...]:
         """The types that can be started, sorted by name."""
         return self._family.kinds()
 
@@ -71,11 +76,13 @@ class SpawnedAgents(Agents):
         """The same family, as one of its agents sees it."""
         return SpawnedAgents(self._family, self.among, meter=meter, state=state)
 
-    def seat(self, state: AgentState, kind: AgentKind, meter: Meter) -> Seat:
+    def make_session(
+        self, state: AgentState, kind: AgentDefinition, meter: Meter
+    ) -> SubagentSession:
         """A place to work in for an agent below this one."""
         return self._family.make_seat(state, kind, self.below(state, meter))
 
-    def options_below(self, effort: str | None = None) -> LoopOptions:
+    def build_child_options(self, effort: str | None = None) -> LoopOptions:
         """How an agent below this one asks its model."""
         options = self._family.options
         return msgspec.structs.replace(
@@ -107,7 +114,7 @@ class SpawnedAgents(Agents):
             parent_id=self._state.agent_id if self._state is not None else None,
             tool_use_id=request.call_id,
             depth=self._depth + 1,
-            permission_mode=self._widest_mode(kind),
+            permission_mode=self._get_widest_mode(kind),
             tools=self._tools(),
             started_at=time.time(),
             output_file=str(family.files.output_of(agent_id)),
@@ -126,7 +133,7 @@ class SpawnedAgents(Agents):
         except asyncio.CancelledError:
             await run.stop()
             raise
-        self._send_back(run)
+        self._move_to_background(run)
         return run.outcome(in_background=True, timed_out=True)
 
     async def send(self, to: str, text: str, *, call_id: str | None = None) -> AgentState:
@@ -152,7 +159,7 @@ class SpawnedAgents(Agents):
         """Tell the session's own agent something; False if that is the one who speaks."""
         if self._state is None:
             return False
-        self._family.say_to_main(remind(agent_message(self._state, text)))
+        self._family.say_to_main(frame_reminder(format_agent_message(self._state, text)))
         return True
 
     async def stop(self, who: str) -> AgentState:
@@ -218,7 +225,7 @@ class SpawnedAgents(Agents):
     async def _launch(
         self,
         state: AgentState,
-        kind: AgentKind,
+        kind: AgentDefinition,
         prompt: str,
         report: Callable[[str], None],
         *,
@@ -239,25 +246,27 @@ class SpawnedAgents(Agents):
 
     async def _with_context(self, state: AgentState, prompt: str) -> str:
         """The prompt, with what hooks want the agent to know."""
-        outcome = await fire(
+        outcome = await fire_hooks(
             self.among, "SubagentStart", agent_id=state.agent_id, agent_type=state.agent_type
         )
-        return "\n\n".join((neutralize(prompt), *(remind(text) for text in outcome.messages)))
+        return "\n\n".join(
+            (neutralize(prompt), *(frame_reminder(text) for text in outcome.messages))
+        )
 
     def _begin(
         self,
         state: AgentState,
-        kind: AgentKind,
+        kind: AgentDefinition,
         prompt: str,
         report: Callable[[str], None],
         *,
         in_background: bool,
     ) -> AgentRun:
         family = self._family
-        limits = Limits(max_turns=kind.max_turns)
+        limits = RunLimits(max_turns=kind.max_turns)
         meter = Meter(limits, family.prices, parent=self._meter)
         model = family.open_model(state.model or None)
-        seat = self.seat(msgspec.structs.replace(state, model=model.name), kind, meter)
+        seat = self.make_session(msgspec.structs.replace(state, model=model.name), kind, meter)
         if not seat.workplace.specs():
             self._let_go(seat)
             raise NoToolsForAgent(kind.name)
@@ -267,7 +276,7 @@ class SpawnedAgents(Agents):
             seat.conversation,
             system=seat.system,
             meter=meter,
-            options=self.options_below(effort=state.effort),
+            options=self.build_child_options(effort=state.effort),
         )
         run = AgentRun(
             loop,
@@ -277,7 +286,7 @@ class SpawnedAgents(Agents):
             tell=family.tell,
             report=report,
             prepare=seat.ready,
-            finish=lambda: self._move_out(run, seat),
+            finish=lambda: self._release_checkout(run, seat),
         )
         run.max_chars = family.limits.max_output_chars
         family.runs[state.agent_id] = run
@@ -294,16 +303,16 @@ class SpawnedAgents(Agents):
         task = run.start(prompt)
         task.add_done_callback(lambda done: self._ended(run, seat, done))
         if in_background:
-            self._send_back(run)
+            self._move_to_background(run)
         return run
 
-    def _send_back(self, run: AgentRun) -> None:
+    def _move_to_background(self, run: AgentRun) -> None:
         run.in_background = True
         if self._family.book is not None:
             # Whoever started it is told of its end.
             self.among.offers.get(Jobs, self._family.book).add(run)
 
-    def _ended(self, run: AgentRun, seat: Seat, task: "asyncio.Task[None]") -> None:
+    def _ended(self, run: AgentRun, seat: SubagentSession, task: "asyncio.Task[None]") -> None:
         with contextlib.suppress(asyncio.CancelledError):
             # A bug in an agent is told to its parent like any other failure.
             if (error := task.exception()) is not None:
@@ -319,17 +328,17 @@ class SpawnedAgents(Agents):
         )
         if run.in_background and self._family.book is None:
             limit = self._family.limits.max_output_chars
-            self._family.notices.append(agent_notice(run.agent, limit))
+            self._family.notices.append(format_agent_notice(run.agent, limit))
             self._read(run)
 
-    async def _move_out(self, run: AgentRun, seat: Seat) -> None:
+    async def _release_checkout(self, run: AgentRun, seat: SubagentSession) -> None:
         """Give back an agent's own checkout, which stays where something was changed."""
         if run.agent.worktree_path:
             # Nothing may still run in there.
             await seat.close()
             run.agent = await self._family.housing.close(run.agent)
 
-    def _let_go(self, seat: Seat, *, keeps: bool = False) -> None:
+    def _let_go(self, seat: SubagentSession, *, keeps: bool = False) -> None:
         closing = asyncio.ensure_future(seat.close(keeps=keeps))
         self._family.closing.add(closing)
         closing.add_done_callback(self._family.closing.discard)
@@ -338,16 +347,16 @@ class SpawnedAgents(Agents):
         run.agent = msgspec.structs.replace(run.agent, is_read=True)
         self._family.files.keep(run.agent)
 
-    def _widest_mode(self, kind: AgentKind) -> str | None:
+    def _get_widest_mode(self, kind: AgentDefinition) -> str | None:
         mine = self._state.permission_mode if self._state is not None else None
-        return narrowest(kind.permission_mode, mine)
+        return choose_strictest_mode(kind.permission_mode, mine)
 
     def _tools(self) -> tuple[str, ...] | None:
         if self._state is None:
             return None
-        return tuple(tool.name for tool in self.among.catalog.offered())
+        return tuple(tool.name for tool in self.among.catalog.list_offered())
 
-    def _kind(self, name: str | None) -> AgentKind:
+    def _kind(self, name: str | None) -> AgentDefinition:
         kinds = self.kinds()
         wanted = name or GENERAL
         for kind in kinds:
@@ -357,7 +366,7 @@ class SpawnedAgents(Agents):
             if kind.name.casefold() == wanted.casefold():
                 return kind
         names = [kind.name for kind in kinds]
-        raise UnknownAgentType(wanted, nearest(wanted, names), names)
+        raise UnknownAgentType(wanted, find_closest_name(wanted, names), names)
 
     def _known(self, who: str) -> AgentState | None:
         return next(

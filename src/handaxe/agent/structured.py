@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 
-from handaxe.agent.endings import Ending
+from handaxe.agent.endings import RunResult
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.effects import Effects
@@ -32,7 +32,7 @@ class FinalOutput:
         self._schema = schema
         self._max_failures = max_failures
         self._is_wrapped = schema.get("type", "object") != "object"
-        self._validator = _validator(schema)
+        self._validator = _build_validator(schema)
         self._failures = 0
         self.is_given = False
         self.value: Any = None
@@ -64,10 +64,10 @@ class FinalOutput:
         self._failures += 1
         return f"Give your final answer by calling {NAME} now, with input that fits its schema."
 
-    def ending(self) -> Ending:
+    def ending(self) -> RunResult:
         """How a run ends that never got there."""
         said = f"The model gave no output that fits the schema in {self._failures} attempts."
-        return Ending(
+        return RunResult(
             "structured_output_retry_exhausted",
             said,
             subtype="error_max_structured_output_retries",
@@ -139,7 +139,7 @@ class _StructuredOutput(Tool[Any]):
         return ToolResult("The final answer was taken.", data={"output": self.output.value})
 
 
-def _validator(schema: dict[str, Any]) -> Any:  # noqa: ANN401 - an untyped library's
+def _build_validator(schema: dict[str, Any]) -> Any:  # noqa: ANN401 - an untyped library's
     import jsonschema_rs
 
     try:

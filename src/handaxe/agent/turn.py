@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.agent.conversation import Conversation
+from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent, MessageAdded, ToolAnswered, ToolCalled
-from handaxe.agent.workplace import Workplace
+from handaxe.agent.workplace import LoopContext
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid
@@ -20,8 +20,8 @@ from handaxe.contract.messages import (
     AssistantMessage,
     StopReason,
     ThinkingBlock,
+    TokenUsage,
     ToolUseBlock,
-    Usage,
 )
 from handaxe.contract.ports.model import (
     MessageEnded,
@@ -37,19 +37,19 @@ from handaxe.contract.ports.model import (
     ToolStarted,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.text.wellformed import well_formed
+from handaxe.text.wellformed import escape_surrogates
 
 _MAX_SHOWN_CHARS = 200
 _ID_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
-class Turn:
+class ModelTurn:
     """An answer while it comes in, with the calls it asks for."""
 
     def __init__(
         self,
-        workplace: Workplace,
-        conversation: Conversation,
+        workplace: LoopContext,
+        conversation: AgentConversation,
         tell: Callable[[AgentEvent], None],
         message_id: str,
     ) -> None:
@@ -64,14 +64,14 @@ class Turn:
         self.stream = workplace.open_stream(lambda result: tell(ToolAnswered(result)))
         self.calls: list[ToolCall] = []
         self.content: list[AssistantBlock] = []
-        self.usage = Usage()
+        self.usage = TokenUsage()
         self.stop_reason: StopReason = "aborted"
         self.model = ""
         self.model_s = 0.0
         self.is_ended = False
         self._over = asyncio.Event()
 
-    def go_on(self, call: ToolCall) -> None:
+    def resume_call(self, call: ToolCall) -> None:
         """In place of an answer: make the call that was put off."""
         self._is_over("tool_use")
         self.calls.append(call)
@@ -133,7 +133,7 @@ class Turn:
             case ToolStarted():
                 self._close_text()
                 self._close_thinking()
-                call_id = self._ids[event.id] = self._unused(event.id)
+                call_id = self._ids[event.id] = self._choose_call_id(event.id)
                 self._tell(ToolStarted(call_id, event.name))
                 self.stream.expect(event.name)
             case ToolInputDelta():
@@ -151,8 +151,8 @@ class Turn:
         """Write the call down, then start it: what ran is always in the log."""
         self._close_text()
         self._close_thinking()
-        call_id = self._ids.pop(event.id, None) or self._unused(event.id)
-        broken, name = event.broken, _name(event.name)
+        call_id = self._ids.pop(event.id, None) or self._choose_call_id(event.id)
+        broken, name = event.broken, _sanitize_name(event.name)
         given: object = event.input
         call_input: dict[str, Any] = {}
         if broken is None and isinstance(given, dict):
@@ -164,7 +164,7 @@ class Turn:
         self._write()
         self.calls.append(call)
         self._tell(ToolCalled(call))
-        self.stream.add(call, fault=None if broken is None else _broken_input(name, broken))
+        self.stream.add(call, fault=None if broken is None else _make_input_fault(name, broken))
 
     def _end(self, stop_reason: StopReason) -> None:
         self._close_text()
@@ -201,15 +201,15 @@ class Turn:
 
     def _close_text(self) -> None:
         if self._text:
-            self._add(TextBlock(well_formed("".join(self._text))))
+            self._add(TextBlock(escape_surrogates("".join(self._text))))
             self._text = []
 
     def _close_thinking(self, signature: str = "") -> None:
         if self._thinking:
-            self._add(ThinkingBlock(well_formed("".join(self._thinking)), signature))
+            self._add(ThinkingBlock(escape_surrogates("".join(self._thinking)), signature))
             self._thinking = []
 
-    def _unused(self, call_id: str) -> str:
+    def _choose_call_id(self, call_id: str) -> str:
         """The model's id, or one of ours where it is used already or no provider takes it."""
         is_fine = 0 < len(call_id) <= 64 and _ID_CHARS.issuperset(call_id)
         is_taken = call_id in self._ids.values() or call_id in self._conversation.call_ids
@@ -218,13 +218,13 @@ class Turn:
         return self._workplace.new_call_id()
 
 
-def _name(name: str) -> str:
+def _sanitize_name(name: str) -> str:
     """A tool's name that can be sent back: history must not break on an invented one."""
     kept = "".join(char if char in _ID_CHARS else "_" for char in name[:64])
     return kept or "unnamed"
 
 
-def _broken_input(tool: str, raw: str) -> ToolFault:
+def _make_input_fault(tool: str, raw: str) -> ToolFault:
     """What is wrong with an input that is not one JSON object."""
     try:
         value: Any = msgspec.json.decode(raw)

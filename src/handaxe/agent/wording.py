@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from handaxe.contract.ports.agents import AgentState, worktree_sentence
+from handaxe.contract.ports.agents import AgentState, describe_worktree
 from handaxe.contract.result import ToolResult
 from handaxe.text.framing import Framed, frame, frame_field, join_framed, quote_line
 
@@ -19,7 +19,7 @@ COME_TO_AN_END = "Finish what matters most now, and say what is left undone."
 BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
 
 
-def agent_notice(state: AgentState, max_chars: int) -> Framed:
+def format_agent_notice(state: AgentState, max_chars: int) -> Framed:
     """That an agent in the background has ended, and what it said."""
     notice = frame(
         "task-notification",
@@ -27,18 +27,18 @@ def agent_notice(state: AgentState, max_chars: int) -> Framed:
         frame_field("output-file", state.output_file),
         frame_field("status", state.status),
         frame_field("summary", f'Agent "{state.description}" {state.status}'),
-        frame("result", shortened_report(state, max_chars)),
+        frame("result", shorten_report(state, max_chars)),
     )
     return join_framed("No person said this.", notice)
 
 
-def agent_message(state: AgentState, text: str) -> str:
+def format_agent_message(state: AgentState, text: str) -> str:
     """What an agent at work has to say to the session's own."""
     who = quote_line(f"{state.name or state.agent_id} ({state.description})")
     return f"No person said this. The agent {who} says:\n\n{text.strip()}"
 
 
-def refusals(denied: Sequence[ToolResult]) -> str:
+def format_denials(denied: Sequence[ToolResult]) -> str:
     """What an agent in the background was refused, for whoever reads its report."""
     if not denied:
         return ""
@@ -48,9 +48,9 @@ def refusals(denied: Sequence[ToolResult]) -> str:
     return f"\n\nRefused for want of permission:{shown}{rest}"
 
 
-def shortened_report(state: AgentState, max_chars: int) -> str:
+def shorten_report(state: AgentState, max_chars: int) -> str:
     """What an agent said at its end, no longer than a parent wants to hear."""
-    where = worktree_sentence(state)
+    where = describe_worktree(state)
     where = f"\n\n{where.strip()}" if where else ""
     if len(state.result) <= max_chars:
         return f"{state.result}{where}"

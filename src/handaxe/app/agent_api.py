@@ -8,31 +8,36 @@ from typing import Any, Self
 
 import msgspec
 
-from handaxe.agent.conversation import Conversation
+from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent, RunFinished, Told
 from handaxe.agent.family import SpawnLimits
-from handaxe.agent.kinds import checked_effort
-from handaxe.agent.limits import Limits, Meter, Price
+from handaxe.agent.kinds import validate_effort
+from handaxe.agent.limits import Meter, Price, RunLimits
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
 from handaxe.agent.speaking import Prompt, refuse_if_empty
 from handaxe.agent.structured import FinalOutput
-from handaxe.app.agent_family import AgentsWanted, join_agents
-from handaxe.app.agent_prompts import AgentPrompts, PromptOptions
-from handaxe.app.companions import Arriving, EndsWithSession
+from handaxe.app.agent_family import SubagentOptions, attach_subagents
+from handaxe.app.agent_prompts import PromptOptions, SystemPromptBuilder
+from handaxe.app.companions import Arriving, CleanupService
 from handaxe.app.hook_models import SessionHookModels
-from handaxe.app.main_agent import MainAgent, as_main, kinds_of, main_kind
-from handaxe.app.output_styles import styles_of
+from handaxe.app.main_agent import (
+    MainAgent,
+    choose_main_agent,
+    choose_main_prompt,
+    find_agent_definitions,
+)
+from handaxe.app.output_styles import find_output_styles
 from handaxe.app.session import PathLike, Session
-from handaxe.app.workplaces import workplace_of
+from handaxe.app.workplaces import build_loop_context
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AgentChosen, Compacted
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
 from handaxe.host.key_helper import EnvironmentWithKey
-from handaxe.runtime.catalog.edit_formats import edit_tool
-from handaxe.session.turn_wishes import TurnWishes
+from handaxe.runtime.catalog.edit_formats import choose_edit_tool
+from handaxe.session.turn_wishes import TurnOverrides
 from handaxe.settings.model import Settings
 from handaxe.settings.places import is_users_own
 
@@ -88,23 +93,23 @@ class Agent:
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
         settings = self.session.settings
-        kinds = kinds_of(self.session, agents)
+        kinds = find_agent_definitions(self.session, agents)
         self._chosen = earlier = self.session.chosen or AgentChosen()
         """Whom the log names for this session."""
         known = {kind.name for kind in kinds()} if earlier.agent else set[str]()
         self._agent_name = agent or (earlier.agent if earlier.agent in known else "")
-        self.kind = kind = main_kind(self._agent_name or settings.agent, kinds)
+        self.kind = kind = choose_main_agent(self._agent_name or settings.agent, kinds)
         """The type of agent that leads the session, if one was chosen."""
-        self._open_model = open_model = open_model or opener_for(settings)
-        resumed = _resumed(earlier.model, open_model) if model is None else None
+        self._open_model = open_model = open_model or make_model_opener(settings)
+        resumed = _resume_model(earlier.model, open_model) if model is None else None
         self._model_name = model if isinstance(model, str) else earlier.model if resumed else ""
-        self.model = resumed or _opened(
+        self.model = resumed or _resolve_model(
             model or (kind and kind.model) or settings.model, open_model
         )
         self._owns_model = not isinstance(model, Model)
         self._left: list[Model] = []
         self._wished: dict[str, Model] = {}
-        limits = Limits(
+        limits = RunLimits(
             max_turns=kind.max_turns if max_turns is None and kind else max_turns,
             max_tokens=max_tokens,
             max_cost_usd=max_cost_usd,
@@ -115,16 +120,16 @@ class Agent:
         self._output = FinalOutput(output_schema) if output_schema is not None else None
         if self._output is not None:
             self.session.catalog.add(self._output.tool())
-        self._show_edits()
-        self.workplace = workplace_of(self.session)
+        self._choose_edit_tool()
+        self.workplace = build_loop_context(self.session)
         self._main = kind and MainAgent(kind, self.session, self.workplace)
-        self.styles = styles_of(self.session)
+        self.styles = find_output_styles(self.session)
         self.output_style = self.styles.find(output_style or settings.output_style)
-        self._prompts = AgentPrompts(
+        self._prompts = SystemPromptBuilder(
             self.session,
             self.model.name,
             PromptOptions(
-                replace=as_main(kind, system_prompt),
+                replace=choose_main_prompt(kind, system_prompt),
                 append=append_system_prompt,
                 append_for_agents=append_subagent_system_prompt,
                 style=style or self.output_style.text,
@@ -137,7 +142,7 @@ class Agent:
         self._options = options = LoopOptions(
             max_output_tokens=max_output_tokens,
             thinking_tokens=thinking_tokens,
-            effort=checked_effort(effort) or (kind and kind.effort) or settings.effort_level,
+            effort=validate_effort(effort) or (kind and kind.effort) or settings.effort_level,
             auto_compact=settings.auto_compact_enabled,
             stop_after_nudges=stop_after_nudges,
             wait_for_agents_s=wait_for_agents_s,
@@ -146,18 +151,20 @@ class Agent:
         self.loop = AgentLoop(
             self.model,
             self.workplace,
-            Conversation.replayed(self.session.said, self.session.result_of, self.session.put_off),
+            AgentConversation.from_events(
+                self.session.said, self.session.result_of, self.session.put_off
+            ),
             system=self._prompts.system,
             meter=self.meter,
             output=self._output,
             options=options,
         )
-        self.agents = join_agents(
+        self.agents = attach_subagents(
             self.session,
             self.loop,
             self.workplace,
             self._prompts,
-            AgentsWanted(
+            SubagentOptions(
                 kinds=kinds,
                 limits=agent_limits,
                 open_model=self._opened,
@@ -167,13 +174,13 @@ class Agent:
         self._hook_models = SessionHookModels(self.agents, self.meter, self._opened)
         self.session.collaborators.hooks.models = self._hook_models
 
-        self.session.collaborators.offers[TurnWishes] = TurnWishes(
-            self._wish, lambda: self.loop.options.effort
+        self.session.collaborators.offers[TurnOverrides] = TurnOverrides(
+            self._override_turn, lambda: self.loop.options.effort
         )
         self._is_left = self._has_waited = False
         self.patience: Arriving = "needed"
         """What the first run waits for: servers that always have to be there, or all of them."""
-        self._at_end = EndsWithSession(self._end_agents)
+        self._at_end = CleanupService(self._end_agents)
         self.session.companions.append(self._at_end)
 
     async def __aenter__(self) -> Self:
@@ -222,13 +229,13 @@ class Agent:
         await self._close_left()
         if self._main is not None:
             await self._main.open()
-        await self._arrived()
+        await self._wait_for_services()
         for note in await self._prompts.load(self.workplace):
             yield Told(note)
         if not self.messages and (context := self._prompts.context):
             self.session.collaborators.hooks.late.insert(0, context)
         self._note_choice()
-        prompt = self._with_beginning(prompt)
+        prompt = self._add_initial_prompt(prompt)
         if prompt is not None:
             refuse_if_empty(prompt)
         late = self._interrupt_when_late()
@@ -247,13 +254,13 @@ class Agent:
             self.session.permissions.end_turn()
             self.loop.model, self.loop.options = self.model, self._options
 
-    async def _arrived(self) -> None:
+    async def _wait_for_services(self) -> None:
         """Wait for what the first answer should know of."""
         if not self._has_waited:
             self._has_waited = True
             self.session.follow()
             for companion in self.session.companions:
-                await companion.arrive(self.patience)
+                await companion.wait_ready(self.patience)
 
     def _interrupt_when_late(self) -> asyncio.Handle:
         """Stop the run when its time is up, whatever it waits for."""
@@ -301,7 +308,7 @@ class Agent:
 
     def set_model(self, model: Model | str) -> None:
         """Talk to another model from the next answer on."""
-        chosen = _opened(model, self._open_model)
+        chosen = _resolve_model(model, self._open_model)
         self.meter.check_prices(chosen.name)
         if chosen is not self.model:
             self._left.append(self.model)
@@ -309,7 +316,7 @@ class Agent:
         self._model_name = model if isinstance(model, str) else ""
         self._wished.clear()
         self._prompts.model = chosen.name
-        self._show_edits()
+        self._choose_edit_tool()
 
     def _note_choice(self) -> None:
         """Write down who was named for the work, so that a resumed session goes on with them."""
@@ -318,9 +325,9 @@ class Agent:
             self._chosen = AgentChosen(model=now[0], agent=now[1])
             self.session.collaborators.emit(self._chosen)
 
-    def _show_edits(self) -> None:
+    def _choose_edit_tool(self) -> None:
         """Offer the model the edit format that it knows best."""
-        wanted = edit_tool(self.session.settings.edit, self.model.name)
+        wanted = choose_edit_tool(self.session.settings.edit, self.model.name)
         self.session.catalog.edit_tool = wanted
 
     async def _end_agents(self) -> None:
@@ -330,9 +337,9 @@ class Agent:
             await self._main.close()
 
     def _opened(self, name: str | None) -> Model:
-        return _opened(name or self.model, self._open_model)
+        return _resolve_model(name or self.model, self._open_model)
 
-    def _with_beginning(self, prompt: Prompt | None) -> Prompt | None:
+    def _add_initial_prompt(self, prompt: Prompt | None) -> Prompt | None:
         """The first prompt of all, after what the agent's type begins with."""
         begin = self.kind.initial_prompt if self.kind is not None and not self.messages else ""
         if not begin or prompt is None:
@@ -341,7 +348,7 @@ class Agent:
             return f"{begin}\n\n{prompt}"
         return (TextBlock(begin), *prompt)
 
-    def _wish(self, model: str | None, effort: str | None, source: str) -> None:
+    def _override_turn(self, model: str | None, effort: str | None, source: str) -> None:
         """Another model or effort for the rest of the turn, as a skill wants it."""
         if effort is not None:
             self.loop.options = msgspec.structs.replace(self._options, effort=effort)
@@ -351,7 +358,7 @@ class Agent:
             return
         if model not in self._wished:
             try:
-                self._wished[model] = _opened(model, self._open_model)
+                self._wished[model] = _resolve_model(model, self._open_model)
             except SetupError:
                 # A skill written for another provider still works, with the model at hand.
                 self._wished[model] = self.model
@@ -364,7 +371,7 @@ class Agent:
         return self._prompts.system(self.workplace.specs())
 
 
-def opener_for(settings: Settings) -> OpenModel:
+def make_model_opener(settings: Settings) -> OpenModel:
     """How a model is opened by its name, with the key that the settings' helper prints."""
 
     def open_one(name: str | None) -> Model:
@@ -376,7 +383,7 @@ def opener_for(settings: Settings) -> OpenModel:
     return open_one
 
 
-def _resumed(name: str, open_model: OpenModel) -> Model | None:
+def _resume_model(name: str, open_model: OpenModel) -> Model | None:
     """The model that an earlier run talked to, if it can still be opened."""
     try:
         return open_model(name) if name else None
@@ -384,5 +391,5 @@ def _resumed(name: str, open_model: OpenModel) -> Model | None:
         return None
 
 
-def _opened(model: Model | str | None, open_model: OpenModel) -> Model:
+def _resolve_model(model: Model | str | None, open_model: OpenModel) -> Model:
     return model if isinstance(model, Model) else open_model(model)

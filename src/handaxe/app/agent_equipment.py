@@ -3,27 +3,27 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from handaxe.app.agent_kinds import inline_servers
-from handaxe.app.agent_memory import memory_of
-from handaxe.app.companions import Surroundings
-from handaxe.app.skill_listing import skills_in_sight
+from handaxe.app.agent_kinds import get_inline_servers
+from handaxe.app.agent_memory import get_agent_memory
+from handaxe.app.companions import SessionContext
+from handaxe.app.skill_listing import format_skill_texts
 from handaxe.contract.events import Event
-from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.skills import Skills
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.hooks.run import Hooks
 
 if TYPE_CHECKING:
-    from handaxe.app.mcp_companion import McpCompanion
+    from handaxe.app.mcp_companion import McpService
 
 
-class Equipment:
+class AgentResources:
     """All that lives as long as one agent works, beside its share of the session."""
 
     def __init__(
         self,
-        kind: AgentKind,
-        around: Surroundings,
+        kind: AgentDefinition,
+        around: SessionContext,
         shared: Hooks,
         *,
         emit: Callable[[Event], None],
@@ -32,8 +32,8 @@ class Equipment:
         self._kind = kind
         self._around = around
         configuration = around.configuration
-        self.memory = memory_of(kind, configuration.root)
-        self._servers: McpCompanion | None = None
+        self.memory = get_agent_memory(kind, configuration.root)
+        self._servers: McpService | None = None
         self._shared = self.hooks = shared
         if kind.hooks:
             from handaxe.app.agent_hooks import AgentHooks, has_own_hooks
@@ -46,19 +46,21 @@ class Equipment:
 
     async def open(self, catalog: Catalog) -> None:
         """Reach the agent's own servers; their tools are on offer to it alone."""
-        servers = inline_servers(self._kind)
+        servers = get_inline_servers(self._kind)
         if not servers or self._servers is not None:
             return
-        from handaxe.app.mcp_companion import McpCompanion
+        from handaxe.app.mcp_companion import McpService
 
-        self._servers = McpCompanion(self._around, servers, is_strict=True)
+        self._servers = McpService(self._around, servers, is_strict=True)
         self._servers.open(catalog)
         for name in servers:
             await self._servers.expect(f"mcp__{name}__")
 
     def notes(self, skills: Skills | None) -> tuple[str, ...]:
         """Sections of the agent's system prompt."""
-        told = [skills_in_sight(skills, self._kind.skills)] if skills and self._kind.skills else []
+        told = (
+            [format_skill_texts(skills, self._kind.skills)] if skills and self._kind.skills else []
+        )
         if self.memory is not None:
             told.append(self.memory.note())
         return tuple(note for note in told if note)

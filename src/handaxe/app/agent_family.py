@@ -6,44 +6,44 @@ from functools import partial
 
 import msgspec
 
-from handaxe.agent.family import Family, SpawnLimits
+from handaxe.agent.family import SpawnLimits, SubagentRegistry
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_options import LoopOptions
 from handaxe.agent.spawn import SpawnedAgents
-from handaxe.agent.workplace import Workplace
-from handaxe.app.agent_housing import WorktreeHousing
-from handaxe.app.agent_kinds import AgentKinds
-from handaxe.app.agent_prompts import AgentPrompts
-from handaxe.app.agent_seats import AgentSeats
+from handaxe.agent.workplace import LoopContext
+from handaxe.app.agent_housing import WorktreeIsolation
+from handaxe.app.agent_kinds import AgentDefinitions
+from handaxe.app.agent_prompts import SystemPromptBuilder
+from handaxe.app.agent_seats import SubagentSessionFactory
 from handaxe.app.background_work import AGENTS
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.agents import AgentKind, Agents
-from handaxe.contract.ports.jobs import JobBook
+from handaxe.contract.ports.agents import AgentDefinition, Agents
+from handaxe.contract.ports.jobs import JobRegistry
 from handaxe.contract.ports.model import Model
 from handaxe.contract.ports.skills import Skills
 from handaxe.storage.agent_files import AgentFiles
-from handaxe.text.near_names import nearest
+from handaxe.text.near_names import find_closest_name
 
 MODEL_VARIABLE = "CLAUDE_CODE_SUBAGENT_MODEL"
 
 
-class AgentsWanted(msgspec.Struct, kw_only=True):
+class SubagentOptions(msgspec.Struct, kw_only=True):
     """What a host says about sub-agents."""
 
-    kinds: AgentKinds
+    kinds: AgentDefinitions
     limits: SpawnLimits | None
     """None: what the settings say."""
     open_model: Callable[[str | None], Model]
     options: LoopOptions
 
 
-def join_agents(
+def attach_subagents(
     session: Session,
     loop: AgentLoop,
-    workplace: Workplace,
-    prompts: AgentPrompts,
-    wanted: AgentsWanted,
+    workplace: LoopContext,
+    prompts: SystemPromptBuilder,
+    wanted: SubagentOptions,
 ) -> SpawnedAgents:
     """Offer agents to the session's tools, and their notices to its loop."""
     among = session.collaborators
@@ -52,17 +52,17 @@ def join_agents(
     # What agents say in the background is there to be read.
     if str(directory) not in workdir.free_to_read:
         workdir.free_to_read = (*workdir.free_to_read, str(directory))
-    book = next((offer for offer in among.offers.values() if isinstance(offer, JobBook)), None)
-    family = Family(
+    book = next((offer for offer in among.offers.values() if isinstance(offer, JobRegistry)), None)
+    family = SubagentRegistry(
         files=AgentFiles(directory, session.configuration.redactor),
         kinds=kinds,
-        make_seat=AgentSeats(session, directory, prompts.surroundings).make,
-        open_model=_Models(wanted.open_model),
-        housing=WorktreeHousing(among, session.configuration),
+        make_seat=SubagentSessionFactory(session, directory, prompts.surroundings).make,
+        open_model=_ModelCache(wanted.open_model),
+        housing=WorktreeIsolation(among, session.configuration),
         emit=among.emit,
         tell=loop.tell,
         say_to_main=loop.send,
-        limits=wanted.limits or _limits(session),
+        limits=wanted.limits or _read_limits(session),
         prices=loop.meter.prices,
         options=wanted.options,
         book=book,
@@ -71,7 +71,10 @@ def join_agents(
         among.asker.is_background = partial(_is_background, family)
     agents = SpawnedAgents(family, among, meter=loop.meter)
     prompts.kinds = kinds()
-    prompts.problems += (*kinds.problems, *_missing(kinds(), among.offers.get(Skills), session))
+    prompts.problems += (
+        *kinds.problems,
+        *_find_missing(kinds(), among.offers.get(Skills), session),
+    )
     among.offers[Agents] = agents
     session.jobs.agents = agents
     workplace.await_work = agents.await_work
@@ -79,7 +82,7 @@ def join_agents(
     return agents
 
 
-def _is_background(family: Family, agent_id: str) -> bool:
+def _is_background(family: SubagentRegistry, agent_id: str) -> bool:
     """Whether nobody waits for an agent: it, or one of those above it, is in the background."""
     run = family.runs.get(agent_id)
     while run is not None:
@@ -89,8 +92,8 @@ def _is_background(family: Family, agent_id: str) -> bool:
     return False
 
 
-def _missing(
-    kinds: tuple[AgentKind, ...], skills: Skills | None, session: Session
+def _find_missing(
+    kinds: tuple[AgentDefinition, ...], skills: Skills | None, session: Session
 ) -> Iterator[str]:
     """Skills and servers that types name and nobody has."""
     if not any(kind.skills or kind.mcp_servers for kind in kinds):
@@ -102,17 +105,17 @@ def _missing(
     for kind in kinds:
         for name in kind.skills:
             if name not in known:
-                near = nearest(name, known)
+                near = find_closest_name(name, known)
                 hint = f" Did you mean {near!r}?" if near else ""
                 yield f"{kind.source}: there is no skill {name!r}.{hint}"
         for name in (entry for entry in kind.mcp_servers if isinstance(entry, str)):
             if name not in servers:
-                near = nearest(name, servers)
+                near = find_closest_name(name, servers)
                 hint = f" Did you mean {near!r}?" if near else ""
                 yield f"{kind.source}: there is no MCP server {name!r}.{hint}"
 
 
-def _limits(session: Session) -> SpawnLimits:
+def _read_limits(session: Session) -> SpawnLimits:
     options = session.settings.agents
     return SpawnLimits(
         max_depth=options.max_depth,
@@ -123,7 +126,7 @@ def _limits(session: Session) -> SpawnLimits:
     )
 
 
-class _Models:
+class _ModelCache:
     """The model an agent gets: the environment's, the one asked for, or its parent's."""
 
     def __init__(self, open_model: Callable[[str | None], Model]) -> None:

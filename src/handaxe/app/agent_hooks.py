@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from handaxe.app.configuration import Configuration
-from handaxe.app.hooking import hook_policy
+from handaxe.app.hooking import build_hook_policy
 from handaxe.contract.events import HookRan
-from handaxe.contract.ports.agents import AgentKind
-from handaxe.runtime.hooks.outcome import Outcome, merge
+from handaxe.contract.ports.agents import AgentDefinition
+from handaxe.runtime.hooks.outcome import Outcome, merge_outcomes
 from handaxe.runtime.hooks.run import Hooks
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class AgentHooks(Hooks):
     def __init__(
         self,
         shared: Hooks,
-        kind: AgentKind,
+        kind: AgentDefinition,
         configuration: Configuration,
         *,
         emit: Callable[[HookRan], None],
@@ -40,7 +40,7 @@ class AgentHooks(Hooks):
             # What is a stop to whoever wrote the file is the end of a sub-agent here.
             hooks["SubagentStop"] = [*hooks.get("SubagentStop", ()), *hooks.pop("Stop")]
         book = read_hooks(hooks, source=kind.source, is_projects=True)
-        policy = hook_policy(configuration.settings, configuration.root)
+        policy = build_hook_policy(configuration.settings, configuration.root)
         self.configure(book, policy, LocalHookPrograms())
 
     @property
@@ -83,7 +83,7 @@ class AgentHooks(Hooks):
         for hooks, hears in ((self._shared, self._shared.watches(name)), (super(), True)):
             if hears:
                 answer = await hooks.fire(event, aliases=aliases, covers=covers, call_id=call_id)
-                said = merge(said, answer)
+                said = merge_outcomes(said, answer)
         return said
 
     def tell(self, event: dict[str, Any]) -> None:
@@ -92,7 +92,7 @@ class AgentHooks(Hooks):
         super().tell(event)
 
 
-def has_own_hooks(kind: AgentKind, configuration: Configuration) -> bool:
+def has_own_hooks(kind: AgentDefinition, configuration: Configuration) -> bool:
     """Whether a type's hooks run here."""
     settings = configuration.settings
     is_off = settings.disable_all_hooks or settings.allow_managed_hooks_only

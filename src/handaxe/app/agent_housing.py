@@ -5,33 +5,33 @@ from collections.abc import Sequence
 
 import msgspec
 
-from handaxe.agent.family import Housing
+from handaxe.agent.family import AgentIsolation
 from handaxe.app.configuration import Configuration
-from handaxe.app.git_programs import Ask, GitPrograms
+from handaxe.app.git_programs import Ask, GitProgramApproval
 from handaxe.contract.agent_faults import IsolationUnavailable
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.agents import AgentState
-from handaxe.runtime.hooks.notify import fire, tell
+from handaxe.runtime.hooks.notify import fire_hooks, notify_hooks
 from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 from handaxe.settings.model import Settings
 from handaxe.settings.places import WORKTREES
 from handaxe.text.paths import is_inside, normalize
 
 
-class NotMade(Exception):
+class WorktreeNotCreated(Exception):
     """Hooks made no worktree that could be used; the sentence says why."""
 
 
-class WorktreeHousing(Housing):
+class WorktreeIsolation(AgentIsolation):
     """Worktrees of the project's own repository, or whatever hooks make in their place.
 
     What hooks made has no branch, and is theirs to remove.
     """
 
-    def __init__(self, among: Collaborators, configuration: Configuration) -> None:
+    def __init__(self, among: PipelineContext, configuration: Configuration) -> None:
         self._among = among
-        self._programs = GitPrograms(configuration, self._find_asker)
+        self._programs = GitProgramApproval(configuration, self._find_asker)
 
     async def open(self, state: AgentState, directory: str) -> AgentState:
         """The agent with a checkout of what is committed around a directory."""
@@ -47,11 +47,11 @@ class WorktreeHousing(Housing):
                 return state
             directory = state.worktree_path.rpartition(f"/{WORKTREES}/")[0]
         elif self._among.hooks.watches("WorktreeCreate"):
-            outcome = await fire(self._among, "WorktreeCreate", name=name)
+            outcome = await fire_hooks(self._among, "WorktreeCreate", name=name)
             workdir = self._among.workdir
             try:
-                path = worktree_named(outcome, workdir.current, workdir.roots)
-            except NotMade as why:
+                path = read_worktree_path(outcome, workdir.current, workdir.roots)
+            except WorktreeNotCreated as why:
                 raise IsolationUnavailable("worktree", str(why)) from None
             return msgspec.structs.replace(
                 state, worktree_path=path, worktree_branch="", worktree_base=""
@@ -75,7 +75,7 @@ class WorktreeHousing(Housing):
         """The agent with its checkout where that has changes, without it where it has none."""
         path = state.worktree_path
         if not state.worktree_branch:
-            await fire(self._among, "WorktreeRemove", worktree_path=path)
+            await fire_hooks(self._among, "WorktreeRemove", worktree_path=path)
             stays = os.path.isdir(path)  # noqa: ASYNC240
         else:
             from handaxe.host.worktrees import close_worktree
@@ -87,7 +87,7 @@ class WorktreeHousing(Housing):
                 approve=self._programs.recall,
             )
             if not stays:
-                tell(self._among, "WorktreeRemove", worktree_path=path)
+                notify_hooks(self._among, "WorktreeRemove", worktree_path=path)
         if stays:
             return state
         return msgspec.structs.replace(
@@ -106,7 +106,7 @@ async def _allow(_request: PermissionRequest) -> Allow | Deny:
     return Allow(by="mode")
 
 
-def linked_places(state: AgentState, names: Sequence[str]) -> list[str]:
+def find_linked_directories(state: AgentState, names: Sequence[str]) -> list[str]:
     """Both ends of the links that an agent's own checkout has to directories of the main one."""
     if not state.worktree_branch:
         return []
@@ -117,26 +117,26 @@ def linked_places(state: AgentState, names: Sequence[str]) -> list[str]:
     return [f"{end}/{name}" for end in (own, top) for name in linked]
 
 
-def worktree_named(outcome: Outcome, directory: str, roots: Sequence[str]) -> str:
+def read_worktree_path(outcome: Outcome, directory: str, roots: Sequence[str]) -> str:
     """The directory that hooks made for work apart; git is not asked where they failed.
 
     Raises:
         NotMade: there is none that could be used.
     """
     if outcome.blocked is not None:
-        raise NotMade(outcome.blocked)
+        raise WorktreeNotCreated(outcome.blocked)
     named = outcome.extra.get("worktreePath")
     if not isinstance(named, str) or not named:
         said = " ".join(outcome.notes) or f"the hook named no path, but {named!r}"
-        raise NotMade(said)
+        raise WorktreeNotCreated(said)
     if named.startswith("/") and not {".", ".."}.isdisjoint(named.split("/")):
-        raise NotMade(f"the hook named {named}, with . or .. in it")
+        raise WorktreeNotCreated(f"the hook named {named}, with . or .. in it")
     lies_at = normalize(named if named.startswith("/") else f"{directory}/{named}")
     path = os.path.realpath(lies_at)
     if not os.path.isdir(path):
-        raise NotMade(f"the hook named {named}, which is no directory")
+        raise WorktreeNotCreated(f"the hook named {named}, which is no directory")
     if any(is_inside(root, path) for root in roots):
-        raise NotMade(f"the hook named {named}, which is the project")
+        raise WorktreeNotCreated(f"the hook named {named}, which is the project")
     if path != lies_at and any(is_inside(lies_at, root) for root in roots):
         raise IsolationUnavailable(
             "worktree", f"the hook named {named}, which leads through a link"

@@ -9,16 +9,21 @@ from typing import Any
 
 import msgspec
 
-from handaxe.agent.kinds import BadAgentFile, built_in_kinds, kinds_from, read_kind
+from handaxe.agent.kinds import (
+    BadAgentFile,
+    list_builtin_definitions,
+    parse_agent_definitions,
+    parse_agent_file,
+)
 from handaxe.app.configuration import Configuration
-from handaxe.app.project_wishes import files_in
+from handaxe.app.project_wishes import list_agent_files
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.agents import AgentKind
-from handaxe.contract.ports.trust_gate import Wish
+from handaxe.contract.ports.agents import AgentDefinition
+from handaxe.contract.ports.trust_gate import TrustRequest
 from handaxe.settings.places import is_users_own
 
 
-class AgentKinds:
+class AgentDefinitions:
     """Read once; what is wrong with a file is said and stops nothing else."""
 
     def __init__(
@@ -34,33 +39,33 @@ class AgentKinds:
         Files below the user's directories are the user's own; those of a project may not choose
         a vendor, and start programs or take the place of others only with the user's word.
         """
-        found: dict[str, AgentKind] = {}
+        found: dict[str, AgentDefinition] = {}
         self.problems: list[str] = []
         self._root = configuration.root if configuration is not None else "/"
         self._gate = configuration.gate if configuration is not None else None
         try:
-            own, remarks = kinds_from((given or {}).items())
+            own, remarks = parse_agent_definitions((given or {}).items())
         except BadAgentFile as error:
             raise SetupError(str(error)) from None
         self.problems += remarks
         for kind in own:
-            found[kind.name] = self._sound(kind)
+            found[kind.name] = self._drop_invalid(kind)
         # What an organisation says takes the place of all else, its first word last.
-        for path in reversed([path for place in managed for path in files_in(place)]):
+        for path in reversed([path for place in managed for path in list_agent_files(place)]):
             if (wish := self._read(path, is_own=True)) is not None:
-                kind = self._sound(wish.grant(None))
+                kind = self._drop_invalid(wish.grant(None))
                 found[kind.name] = kind
-        waiting: list[AgentKind] = []
-        for path in (path for place in directories for path in files_in(place)):
+        waiting: list[AgentDefinition] = []
+        for path in (path for place in directories for path in list_agent_files(place)):
             wish = self._read(path, is_own=is_users_own(path))
             if wish is None:
                 continue
             kind = wish.grant(self._gate)
-            if kind.name not in found and self._may_replace(wish):
-                found[kind.name] = self._sound(kind)
+            if kind.name not in found and self._can_replace(wish):
+                found[kind.name] = self._drop_invalid(kind)
             elif kind.name not in found:
                 waiting.append(kind)
-        for kind in built_in_kinds():
+        for kind in list_builtin_definitions():
             found.setdefault(kind.name, kind)
         for kind in waiting:
             if found.setdefault(kind.name, kind).source not in {kind.source, "arguments"}:
@@ -70,13 +75,13 @@ class AgentKinds:
                 )
         self._kinds = tuple(sorted(found.values(), key=lambda kind: kind.name))
 
-    def __call__(self) -> tuple[AgentKind, ...]:
+    def __call__(self) -> tuple[AgentDefinition, ...]:
         """All types, sorted by name."""
         return self._kinds
 
-    def _read(self, path: Path, *, is_own: bool) -> Wish[AgentKind] | None:
+    def _read(self, path: Path, *, is_own: bool) -> TrustRequest[AgentDefinition] | None:
         try:
-            wish, remarks = read_kind(
+            wish, remarks = parse_agent_file(
                 path.read_text(encoding="utf-8"),
                 str(path),
                 owner="own" if is_own else "project",
@@ -90,21 +95,21 @@ class AgentKinds:
             self.problems.append(refusal)
         return wish
 
-    def _may_replace(self, wish: Wish[AgentKind]) -> bool:
+    def _can_replace(self, wish: TrustRequest[AgentDefinition]) -> bool:
         """Whether a file may stand before those that are farther away, and before built-in ones."""
         return not wish.is_projects or (self._gate is not None and self._gate.allows(wish))
 
-    def _sound(self, kind: AgentKind) -> AgentKind:
+    def _drop_invalid(self, kind: AgentDefinition) -> AgentDefinition:
         """The type without definitions that are wrong."""
         if kind.hooks:
-            from handaxe.app.hook_conditions import bad_conditions
+            from handaxe.app.hook_conditions import find_bad_conditions
             from handaxe.runtime.hooks.config import read_hooks
 
             book = read_hooks(kind.hooks, source=kind.source)
             self.problems += [
-                f"{kind.source}: {told}" for told in (*book.problems, *bad_conditions(book))
+                f"{kind.source}: {told}" for told in (*book.problems, *find_bad_conditions(book))
             ]
-        if servers := inline_servers(kind):
+        if servers := get_inline_servers(kind):
             from handaxe.settings.mcp_servers import read_definitions
 
             try:
@@ -116,7 +121,7 @@ class AgentKinds:
         return kind
 
 
-def inline_servers(kind: AgentKind) -> dict[str, Any]:
+def get_inline_servers(kind: AgentDefinition) -> dict[str, Any]:
     """The servers that a type defines itself, by name."""
     return {
         name: definition

@@ -6,10 +6,10 @@ import unicodedata
 from hashlib import sha256
 from pathlib import Path
 
-from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-from handaxe.settings.places import user_directories
+from handaxe.settings.places import get_user_directories
 from handaxe.text.framing import frame
 
 INDEX = "MEMORY.md"
@@ -41,7 +41,7 @@ class MemoryDirectory:
         text = self._index()
         if not self.may_write:
             told = "What was learned in earlier sessions; details stand in files below"
-            return f"# Memory\n\n{told} {self.path}/.\n\n{self._framed(text)}" if text else ""
+            return f"# Memory\n\n{told} {self.path}/.\n\n{self._frame_index(text)}" if text else ""
         head = (
             f"# Your memory\n\nWhat you learn for later runs is kept below {self.path}/; you may "
             f"read and change files there. {INDEX} is always in sight, its first {MAX_LINES} "
@@ -50,9 +50,9 @@ class MemoryDirectory:
         )
         if not text:
             return f"{head}\n\n{INDEX} is empty so far."
-        return f"{head}\n\n{self._framed(text)}"
+        return f"{head}\n\n{self._frame_index(text)}"
 
-    def _framed(self, text: str) -> str:
+    def _frame_index(self, text: str) -> str:
         return frame("instructions-file", text, path=f"{self.path}/{INDEX}", scope="memory")
 
     def _index(self) -> str:
@@ -68,17 +68,17 @@ class MemoryDirectory:
         return f"{text}\n... (cut; read {self.path}/{INDEX} for the rest)" if is_cut else text
 
 
-def memory_of(kind: AgentKind, project: str) -> MemoryDirectory | None:
+def get_agent_memory(kind: AgentDefinition, project: str) -> MemoryDirectory | None:
     """The memory of a type of agent, if it has one."""
     if kind.memory is None:
         return None
     if kind.memory == "user":
-        return MemoryDirectory(f"{user_directories()[0]}/agent-memory/{kind.name}")
+        return MemoryDirectory(f"{get_user_directories()[0]}/agent-memory/{kind.name}")
     folder = "agent-memory" if kind.memory == "project" else "agent-memory-local"
     return MemoryDirectory(f"{project}/.claude/{folder}/{kind.name}", inside=project)
 
 
-def auto_memory(settings: Settings, project: str) -> MemoryDirectory | None:
+def get_project_memory(settings: Settings, project: str) -> MemoryDirectory | None:
     """What sessions in a project remember, kept in the user's own directory.
 
     Where nobody switched it on, what another agent of the ecosystem left there is only read.
@@ -86,14 +86,14 @@ def auto_memory(settings: Settings, project: str) -> MemoryDirectory | None:
     wanted = settings.auto_memory_enabled
     path = settings.auto_memory_directory
     if path is None:
-        path = f"{user_directories()[0]}/projects/{_project_name(project)}/memory"
+        path = f"{get_user_directories()[0]}/projects/{_make_project_name(project)}/memory"
     path = os.path.abspath(os.path.expanduser(path))  # noqa: PTH111 - cheaper than a Path
     if wanted is False or (wanted is None and not Path(path, INDEX).is_file()):
         return None
     return MemoryDirectory(path, may_write=wanted is True)
 
 
-def _project_name(project: str) -> str:
+def _make_project_name(project: str) -> str:
     """The name under which the ecosystem keeps what belongs to a project."""
     name = re.sub(r"[^A-Za-z0-9]", "-", unicodedata.normalize("NFC", os.path.realpath(project)))
     if len(name) <= MAX_NAME_CHARS:

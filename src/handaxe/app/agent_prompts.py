@@ -7,18 +7,24 @@ from collections.abc import Sequence
 
 import msgspec
 
-from handaxe.agent.memory_files import MemoryFiles, MemoryPlaces
-from handaxe.agent.nearby_memory import tell_loaded
-from handaxe.agent.prompt import Environment, MemoryText, PromptParts, context_text, system_prompt
-from handaxe.agent.workplace import Workplace
-from handaxe.app.agent_memory import auto_memory
-from handaxe.app.outside_imports import OutsideImports
+from handaxe.agent.memory_files import InstructionFiles, InstructionPaths
+from handaxe.agent.nearby_memory import notify_instructions_loaded
+from handaxe.agent.prompt import (
+    Environment,
+    MemoryText,
+    PromptParts,
+    build_context_text,
+    build_system_prompt,
+)
+from handaxe.agent.workplace import LoopContext
+from handaxe.app.agent_memory import get_project_memory
+from handaxe.app.outside_imports import ExternalIncludes
 from handaxe.app.session import Session
-from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.git.discovery import UnclearRepository, describe_head, find_repository
 from handaxe.settings.model import AttributionOptions
-from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
+from handaxe.settings.places import MANAGED_DIRECTORIES, get_user_directories
 
 ADDED_VARIABLE = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
 """Set to 1, instructions in further working directories count, too."""
@@ -41,16 +47,16 @@ class PromptOptions(msgspec.Struct, frozen=True, kw_only=True):
     the same for all who are set up alike."""
 
 
-class Around(msgspec.Struct, frozen=True):
+class SharedPromptContext(msgspec.Struct, frozen=True):
     """What sub-agents share of the main agent's prompt."""
 
     environment: Environment
     memory: tuple[MemoryText, ...] = ()
-    files: MemoryFiles | None = None
+    files: InstructionFiles | None = None
     append: str = ""
 
 
-class AgentPrompts:
+class SystemPromptBuilder:
     """The system prompt of one agent; its environment is looked up once."""
 
     def __init__(self, session: Session, model: str, options: PromptOptions) -> None:
@@ -59,49 +65,49 @@ class AgentPrompts:
         self._options = options
         self._environment: Environment | None = None
         self._memory: tuple[MemoryText, ...] = ()
-        self._files: MemoryFiles | None = None
-        self._workplace: Workplace | None = None
+        self._files: InstructionFiles | None = None
+        self._workplace: LoopContext | None = None
         self._notes: tuple[str, ...] | None = None
         self._remembered = ""
         self._last: tuple[PromptParts, tuple[str, ...]] | None = None
-        self.kinds: tuple[AgentKind, ...] = ()
+        self.kinds: tuple[AgentDefinition, ...] = ()
         self.problems: tuple[str, ...] = ()
 
-    async def load(self, workplace: Workplace) -> tuple[str, ...]:
+    async def load(self, workplace: LoopContext) -> tuple[str, ...]:
         """Look at the machine and the project, once; what there is to tell a person."""
         if self._environment is not None:
             return ()
         self._workplace = workplace
-        self._environment = environment_of(self._session, self.model)
+        self._environment = describe_environment(self._session, self.model)
         if self._options.apart:
-            self._tell_again(workplace)
+            self._add_context_reminder(workplace)
         session, workdir = self._session, self._session.workdir
         if not (self._options.memory and session.configuration.discovery.instructions):
             return self.problems
         sources = session.configuration.sources
-        places = MemoryPlaces(
+        places = InstructionPaths(
             directory=workdir.current,
             project=workdir.root,
             home=workdir.home,
             managed=MANAGED_DIRECTORIES,
-            users=user_directories() if "user" in sources else (),
+            users=get_user_directories() if "user" in sources else (),
             scopes=tuple(scope for scope in ("project", "local") if scope in sources),
             added=workdir.roots[1:] if os.environ.get(ADDED_VARIABLE) == "1" else (),
             excludes=session.settings.claude_md_excludes,
         )
-        imports = OutsideImports(session)
-        self._files = MemoryFiles(session.collaborators.files, places, imports.allows)
+        imports = ExternalIncludes(session)
+        self._files = InstructionFiles(session.collaborators.files, places, imports.allows)
         found = await self._files.load()
         self._memory = found.texts
         for text in found.texts:
-            tell_loaded(session.collaborators, text, "session_start")
+            notify_instructions_loaded(session.collaborators, text, "session_start")
         if "user" in sources:
             self._remember()
         if workplace.nearby is not None:
             await workplace.nearby.follow(self._files.copy(workdir.current))
         return (*self.problems, *found.notes)
 
-    def _tell_again(self, workplace: Workplace) -> None:
+    def _add_context_reminder(self, workplace: LoopContext) -> None:
         """Let a summary keep what stands in the first message."""
         earlier = workplace.reminders
 
@@ -112,15 +118,17 @@ class AgentPrompts:
 
     def _remember(self) -> None:
         """Put in sight what earlier sessions in this project noted; as it is now, for the cache."""
-        memory = auto_memory(self._session.settings, self._session.workdir.root)
+        memory = get_project_memory(self._session.settings, self._session.workdir.root)
         if memory is not None:
             memory.open_in(self._session.workdir)
             self._remembered = memory.note()
 
-    def surroundings(self) -> Around:
+    def surroundings(self) -> SharedPromptContext:
         """What a sub-agent is told as well, and what it may hear later."""
-        environment = self._environment or environment_of(self._session, self.model)
-        return Around(environment, self._memory, self._files, self._options.append_for_agents)
+        environment = self._environment or describe_environment(self._session, self.model)
+        return SharedPromptContext(
+            environment, self._memory, self._files, self._options.append_for_agents
+        )
 
     def _noted(self) -> tuple[str, ...]:
         """What the place has to say, asked when the model is first: a hook may have added to it."""
@@ -130,7 +138,7 @@ class AgentPrompts:
         language = settings.language
         wish = f"# Language\n\nTalk to the person in {language}." if language else ""
         remembered = "" if self._options.apart else self._remembered
-        wishes = (remembered, wish, _attribution(settings.attribution))
+        wishes = (remembered, wish, _format_attribution(settings.attribution))
         return (*(self._notes or ()), *filter(None, wishes))
 
     @property
@@ -138,11 +146,11 @@ class AgentPrompts:
         """What the first message tells before anything else; mostly nothing."""
         if not self._options.apart or self._environment is None:
             return ""
-        return context_text(self._environment, self._memory, (self._remembered,))
+        return build_context_text(self._environment, self._memory, (self._remembered,))
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
-        environment = self._environment or environment_of(self._session, self.model)
+        environment = self._environment or describe_environment(self._session, self.model)
         if environment.model != self.model:
             environment = msgspec.structs.replace(environment, model=self.model)
         apart = self._options.apart
@@ -158,11 +166,11 @@ class AgentPrompts:
             append=self._options.append,
         )
         if self._last is None or self._last[0] != parts:
-            self._last = parts, system_prompt(parts)
+            self._last = parts, build_system_prompt(parts)
         return self._last[1]
 
 
-def _attribution(options: AttributionOptions) -> str:
+def _format_attribution(options: AttributionOptions) -> str:
     """What stands at the end of what goes to a repository."""
     wanted = (
         ("every commit message you write", options.commit),
@@ -172,7 +180,7 @@ def _attribution(options: AttributionOptions) -> str:
     return "\n\n".join(("# Attribution", *lines)) if lines else ""
 
 
-def environment_of(session: Session, model: str) -> Environment:
+def describe_environment(session: Session, model: str) -> Environment:
     """Where this session works, today."""
     return Environment(
         directory=session.workdir.current,

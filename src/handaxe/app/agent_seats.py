@@ -10,32 +10,32 @@ from typing import Any
 
 import msgspec
 
-from handaxe.agent.conversation import Conversation
-from handaxe.agent.family import Seat
-from handaxe.agent.memory_files import MemoryFiles
-from handaxe.agent.nearby_memory import NearbyMemory, tell_loaded
-from handaxe.agent.pool import pool_of
-from handaxe.agent.prompt import PromptParts, system_prompt
+from handaxe.agent.conversation import AgentConversation
+from handaxe.agent.family import SubagentSession
+from handaxe.agent.memory_files import InstructionFiles
+from handaxe.agent.nearby_memory import NestedMemory, notify_instructions_loaded
+from handaxe.agent.pool import make_tool_filter
+from handaxe.agent.prompt import PromptParts, build_system_prompt
 from handaxe.agent.spawn import SpawnedAgents
-from handaxe.agent.workplace import Workplace
-from handaxe.app.agent_equipment import Equipment
-from handaxe.app.agent_housing import linked_places
-from handaxe.app.agent_prompts import Around
-from handaxe.app.calling import CallIds, PipelineCaller
-from handaxe.app.companions import Companion, Surroundings
-from handaxe.app.loading import Announcer, deferral_of
-from handaxe.app.narrowed_policy import NarrowedPolicy, Narrowing
-from handaxe.app.offers import Offers
-from handaxe.app.recording import Record
+from handaxe.agent.workplace import LoopContext
+from handaxe.app.agent_equipment import AgentResources
+from handaxe.app.agent_housing import find_linked_directories
+from handaxe.app.agent_prompts import SharedPromptContext
+from handaxe.app.calling import CallIdGenerator, PipelineCaller
+from handaxe.app.companions import SessionContext, SessionService
+from handaxe.app.loading import DeferredToolAnnouncer, build_deferral
+from handaxe.app.narrowed_policy import SubagentPolicy, SubagentRestrictions
+from handaxe.app.offers import PortRegistry
+from handaxe.app.recording import EventRecorder
 from handaxe.app.resuming import resume_agent, resume_state
-from handaxe.app.server_words import ServerWords
+from handaxe.app.server_words import ServerInstructions
 from handaxe.app.session import Session
-from handaxe.app.skill_listing import SkillNews
+from handaxe.app.skill_listing import SkillAnnouncer
 from handaxe.app.tool_specs import ToolSpecs
-from handaxe.app.workplaces import changes, notes, reminders
+from handaxe.app.workplaces import collect_changes, collect_notes, collect_reminders
 from handaxe.contract.effects import Effects
 from handaxe.contract.events import SessionStarted
-from handaxe.contract.ports.agents import AgentKind, Agents, AgentState
+from handaxe.contract.ports.agents import AgentDefinition, Agents, AgentState
 from handaxe.contract.ports.checkpoints import Checkpoints
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.contract.ports.result_store import ResultStore
@@ -44,20 +44,20 @@ from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.ports.undo import ChangeHistory
 from handaxe.contract.tool import Tool
-from handaxe.runtime.catalog.edit_formats import edit_tool
-from handaxe.runtime.hooks.notify import tell_move
-from handaxe.runtime.permission.decide import hidden_by
-from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.catalog.edit_formats import choose_edit_tool
+from handaxe.runtime.hooks.notify import notify_directory_change
+from handaxe.runtime.permission.decide import build_hidden_check
+from handaxe.runtime.pipeline.execute import ToolPipeline
 from handaxe.runtime.pipeline.stream import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.session.turn_wishes import TurnWishes
+from handaxe.session.turn_wishes import TurnOverrides
 from handaxe.session.workdir import Workdir
 from handaxe.settings.places import WORKTREES
 from handaxe.storage.result_store import DiskResultStore
-from handaxe.storage.sessions import LOG_NAME, History, read_history
+from handaxe.storage.sessions import LOG_NAME, SessionHistory, read_history
 from handaxe.text.framing import neutralize
 from handaxe.text.paths import is_inside
 from handaxe.version import __version__
@@ -66,10 +66,10 @@ _ISOLATED = (
     "This is a worktree of your own: it holds what was committed when you started, and nothing "
     "that the main checkout has not committed. Work below the working directory only."
 )
-Surround = Callable[[], Around]
+Surround = Callable[[], SharedPromptContext]
 
 
-class AgentSeats:
+class SubagentSessionFactory:
     """Makes places for the agents of one session."""
 
     def __init__(self, session: Session, directory: Path, surround: Surround) -> None:
@@ -78,9 +78,11 @@ class AgentSeats:
         self._surround = surround
         self._specs: dict[Tool[Any], ToolSpec] = {}
 
-    def make(self, state: AgentState, kind: AgentKind, agents: SpawnedAgents) -> Seat:
+    def make(
+        self, state: AgentState, kind: AgentDefinition, agents: SpawnedAgents
+    ) -> SubagentSession:
         """A place for one agent; one that worked before finds what it knew."""
-        place = _Place(self._session, self._directory / state.agent_id, state, kind, agents)
+        place = _SubagentState(self._session, self._directory / state.agent_id, state, kind, agents)
         place.workplace.specs = ToolSpecs(place.workplace.among, self._specs)
         agents.among = place.workplace.among
         around = self._surround()
@@ -97,7 +99,7 @@ class AgentSeats:
         own_notes = place.workplace.notes()
 
         def system(specs: Sequence[ToolSpec]) -> tuple[str, ...]:
-            return system_prompt(
+            return build_system_prompt(
                 PromptParts(
                     tools=tuple(spec.name for spec in specs),
                     environment=environment,
@@ -109,7 +111,7 @@ class AgentSeats:
                 )
             )
 
-        return Seat(
+        return SubagentSession(
             workplace=place.workplace,
             conversation=place.conversation,
             system=system,
@@ -118,7 +120,7 @@ class AgentSeats:
         )
 
 
-class _Place:
+class _SubagentState:
     """Everything that is one agent's own."""
 
     def __init__(
@@ -126,18 +128,18 @@ class _Place:
         session: Session,
         directory: Path,
         state: AgentState,
-        kind: AgentKind,
+        kind: AgentDefinition,
         agents: SpawnedAgents,
     ) -> None:
         log = directory / LOG_NAME
-        history = read_history(log) if log.exists() else History()
+        history = read_history(log) if log.exists() else SessionHistory()
         parent = agents.among
         self._session = session
         self._agent_id = state.agent_id
-        self._new_call_id = CallIds()
+        self._new_call_id = CallIdGenerator()
         self._is_closed = False
-        self.memory_files: MemoryFiles | None = None
-        self._record = Record(log, self._opening, session.configuration.redactor)
+        self.memory_files: InstructionFiles | None = None
+        self._record = EventRecorder(log, self._opening, session.configuration.redactor)
         emit = self._record.emit
         results = DiskResultStore(
             directory / "results",
@@ -153,32 +155,32 @@ class _Place:
             free_to_read=(
                 *above.free_to_read,
                 str(results.directory),
-                *linked_places(state, session.settings.worktree.symlink_directories),
+                *find_linked_directories(state, session.settings.worktree.symlink_directories),
             ),
             own_places=above.own_places,
-            announce=lambda old, new: tell_move(self._among, old, new),
+            announce=lambda old, new: notify_directory_change(self._among, old, new),
         )
-        self.workdir.current = _start(state, above)
+        self.workdir.current = _find_start_directory(state, above)
         around = msgspec.structs.replace(
             session.surroundings, session_directory=directory, workdir=self.workdir,
             results=results, emit=emit, among=lambda: self._among, recovered=(),
         )  # fmt: skip
-        self._equipment = Equipment(kind, around, parent.hooks, emit=emit)
+        self._equipment = AgentResources(kind, around, parent.hooks, emit=emit)
         own = self._equipment.memory.places if self._equipment.memory else ()
         self.workdir.free_to_read = (*self.workdir.free_to_read, *own)
-        policy = NarrowedPolicy(
+        policy = SubagentPolicy(
             parent.policy,
             above,
             self.workdir,
-            Narrowing(
+            SubagentRestrictions(
                 mode=state.permission_mode,
                 checkout=checkout,
-                project=_checkout_above(state, above),
+                project=_find_main_checkout(state, above),
                 memory=own,
             ),
         )
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
-        offers = Offers(
+        offers = PortRegistry(
             {
                 **parent.offers,
                 Workdir: self.workdir,
@@ -192,20 +194,20 @@ class _Place:
         # What the session changed is the session's to put back.
         offers.pop(ChangeHistory, None)
         # A skill that an agent runs chooses no model for anybody else.
-        offers.pop(TurnWishes, None)
+        offers.pop(TurnOverrides, None)
         jobs = parent.offers.get(Jobs)
-        self._jobs: Jobs | None = jobs and jobs.seen_by(state.agent_id)
+        self._jobs: Jobs | None = jobs and jobs.share_with_agent(state.agent_id)
         if self._jobs is not None:
             offers[Jobs] = self._jobs
-        self._companions = _own_companions(session, around, history)
+        self._companions = _create_agent_services(session, around, history)
         for companion in self._companions:
             offers.add(companion.offers)
-        catalog = parent.catalog.narrowed(
-            pool_of(kind, may_start_agents=agents.may_start, among=state.tools), offers
+        catalog = parent.catalog.narrow(
+            make_tool_filter(kind, may_start_agents=agents.may_start, among=state.tools), offers
         )
-        catalog.edit_tool = edit_tool(session.settings.edit, state.model)
-        catalog.ask_what_is_hidden(lambda: hidden_by(policy()))
-        deferral = deferral_of(catalog, offers[LoadedTools], session.settings)
+        catalog.edit_tool = choose_edit_tool(session.settings.edit, state.model)
+        catalog.ask_what_is_hidden(lambda: build_hidden_check(policy()))
+        deferral = build_deferral(catalog, offers[LoadedTools], session.settings)
         offers[ToolIndex] = deferral
         among = msgspec.structs.replace(
             parent,
@@ -217,7 +219,9 @@ class _Place:
             hooks=self._equipment.hooks,
             emit=emit,
             results=results,
-            checkpoints=_Named(parent.checkpoints, state.agent_id) if parent.checkpoints else None,
+            checkpoints=_PrefixedCheckpoints(parent.checkpoints, state.agent_id)
+            if parent.checkpoints
+            else None,
             opening=None,
             may_put_off=None,
             agent_transcript_path=str(log),
@@ -226,34 +230,34 @@ class _Place:
         )
         self._among = among
         caller.join(among)
-        self._pipeline = Pipeline(
+        self._pipeline = ToolPipeline(
             among,
             lanes=session.settings.max_parallel_calls,
             recall=self._record.log.result_of,
         )
         resume_state(history, ledger, edits, self.workdir)
         resume_agent(history, state.agent_id, self._record, self._pipeline)
-        self.conversation = Conversation.replayed(history.said, self._record.log.result_of)
-        announcer = Announcer(deferral)
-        nearby = self.nearby = NearbyMemory(
-            ledger, emit, history.instructions, partial(tell_loaded, among)
+        self.conversation = AgentConversation.from_events(history.said, self._record.log.result_of)
+        announcer = DeferredToolAnnouncer(deferral)
+        nearby = self.nearby = NestedMemory(
+            ledger, emit, history.instructions, partial(notify_instructions_loaded, among)
         )
-        skills = SkillNews(offers, session.settings)
-        words = ServerWords(offers, catalog.list_visible_names)
-        self.workplace = Workplace(
+        skills = SkillAnnouncer(offers, session.settings)
+        words = ServerInstructions(offers, catalog.list_visible_names)
+        self.workplace = LoopContext(
             among=among,
             open_stream=self._stream,
             specs=ToolSpecs(among),
             notes=lambda: (
-                *notes(announcer, skills, words),
+                *collect_notes(announcer, skills, words),
                 *self._equipment.notes(offers.get(Skills)),
             ),
-            changes=lambda: changes(announcer, nearby, skills, words),
+            changes=lambda: collect_changes(announcer, nearby, skills, words),
             nearby=nearby,
             subscribe=self._record.subscribe,
             new_call_id=self._new_call_id,
             flush=self._record.flush,
-            reminders=lambda: reminders(offers, nearby, skills),
+            reminders=lambda: collect_reminders(offers, nearby, skills),
         )
         if self._jobs is not None:
             self.workplace.notices = self._jobs.take_notices
@@ -279,7 +283,7 @@ class _Place:
     def _stream(self, on_result: OnResult) -> CallStream:
         self._session.follow()
         self._among.opening = self._session.collaborators.opening
-        return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
+        return CallStream(self._pipeline, on_result=on_result, noted=self._record.add_log_note)
 
     def _opening(self) -> SessionStarted:
         return SessionStarted(
@@ -290,7 +294,7 @@ class _Place:
         )
 
 
-class _Named(Checkpoints):
+class _PrefixedCheckpoints(Checkpoints):
     """The session's undo record, with the agent's calls under names of their own."""
 
     def __init__(self, record: Checkpoints, agent_id: str) -> None:
@@ -310,16 +314,16 @@ class _Named(Checkpoints):
         return await self._record.find_loss(effects, paths)
 
 
-def _start(state: AgentState, above: Workdir) -> str:
+def _find_start_directory(state: AgentState, above: Workdir) -> str:
     """Where an agent begins: where its parent stands, or the same place of its own checkout."""
-    checkout, top = state.worktree_path, _checkout_above(state, above)
+    checkout, top = state.worktree_path, _find_main_checkout(state, above)
     if not checkout or top is None:
         return above.current
     inside = checkout + above.current[len(top) :] if is_inside(above.current, top) else checkout
     return inside if Path(inside).is_dir() else checkout
 
 
-def _checkout_above(state: AgentState, above: Workdir) -> str | None:
+def _find_main_checkout(state: AgentState, above: Workdir) -> str | None:
     """What an agent's own checkout was made from; hooks make theirs anywhere."""
     if not state.worktree_path:
         return None
@@ -328,6 +332,8 @@ def _checkout_above(state: AgentState, above: Workdir) -> str | None:
     return state.worktree_path.rpartition(f"/{WORKTREES}/")[0]
 
 
-def _own_companions(session: Session, around: Surroundings, history: History) -> list[Companion]:
-    made = [companion.for_agent(around, history) for companion in session.companions]
+def _create_agent_services(
+    session: Session, around: SessionContext, history: SessionHistory
+) -> list[SessionService]:
+    made = [companion.create_for_agent(around, history) for companion in session.companions]
     return [companion for companion in made if companion is not None]

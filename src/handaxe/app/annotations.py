@@ -13,21 +13,21 @@ _NUMBERS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length")
 _DESCRIPTIONS = ("description", "documentation")
 
 
-def in_own_words(hint: Any) -> Any:  # noqa: ANN401 - any annotation
+def from_annotations(hint: Any) -> Any:  # noqa: ANN401 - any annotation
     """The annotation with a `Meta` for every limit and description that stands in it."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         inner, *extras = parts
-        metas = [extra for given in extras for extra in _words_of(given)]
-        return cast("Any", Annotated)[(in_own_words(inner), *metas)]
+        metas = [extra for given in extras for extra in _convert_metadata(given)]
+        return cast("Any", Annotated)[(from_annotations(inner), *metas)]
     if origin is Union or origin is types.UnionType:
-        return cast("Any", Union)[tuple(in_own_words(part) for part in parts)]
+        return cast("Any", Union)[tuple(from_annotations(part) for part in parts)]
     if isinstance(origin, type) and issubclass(origin, Collection) and parts:
-        return cast("Any", origin)[tuple(in_own_words(part) for part in parts)]
+        return cast("Any", origin)[tuple(from_annotations(part) for part in parts)]
     return hint
 
 
-def _words_of(extra: Any) -> list[Any]:  # noqa: ANN401 - whatever stands in an annotation
+def _convert_metadata(extra: Any) -> list[Any]:  # noqa: ANN401 - whatever stands in an annotation
     if isinstance(extra, str | msgspec.Meta):
         return [extra]
     facts: dict[str, Any] = {}

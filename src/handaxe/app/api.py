@@ -71,11 +71,11 @@ class Connection:
                 self._asked.add(waited)
                 waited.add_done_callback(self._asked.discard)
             else:
-                return _answer_of(work)
+                return _get_closed_answer(work)
         return waited.result()
 
 
-def _answer_of(work: Coroutine[Any, Any, T]) -> T:
+def _get_closed_answer(work: Coroutine[Any, Any, T]) -> T:
     """What a closed session answers: at once, without a loop to wait in."""
     try:
         work.send(None)

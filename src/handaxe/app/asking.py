@@ -11,24 +11,24 @@ from functools import partial
 import msgspec
 
 from handaxe.app.configuration import Configuration
-from handaxe.app.kept_rules import KeptRules
-from handaxe.app.question_turns import Turns
+from handaxe.app.kept_rules import SavedRules
+from handaxe.app.question_turns import PromptQueue
 from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest, ToolDefinition
-from handaxe.contract.faults import SetupError, said
+from handaxe.contract.faults import SetupError, describe_error
 from handaxe.contract.permission_changes import PermissionChange
 from handaxe.contract.ports.asker import Asker, Classifier
 from handaxe.contract.ports.permission_changes import PermissionChanges
 from handaxe.contract.ports.settings_store import SettingsStore
-from handaxe.contract.stopping import comes_from_outside
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.session.permission_state import Answer, PermissionState
-from handaxe.text.wellformed import in_words, well_formed
+from handaxe.contract.stopping import is_external_stop
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.session.permission_state import PermissionAnswer, PermissionState
+from handaxe.text.wellformed import escape_surrogates, to_safe_text
 
 OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
 _log = logging.getLogger("handaxe.asking")
 
 
-class Broker(Asker):
+class PermissionBroker(Asker):
     """Puts questions to an async function; what it does not clearly allow is refused.
 
     Whoever asks, the main agent or background work, waits in the same queue; what somebody waits
@@ -39,7 +39,7 @@ class Broker(Asker):
         self,
         on_ask: OnAsk,
         state: PermissionState,
-        keeper: Callable[[Iterable[ToolDefinition]], KeptRules],
+        keeper: Callable[[Iterable[ToolDefinition]], SavedRules],
         background_deadline_s: Callable[[], float | None] = lambda: None,
         changes: Callable[[], PermissionChanges | None] = lambda: None,
     ) -> None:
@@ -47,7 +47,7 @@ class Broker(Asker):
         self._on_ask: Callable[[PermissionRequest], Awaitable[object]] = on_ask
         self._state = state
         self._keeper = keeper
-        self._turns = Turns()
+        self._turns = PromptQueue()
         self._deadline_s = background_deadline_s
         self._changes = changes
         self.is_background = lambda _: False
@@ -62,13 +62,13 @@ class Broker(Asker):
         if request.agent_id is None:
             answer = await self._in_turn(request)
         else:
-            answer = await self._by_deadline(request, request.agent_id)
+            answer = await self._ask_with_deadline(request, request.agent_id)
         by = "user" if answer.by == "user" else "callback"
-        answer = msgspec.structs.replace(answer, by=by, reason=well_formed(answer.reason))
+        answer = msgspec.structs.replace(answer, by=by, reason=escape_surrogates(answer.reason))
         if isinstance(answer, Allow):
             await self._remember(answer, request)
         self._state.record(
-            Answer(
+            PermissionAnswer(
                 call_id=request.call_id,
                 tool=request.tool,
                 accepted=isinstance(answer, Allow),
@@ -84,7 +84,7 @@ class Broker(Asker):
         async with self._turns.turn(in_background=in_background):
             return await self._answer(request)
 
-    async def _by_deadline(self, request: PermissionRequest, agent: str) -> Allow | Deny:
+    async def _ask_with_deadline(self, request: PermissionRequest, agent: str) -> Allow | Deny:
         """The answer to an agent; none in time is a no, while nobody waits for the agent."""
         limit = self._deadline_s()
         asking = asyncio.ensure_future(self._in_turn(request))
@@ -106,15 +106,17 @@ class Broker(Asker):
             answer = await self._on_ask(request)
         except BaseException as error:
             # A failing callback must not turn into a yes.
-            if comes_from_outside(error):
+            if is_external_stop(error):
                 raise
             _log.warning("on_ask failed", exc_info=error)
-            return Deny(f"The permission callback failed ({type(error).__name__}: {said(error)}).")
+            return Deny(
+                f"The permission callback failed ({type(error).__name__}: {describe_error(error)})."
+            )
         if not isinstance(answer, Allow | Deny):
-            words = repr(answer) if isinstance(answer, str) else in_words(answer)
+            words = repr(answer) if isinstance(answer, str) else to_safe_text(answer)
             return Deny(f"The permission callback answered {words}, not Allow or Deny.")
         try:
-            return _understood(answer)
+            return _validate_answer(answer)
         except (TypeError, ValueError, RecursionError) as error:
             return Deny(f"The permission callback's answer is not one: {error}.")
 
@@ -143,7 +145,7 @@ class Broker(Asker):
             _log.warning("%s", problem)
 
 
-class AutoAnswers:
+class LimitedClassifier:
     """A host's classifier with a limit: one that keeps saying no hands over to a human."""
 
     MOST_IN_A_ROW = 3
@@ -162,12 +164,12 @@ class AutoAnswers:
             answer = await self._classify(request)
         except BaseException as error:
             # A failing classifier must not turn into a yes.
-            if comes_from_outside(error):
+            if is_external_stop(error):
                 raise
             _log.warning("the classifier failed", exc_info=error)
             return None
         try:
-            answer = _understood(answer) if isinstance(answer, Allow | Deny) else None
+            answer = _validate_answer(answer) if isinstance(answer, Allow | Deny) else None
         except (TypeError, ValueError, RecursionError) as error:
             _log.warning("the classifier's answer is not one", exc_info=error)
             return None
@@ -181,7 +183,7 @@ class AutoAnswers:
         return msgspec.structs.replace(answer, by="mode")
 
 
-def _understood(answer: Allow | Deny) -> Allow | Deny:
+def _validate_answer(answer: Allow | Deny) -> Allow | Deny:
     """An answer whose every part is what it has to be; types alone keep no host from others.
 
     Raises:
@@ -190,8 +192,8 @@ def _understood(answer: Allow | Deny) -> Allow | Deny:
     return msgspec.convert(msgspec.to_builtins(answer), type(answer))
 
 
-def join_voices(
-    among: Collaborators,
+def connect_permission_prompts(
+    among: PipelineContext,
     state: PermissionState,
     on_ask: OnAsk | None,
     classifier: Classifier | None,
@@ -203,8 +205,8 @@ def join_voices(
             raise SetupError(
                 f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
             )
-        keeper = partial(KeptRules, configuration, among.offers[SettingsStore])
-        among.asker = Broker(
+        keeper = partial(SavedRules, configuration, among.offers[SettingsStore])
+        among.asker = PermissionBroker(
             on_ask,
             state,
             keeper,
@@ -217,4 +219,4 @@ def join_voices(
                 "`classifier` must be an async function taking a PermissionRequest; "
                 f"got {classifier!r}."
             )
-        among.classifier = AutoAnswers(classifier)
+        among.classifier = LimitedClassifier(classifier)

@@ -8,17 +8,17 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
-from handaxe.app.live_settings import mode_problem, refuse_mode
-from handaxe.contract.faults import SetupError, said
+from handaxe.app.live_settings import find_mode_problem, refuse_mode
+from handaxe.contract.faults import SetupError, describe_error
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.runtime.catalog.presets import PRESETS, select
-from handaxe.runtime.permission.modes import mode_names, parse_mode
+from handaxe.runtime.catalog.presets import PRESETS, select_tools
+from handaxe.runtime.permission.modes import list_mode_names, parse_mode
 from handaxe.runtime.permission.rules import split_rules
-from handaxe.session.permission_state import PermissionState, RuleBehaviour, RuleText
+from handaxe.session.permission_state import PermissionState, RuleBehaviour, SourcedRule
 from handaxe.settings.narrowing import MODE
-from handaxe.settings.variables import tools_left_out
-from handaxe.tools import BUILTIN, loaders
+from handaxe.settings.variables import list_excluded_tools
+from handaxe.tools import BUILTIN, build_loaders
 
 SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
 """Set to 1, they choose the preset `simple` where no tools are named."""
@@ -27,7 +27,7 @@ OwnTool = Tool[Any] | type[Tool[Any]]
 Tools = str | Iterable[str | OwnTool] | None
 
 
-def permission_state(
+def build_permission_state(
     configuration: Configuration,
     mode: str | None,
     rules: Mapping[RuleBehaviour, str | Sequence[str]],
@@ -42,7 +42,7 @@ def permission_state(
         wanted = (default if is_given else None) or resumed_mode or default or "default"
     chosen = parse_mode(wanted) if isinstance(wanted, str) else None
     if chosen is None:
-        names = ", ".join(mode_names())
+        names = ", ".join(list_mode_names())
         raise SetupError(f"{wanted!r} is not a permission mode. Modes: {names}.")
     refuse_mode(configuration, chosen)
     texts = configuration.rules("flags")
@@ -50,18 +50,18 @@ def permission_state(
     for behaviour, given in rules.items():
         if only_managed and behaviour == "allow":
             continue
-        listed = split_rules(given) if isinstance(given, str) else _listed(behaviour, given)
-        texts += [RuleText(text, behaviour, "flags") for text in listed]
+        listed = split_rules(given) if isinstance(given, str) else _validate_rules(behaviour, given)
+        texts += [SourcedRule(text, behaviour, "flags") for text in listed]
     for source in FILE_SOURCES:
         texts += configuration.rules(source)
     state = PermissionState(mode=chosen, rules=texts)
     state.may_grant = lambda: not configuration.settings.allow_managed_permission_rules_only
     state.may_files_grant = lambda: not configuration.unknown_files
-    state.may_enter = lambda mode: mode_problem(configuration, mode) is None
+    state.may_enter = lambda mode: find_mode_problem(configuration, mode) is None
     return state
 
 
-def _listed(behaviour: str, given: object) -> Sequence[str]:
+def _validate_rules(behaviour: str, given: object) -> Sequence[str]:
     rules = list(cast("Iterable[object]", given)) if isinstance(given, Iterable) else [given]
     wrong = [rule for rule in rules if not isinstance(rule, str)]
     if wrong:
@@ -69,19 +69,19 @@ def _listed(behaviour: str, given: object) -> Sequence[str]:
     return cast("list[str]", rules)
 
 
-def catalog_of(
+def build_catalog(
     tools: object, ports: Collection[type[Any]], hides: Callable[[], Callable[[str], bool]]
 ) -> Catalog:
     """The tools of a session; a built-in one wins over an own one unless that replaces it."""
     given, own = sort_tools(tools)
-    names = None if given is None else _current_names(given)
+    names = None if given is None else _resolve_names(given)
     doubles = {tool.name: tool for tool in own if tool.name in BUILTIN}
     stand_ins = {name: tool for name, tool in doubles.items() if tool.replaces_builtin}
-    builtin: dict[str, Callable[[], Tool[Any]]] = dict(loaders())
+    builtin: dict[str, Callable[[], Tool[Any]]] = dict(build_loaders())
     for name, tool in stand_ins.items():
-        builtin[name] = partial(_itself, tool)
-    left_out = tools_left_out(os.environ) if names is None else frozenset[str]()
-    selected = select(names, BUILTIN) - left_out | stand_ins.keys()
+        builtin[name] = partial(_return_tool, tool)
+    left_out = list_excluded_tools(os.environ) if names is None else frozenset[str]()
+    selected = select_tools(names, BUILTIN) - left_out | stand_ins.keys()
     catalog = Catalog(
         builtin,
         [tool for tool in own if tool.name not in doubles],
@@ -89,34 +89,34 @@ def catalog_of(
         ports=ports,
         hides=hides,
     )
-    catalog.why_missing = partial(_why_missing, selected)
+    catalog.why_missing = partial(_explain_missing, selected)
     catalog.stand_ins = frozenset(stand_ins)
     catalog.left_out = frozenset(doubles.keys() - stand_ins.keys())
     return catalog
 
 
-def _why_missing(selected: Collection[str], name: str) -> str | None:
+def _explain_missing(selected: Collection[str], name: str) -> str | None:
     """Why a built-in tool is not there, so that nobody looks for it under another name."""
     if name in BUILTIN and name not in selected:
         return "This session was opened without it."
-    from handaxe.app.listing import not_offered_here, shape_of_call
+    from handaxe.app.listing import describe_call_shape, find_unavailable_tool
 
-    found = not_offered_here(name)
-    return found[1] if found else shape_of_call(name)
+    found = find_unavailable_tool(name)
+    return found[1] if found else describe_call_shape(name)
 
 
-def _current_names(given: str | list[str]) -> list[str]:
+def _resolve_names(given: str | list[str]) -> list[str]:
     """Each name on its own, and those that tools had before as they are today."""
     texts = [given] if isinstance(given, str) else given
     names = [name for text in texts for name in text.replace(",", " ").split()]
     if all(name in BUILTIN or name in PRESETS for name in names):
         return names
     # Only a tool itself knows its old names, and few are asked for by them.
-    today = {alias: name for name, load in loaders().items() for alias in load().aliases}
+    today = {alias: name for name, load in build_loaders().items() for alias in load().aliases}
     return [today.get(name, name) for name in names]
 
 
-def _itself(tool: Tool[Any]) -> Tool[Any]:
+def _return_tool(tool: Tool[Any]) -> Tool[Any]:
     return tool
 
 
@@ -134,9 +134,9 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
         if isinstance(item, str):
             names.append(item)
         elif isinstance(item, Tool):
-            own.append(_usable(cast("Tool[Any]", item)))
+            own.append(_validate_tool(cast("Tool[Any]", item)))
         elif isinstance(item, type) and issubclass(item, Tool):
-            own.append(_usable(cast("type[Tool[Any]]", item)()))
+            own.append(_validate_tool(cast("type[Tool[Any]]", item)()))
         else:
             raise SetupError(
                 f"{item!r} is not a tool: give a name, a Tool, or a function with @handaxe.tool."
@@ -148,13 +148,13 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
     return names or unless_named, own
 
 
-def _usable(tool: Tool[Any]) -> Tool[Any]:
+def _validate_tool(tool: Tool[Any]) -> Tool[Any]:
     """The tool, if it says what it is and what its input is."""
-    from handaxe.text.schema import input_schema
+    from handaxe.text.schema import build_input_schema
 
     name = type(tool).__name__
     try:
-        is_object = input_schema(tool.args_type).get("type") == "object"
+        is_object = build_input_schema(tool.args_type).get("type") == "object"
     except (AttributeError, NameError, TypeError, ValueError) as error:
         raise SetupError(f"The input of {name} has no schema: {error}.") from None
     if not is_object:
@@ -164,7 +164,7 @@ def _usable(tool: Tool[Any]) -> Tool[Any]:
         told = cast("object", tool.prompt())
         msgspec.json.encode(tool.input_examples)
     except Exception as error:
-        what = f"{type(error).__name__}: {said(error)}"
+        what = f"{type(error).__name__}: {describe_error(error)}"
         raise SetupError(f"What {name} tells a model cannot be had: {what}.") from error
     if not isinstance(told, str):
         raise SetupError(f"`prompt` of {name} gives a text, not {told!r}.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.companions import SessionContext, SessionService
 from handaxe.app.offers import Offered
 from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
 from handaxe.contract.faults import Cancelled, SetupError, ToolFault, UnknownTool
@@ -14,7 +14,7 @@ from handaxe.contract.job_state import JobState
 from handaxe.contract.ports.jobs import Job
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import CommandSubject
-from handaxe.runtime.pipeline.collaborators import CommandProbes, DiskLook
+from handaxe.runtime.pipeline.collaborators import CommandProbes, DiskProbe
 from handaxe.session.jobs import Jobs
 from handaxe.session.wakeups import Wakeups
 from handaxe.session.workdir import Workdir
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from handaxe.app.session_shell import SessionConfiner, SessionShell
     from handaxe.contract.ports.agents import AgentState
     from handaxe.contract.readable_files import ReadableFiles
-    from handaxe.storage.running_tasks import RunningTasks
+    from handaxe.storage.running_tasks import TaskCounter
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
@@ -32,10 +32,10 @@ AGENTS = "agents"
 """Where what is kept of agents is, below a session's directory."""
 
 
-class BackgroundWork(Companion):
+class BackgroundWork(SessionService):
     """Offers the shell and the list of what runs."""
 
-    def __init__(self, around: Surroundings, wakeups: Wakeups) -> None:
+    def __init__(self, around: SessionContext, wakeups: Wakeups) -> None:
         self._around = around
         self._wakeups = wakeups
         settings = around.configuration.settings
@@ -45,9 +45,9 @@ class BackgroundWork(Companion):
             max_running=options.max_background if settings.background_tasks else 0,
             max_of_user=options.max_background_of_user,
             elsewhere=self._elsewhere,
-            at_end=self._see_to_changes,
+            at_end=self._record_changes,
             kept_agents=self._kept_agents,
-            kept_work=_kept_work,
+            kept_work=_restore_job,
         )
         around.workdir.free_to_read += (str(around.session_directory / TASKS),)
 
@@ -73,7 +73,7 @@ class BackgroundWork(Companion):
 
         return AgentFiles(self._around.session_directory / AGENTS).states()
 
-    async def _see_to_changes(self, state: JobState) -> None:
+    async def _record_changes(self, state: JobState) -> None:
         """What work changed after its call had ended belongs to that call as well."""
         if state.call_id:
             await self._around.checkpoints.after(state.call_id)
@@ -90,10 +90,10 @@ class BackgroundWork(Companion):
             self._confiner.close()
 
     @cached_property
-    def _running(self) -> "RunningTasks":
-        from handaxe.storage.running_tasks import RunningTasks
+    def _running(self) -> "TaskCounter":
+        from handaxe.storage.running_tasks import TaskCounter
 
-        return RunningTasks(self._around.data_home)
+        return TaskCounter(self._around.data_home)
 
     @cached_property
     def _shell(self) -> "SessionShell":
@@ -108,13 +108,13 @@ class BackgroundWork(Companion):
         return SessionConfiner(self._around)
 
 
-def _kept_work(state: JobState) -> Job:
-    from handaxe.host.shell.kept import KeptWork
+def _restore_job(state: JobState) -> Job:
+    from handaxe.host.shell.kept import RestoredJob
 
-    return KeptWork(state)
+    return RestoredJob(state)
 
 
-def command_facts(offers: Mapping[type[Any], Any]) -> CommandProbes:
+def make_command_probes(offers: Mapping[type[Any], Any]) -> CommandProbes:
     """What the machine knows of commands beside their text."""
 
     def count_commands(text: str) -> int | None:
@@ -127,23 +127,23 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandProbes:
 
         shell: Shell | None = offers.get(Shell)
         try:
-            return None if shell is None else await shell.environment_at(directory)
+            return None if shell is None else await shell.get_environment(directory)
         except (SetupError, ToolFault):
             # Nothing can be run here, as the command itself will say.
             return None
 
     async def git_doubt(directory: str) -> str:
-        from handaxe.git.config_safety import git_doubt
+        from handaxe.git.config_safety import explain_git_doubt
 
-        return git_doubt(directory, await environment(directory))
+        return explain_git_doubt(directory, await environment(directory))
 
     async def project_programs(directory: str) -> frozenset[str]:
-        from handaxe.host.shell.program import programs_inside
+        from handaxe.host.shell.program import list_project_programs
 
         variables = await environment(directory)
         if variables is None:
             return frozenset()
-        return programs_inside(variables.get("PATH", ""), directory, offers[Workdir].roots)
+        return list_project_programs(variables.get("PATH", ""), directory, offers[Workdir].roots)
 
     def sandbox(subject: CommandSubject) -> "ReadableFiles | None":
         settings: Settings = offers[Settings]
@@ -156,18 +156,18 @@ def command_facts(offers: Mapping[type[Any], Any]) -> CommandProbes:
         if confiner is None:
             return None
         # One that leaves files out answers for none of them.
-        is_confined = confiner.will_confine(subject.command, unconfined=subject.unconfined)
-        return confiner.readable_files() if is_confined else None
+        is_confined = confiner.is_confining(subject.command, unconfined=subject.unconfined)
+        return confiner.get_readable_files() if is_confined else None
 
-    def disk() -> DiskLook:
+    def disk() -> DiskProbe:
         from handaxe.host import command_look
 
-        return cast("DiskLook", command_look)
+        return cast("DiskProbe", command_look)
 
     return CommandProbes(count_commands, git_doubt, project_programs, sandbox, disk)
 
 
-def with_news(result: ToolResult, jobs: Jobs) -> ToolResult:
+def append_notices(result: ToolResult, jobs: Jobs) -> ToolResult:
     """The result with what background work has to tell since, each thing once.
 
     For whoever has no other way to tell a model than the answer to a call.

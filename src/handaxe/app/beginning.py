@@ -5,15 +5,15 @@ from typing import Any, Final, Literal
 import msgspec
 
 from handaxe.app.session_title import SessionTitle
-from handaxe.runtime.hooks.notify import fire
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.hooks.notify import fire_hooks
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 
 Setup = Literal["init", "maintenance"]
 _UNNAMED: Final = frozenset({"clear", "compact"})
 """Starts at which hooks do not choose the name."""
 
 
-class Start(msgspec.Struct, frozen=True):
+class SessionStart(msgspec.Struct, frozen=True):
     """What a session's beginning is."""
 
     source: str
@@ -22,13 +22,15 @@ class Start(msgspec.Struct, frozen=True):
     """What is prepared before, if anything."""
 
 
-async def begin(among: Collaborators, start: Start, title: SessionTitle) -> str | None:
+async def run_start_hooks(
+    among: PipelineContext, start: SessionStart, title: SessionTitle
+) -> str | None:
     """Tell hooks; the first message of the session, if one of them has it.
 
     What they say to the model is kept for its next request.
     """
     if start.setup is not None:
-        prepared = await fire(among, "Setup", trigger=start.setup)
+        prepared = await fire_hooks(among, "Setup", trigger=start.setup)
         among.hooks.late += prepared.messages
     if not among.hooks.watches("SessionStart"):
         return None
@@ -37,7 +39,7 @@ async def begin(among: Collaborators, start: Start, title: SessionTitle) -> str 
         about["model"] = among.hooks.models.name
     if (name := title.read()) is not None:
         about["session_title"] = name
-    outcome = await fire(among, "SessionStart", **about)
+    outcome = await fire_hooks(among, "SessionStart", **about)
     among.hooks.late += outcome.messages
     wanted = outcome.extra.get("sessionTitle")
     if isinstance(wanted, str) and start.source not in _UNNAMED:

@@ -7,16 +7,16 @@ import msgspec
 from handaxe.contract.call import ToolCall
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.result import ToolResult
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.execute import Pipeline
-from handaxe.storage.home import new_session_id
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.execute import ToolPipeline
+from handaxe.storage.home import generate_session_id
 
 
-class CallIds:
+class CallIdGenerator:
     """Ids that no other call has, not even one of an earlier run of the same session."""
 
     def __init__(self) -> None:
-        self._token, self._given = new_session_id()[:12], 0
+        self._token, self._given = generate_session_id()[:12], 0
 
     def __call__(self) -> str:
         """The next one."""
@@ -28,12 +28,12 @@ class PipelineCaller(ToolCaller):
     """Runs a tool's calls with nobody to ask."""
 
     def __init__(self) -> None:
-        self._pipeline: Pipeline | None = None
+        self._pipeline: ToolPipeline | None = None
         self._calls_made = 0
 
-    def join(self, among: Collaborators) -> None:
+    def join(self, among: PipelineContext) -> None:
         """Use these collaborators from now on."""
-        self._pipeline = Pipeline(
+        self._pipeline = ToolPipeline(
             msgspec.structs.replace(among, asker=None), lanes=1, recall=lambda _: None
         )
 

@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING
 
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.checkpoints import Checkpoints
-from handaxe.contract.ports.undo import ChangedCall, ChangeHistory, Restored, Undone, Wanted
+from handaxe.contract.ports.undo import (
+    ChangedCall,
+    ChangeHistory,
+    RestoredPath,
+    UndoRequest,
+    UndoResult,
+)
 from handaxe.host.files import LocalFiles
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.settings.model import Settings, UndoOptions
-from handaxe.storage.home import session_directory
-from handaxe.text.counting import counted
+from handaxe.storage.home import get_session_directory
+from handaxe.text.counting import format_count
 
 if TYPE_CHECKING:
     from handaxe.disk.overwrite import Intent
@@ -27,9 +33,9 @@ if TYPE_CHECKING:
     from handaxe.storage.undo.contents import ContentStore
     from handaxe.storage.undo.history import JournalHistory, UndoGate
     from handaxe.storage.undo.journal import UndoJournal
-    from handaxe.storage.undo.pruning import Pruned
+    from handaxe.storage.undo.pruning import PruneResult
     from handaxe.storage.undo.states import KnownFile
-    from handaxe.storage.undo.tree_record import TreeRecord
+    from handaxe.storage.undo.tree_record import TreeTracker
 
 REPLACING = frozenset(
     {"ApplyPatch", "Edit", "EditLines", "MultiEdit", "NotebookEdit", "Undo", "Write"}
@@ -42,7 +48,7 @@ _MEASURED_PARTS = 16
 _OFF = "Changes are not recorded: the settings say `fileCheckpointingEnabled: false`."
 
 
-class ChangeRecord(Checkpoints, ChangeHistory):
+class ChangeTracker(Checkpoints, ChangeHistory):
     """What makes the changes of one session reversible, and reverses them."""
 
     def __init__(
@@ -106,7 +112,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             return ()
         return (*await self._checkpoints.after(call_id), *await self._prune_if_full(call_id))
 
-    def touched(self, wanted: Wanted) -> tuple[str, ...]:
+    def touched(self, wanted: UndoRequest) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
         from handaxe.contract.undo_faults import NothingToUndo
 
@@ -117,13 +123,13 @@ class ChangeRecord(Checkpoints, ChangeHistory):
                 raise
             raise NothingToUndo(redo=wanted.redo, hint=_OFF) from None
 
-    def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
+    def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
         """What putting this back would do to the first `most` paths; nothing is done."""
-        return self._history.outlook(wanted, most)
+        return self._history.preview_undo(wanted, most)
 
     async def put_back(
-        self, call_id: str, wanted: Wanted, gate: "UndoGate | None" = None
-    ) -> Undone:
+        self, call_id: str, wanted: UndoRequest, gate: "UndoGate | None" = None
+    ) -> UndoResult:
         """Put it back, as a change made by `call_id`, which has its own record already.
 
         `gate` is told what is about to be changed, and stops it by a fault.
@@ -145,7 +151,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         journal = self.__dict__.get("_journal")
         return journal.warnings if journal is not None else ()
 
-    def last_change_at(self, wanted: Wanted) -> float:
+    def last_change_at(self, wanted: UndoRequest) -> float:
         """When the last of the changes was made that would be put back."""
         return self._history.last_change_at(wanted)
 
@@ -154,15 +160,15 @@ class ChangeRecord(Checkpoints, ChangeHistory):
         if "_journal" not in self.__dict__ and not self._has_begun:
             return
         from handaxe.storage.undo.pruning import prune_if_due
-        from handaxe.storage.undo.threads import in_thread
+        from handaxe.storage.undo.threads import run_in_thread
 
         if not self._has_begun:
-            await in_thread(self._journal.close)
+            await run_in_thread(self._journal.close)
             return
         await self._checkpoints.slow.settle()
-        await in_thread(self._checkpoints.close)
+        await run_in_thread(self._checkpoints.close)
         if options is not None:
-            pruned = await in_thread(
+            pruned = await run_in_thread(
                 lambda: prune_if_due(
                     self._home,
                     max_bytes=options.max_bytes,
@@ -178,10 +184,10 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             return ()
         self._measured_bytes = recorded
         from handaxe.storage.undo.pruning import prune_if_full
-        from handaxe.storage.undo.threads import in_thread
+        from handaxe.storage.undo.threads import run_in_thread
 
         async with self._pruning:
-            pruned = await in_thread(
+            pruned = await run_in_thread(
                 lambda: prune_if_full(
                     self._home,
                     max_bytes=options.max_bytes,
@@ -191,13 +197,14 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             )
         return self._tell_pruned(pruned, options)
 
-    def _tell_pruned(self, pruned: "Pruned | None", options: UndoOptions) -> tuple[str, ...]:
+    def _tell_pruned(self, pruned: "PruneResult | None", options: UndoOptions) -> tuple[str, ...]:
         """A note on calls of the last day that were dropped; older ones go without a word."""
         if pruned is None or not pruned.young_calls:
             return ()
+        lost = format_count(pruned.young_calls, "call")
         told = (
             f"The undo record is full (undo.max_bytes: {options.max_bytes:,}), so its oldest "
-            f"calls were dropped. Of the last day, {counted(pruned.young_calls, 'call')} can no "
+            f"calls were dropped. Of the last day, {lost} can no "
             "longer be undone; `handaxe history` lists them."
         )
         self._pruned.append(told)
@@ -213,7 +220,7 @@ class ChangeRecord(Checkpoints, ChangeHistory):
     def _journal(self) -> "UndoJournal":
         from handaxe.storage.undo.journal import UndoJournal
 
-        directory = session_directory(self._home, self._session_id)
+        directory = get_session_directory(self._home, self._session_id)
         return UndoJournal(directory, self._store, session_id=self._session_id, root=self._root)
 
     @property
@@ -244,15 +251,15 @@ class ChangeRecord(Checkpoints, ChangeHistory):
             unfinished=self._unfinished,
         )
 
-    def _tree(self) -> "TreeRecord":
+    def _tree(self) -> "TreeTracker":
         from handaxe.host.sandbox.placeholders import is_held
-        from handaxe.storage.tree_snapshots.snapshot import Limits
+        from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits
         from handaxe.storage.undo.keys import KEY_NAME
-        from handaxe.storage.undo.tree_record import TreeRecord
+        from handaxe.storage.undo.tree_record import TreeTracker
 
         options = self._options
-        limits = Limits(options.shell_max_files, options.shell_max_bytes)
-        return TreeRecord(
+        limits = SnapshotLimits(options.shell_max_files, options.shell_max_bytes)
+        return TreeTracker(
             self._home,
             self._session_id,
             self._roots,

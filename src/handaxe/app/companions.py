@@ -18,13 +18,13 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.permission.policy import CurrentPolicy
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.workdir import Workdir
-from handaxe.storage.sessions import History
+from handaxe.storage.sessions import SessionHistory
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a companion can build on."""
 
     session_id: str
@@ -38,7 +38,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     results: ResultStore
     checkpoints: Checkpoints
     emit: Callable[[Event], None]
-    among: Callable[[], Collaborators]
+    among: Callable[[], PipelineContext]
     """Everybody the pipeline works with, once the session stands."""
     is_busy: Callable[[], bool]
     """Whether a call of the session runs."""
@@ -51,7 +51,7 @@ Arriving = Literal["needed", "all", "long"]
 or everything for as long as it may take to start."""
 
 
-class Companion:
+class SessionService:
     """Something a session opens with and closes at its end."""
 
     @property
@@ -59,11 +59,11 @@ class Companion:
         """Ports and state objects for tools, by type; cheap, before anything is started."""
         return {}
 
-    def for_agent(
+    def create_for_agent(
         self,
-        around: Surroundings,  # noqa: ARG002 - shared by default
-        history: History,  # noqa: ARG002
-    ) -> "Companion | None":
+        around: SessionContext,  # noqa: ARG002 - shared by default
+        history: SessionHistory,  # noqa: ARG002
+    ) -> "SessionService | None":
         """The same for a sub-agent with a place and a past of its own; None: it shares this."""
         return None
 
@@ -84,7 +84,7 @@ class Companion:
         """A tool is about to be called that the catalog does not have; wait if it may come."""
         return
 
-    async def arrive(self, patience: Arriving) -> None:  # noqa: ARG002 - none by default
+    async def wait_ready(self, patience: Arriving) -> None:  # noqa: ARG002 - none by default
         """A model is about to be asked for the first time; wait for what it should see."""
         return
 
@@ -93,7 +93,7 @@ class Companion:
         return
 
 
-class EndsWithSession(Companion):
+class CleanupService(SessionService):
     """What others brought into a session, ended with it if they do not do so before."""
 
     def __init__(self, end: Callable[[], Awaitable[None]]) -> None:
@@ -104,10 +104,10 @@ class EndsWithSession(Companion):
         await self._end()
 
 
-class Companions:
+class ServiceGroup:
     """All of a session."""
 
-    def __init__(self, *members: Companion) -> None:
+    def __init__(self, *members: SessionService) -> None:
         self.members = list(members)
         self.times_used = 0
         self._is_open = False

@@ -17,27 +17,34 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.settings_store import Scope
 from handaxe.runtime.permission.families import is_foreign
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.session.permission_state import RuleBehaviour, RuleText
-from handaxe.settings.bad_json import BadJson
+from handaxe.session.permission_state import RuleBehaviour, SourcedRule
+from handaxe.settings.bad_json import BadSettingsJson
 from handaxe.settings.files import SettingsFile, SettingsFiles
-from handaxe.settings.fragment import Entry, Fragment, Problem, Source, read_data, read_text
+from handaxe.settings.fragment import (
+    SettingEntry,
+    SettingsFragment,
+    SettingsProblem,
+    Source,
+    read_data,
+    read_text,
+)
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.layers import merge
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import FROM_THE_PROJECT, Trust, entry_wish
-from handaxe.settings.places import SCOPES, all_places, own_file, read_sources
-from handaxe.settings.variables import given_by_variables
-from handaxe.storage.home import own_places
-from handaxe.storage.last_rules import LastRules
+from handaxe.settings.narrowing import FROM_THE_PROJECT, Trust, build_trust_request
+from handaxe.settings.places import SCOPES, get_own_file, list_settings_paths, parse_sources
+from handaxe.settings.variables import read_env_settings
+from handaxe.storage.home import list_own_paths
+from handaxe.storage.last_rules import RuleCache
 from handaxe.text.redact import Redactor
 
 if TYPE_CHECKING:
     from handaxe.app.trust_gate import ProjectGate
-    from handaxe.contract.ports.trust_gate import Wish
+    from handaxe.contract.ports.trust_gate import TrustRequest
     from handaxe.host.settings_file import SettingFiles
     from handaxe.storage.trust import TrustRecord
 
-Given = Settings | Mapping[str, Any] | Fragment | None
+Given = Settings | Mapping[str, Any] | SettingsFragment | None
 """Settings as a host program or the command line hands them over."""
 
 FILE_SOURCES: tuple[Source, ...] = ("user", "project", "local", "policy")
@@ -64,8 +71,8 @@ class Configuration:
         self._home = home
         self._flags = read_given(given, where="the session's arguments")
         self._trusted = trusted
-        self.sources = read_sources(sources)
-        self._files = SettingsFiles(all_places(root, self.sources), LastRules(home))
+        self.sources = parse_sources(sources)
+        self._files = SettingsFiles(list_settings_paths(root, self.sources), RuleCache(home))
         self.changed_files: tuple[str, ...] = ()
         """Those that changed when something last did."""
         self.discovery = EVERYTHING
@@ -74,7 +81,7 @@ class Configuration:
         """Changed files whose change somebody wants to be asked about first."""
         self.holds: Callable[[], bool] = lambda: False
         """Whether there is such a somebody."""
-        self._join()
+        self._merge_layers()
 
     @cached_property
     def trust(self) -> "TrustRecord":
@@ -89,8 +96,8 @@ class Configuration:
         from handaxe.app.trust_gate import ProjectGate
 
         gate = ProjectGate(self.root, lambda: self.trust, trusted=self._trusted)
-        fragments = self._files.fragments()
-        gate.hear(fragments, is_listed=self.root in _trusted_by_settings(fragments))
+        fragments = self._files.list_fragments()
+        gate.hear(fragments, is_listed=self.root in _find_trusted_folders(fragments))
         return gate
 
     @property
@@ -110,7 +117,7 @@ class Configuration:
     @cached_property
     def own_places(self) -> tuple[str, ...]:
         """Where data and settings of handaxe and its ecosystem lie, no part of any root."""
-        return own_places(self._home)
+        return list_own_paths(self._home)
 
     @property
     def data_directory(self) -> str:
@@ -142,22 +149,22 @@ class Configuration:
         """Let what the files say hold from now on, but for changes that were refused."""
         self.pending = ()
         self._files.settle(refused)
-        self._join()
+        self._merge_layers()
 
-    def rules(self, source: Source) -> list[RuleText]:
+    def rules(self, source: Source) -> list[SourcedRule]:
         """The rules of one layer."""
         found = [
-            RuleText(entry.value, behaviour, source, entry.origin.file, entry.origin.line)
+            SourcedRule(entry.value, behaviour, source, entry.origin.file, entry.origin.line)
             for behaviour in _BEHAVIOURS
             for entry in self.merged.entries.get(("permissions", behaviour), ())
             if entry.origin.source == source and entry.kind == "item"
         ]
-        if not any(map(_may_be_answer, found)):
+        if not any(map(_can_be_answer, found)):
             return found
-        self._files.watch_also(self.trust.path)
-        return [self._bound(rule) if _may_be_answer(rule) else rule for rule in found]
+        self._files.add_watched_file(self.trust.path)
+        return [self._bind_rule(rule) if _can_be_answer(rule) else rule for rule in found]
 
-    def _bound(self, rule: RuleText) -> RuleText:
+    def _bind_rule(self, rule: SourcedRule) -> SourcedRule:
         """The rule with the servers' tools it was given for, if it was given as an answer."""
         file = rule.file or ""
         try:
@@ -187,46 +194,46 @@ class Configuration:
         from handaxe.host.settings_file import SettingFiles
 
         own: dict[Scope, str] = {
-            scope: _real(own_file(self.root, scope), scope) for scope in SCOPES
+            scope: _resolve_settings_path(get_own_file(self.root, scope), scope) for scope in SCOPES
         }
         return SettingFiles(
             files,
             own,
             view=lambda: self.merged,
             changed=self._take_change,
-            complaints=rule_complaints,
+            complaints=find_rule_problems,
         )
 
-    def listed_in(self, file: str, path: KeyPath) -> list[str]:
+    def read_list(self, file: str, path: KeyPath) -> list[str]:
         """What a list holds that stands in a file now, whether or not it counts, or counts yet."""
-        found = self._entries_in(file, "user")
+        found = self._read_entries(file, "user")
         return [e.value for e in found if e.path == path and e.kind == "item"]
 
-    def _entries_in(self, file: str, source: Source) -> Sequence[Entry]:
+    def _read_entries(self, file: str, source: Source) -> Sequence[SettingEntry]:
         try:
             text = Path(file).read_text(encoding="utf-8")
             return read_text(text, source=source, file=file).entries
-        except (OSError, UnicodeDecodeError, BadJson):
+        except (OSError, UnicodeDecodeError, BadSettingsJson):
             # Whoever goes on to change the file is told what is wrong with it.
             return ()
 
-    def wishes(self) -> "list[Wish[Any]]":
+    def find_requests(self) -> "list[TrustRequest[Any]]":
         """All that the project's files want done now."""
-        from handaxe.app.project_wishes import find_wishes
+        from handaxe.app.project_wishes import find_trust_requests
 
-        return find_wishes(self.root, self._files.fragments())
+        return find_trust_requests(self.root, self._files.list_fragments())
 
-    def pending_wishes(self) -> "list[Wish[Any]]":
+    def find_pending_requests(self) -> "list[TrustRequest[Any]]":
         """What of it waits for a yes; servers are asked for one by one when they could start."""
         known = self.gate.approved()
         waiting = {
-            entry_wish(one.entry, self.root).key
+            build_trust_request(one.entry, self.root).key
             for one in self.merged.ignored
             if one.why in {"untrusted", "changed"}
         }
         return [
             wish
-            for wish in self.wishes()
+            for wish in self.find_requests()
             if wish.key in waiting
             or (
                 wish.key.startswith(("skill:", "agent:"))
@@ -238,44 +245,45 @@ class Configuration:
     def _take_change(self, path: KeyPath, added: Collection[str], scope: Scope) -> None:
         """A value was written with the user's yes: in a trusted folder it counts."""
         if scope in FROM_THE_PROJECT and self.is_trusted:
-            file = own_file(self.root, scope)
+            file = get_own_file(self.root, scope)
             self.gate.approve(
                 wish
-                for entry in self._entries_in(file, scope)
-                if entry.path == path and (wish := entry_wish(entry, self.root)).note in added
+                for entry in self._read_entries(file, scope)
+                if entry.path == path
+                and (wish := build_trust_request(entry, self.root)).note in added
             )
         self.refresh()
 
-    def _join(self) -> None:
-        fragments = self._files.fragments()
+    def _merge_layers(self) -> None:
+        fragments = self._files.list_fragments()
         at = next(
             (n for n, found in enumerate(fragments) if found.source == "policy"), len(fragments)
         )
         fragments.insert(at, self._flags)
-        fragments.insert(0, read_data(given_by_variables(os.environ), source="user"))
+        fragments.insert(0, read_data(read_env_settings(os.environ), source="user"))
         told: list[str] = []
         trust = self._trust(fragments, told)
         self.unknown_files = self._files.unknown()
         self.merged = merge(fragments, trust, files_may_allow=not self.unknown_files)
         told += [str(problem) for problem in self._files.problems()]
         if self.merged.ignored:
-            from handaxe.settings.ignored import sentences
+            from handaxe.settings.ignored import describe_ignored
 
-            told += sentences(self.merged.ignored, trust)
+            told += describe_ignored(self.merged.ignored, trust)
         self.warnings = tuple(told)
         if "redactor" in self.__dict__:
             self.redactor.learn(self.settings.env)
 
-    def _trust(self, fragments: Sequence[Fragment], told: list[str]) -> Trust:
+    def _trust(self, fragments: Sequence[SettingsFragment], told: list[str]) -> Trust:
         """How far the project's own files of settings may widen."""
         if not any(fragment.source in FROM_THE_PROJECT for fragment in fragments):
             if self._trusted and "gate" not in self.__dict__:
                 # The host's word is for the files as they are now.
                 _ = self.gate
             return Trust()
-        self._files.watch_also(self.trust.path)
+        self._files.add_watched_file(self.trust.path)
         gate = self.gate
-        gate.hear(fragments, is_listed=self.root in _trusted_by_settings(fragments))
+        gate.hear(fragments, is_listed=self.root in _find_trusted_folders(fragments))
         if self._trusted is False:
             return Trust(root=self.root)
         try:
@@ -286,9 +294,9 @@ class Configuration:
         return Trust(gate.is_trusted, gate.approved(), rules, self.root)
 
 
-def read_given(given: object, *, where: str) -> Fragment:
+def read_given(given: object, *, where: str) -> SettingsFragment:
     """Settings that were handed over; a mistake in them is an error, not a warning."""
-    if isinstance(given, Fragment):
+    if isinstance(given, SettingsFragment):
         fragment = given
     elif isinstance(given, Settings):
         fragment = read_data(msgspec.to_builtins(given))
@@ -297,12 +305,12 @@ def read_given(given: object, *, where: str) -> Fragment:
     else:
         raise SetupError(f"The settings from {where} are a dict or a Settings, not {given!r}.")
     if fragment.problems:
-        listed = "\n".join(f"  {_placed(problem)}" for problem in fragment.problems)
+        listed = "\n".join(f"  {_format_problem(problem)}" for problem in fragment.problems)
         raise SetupError(f"The settings from {where} are wrong:\n{listed}")
     return fragment
 
 
-def rule_complaints(path: KeyPath, value: object) -> list[str]:
+def find_rule_problems(path: KeyPath, value: object) -> list[str]:
     """What is wrong with rules that somebody wants to set."""
     behaviour: RuleBehaviour | None = next(
         (name for name in _BEHAVIOURS if path == ("permissions", name)), None
@@ -314,7 +322,7 @@ def rule_complaints(path: KeyPath, value: object) -> list[str]:
     return [problem for problem in problems if problem]
 
 
-def _trusted_by_settings(fragments: Sequence[Fragment]) -> set[str]:
+def _find_trusted_folders(fragments: Sequence[SettingsFragment]) -> set[str]:
     return {
         os.path.realpath(Path(entry.value).expanduser())
         for fragment in fragments
@@ -324,18 +332,18 @@ def _trusted_by_settings(fragments: Sequence[Fragment]) -> set[str]:
     }
 
 
-def _may_be_answer(rule: RuleText) -> bool:
+def _can_be_answer(rule: SourcedRule) -> bool:
     """Whether it may hold for a server's tool as it was when somebody said yes to it."""
     return rule.behaviour == "allow" and rule.file is not None and is_foreign(rule.text)
 
 
-def _placed(problem: Problem) -> str:
+def _format_problem(problem: SettingsProblem) -> str:
     line = problem.origin.line
     if problem.origin.file is not None:
         return str(problem)
     return problem.text if line is None else f"line {line}: {problem.text}"
 
 
-def _real(path: str, scope: Scope) -> str:
+def _resolve_settings_path(path: str, scope: Scope) -> str:
     """Links of the user's own lead where the user wants; a project's links are not followed."""
     return os.path.realpath(path) if scope == "user" else path

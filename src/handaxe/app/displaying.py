@@ -14,20 +14,20 @@ from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AssistantSaid
 from handaxe.contract.messages import AssistantBlock, AssistantMessage
 from handaxe.contract.ports.model import TextDelta
-from handaxe.runtime.hooks.notify import fire
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.hooks.notify import fire_hooks
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 
 Events = AsyncGenerator[AgentEvent, None]
 
 
-async def displayed(among: Collaborators, events: Events, *, by_lines: bool) -> Events:
+async def display_events(among: PipelineContext, events: Events, *, by_lines: bool) -> Events:
     """The events of a run as they are shown: line by line on a screen, else whole answers."""
     async with aclosing(events):
         if not among.hooks.watches("MessageDisplay"):
             async for event in events:
                 yield event
             return
-        display = _ByLines(among) if by_lines else _Whole(among)
+        display = _LineDisplay(among) if by_lines else _WholeMessageDisplay(among)
         async for event in events:
             async for shown in display.show(event):
                 yield shown
@@ -36,7 +36,7 @@ async def displayed(among: Collaborators, events: Events, *, by_lines: bool) -> 
 class _Display:
     """One run, seen through hooks."""
 
-    def __init__(self, among: Collaborators) -> None:
+    def __init__(self, among: PipelineContext) -> None:
         self._among = among
         self._turn_id = str(uuid4())
         self._message_id = str(uuid4())
@@ -44,7 +44,7 @@ class _Display:
 
     async def _replaced(self, delta: str, *, final: bool) -> str:
         """What is shown in place of a piece; the piece itself if no hook minds."""
-        outcome = await fire(
+        outcome = await fire_hooks(
             self._among,
             "MessageDisplay",
             turn_id=self._turn_id,
@@ -60,10 +60,10 @@ class _Display:
         return shown if isinstance(shown, str) else delta
 
 
-class _ByLines(_Display):
+class _LineDisplay(_Display):
     """Whole lines as they come; the rest at the end of the answer, or before its first call."""
 
-    def __init__(self, among: Collaborators) -> None:
+    def __init__(self, among: PipelineContext) -> None:
         super().__init__(among)
         self._rest = ""
         self._is_open = False
@@ -86,10 +86,10 @@ class _ByLines(_Display):
         yield event
 
 
-class _Whole(_Display):
+class _WholeMessageDisplay(_Display):
     """Each answer at once, when it is complete."""
 
-    def __init__(self, among: Collaborators) -> None:
+    def __init__(self, among: PipelineContext) -> None:
         super().__init__(among)
         self._last = ("", "")
 

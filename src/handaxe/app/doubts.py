@@ -2,23 +2,23 @@
 
 from handaxe.app.configuration import Configuration
 from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.runtime.permission.book import RuleBook
-from handaxe.runtime.permission.rules import Rule
+from handaxe.runtime.permission.book import RuleIndex
+from handaxe.runtime.permission.rules import PermissionRule
 from handaxe.settings.ecosystem import RESTRICTING, TOOL_NAMES
 
 
-def setting_doubts(
-    configuration: Configuration, book: RuleBook, catalog: Catalog
+def find_config_warnings(
+    configuration: Configuration, book: RuleIndex, catalog: Catalog
 ) -> tuple[str, ...]:
     """Everything about settings, directories, rules, events of hooks and the sandbox."""
     return (
         *configuration.warnings,
         *configuration.directories()[1],
         *book.problems,
-        *_rule_doubts(book, TOOL_NAMES | catalog.names()),
-        *_event_doubts(configuration),
-        *_sandbox_doubts(configuration),
-        *_unheeded(configuration),
+        *_find_unknown_tools(book, TOOL_NAMES | catalog.names()),
+        *_find_unknown_events(configuration),
+        *_find_sandbox_warnings(configuration),
+        *_find_unenforced(configuration),
         *(
             f"The program's own tool {name!r} stands in for the built-in one."
             for name in sorted(catalog.stand_ins)
@@ -31,10 +31,10 @@ def setting_doubts(
     )
 
 
-def _rule_doubts(book: RuleBook, known: frozenset[str]) -> list[str]:
+def _find_unknown_tools(book: RuleIndex, known: frozenset[str]) -> list[str]:
     """Rules that name no tool anybody knows: probably a slip of the pen."""
     return [
-        _doubt(rule, known)
+        _describe_unknown_tool(rule, known)
         for rule in book.rules
         if rule.tool not in known
         and not rule.is_dead
@@ -43,10 +43,10 @@ def _rule_doubts(book: RuleBook, known: frozenset[str]) -> list[str]:
     ]
 
 
-def _doubt(rule: Rule, known: frozenset[str]) -> str:
-    from handaxe.text.near_names import nearest
+def _describe_unknown_tool(rule: PermissionRule, known: frozenset[str]) -> str:
+    from handaxe.text.near_names import find_closest_name
 
-    near = nearest(rule.tool, sorted(known))
+    near = find_closest_name(rule.tool, sorted(known))
     hint = f" Did you mean {near!r}?" if near else ""
     where = "" if rule.source_file is None else f"{rule.origin}: "
     return (
@@ -55,7 +55,7 @@ def _doubt(rule: Rule, known: frozenset[str]) -> str:
     )
 
 
-def _event_doubts(configuration: Configuration) -> list[str]:
+def _find_unknown_events(configuration: Configuration) -> list[str]:
     """Events without any hook whose names are no events; those with hooks are read elsewhere."""
     empty = [
         (path[1], entry.origin)
@@ -75,7 +75,7 @@ def _event_doubts(configuration: Configuration) -> list[str]:
     ]
 
 
-def _unheeded(configuration: Configuration) -> list[str]:
+def _find_unenforced(configuration: Configuration) -> list[str]:
     """Restrictions that handaxe knows by name and does not enforce."""
     found = configuration.merged.entries
     return [
@@ -86,10 +86,10 @@ def _unheeded(configuration: Configuration) -> list[str]:
     ]
 
 
-def _sandbox_doubts(configuration: Configuration) -> list[str]:
+def _find_sandbox_warnings(configuration: Configuration) -> list[str]:
     """What settings ask of the sandbox and do not get."""
     if not configuration.settings.sandbox.enabled:
         return []
-    from handaxe.app.sandboxing import sandbox_problems
+    from handaxe.app.sandboxing import find_sandbox_problems
 
-    return sandbox_problems(configuration)
+    return find_sandbox_problems(configuration)

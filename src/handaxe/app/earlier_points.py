@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from handaxe.agent.conversation import Conversation
-from handaxe.agent.message_names import name_of_answer, name_of_result, pieces_of
+from handaxe.agent.conversation import AgentConversation
+from handaxe.agent.message_names import make_answer_id, make_result_id, split_block
 from handaxe.contract.events import (
     AssistantEnded,
     AssistantSaid,
@@ -31,14 +31,14 @@ class NoSuchMessage(SetupError):
         super().__init__(f"No message found with message.uuid of: {name}")
 
 
-class DropsMore(SetupError):
+class RewindDropsMore(SetupError):
     """Going back would lose more than the turn that was named."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"Resume rejected by --resume-drops-turn: {what}")
 
 
-def messages_up_to(
+def collect_messages_until(
     events: Iterable[Event], name: str, *, only_dropping: str | None = None
 ) -> tuple[Message, ...]:
     """The conversation of a log up to and including the message of this name.
@@ -52,11 +52,11 @@ def messages_up_to(
     """
     log = [event for event in events if isinstance(event, _Relevant)]
     results = {event.call_id: event.result for event in log if isinstance(event, CallFinished)}
-    conversation = Conversation()
+    conversation = AgentConversation()
     pieces: dict[str, int] = {}
     later = iter(log)
     for event in later:
-        kept, is_last = _up_to(event, name, pieces)
+        kept, is_last = _cut_event(event, name, pieces)
         if kept is not None:
             conversation.take(kept, results.get)
         if is_last:
@@ -74,7 +74,7 @@ def messages_up_to(
     return conversation.messages
 
 
-def _up_to(
+def _cut_event(
     event: _Relevant, name: str, pieces: dict[str, int]
 ) -> tuple[UserSaid | AssistantSaid | AssistantEnded | Compacted | None, bool]:
     """What of an event counts, and whether the message of this name ends with it."""
@@ -83,13 +83,13 @@ def _up_to(
             return event, event.message_id == name
         case AssistantSaid():
             for at, block in enumerate(event.content, 1):
-                for _ in pieces_of(block):
+                for _ in split_block(block):
                     number = pieces[event.message_id] = pieces.get(event.message_id, -1) + 1
-                    if name_of_answer(event.message_id, number) == name:
+                    if make_answer_id(event.message_id, number) == name:
                         return msgspec.structs.replace(event, content=event.content[:at]), True
             return event, False
         case CallFinished():
-            return None, name_of_result(event.call_id) == name
+            return None, make_result_id(event.call_id) == name
         case JobsTold():
             return None, False
         case _:
@@ -103,13 +103,13 @@ def _check(rest: list[_Relevant], dropped: str) -> None:
         match event:
             case UserSaid() if not event.message.synthetic:
                 if event.message_id != dropped:
-                    raise DropsMore(f"the message {event.message_id} would be lost too.")
+                    raise RewindDropsMore(f"the message {event.message_id} would be lost too.")
                 is_begun = True
             case JobsTold():
-                raise DropsMore("the news of a background task would be lost too.")
+                raise RewindDropsMore("the news of a background task would be lost too.")
             case AssistantSaid() if not is_begun:
-                raise DropsMore("the turn that is kept goes on after that message.")
+                raise RewindDropsMore("the turn that is kept goes on after that message.")
             case _:
                 pass
     if not is_begun:
-        raise DropsMore(f"no message {dropped} follows.")
+        raise RewindDropsMore(f"no message {dropped} follows.")

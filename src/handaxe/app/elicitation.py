@@ -5,15 +5,15 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.runtime.hooks.notify import fire, tell
+from handaxe.runtime.hooks.notify import fire_hooks, notify_hooks
 from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 
 Filled = dict[str, Any] | None
 """What was put in; None declines."""
 
 
-class Form(msgspec.Struct, frozen=True):
+class ElicitationForm(msgspec.Struct, frozen=True):
     """What a server asks for."""
 
     server: str
@@ -23,8 +23,8 @@ class Form(msgspec.Struct, frozen=True):
     elicitation_id: str | None = None
 
 
-async def elicited(
-    among: Collaborators, form: Form, ask: Callable[[], Awaitable[Filled]]
+async def elicit_input(
+    among: PipelineContext, form: ElicitationForm, ask: Callable[[], Awaitable[Filled]]
 ) -> Filled:
     """The filled form: a hook's, or else a person's, if no hook objects to it."""
     is_form = form.schema is not None
@@ -33,10 +33,10 @@ async def elicited(
         about["elicitation_id"] = form.elicitation_id
     more = {"requested_schema": form.schema, "url": form.url}
     wanted = {name: value for name, value in more.items() if value is not None}
-    before = await fire(among, "Elicitation", **about, message=form.message, **wanted)
+    before = await fire_hooks(among, "Elicitation", **about, message=form.message, **wanted)
     if before.blocked is not None:
         return None
-    spoken, filled = _answer(before, None)
+    spoken, filled = _read_hook_answer(before, None)
     if not spoken:
         kind = "elicitation_dialog" if is_form else "elicitation_url_dialog"
         _notify(among, kind, f"{form.server} asks: {form.message}", title="Input needed")
@@ -45,17 +45,17 @@ async def elicited(
         _notify(among, "elicitation_complete", f"The form of {form.server} was {how}.")
     action = "decline" if filled is None else "accept"
     given = {"content": filled} if filled is not None else {}
-    after = await fire(among, "ElicitationResult", **about, action=action, **given)
-    answer = None if after.blocked is not None else _answer(after, filled)[1]
+    after = await fire_hooks(among, "ElicitationResult", **about, action=action, **given)
+    answer = None if after.blocked is not None else _read_hook_answer(after, filled)[1]
     _notify(among, "elicitation_response", f"{form.server} has its answer.")
     return answer
 
 
-def _notify(among: Collaborators, kind: str, message: str, **more: str) -> None:
-    tell(among, "Notification", message=message, notification_type=kind, **more)
+def _notify(among: PipelineContext, kind: str, message: str, **more: str) -> None:
+    notify_hooks(among, "Notification", message=message, notification_type=kind, **more)
 
 
-def _answer(outcome: Outcome, otherwise: Filled) -> tuple[bool, Filled]:
+def _read_hook_answer(outcome: Outcome, otherwise: Filled) -> tuple[bool, Filled]:
     """Whether a hook fills in the form itself, and with what."""
     action, content = outcome.extra.get("action"), outcome.extra.get("content")
     if action in {"decline", "cancel"}:

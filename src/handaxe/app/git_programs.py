@@ -5,14 +5,14 @@ from shlex import quote
 
 from handaxe.app.configuration import Configuration
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.text.visible import show
+from handaxe.text.visible import to_visible_text
 
 Ask = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
 
 MOST_SHOWN = 4_000
 
 
-class GitPrograms:
+class GitProgramApproval:
     """Before the folder is trusted the answer is no; then whoever can be asked is asked.
 
     A yes holds for these very programs until the agent or the run ends; what a configuration brings
@@ -31,7 +31,7 @@ class GitPrograms:
         """Why git may not run what a repository names; empty if it may."""
         if self._approved.issuperset(obstacles):
             return ""
-        named = show("; ".join(obstacles))
+        named = to_visible_text("; ".join(obstacles))
         if len(named) > MOST_SHOWN:
             return "the repository's configuration names too many programs to ask about them"
         root = self._configuration.root

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from handaxe.runtime.permission.rules import parse_rule
 
 if TYPE_CHECKING:
-    from handaxe.runtime.hooks.config import HookBook
+    from handaxe.runtime.hooks.config import HookConfig
 
 
-def bad_conditions(book: "HookBook") -> list[str]:
+def find_bad_conditions(book: "HookConfig") -> list[str]:
     """The `if`s that are no rules."""
     return [
         f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is no rule: {rule.problem}"

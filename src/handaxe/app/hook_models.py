@@ -6,17 +6,17 @@ from typing import Final
 from uuid import uuid4
 
 from handaxe.agent.events import RunFinished
-from handaxe.agent.limits import Limits, Meter
+from handaxe.agent.limits import Meter, RunLimits
 from handaxe.agent.loop import AgentLoop
-from handaxe.agent.prompt import text_named
-from handaxe.agent.single_answer import text_of
-from handaxe.agent.spawn import Seat, SpawnedAgents
+from handaxe.agent.prompt import load_prompt
+from handaxe.agent.single_answer import request_text
+from handaxe.agent.spawn import SpawnedAgents, SubagentSession
 from handaxe.contract.content import TextBlock
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import UserMessage
-from handaxe.contract.ports.agents import AgentKind, AgentState
+from handaxe.contract.ports.agents import AgentDefinition, AgentState
 from handaxe.contract.ports.hook_models import HookModels, HookQuestion
-from handaxe.contract.ports.hook_programs import NoAnswer
+from handaxe.contract.ports.hook_programs import HookUnreachable
 from handaxe.contract.ports.model import (
     Model,
     ModelFailed,
@@ -51,10 +51,10 @@ class SessionHookModels(HookModels):
         model = self._model(question.model)
         try:
             if question.may_look:
-                return await self._looked(model, question)
+                return await self._run_agent(model, question)
             return await self._said(model, question.prompt)
         except ModelFailed as failed:
-            raise NoAnswer(failed.sentence) from None
+            raise HookUnreachable(failed.sentence) from None
 
     async def close(self) -> None:
         """Let go of the models that only hooks wanted."""
@@ -75,22 +75,22 @@ class SessionHookModels(HookModels):
 
     async def _said(self, model: Model, prompt: str) -> str:
         request = ModelRequest(
-            system=(text_named("hook_prompt"),),
+            system=(load_prompt("hook_prompt"),),
             messages=(UserMessage((TextBlock(prompt),)),),
             max_tokens=ANSWER_TOKENS,
         )
-        return await text_of(model, request, self._meter)
+        return await request_text(model, request, self._meter)
 
-    async def _looked(self, model: Model, question: HookQuestion) -> str:
-        meter = Meter(Limits(max_turns=MAX_TURNS), self._meter.prices, parent=self._meter)
-        seat = self._seat(question, meter)
+    async def _run_agent(self, model: Model, question: HookQuestion) -> str:
+        meter = Meter(RunLimits(max_turns=MAX_TURNS), self._meter.prices, parent=self._meter)
+        seat = self._make_session(question, meter)
         loop = AgentLoop(
             model,
             seat.workplace,
             seat.conversation,
             system=seat.system,
             meter=meter,
-            options=self._agents.options_below(),
+            options=self._agents.build_child_options(),
         )
         final: RunFinished | None = None
         try:
@@ -101,10 +101,10 @@ class SessionHookModels(HookModels):
         finally:
             await seat.close()
         if final is None or final.is_error:
-            raise NoAnswer(final.result if final is not None else "the agent came to no end")
+            raise HookUnreachable(final.result if final is not None else "the agent came to no end")
         return final.result
 
-    def _seat(self, question: HookQuestion, meter: Meter) -> Seat:
+    def _make_session(self, question: HookQuestion, meter: Meter) -> SubagentSession:
         """A place in which an agent can look, and nothing else."""
         state = AgentState(
             agent_id=f"hook-{uuid4().hex[:16]}",
@@ -113,16 +113,16 @@ class SessionHookModels(HookModels):
             status="running",
             permission_mode="plan",
         )
-        kind = AgentKind(
+        kind = AgentDefinition(
             name=state.agent_type,
             description=state.description,
-            prompt=text_named("hook_agent"),
+            prompt=load_prompt("hook_agent"),
             tools=TOOLS,
             is_lean=True,
         )
-        seat = self._agents.seat(state, kind, meter)
+        seat = self._agents.make_session(state, kind, meter)
         among = seat.workplace.among
-        among.hooks = among.hooks.within_a_hook()
+        among.hooks = among.hooks.make_nested()
         # Nobody is asked on a hook's behalf: what is not free is refused.
         among.asker = among.classifier = None
         cwd, roots = question.cwd, among.workdir.roots

@@ -11,22 +11,22 @@ import msgspec
 from handaxe.app.configuration import Configuration
 from handaxe.contract.events import Event, SkillHooksEntered
 from handaxe.contract.faults import SetupError
-from handaxe.runtime.hooks.notify import fire, session_event, tell
+from handaxe.runtime.hooks.notify import build_session_event, fire_hooks, notify_hooks
 from handaxe.runtime.hooks.run import Hooks
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.settings.layers import Merged
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.settings.layers import MergedSettings
 from handaxe.settings.model import Settings
 from handaxe.settings.narrowing import FROM_THE_PROJECT
-from handaxe.storage.sessions import History
+from handaxe.storage.sessions import SessionHistory
 
 if TYPE_CHECKING:
-    from handaxe.app.beginning import Start
-    from handaxe.app.offers import Offers
-    from handaxe.app.watched_files import WatchedFiles
+    from handaxe.app.beginning import SessionStart
+    from handaxe.app.offers import PortRegistry
+    from handaxe.app.watched_files import FileWatcher
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.skills import SkillInfo
-    from handaxe.runtime.hooks.config import HookBook
+    from handaxe.runtime.hooks.config import HookConfig
     from handaxe.runtime.hooks.programs import HookPolicy
     from handaxe.session.skill_hooks import SkillHooks
 
@@ -49,17 +49,17 @@ class SessionHooks:
     ) -> None:
         self._configuration = configuration
         self._emit = emit
-        self._own = None if arguments is None else _checked(arguments)
-        self._skills: dict[str, HookBook] = {}
+        self._own = None if arguments is None else _validate_hooks(arguments)
+        self._skills: dict[str, HookConfig] = {}
         self._had_any = self._answers_questions = False
         self._joined: object = None
         self._start: asyncio.Future[None] | None = None
         self._asking: asyncio.Future[None] | None = None
         self._is_holding = False
-        self._among: Collaborators | None = None
+        self._among: PipelineContext | None = None
         self._follow: Callable[[], None] = lambda: None
         self._programs: HookPrograms | None = None
-        self._watched: WatchedFiles | None = None
+        self._watched: FileWatcher | None = None
         self.problems: tuple[str, ...] = ()
         self.first_message: str | None = None
         """What a hook wants said first, once the session has begun."""
@@ -91,19 +91,19 @@ class SessionHooks:
         skills: Skills | None = self._among.offers.get(Skills)
         return skills is not None and bool(skills.news())
 
-    def _configure(self, merged: Merged) -> None:
-        from handaxe.app.hook_conditions import bad_conditions
-        from handaxe.runtime.hooks.config import HookBook, read_hooks
+    def _configure(self, merged: MergedSettings) -> None:
+        from handaxe.app.hook_conditions import find_bad_conditions
+        from handaxe.runtime.hooks.config import HookConfig, read_hooks
 
-        book = HookBook()
+        book = HookConfig()
         for found in merged.hooks:
             read = read_hooks(
                 {found.event: [found.group]},
                 source=str(found.origin),
                 is_projects=found.origin.source in FROM_THE_PROJECT,
             )
-            problems = (*read.problems, *bad_conditions(read))
-            book += HookBook(read.placed, tuple(f"{found.origin}: {text}" for text in problems))
+            problems = (*read.problems, *find_bad_conditions(read))
+            book += HookConfig(read.placed, tuple(f"{found.origin}: {text}" for text in problems))
         self.problems = book.problems
         everybody = book.placed if self._own is None else (*book.placed, *self._own.placed)
         self._answers_questions = any(
@@ -113,22 +113,22 @@ class SessionHooks:
             book += self._own
         for skill in self._skills.values():
             book += skill
-        policy = hook_policy(merged.settings, self._configuration.root)
+        policy = build_hook_policy(merged.settings, self._configuration.root)
         self._watched = self._watch(book)
         if self._watched is not None:
             policy = msgspec.structs.replace(policy, watch=self._watched.watch)
         self.hooks.configure(book, policy, self._outside(book))
 
-    def _skill_hooks(self) -> "SkillHooks":
+    def _create_skill_hooks(self) -> "SkillHooks":
         from handaxe.session.skill_hooks import SkillHooks
 
         return SkillHooks(self._take_skill)
 
     def _take_skill(self, skill: "SkillInfo", *, is_new: bool = True) -> str | None:
         """The hooks of a skill count from now on; why not, if so."""
-        from handaxe.app.skill_powers import skill_book
+        from handaxe.app.skill_powers import read_skill_hooks
 
-        book = skill_book(skill, self._configuration)
+        book = read_skill_hooks(skill, self._configuration)
         if book.placed:
             if is_new and skill.path not in self._skills:
                 self._emit(SkillHooksEntered(name=skill.name, path=skill.path))
@@ -137,7 +137,7 @@ class SessionHooks:
             self._configure(self._configuration.merged)
         return " ".join(book.problems) or None
 
-    def resume(self, history: History) -> None:
+    def resume(self, history: SessionHistory) -> None:
         """Let the hooks of skills that were run before count again, as they are now."""
         if not history.skill_hooks or self._among is None:
             return
@@ -152,27 +152,27 @@ class SessionHooks:
             self.problems += tuple(filter(None, told))
         self.hooks.resume(history.skill_hooks_run)
 
-    def _watch(self, book: "HookBook") -> "WatchedFiles | None":
+    def _watch(self, book: "HookConfig") -> "FileWatcher | None":
         """The files to look at between calls; none if nobody wants to hear of them."""
         matchers = [placed.matcher for placed in book.placed if placed.event == "FileChanged"]
         if not matchers:
             return None
-        from handaxe.app.watched_files import WatchedFiles
+        from handaxe.app.watched_files import FileWatcher
 
         directory = self._configuration.root
         if self._among is not None:
             directory = self._among.workdir.current
-        return WatchedFiles(matchers, directory, self._watched.named if self._watched else ())
+        return FileWatcher(matchers, directory, self._watched.named if self._watched else ())
 
-    def _tell_changes(self, watched: "WatchedFiles") -> None:
+    def _tell_changes(self, watched: "FileWatcher") -> None:
         if self._among is not None:
             for path, what in list(watched.changes(self._among.workdir.current)):
-                tell(self._among, "FileChanged", file_path=path, event=what)
+                notify_hooks(self._among, "FileChanged", file_path=path, event=what)
 
     def join(
         self,
-        among: Collaborators,
-        start: "Start | str",
+        among: PipelineContext,
+        start: "SessionStart | str",
         home: Path,
         servers: "McpServers | None",
         follow: Callable[[], None],
@@ -192,33 +192,37 @@ class SessionHooks:
                 among.opening = None
 
         among.opening = opening
-        cast("Offers", among.offers).add(
-            {"handaxe.session.skill_hooks.SkillHooks": self._skill_hooks}
+        cast("PortRegistry", among.offers).add(
+            {"handaxe.session.skill_hooks.SkillHooks": self._create_skill_hooks}
         )
         self.hooks.servers = servers
         if self._answers_questions:
-            from handaxe.app.questioning import offer_to_hooks
+            from handaxe.app.questioning import enable_hook_answers
 
-            offer_to_hooks(among.offers)
+            enable_hook_answers(among.offers)
 
-    async def end(self, among: Collaborators, reason: str) -> None:
+    async def end(self, among: PipelineContext, reason: str) -> None:
         """Tell of the end if there was a start, and leave nothing running."""
         if self._asking is not None:
             self._asking.cancel()
         if self._start is not None:
             self._start.cancel()
             if self.hooks.watches("SessionEnd"):
-                await self.hooks.fire({**session_event(among, "SessionEnd"), "reason": reason})
+                await self.hooks.fire(
+                    {**build_session_event(among, "SessionEnd"), "reason": reason}
+                )
         await self.hooks.close()
 
-    async def _begin(self, among: Collaborators, start: "Start | str", home: Path) -> None:
+    async def _begin(self, among: PipelineContext, start: "SessionStart | str", home: Path) -> None:
         if isinstance(start, str) and not among.hooks.watches("SessionStart"):
             return
-        from handaxe.app.beginning import Start, begin
+        from handaxe.app.beginning import SessionStart, run_start_hooks
         from handaxe.app.session_title import SessionTitle
 
-        told = Start(start) if isinstance(start, str) else start
-        self.first_message = await begin(among, told, SessionTitle(home, among.session_id))
+        told = SessionStart(start) if isinstance(start, str) else start
+        self.first_message = await run_start_hooks(
+            among, told, SessionTitle(home, among.session_id)
+        )
 
     def _hold_calls(self) -> None:
         """Let calls wait until the hooks have said whether files may change what holds."""
@@ -232,7 +236,7 @@ class SessionHooks:
             if earlier is not None:
                 await earlier()
             if self._configuration.pending:
-                refused = await refused_changes(among, self._configuration)
+                refused = await find_refused_changes(among, self._configuration)
                 self._configuration.settle(refused)
             await settle_skills(among)
             self._is_holding, self._asking, among.opening = False, None, None
@@ -245,7 +249,7 @@ class SessionHooks:
 
         among.opening = opening
 
-    def _outside(self, book: "HookBook") -> "HookPrograms | None":
+    def _outside(self, book: "HookConfig") -> "HookPrograms | None":
         """The way out of the process, made when the first hook needs it."""
         from handaxe.runtime.hooks.config import CommandHook, HttpHook
 
@@ -258,28 +262,28 @@ class SessionHooks:
         return self._programs
 
 
-def _closing_s(given_ms: str) -> float | None:
+def _parse_closing_timeout(given_ms: str) -> float | None:
     return int(given_ms) / 1000 if given_ms.isdecimal() and int(given_ms) else None
 
 
-def hook_policy(settings: Settings, root: str) -> "HookPolicy":
+def build_hook_policy(settings: Settings, root: str) -> "HookPolicy":
     """What programs and servers that are hooks get to know, and may reach."""
     from handaxe.runtime.hooks.programs import HookPolicy
     from handaxe.settings.project_variables import is_steering
-    from handaxe.settings.shell_prefix import words_of_prefix
+    from handaxe.settings.shell_prefix import split_prefix
 
     return HookPolicy(
         env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
         env_names=settings.shell.pass_variables,
-        prefix=words_of_prefix(settings.shell),
-        closing_s=_closing_s(os.environ.get(CLOSING_VARIABLE, "")),
+        prefix=split_prefix(settings.shell),
+        closing_s=_parse_closing_timeout(os.environ.get(CLOSING_VARIABLE, "")),
         http_urls=settings.allowed_http_hook_urls,
         http_env_names=settings.http_hook_allowed_env_vars,
         steers=is_steering,
     )
 
 
-async def refused_changes(among: Collaborators, configuration: Configuration) -> set[str]:
+async def find_refused_changes(among: PipelineContext, configuration: Configuration) -> set[str]:
     """The changed files whose change a hook does not want; policy is not theirs to refuse."""
     sources = {file.path: file.source for file in configuration.files}
     refused: set[str] = set()
@@ -288,13 +292,13 @@ async def refused_changes(among: Collaborators, configuration: Configuration) ->
         if source is None:
             continue
         about = {"source": f"{source}_settings", "file_path": path}
-        outcome = await fire(among, "ConfigChange", **about)
+        outcome = await fire_hooks(among, "ConfigChange", **about)
         if outcome.blocked is not None and source != "policy":
             refused.add(path)
     return refused
 
 
-async def settle_skills(among: Collaborators) -> None:
+async def settle_skills(among: PipelineContext) -> None:
     """Let changed skills count, unless a hook does not want it."""
     from handaxe.contract.ports.skills import Skills
 
@@ -303,18 +307,18 @@ async def settle_skills(among: Collaborators) -> None:
         return
     refused: set[str] = set()
     for path in skills.news():
-        outcome = await fire(among, "ConfigChange", source="skills", file_path=path)
+        outcome = await fire_hooks(among, "ConfigChange", source="skills", file_path=path)
         if outcome.blocked is not None:
             refused.add(path)
     skills.settle(refused)
 
 
-def _checked(arguments: Mapping[str, Sequence[Any]]) -> "HookBook":
-    from handaxe.app.hook_conditions import bad_conditions
+def _validate_hooks(arguments: Mapping[str, Sequence[Any]]) -> "HookConfig":
+    from handaxe.app.hook_conditions import find_bad_conditions
     from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
 
     book = read_hooks(arguments, source=ARGUMENTS)
-    problems = (*book.problems, *bad_conditions(book))
+    problems = (*book.problems, *find_bad_conditions(book))
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")

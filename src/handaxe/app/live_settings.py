@@ -7,10 +7,14 @@ from contextlib import suppress
 from typing import Any
 
 from handaxe.app.configuration import FILE_SOURCES, Configuration
-from handaxe.app.working_directories import listed, spelled_out, working_directories
+from handaxe.app.working_directories import (
+    list_directories,
+    make_absolute,
+    resolve_working_directories,
+)
 from handaxe.contract.events import Event, SettingsChanged
 from handaxe.contract.faults import SetupError
-from handaxe.runtime.permission.modes import narrowest, parse_mode
+from handaxe.runtime.permission.modes import choose_strictest_mode, parse_mode
 from handaxe.session.permission_state import Mode, PermissionState
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
@@ -18,7 +22,7 @@ from handaxe.settings.model import Settings
 PathLike = str | os.PathLike[str]
 
 
-class LiveSettings:
+class SettingsReloader:
     """Keeps a session's rules, directories and options as the settings say."""
 
     def __init__(
@@ -36,7 +40,7 @@ class LiveSettings:
         self._permissions = permissions
         self._workdir = workdir
         self._root = root
-        self._added = _absolute(added)
+        self._added = _make_all_absolute(added)
         self._offers = offers
         self._emit = emit
         self._joined = configuration.merged
@@ -47,7 +51,7 @@ class LiveSettings:
     def follow(self) -> bool:
         """Take in what was changed on disk; whether anything was."""
         configuration = self._configuration
-        if not self._was_looked_at():
+        if not self._is_already_read():
             configuration.refresh()
         # A change made by a call of this session has been read already, but not carried on.
         if configuration.merged is self._joined:
@@ -55,20 +59,20 @@ class LiveSettings:
         self._joined = configuration.merged
         for source in FILE_SOURCES:
             rules = configuration.rules(source)
-            if rules != list(self._permissions.rules_from(source)):
+            if rules != list(self._permissions.list_rules(source)):
                 self._permissions.replace_rules(source, rules)
         with suppress(SetupError):
             # A directory that has just gone is no reason to stop: the others stay as they were.
             self.place()
         self._offers[Settings] = configuration.settings
-        if mode_problem(configuration, self._permissions.mode):
+        if find_mode_problem(configuration, self._permissions.mode):
             self._permissions.set_mode("default")
         new = tuple(told for told in configuration.warnings if told not in self._told)
         self._told = configuration.warnings
         self._emit(SettingsChanged(files=configuration.changed_files, warnings=new))
         return True
 
-    def _was_looked_at(self) -> bool:
+    def _is_already_read(self) -> bool:
         """Whether a call that began together with this one has looked at the files.
 
         Other tasks in the same turn of the event loop were due before that look, so nothing they
@@ -97,7 +101,7 @@ class LiveSettings:
         known = self._workdir.roots
         more = self._configuration.directories()[0]
         data = self._configuration.data_directory
-        self._workdir.place(*working_directories(self._root, (*self._added, *more), data))
+        self._workdir.place(*resolve_working_directories(self._root, (*self._added, *more), data))
         return [root for root in self._workdir.roots if root not in known]
 
     @property
@@ -111,7 +115,7 @@ class LiveSettings:
         Raises:
             SetupError: one of them is no directory, and nothing was changed.
         """
-        earlier, self._added = self._added, _absolute(directories)
+        earlier, self._added = self._added, _make_all_absolute(directories)
         try:
             return self.place()
         except SetupError:
@@ -119,14 +123,14 @@ class LiveSettings:
             raise
 
 
-def _absolute(directories: Sequence[PathLike]) -> tuple[str, ...]:
+def _make_all_absolute(directories: Sequence[PathLike]) -> tuple[str, ...]:
     """What is relative starts where the program stands now, whatever it does later."""
-    return tuple(spelled_out(one) for one in listed(directories))
+    return tuple(make_absolute(one) for one in list_directories(directories))
 
 
-def mode_problem(configuration: Configuration, mode: Mode) -> str | None:
+def find_mode_problem(configuration: Configuration, mode: Mode) -> str | None:
     """Why settings forbid a mode, if they do."""
-    if configuration.unknown_files and narrowest(mode, "default") != mode:
+    if configuration.unknown_files and choose_strictest_mode(mode, "default") != mode:
         return (
             f"{configuration.unknown_files[0]} cannot be read, and nobody knows what it forbade, "
             f"so {mode} mode is refused. Mend the file, or use default mode."
@@ -142,7 +146,7 @@ def mode_problem(configuration: Configuration, mode: Mode) -> str | None:
     return f"The settings forbid {mode} mode (`permissions.{name}`)."
 
 
-def checked_mode(configuration: Configuration, name: str) -> Mode:
+def validate_mode(configuration: Configuration, name: str) -> Mode:
     """The mode of that name, if there is one and the settings allow it."""
     mode = parse_mode(name)
     if mode is None:
@@ -153,6 +157,6 @@ def checked_mode(configuration: Configuration, name: str) -> Mode:
 
 def refuse_mode(configuration: Configuration, mode: Mode) -> None:
     """Raise if settings forbid a mode."""
-    problem = mode_problem(configuration, mode)
+    problem = find_mode_problem(configuration, mode)
     if problem is not None:
         raise SetupError(problem)

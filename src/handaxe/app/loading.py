@@ -3,7 +3,7 @@
 import os
 
 from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.runtime.catalog.deferral import Deferral, announcement
+from handaxe.runtime.catalog.deferral import Deferral, format_deferred_tools
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.settings.model import Settings
 
@@ -12,7 +12,7 @@ VARIABLE = "ENABLE_TOOL_SEARCH"
 _CHARS_PER_PERCENT = 200_000 * 4 // 100
 
 
-def deferral_of(catalog: Catalog, loaded: LoadedTools, settings: Settings) -> Deferral:
+def build_deferral(catalog: Catalog, loaded: LoadedTools, settings: Settings) -> Deferral:
     """Who waits, by the variable where it is set, else by the settings."""
     options = settings.tool_search
     when, limit_chars = options.when, options.limit_chars
@@ -28,7 +28,7 @@ def deferral_of(catalog: Catalog, loaded: LoadedTools, settings: Settings) -> De
     return Deferral(catalog, loaded, when=when, limit_chars=limit_chars)
 
 
-class Announcer:
+class DeferredToolAnnouncer:
     """Tells a model the names of tools it can load, and later only what changed.
 
     What waits at the start is in the system prompt; changes are said in the conversation, so that
@@ -44,7 +44,7 @@ class Announcer:
         self._deferral.sent()
         waiting = self._deferral.beside_sent
         self._told = frozenset(waiting)
-        return announcement(waiting) if waiting else ""
+        return format_deferred_tools(waiting) if waiting else ""
 
     def __call__(self) -> tuple[str, ...]:
         """What there is to tell beside the tools that were sent last; mostly nothing."""
@@ -55,7 +55,7 @@ class Announcer:
         self._told = frozenset(waiting) | (self._told - set(gone))
         told: list[str] = []
         if new:
-            told.append(announcement(new))
+            told.append(format_deferred_tools(new))
         if gone:
             told.append(f"These tools are gone for now: {', '.join(gone)}")
         return tuple(told)

@@ -4,42 +4,42 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from handaxe.agent.pool import main_pool
-from handaxe.agent.workplace import Workplace
-from handaxe.app.agent_equipment import Equipment
-from handaxe.app.agent_kinds import AgentKinds
-from handaxe.app.project_wishes import agent_directories
+from handaxe.agent.pool import make_main_tool_filter
+from handaxe.agent.workplace import LoopContext
+from handaxe.app.agent_equipment import AgentResources
+from handaxe.app.agent_kinds import AgentDefinitions
+from handaxe.app.project_wishes import find_agent_directories
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.agents import AgentKind
+from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.skills import Skills
-from handaxe.runtime.permission.modes import narrowest
-from handaxe.settings.places import MANAGED_DIRECTORIES, is_users_own, user_directories
-from handaxe.text.near_names import nearest
+from handaxe.runtime.permission.modes import choose_strictest_mode
+from handaxe.settings.places import MANAGED_DIRECTORIES, get_user_directories, is_users_own
+from handaxe.text.near_names import find_closest_name
 
 
-def kinds_of(session: Session, given: Mapping[str, Any] | None) -> AgentKinds:
+def find_agent_definitions(session: Session, given: Mapping[str, Any] | None) -> AgentDefinitions:
     """The types of agents that count for a session."""
     workdir = session.workdir
     sources = session.configuration.sources
-    users = user_directories() if "user" in sources else ()
+    users = get_user_directories() if "user" in sources else ()
     if "project" in sources:
-        directories = agent_directories(workdir.current, workdir.root, users)
+        directories = find_agent_directories(workdir.current, workdir.root, users)
     else:
         directories = [path for user in users if (path := Path(user) / "agents").is_dir()]
     managed = [Path(place) / ".claude" / "agents" for place in MANAGED_DIRECTORIES]
     if not session.configuration.discovery.agents:
         directories = managed = []
-    return AgentKinds(given, directories, session.configuration, managed)
+    return AgentDefinitions(given, directories, session.configuration, managed)
 
 
-def main_kind(name: str | None, kinds: AgentKinds) -> AgentKind | None:
+def choose_main_agent(name: str | None, kinds: AgentDefinitions) -> AgentDefinition | None:
     """The type that was chosen for the session's own agent."""
     if name is None:
         return None
     known = {kind.name: kind for kind in kinds()}
     if name not in known:
-        near = nearest(name, known)
+        near = find_closest_name(name, known)
         hint = f" Did you mean {near!r}?" if near else ""
         raise SetupError(f"There is no agent {name!r}.{hint} Agents: {', '.join(known)}.")
     return known[name]
@@ -48,16 +48,16 @@ def main_kind(name: str | None, kinds: AgentKinds) -> AgentKind | None:
 class MainAgent:
     """What a type changes for the session that it leads."""
 
-    def __init__(self, kind: AgentKind, session: Session, workplace: Workplace) -> None:
+    def __init__(self, kind: AgentDefinition, session: Session, workplace: LoopContext) -> None:
         self._kind = kind
         self._session = session
         among = session.collaborators
-        self._equipment = Equipment(
+        self._equipment = AgentResources(
             kind, session.surroundings, among.hooks, emit=among.emit, is_main=True
         )
         among.hooks = self._equipment.hooks
         among.agent_type = kind.name
-        session.catalog.keep_only(main_pool(kind))
+        session.catalog.keep_only(make_main_tool_filter(kind))
         self._choose_mode()
         if (memory := self._equipment.memory) is not None:
             memory.open_in(session.workdir)
@@ -78,12 +78,12 @@ class MainAgent:
         if wanted is None:
             return
         is_own = self._kind.source == "arguments" or is_users_own(Path(self._kind.source))
-        chosen = wanted if is_own and now == "default" else narrowest(wanted, now)
+        chosen = wanted if is_own and now == "default" else choose_strictest_mode(wanted, now)
         if chosen is not None and chosen != now:
             self._session.set_mode(chosen)
 
 
-def as_main(kind: AgentKind | None, replace: str | None) -> str | None:
+def choose_main_prompt(kind: AgentDefinition | None, replace: str | None) -> str | None:
     """What stands for identity and rules: the host's words, or those of the type."""
     if replace is not None or kind is None:
         return replace

@@ -12,18 +12,18 @@ from typing import Any
 import msgspec
 
 from handaxe.app.configuration import Configuration
-from handaxe.app.project_wishes import server_wish
+from handaxe.app.project_wishes import make_server_request
 from handaxe.settings.mcp_servers import (
     ApprovedServer,
-    Definitions,
     RemoteConfig,
     ServerDefinition,
+    ServerDefinitions,
     StdioConfig,
 )
 from handaxe.settings.model import Settings
 
 
-class Sorted(msgspec.Struct, frozen=True):
+class SortedServers(msgspec.Struct, frozen=True):
     """Servers by what may happen to them; each name stands in one of the lists only."""
 
     starting: tuple[ApprovedServer, ...] = ()
@@ -33,23 +33,23 @@ class Sorted(msgspec.Struct, frozen=True):
     """Those that may not start, and why."""
 
 
-def sort_servers(definitions: Definitions, configuration: Configuration) -> Sorted:
+def sort_servers(definitions: ServerDefinitions, configuration: Configuration) -> SortedServers:
     """Of every name the highest definition that may start; else the one that waits for a yes."""
-    settings = _as_managed(configuration)
+    settings = _apply_managed_list(configuration)
     starting: dict[str, ApprovedServer] = {}
     waiting: dict[str, ServerDefinition] = {}
     blocked: dict[str, tuple[ServerDefinition, str]] = {}
     for one in definitions.found:
         if one.name in starting:
             continue
-        reason = blocking_reason(one, settings)
+        reason = find_blocking_reason(one, settings)
         if reason is not None:
             blocked.setdefault(one.name, (one, reason))
         elif one.scope != "project" or is_approved(one, configuration):
             starting[one.name] = ApprovedServer(one)
         else:
             waiting.setdefault(one.name, one)
-    return Sorted(
+    return SortedServers(
         tuple(starting.values()),
         tuple(one for name, one in waiting.items() if name not in starting),
         tuple(
@@ -63,10 +63,10 @@ def is_approved(server: ServerDefinition, configuration: Configuration) -> bool:
     settings = configuration.settings
     if settings.enable_all_project_mcp_servers or server.name in settings.enabled_mcpjson_servers:
         return True
-    return server_wish(server, configuration.root).grant(configuration.gate)
+    return make_server_request(server, configuration.root).grant(configuration.gate)
 
 
-def _as_managed(configuration: Configuration) -> Settings:
+def _apply_managed_list(configuration: Configuration) -> Settings:
     """The settings, with the list of allowed servers that the organisation lets count."""
     settings = configuration.settings
     if not settings.allow_managed_mcp_servers_only:
@@ -80,19 +80,19 @@ def _as_managed(configuration: Configuration) -> Settings:
     return msgspec.structs.replace(settings, allowed_mcp_servers=allowed if listed else None)
 
 
-def blocking_reason(server: ServerDefinition, settings: Settings) -> str | None:
+def find_blocking_reason(server: ServerDefinition, settings: Settings) -> str | None:
     """Why settings keep a server from starting, if they do."""
     if server.scope == "project" and server.name in settings.disabled_mcpjson_servers:
         return "the setting `disabledMcpjsonServers` names it"
-    if _listed(server, settings.denied_mcp_servers):
+    if _is_listed(server, settings.denied_mcp_servers):
         return "the setting `deniedMcpServers` names it"
     allowed = settings.allowed_mcp_servers
-    if allowed is not None and not _listed(server, allowed):
+    if allowed is not None and not _is_listed(server, allowed):
         return "the setting `allowedMcpServers` does not name it"
     return None
 
 
-def _listed(server: ServerDefinition, entries: Iterable[dict[str, Any]]) -> bool:
+def _is_listed(server: ServerDefinition, entries: Iterable[dict[str, Any]]) -> bool:
     config = server.config
     for entry in entries:
         if entry.get("serverName") == server.name:

@@ -9,11 +9,11 @@ from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 
-from handaxe.app.companions import Arriving, Companion, Surroundings
-from handaxe.app.elicitation import Form, elicited
-from handaxe.app.mcp_approval import Sorted, sort_servers
+from handaxe.app.companions import Arriving, SessionContext, SessionService
+from handaxe.app.elicitation import ElicitationForm, elicit_input
+from handaxe.app.mcp_approval import SortedServers, sort_servers
 from handaxe.app.offers import Offered
-from handaxe.app.project_wishes import server_wish
+from handaxe.app.project_wishes import make_server_request
 from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.events import McpServerChanged
 from handaxe.contract.faults import SetupError
@@ -26,12 +26,12 @@ from handaxe.settings.mcp_servers import (
     StdioConfig,
     read_definitions,
 )
-from handaxe.settings.shell_prefix import words_of_prefix
-from handaxe.storage.home import make_private
+from handaxe.settings.shell_prefix import split_prefix
+from handaxe.storage.home import make_private_directory
 from handaxe.version import __version__
 
 if TYPE_CHECKING:
-    from handaxe.bridges.mcp.surrounding import Wanted
+    from handaxe.bridges.mcp.surrounding import ElicitationRequest
 
 McpArguments = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
 """Servers as a host program gives them: a table, a file, a JSON text, or several of these."""
@@ -45,11 +45,11 @@ START_PAUSE_S = 0.02
 CHARS_PER_TOKEN = 4
 
 
-class McpCompanion(Companion):
+class McpService(SessionService):
     """Opens with the session, closes with it; costs nothing where no server is set up."""
 
     def __init__(
-        self, around: Surroundings, given: McpArguments = None, *, is_strict: bool = False
+        self, around: SessionContext, given: McpArguments = None, *, is_strict: bool = False
     ) -> None:
         self._around = around
         configuration = around.configuration
@@ -68,7 +68,7 @@ class McpCompanion(Companion):
         self._roots = around.workdir.roots
         self.servers: McpServers | None = None
         if self._definitions.found:
-            self.servers = self._connected(self._sorted)
+            self.servers = self._connect_servers(self._sorted)
 
     @property
     def offers(self) -> Offered:
@@ -81,9 +81,9 @@ class McpCompanion(Companion):
         told = [*self._definitions.problems, *self._definitions.unset]
         if self._sorted.waiting and not self._can_ask():
             configuration = self._around.configuration
-            told.append(_waiting(self._sorted.waiting, configuration.root))
+            told.append(_describe_waiting(self._sorted.waiting, configuration.root))
             known = configuration.gate.approved()
-            wishes = [server_wish(one, configuration.root) for one in self._sorted.waiting]
+            wishes = [make_server_request(one, configuration.root) for one in self._sorted.waiting]
             changed = [configuration.gate.refusal(wish) for wish in wishes if wish.key in known]
             told += filter(None, changed)
         return tuple(told)
@@ -93,7 +93,7 @@ class McpCompanion(Companion):
         if self.servers is not None and self._beginning is None:
             self._catalog = catalog
             others = catalog.why_missing
-            catalog.why_missing = lambda tool: self._why_missing(tool) or others(tool)
+            catalog.why_missing = lambda tool: self._explain_missing(tool) or others(tool)
             self._beginning = asyncio.create_task(self._begin(), name="mcp servers")
 
     def follow(self) -> None:
@@ -111,15 +111,15 @@ class McpCompanion(Companion):
         if name is not None:
             await self._servers.tried(name)
 
-    async def arrive(self, patience: Arriving) -> None:
+    async def wait_ready(self, patience: Arriving) -> None:
         """Wait for servers whose tools the first answer should know of, as long as is meant."""
         if self.servers is None:
             return
         waits_for_all = patience != "needed" or self._variables.get(_NONBLOCKING, "") == "0"
         names = [one.name for one in self._sorted.starting if waits_for_all or one.always_load]
-        limit_s = self._milliseconds("MCP_CONNECT_TIMEOUT_MS", CONNECT_S)
+        limit_s = self._read_seconds("MCP_CONNECT_TIMEOUT_MS", CONNECT_S)
         if patience == "long":
-            limit_s = max(limit_s, self._milliseconds("MCP_TIMEOUT", START_S))
+            limit_s = max(limit_s, self._read_seconds("MCP_TIMEOUT", START_S))
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 await asyncio.gather(*(self._servers.settled(name) for name in names))
@@ -132,7 +132,7 @@ class McpCompanion(Companion):
         if self.servers is not None:
             await self._servers.close()
 
-    def _why_missing(self, tool: str) -> str | None:
+    def _explain_missing(self, tool: str) -> str | None:
         name = self._servers.server_of(tool)
         shown = next((one for one in self._servers.status() if one.name == name), None)
         if shown is None or shown.status == "connected":
@@ -167,16 +167,16 @@ class McpCompanion(Companion):
         if answer.remember in {"project", "always"}:
             configuration = self._around.configuration
             with suppress(SetupError):
-                configuration.gate.approve([server_wish(definition, configuration.root)])
+                configuration.gate.approve([make_server_request(definition, configuration.root)])
         self._servers.add(ApprovedServer(definition))
         self._servers.open()
 
-    def _connected(self, found: Sorted) -> McpServers:
-        from handaxe.bridges.mcp.server import Limits
+    def _connect_servers(self, found: SortedServers) -> McpServers:
+        from handaxe.bridges.mcp.server import McpTimeouts
         from handaxe.bridges.mcp.servers import ConnectedServers
-        from handaxe.bridges.mcp.surrounding import Surrounding
+        from handaxe.bridges.mcp.surrounding import McpClientContext
         from handaxe.host.processes import LocalProcesses
-        from handaxe.storage.mcp_logins import KeptMcpLogins
+        from handaxe.storage.mcp_logins import DiskMcpLogins
 
         around = self._around
         root = around.configuration.root
@@ -186,25 +186,25 @@ class McpCompanion(Companion):
             "HANDAXE_PROJECT_DIR": root,
             "CLAUDE_CODE_SESSION_ID": around.session_id,
         }
-        surrounding = Surrounding(
+        surrounding = McpClientContext(
             version=__version__,
             processes=LocalProcesses(around.configuration.redactor),
-            logins=KeptMcpLogins(around.data_home),
+            logins=DiskMcpLogins(around.data_home),
             cwd=root,
             env=env,
-            prefix=words_of_prefix(around.configuration.settings.shell),
+            prefix=split_prefix(around.configuration.settings.shell),
             roots=lambda: around.workdir.roots,
             log_path=self._log_path,
             spill=self._spill,
             redactor=around.configuration.redactor,
             elicit=lambda: self._elicit if self._can_fill_in() else None,
         )
-        limits = Limits()
-        start_s = self._milliseconds("MCP_TIMEOUT", limits.start_s)
-        idle_s = self._milliseconds("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT", 0)
-        limits = Limits(
+        limits = McpTimeouts()
+        start_s = self._read_seconds("MCP_TIMEOUT", limits.start_s)
+        idle_s = self._read_seconds("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT", 0)
+        limits = McpTimeouts(
             start_s=start_s,
-            call_s=self._milliseconds("MCP_TOOL_TIMEOUT", limits.call_s),
+            call_s=self._read_seconds("MCP_TOOL_TIMEOUT", limits.call_s),
             idle_stdio_s=idle_s or limits.idle_stdio_s,
             idle_remote_s=idle_s or limits.idle_remote_s,
         )
@@ -248,12 +248,12 @@ class McpCompanion(Companion):
     def _can_fill_in(self) -> bool:
         return self._can_ask() or self._around.among().hooks.watches("Elicitation")
 
-    async def _elicit(self, server: str, wanted: "Wanted") -> dict[str, Any] | None:
+    async def _elicit(self, server: str, wanted: "ElicitationRequest") -> dict[str, Any] | None:
         """What is put into a server's form: by hooks, or by a person; None declines it."""
         message, form = wanted.message, wanted.schema
-        return await elicited(
+        return await elicit_input(
             self._around.among(),
-            Form(server, message, form, wanted.url, wanted.elicitation_id),
+            ElicitationForm(server, message, form, wanted.url, wanted.elicitation_id),
             lambda: self._ask_person(server, message, form),
         )
 
@@ -262,7 +262,7 @@ class McpCompanion(Companion):
     ) -> dict[str, Any] | None:
         """A yes or no for a form that a yes fills in; every other form is declined."""
         asker = self._around.among().asker
-        filled = None if form is None else filled_by_yes(form)
+        filled = None if form is None else fill_form_defaults(form)
         if filled is None or asker is None or not asker.is_there:
             return None
         request = PermissionRequest(
@@ -275,14 +275,14 @@ class McpCompanion(Companion):
         return filled if isinstance(await asker.ask(request), Allow) else None
 
     def _log_path(self, server: str) -> str:
-        return str(self._around.session_directory / "mcp" / f"{_file_name(server)}.log")
+        return str(self._around.session_directory / "mcp" / f"{_make_file_name(server)}.log")
 
     def _spill(self, server: str) -> str:
         directory = self._around.session_directory / "results"
-        make_private(directory)
-        return str(directory / f"mcp-{_file_name(server)}-{os.urandom(4).hex()}.json")
+        make_private_directory(directory)
+        return str(directory / f"mcp-{_make_file_name(server)}-{os.urandom(4).hex()}.json")
 
-    def _milliseconds(self, variable: str, default_s: float) -> float:
+    def _read_seconds(self, variable: str, default_s: float) -> float:
         number = self._number(variable)
         return default_s if number is None else number / 1000
 
@@ -294,7 +294,7 @@ class McpCompanion(Companion):
         return number if number > 0 else None
 
 
-def filled_by_yes(form: dict[str, Any]) -> dict[str, Any] | None:
+def fill_form_defaults(form: dict[str, Any]) -> dict[str, Any] | None:
     """What a plain yes puts into a form: defaults and switches; None if more is wanted."""
     filled: dict[str, Any] = {}
     properties: dict[str, dict[str, Any]] = form.get("properties") or {}
@@ -308,7 +308,7 @@ def filled_by_yes(form: dict[str, Any]) -> dict[str, Any] | None:
     return filled
 
 
-def _waiting(servers: Sequence[ServerDefinition], root: str) -> str:
+def _describe_waiting(servers: Sequence[ServerDefinition], root: str) -> str:
     names = ", ".join(repr(server.name) for server in servers)
     return (
         f"{servers[0].file}: the MCP servers {names} wait for a yes. If you trust them, run "
@@ -317,5 +317,5 @@ def _waiting(servers: Sequence[ServerDefinition], root: str) -> str:
     )
 
 
-def _file_name(server: str) -> str:
+def _make_file_name(server: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", server)[:80]

@@ -6,30 +6,30 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.companions import SessionContext, SessionService
 from handaxe.app.offers import Offered
 from handaxe.contract.faults import SetupError
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.wakeups import Wakeups
-from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
-from handaxe.storage.home import tasks_directory
-from handaxe.storage.sessions import History
+from handaxe.settings.places import MANAGED_DIRECTORIES, get_user_directories
+from handaxe.storage.home import get_tasks_directory
+from handaxe.storage.sessions import SessionHistory
 
 if TYPE_CHECKING:
     from handaxe.contract.ports.skills import Skills
-    from handaxe.contract.ports.task_list import TaskList
+    from handaxe.contract.ports.task_list import TaskStore
     from handaxe.host.skill_versions import SkillVersions
-    from handaxe.session.brevity import Brevity
+    from handaxe.session.brevity import BriefMode
     from handaxe.session.identity import SessionIdentity
     from handaxe.session.invoked_skills import InvokedSkills
     from handaxe.session.todos import Todos
 
 
-class Memory(Companion):
+class SessionState(SessionService):
     """State objects of one session, as tools ask for them."""
 
-    def __init__(self, around: Surroundings, history: History) -> None:
+    def __init__(self, around: SessionContext, history: SessionHistory) -> None:
         self._around = around
         self._history = history
         self.loaded = LoadedTools(around.emit)
@@ -39,7 +39,7 @@ class Memory(Companion):
         shared = around.configuration.settings.task_list
         if shared is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,80}", shared):
             raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
-        self._tasks_directory = tasks_directory(around.data_home, shared or around.session_id)
+        self._tasks_directory = get_tasks_directory(around.data_home, shared or around.session_id)
 
     @property
     def offers(self) -> Offered:
@@ -48,16 +48,16 @@ class Memory(Companion):
             LoadedTools: self.loaded,
             Wakeups: self.wakeups,
             "handaxe.contract.ports.skills.Skills": self._skills,
-            "handaxe.contract.ports.task_list.TaskList": self._tasks,
-            "handaxe.session.brevity.Brevity": self._brevity,
-            "handaxe.session.identity.SessionIdentity": self._identity,
-            "handaxe.session.invoked_skills.InvokedSkills": self._invoked_skills,
-            "handaxe.session.todos.Todos": self._todos,
+            "handaxe.contract.ports.task_list.TaskStore": self._tasks,
+            "handaxe.session.brevity.BriefMode": self._create_brevity,
+            "handaxe.session.identity.SessionIdentity": self._create_identity,
+            "handaxe.session.invoked_skills.InvokedSkills": self._create_invoked_skills,
+            "handaxe.session.todos.Todos": self._create_todos,
         }
 
-    def for_agent(self, around: Surroundings, history: History) -> "Memory":
+    def create_for_agent(self, around: SessionContext, history: SessionHistory) -> "SessionState":
         """Lists and loaded tools of its own; tasks are shared, and whoever wakes one wakes all."""
-        own = Memory(around, history)
+        own = SessionState(around, history)
         own.wakeups, own._skill_versions = self.wakeups, self._skill_versions
         return own
 
@@ -74,7 +74,7 @@ class Memory(Companion):
             places = SkillPlaces(added=self._added, commands=False)
         else:
             own = (f"{workdir.home}/.claude", f"{workdir.home}/.handaxe")
-            users = tuple(dict.fromkeys((*user_directories(), *own)))
+            users = tuple(dict.fromkeys((*get_user_directories(), *own)))
             places = SkillPlaces(
                 managed=MANAGED_DIRECTORIES,
                 users=users if "user" in configuration.sources else (),
@@ -108,33 +108,33 @@ class Memory(Companion):
         named = {os.path.realpath(path) for path in self._around.configuration.directories()[0]}
         return [root for root in self._around.workdir.roots[1:] if root not in named]
 
-    def _tasks(self) -> "TaskList":
-        from handaxe.app.told_tasks import ToldTasks
+    def _tasks(self) -> "TaskStore":
+        from handaxe.app.told_tasks import HookedTaskList
         from handaxe.storage.task_lists import DiskTaskList
 
-        return ToldTasks(DiskTaskList(self._tasks_directory), self._around.among)
+        return HookedTaskList(DiskTaskList(self._tasks_directory), self._around.among)
 
-    def _brevity(self) -> "Brevity":
-        from handaxe.session.brevity import Brevity
+    def _create_brevity(self) -> "BriefMode":
+        from handaxe.session.brevity import BriefMode
 
-        brevity = Brevity(self._around.emit)
+        brevity = BriefMode(self._around.emit)
         if self._history.brief is not None:
             brevity.replay(self._history.brief)
         return brevity
 
-    def _identity(self) -> "SessionIdentity":
+    def _create_identity(self) -> "SessionIdentity":
         from handaxe.session.identity import SessionIdentity
 
         return SessionIdentity(self._around.session_id, self._around.workdir.root)
 
-    def _invoked_skills(self) -> "InvokedSkills":
+    def _create_invoked_skills(self) -> "InvokedSkills":
         from handaxe.session.invoked_skills import InvokedSkills
 
         invoked = InvokedSkills(self._around.emit)
         invoked.replay(self._history.skills)
         return invoked
 
-    def _todos(self) -> "Todos":
+    def _create_todos(self) -> "Todos":
         from handaxe.session.todos import Todos
 
         todos = Todos(self._around.emit)

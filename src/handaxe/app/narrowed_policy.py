@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from handaxe.runtime.permission.book import RuleBook
+from handaxe.runtime.permission.book import RuleIndex
 from handaxe.runtime.permission.families import TEXT_TOOLS
-from handaxe.runtime.permission.modes import narrowest
+from handaxe.runtime.permission.modes import choose_strictest_mode
 from handaxe.runtime.permission.policy import Policy
-from handaxe.runtime.permission.rules import Rule
+from handaxe.runtime.permission.rules import PermissionRule
 from handaxe.runtime.permission.scopes import Anchors
 from handaxe.session.workdir import Workdir
 from handaxe.text.paths import is_inside
 from handaxe.text.patterns import escape
 
 
-class Narrowing(msgspec.Struct, frozen=True, kw_only=True):
+class SubagentRestrictions(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent has less of than its parent."""
 
     mode: str | None = None
@@ -32,7 +32,7 @@ class Narrowing(msgspec.Struct, frozen=True, kw_only=True):
     """Where it keeps what it learned."""
 
 
-class NarrowedPolicy:
+class SubagentPolicy:
     """The policy of an agent, following its parent's from moment to moment."""
 
     def __init__(
@@ -40,7 +40,7 @@ class NarrowedPolicy:
         parent: Callable[[], Policy],
         parents_place: Workdir,
         place: Workdir,
-        narrowing: Narrowing,
+        narrowing: SubagentRestrictions,
     ) -> None:
         self._parent = parent
         self._parents_place = parents_place
@@ -56,8 +56,8 @@ class NarrowedPolicy:
         key = (place.roots, place.free_to_read)
         if self._known is None or self._known[0] is not above or self._known[1] != key:
             policy = Policy(
-                self._book(above),
-                mode=narrowest(above.mode, narrowing.mode) or above.mode,
+                self._build_rules(above),
+                mode=choose_strictest_mode(above.mode, narrowing.mode) or above.mode,
                 roots=place.roots,
                 free_to_read=place.free_to_read,
                 free_to_write=(*above.free_to_write, *narrowing.memory),
@@ -68,7 +68,7 @@ class NarrowedPolicy:
             self._known = above, key, policy
         return self._known[2]
 
-    def _book(self, above: Policy) -> RuleBook:
+    def _build_rules(self, above: Policy) -> RuleIndex:
         checkout = self._narrowing.checkout
         if checkout is None:
             return above.book
@@ -76,12 +76,12 @@ class NarrowedPolicy:
         rules = [
             twin
             for rule in above.book.rules
-            for twin in _twins(rule, above.book.anchors.project_root, checkout)
+            for twin in _translate_rule(rule, above.book.anchors.project_root, checkout)
         ]
-        return RuleBook(rules, anchors)
+        return RuleIndex(rules, anchors)
 
 
-def _twins(rule: Rule, project: str, checkout: str) -> Iterator[Rule]:
+def _translate_rule(rule: PermissionRule, project: str, checkout: str) -> Iterator[PermissionRule]:
     """A rule as it reads in the checkout, and what it forbids as it reads in the project."""
     spoken = rule.specifier
     if spoken is None or rule.tool in TEXT_TOOLS or rule.root is not None:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from handaxe.app.change_record import ChangeRecord
-from handaxe.app.companions import Surroundings
-from handaxe.app.offers import Offers
+from handaxe.app.change_record import ChangeTracker
+from handaxe.app.companions import SessionContext
+from handaxe.app.offers import PortRegistry
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
@@ -16,7 +16,7 @@ from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 
 if TYPE_CHECKING:
-    from handaxe.app.live_settings import LiveSettings
+    from handaxe.app.live_settings import SettingsReloader
     from handaxe.contract.ports.media import Media
     from handaxe.contract.ports.permission_changes import PermissionChanges
     from handaxe.contract.ports.plans import Plans
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.search import Search
 
 
-def first_offers(
-    around: Surroundings,
-    changes: ChangeRecord,
+def build_default_ports(
+    around: SessionContext,
+    changes: ChangeTracker,
     ledger: ReadLedger,
     edits: AppliedEdits,
     on_question: "OnQuestion | None",
-) -> Offers:
+) -> PortRegistry:
     """Ports and state objects by type; companions and the catalog add theirs."""
     ports = "handaxe.contract.ports"
-    offers = Offers(
+    offers = PortRegistry(
         {
             Files: around.files,
             Workdir: around.workdir,
@@ -44,10 +44,10 @@ def first_offers(
             Settings: around.configuration.settings,
             PermissionState: around.permissions,
             ResultStore: around.results,
-            f"{ports}.media.Media": lambda: _media(around),
-            f"{ports}.plans.Plans": lambda: _plans(around),
-            f"{ports}.previews.CommandPreviews": lambda: _previews(around),
-            f"{ports}.search.Search": lambda: _search(around),
+            f"{ports}.media.Media": lambda: _create_media(around),
+            f"{ports}.plans.Plans": lambda: _create_plans(around),
+            f"{ports}.previews.CommandPreviews": lambda: _create_previews(around),
+            f"{ports}.search.Search": lambda: _create_search(around),
             f"{ports}.trust_gate.TrustGate": lambda: around.configuration.gate,
             f"{ports}.settings_store.SettingsStore": lambda: around.configuration.store(
                 around.files
@@ -57,11 +57,13 @@ def first_offers(
     if on_question is not None:
         if not callable(on_question):
             raise SetupError(f"`on_question` is an async function, not {on_question!r}.")
-        offers.add({f"{ports}.questions.Questions": lambda: _questions(around, on_question)})
+        offers.add({f"{ports}.questions.Questions": lambda: _create_questions(around, on_question)})
     return offers
 
 
-def offer_changes(offers: Offers, around: Surroundings, live: "LiveSettings") -> None:
+def register_permission_changes(
+    offers: PortRegistry, around: SessionContext, live: "SettingsReloader"
+) -> None:
     """Let whoever answers permission questions change permissions, too."""
 
     def make() -> "PermissionChanges":
@@ -72,26 +74,26 @@ def offer_changes(offers: Offers, around: Surroundings, live: "LiveSettings") ->
     offers.add({"handaxe.contract.ports.permission_changes.PermissionChanges": make})
 
 
-def _media(around: Surroundings) -> "Media":
+def _create_media(around: SessionContext) -> "Media":
     from handaxe.host.media.local import LocalMedia
 
     return LocalMedia(lambda: around.configuration.settings.read.media_memory_bytes)
 
 
-def _search(around: Surroundings) -> "Search":
-    from handaxe.app.hidden_files import files_read_unasked, hidden_files
+def _create_search(around: SessionContext) -> "Search":
+    from handaxe.app.hidden_files import make_read_allow_check, make_read_deny_check
     from handaxe.host.search.local import LocalSearch
 
     workdir, policy = around.workdir, around.policy
     return LocalSearch(
         roots=lambda: workdir.roots,
-        hidden=lambda: hidden_files(policy()),
-        may_read=lambda: files_read_unasked(policy()),
+        hidden=lambda: make_read_deny_check(policy()),
+        may_read=lambda: make_read_allow_check(policy()),
         own_places=workdir.own_places,
     )
 
 
-def _plans(around: Surroundings) -> "Plans":
+def _create_plans(around: SessionContext) -> "Plans":
     from handaxe.app.plan_files import PlanFiles
 
     configuration = around.configuration
@@ -101,16 +103,16 @@ def _plans(around: Surroundings) -> "Plans":
     )
 
 
-def _previews(around: Surroundings) -> "CommandPreviews":
-    from handaxe.app.previewing import Previewing
+def _create_previews(around: SessionContext) -> "CommandPreviews":
+    from handaxe.app.previewing import SessionPreviews
 
-    return Previewing(around)
+    return SessionPreviews(around)
 
 
-def _questions(around: Surroundings, on_question: "OnQuestion") -> "Questions":
-    from handaxe.app.questioning import HostQuestions, seconds_of
+def _create_questions(around: SessionContext, on_question: "OnQuestion") -> "Questions":
+    from handaxe.app.questioning import HostQuestions, parse_question_timeout
 
     return HostQuestions(
         on_question,
-        lambda: seconds_of(around.configuration.settings.ask_user_question_timeout),
+        lambda: parse_question_timeout(around.configuration.settings.ask_user_question_timeout),
     )

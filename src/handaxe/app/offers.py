@@ -8,7 +8,7 @@ Offered = Mapping[type[Any] | str, Any]
 """An offer by its type; or, by the full name of a type that need not be loaded yet, its maker."""
 
 
-class Offers(MutableMapping[type[Any], Any]):
+class PortRegistry(MutableMapping[type[Any], Any]):
     """What tools can reach; asking whether there is something makes and loads nothing."""
 
     def __init__(self, offered: Offered) -> None:
@@ -21,7 +21,7 @@ class Offers(MutableMapping[type[Any], Any]):
         for port, offer in offered.items():
             if isinstance(port, str):
                 self._made = {
-                    made: kept for made, kept in self._made.items() if _name(made) != port
+                    made: kept for made, kept in self._made.items() if _get_full_name(made) != port
                 }
                 self._makers[port] = offer
             else:
@@ -31,22 +31,24 @@ class Offers(MutableMapping[type[Any], Any]):
         try:
             return self._made[port]
         except KeyError:
-            make = self._makers.get(_name(port))
+            make = self._makers.get(_get_full_name(port))
             if make is None:
                 raise
         self[port] = make()
         return self._made[port]
 
     def __setitem__(self, port: type[Any], offer: object) -> None:
-        self._makers.pop(_name(port), None)
+        self._makers.pop(_get_full_name(port), None)
         self._made[port] = offer
 
     def __delitem__(self, port: type[Any]) -> None:
-        if self._makers.pop(_name(port), None) is None:
+        if self._makers.pop(_get_full_name(port), None) is None:
             del self._made[port]
 
     def __contains__(self, port: object) -> bool:
-        return isinstance(port, type) and (port in self._made or _name(port) in self._makers)
+        return isinstance(port, type) and (
+            port in self._made or _get_full_name(port) in self._makers
+        )
 
     def __iter__(self) -> Iterator[type[Any]]:
         """Every type; whoever wants to see all of them has to load them."""
@@ -60,5 +62,5 @@ class Offers(MutableMapping[type[Any], Any]):
         return len(self._made) + len(self._makers)
 
 
-def _name(port: type[Any]) -> str:
+def _get_full_name(port: type[Any]) -> str:
     return f"{port.__module__}.{port.__qualname__}"

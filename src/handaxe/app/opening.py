@@ -5,49 +5,49 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from handaxe.app.background_work import BackgroundWork
-from handaxe.app.companions import Companions, Surroundings
-from handaxe.app.memory import Memory
-from handaxe.app.ready_tree import ReadyTree
+from handaxe.app.companions import ServiceGroup, SessionContext
+from handaxe.app.memory import SessionState
+from handaxe.app.ready_tree import SnapshotPrewarm
 from handaxe.contract.faults import SetupError
-from handaxe.settings.places import server_files
-from handaxe.storage.sessions import History
+from handaxe.settings.places import list_server_files
+from handaxe.storage.sessions import SessionHistory
 
 if TYPE_CHECKING:
-    from handaxe.app.mcp_companion import McpArguments, McpCompanion
+    from handaxe.app.mcp_companion import McpArguments, McpService
 
 
-class SessionCompanions(Companions):
+class SessionServices(ServiceGroup):
     """The companions of one session, by name where the session itself needs them."""
 
     def __init__(
         self,
-        around: Surroundings,
-        history: History,
+        around: SessionContext,
+        history: SessionHistory,
         mcp_servers: "McpArguments",
         *,
         is_strict: bool,
     ) -> None:
-        self.memory = Memory(around, history)
+        self.memory = SessionState(around, history)
         self.background = BackgroundWork(around, self.memory.wakeups)
-        self.ready_tree = ReadyTree(around, lambda: self.times_used)
-        self.mcp = _mcp_companion(around, mcp_servers, is_strict=is_strict)
+        self.ready_tree = SnapshotPrewarm(around, lambda: self.times_used)
+        self.mcp = _create_mcp_service(around, mcp_servers, is_strict=is_strict)
         mcp = (self.mcp,) if self.mcp else ()
         super().__init__(self.memory, self.background, self.ready_tree, *mcp)
 
 
-def _mcp_companion(
-    around: Surroundings, given: "McpArguments", *, is_strict: bool
-) -> "McpCompanion | None":
+def _create_mcp_service(
+    around: SessionContext, given: "McpArguments", *, is_strict: bool
+) -> "McpService | None":
     """The MCP servers; None where nothing could name one, so that nothing need be loaded."""
     configuration = around.configuration
     if not isinstance(cast("object", given), str | Mapping | Sequence | None):
         raise SetupError(f"`mcp_servers` takes a table, a file, or several; {given!r} is none.")
     is_named = given or isinstance(given, str) or configuration.settings.mcp_servers
-    if not is_named and all(_is_absent(path) for path in server_files(configuration.root)):
+    if not is_named and all(_is_absent(path) for path in list_server_files(configuration.root)):
         return None
-    from handaxe.app.mcp_companion import McpCompanion
+    from handaxe.app.mcp_companion import McpService
 
-    return McpCompanion(around, given, is_strict=is_strict)
+    return McpService(around, given, is_strict=is_strict)
 
 
 def _is_absent(path: str) -> bool:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.agent.prompt import text_named
+from handaxe.agent.prompt import load_prompt
 from handaxe.app.session import Session
 from handaxe.git.discovery import find_top
-from handaxe.settings.places import MANAGED_DIRECTORIES, user_directories
-from handaxe.text.frontmatter import BadFrontmatter, split, text_of, truth
-from handaxe.text.near_names import nearest
+from handaxe.settings.places import MANAGED_DIRECTORIES, get_user_directories
+from handaxe.text.frontmatter import BadFrontmatter, get_text, parse_bool, split_frontmatter
+from handaxe.text.near_names import find_closest_name
 
 DEFAULT = "default"
 FOLDER = "output-styles"
@@ -32,7 +32,7 @@ class OutputStyle(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_STYLE = OutputStyle(name=DEFAULT, description="does the work and says what came out")
 
 
-def built_in_styles() -> tuple[OutputStyle, ...]:
+def list_builtin_styles() -> tuple[OutputStyle, ...]:
     """What is there without any file."""
     described = {
         "Proactive": "goes ahead, and asks only what nobody else can know",
@@ -41,7 +41,7 @@ def built_in_styles() -> tuple[OutputStyle, ...]:
         "Learning": "explains, and leaves small pieces of design to you",
     }
     styles = [
-        OutputStyle(name=name, description=text, text=text_named(f"style_{name.lower()}"))
+        OutputStyle(name=name, description=text, text=load_prompt(f"style_{name.lower()}"))
         for name, text in described.items()
     ]
     return (DEFAULT_STYLE, *styles)
@@ -65,7 +65,7 @@ class OutputStyles:
     def _styles(self) -> dict[str, OutputStyle]:
         found: dict[str, OutputStyle] = {}
         first, last = self._files(self._directories()), self._files(self._last())
-        for style in (*first, *built_in_styles(), *last):
+        for style in (*first, *list_builtin_styles(), *last):
             found.setdefault(style.name.casefold(), style)
         return found
 
@@ -83,7 +83,7 @@ class OutputStyles:
             return DEFAULT_STYLE
         style = self._styles.get(name.strip().casefold())
         if style is None:
-            near = nearest(name, self.names())
+            near = find_closest_name(name, self.names())
             hint = f" Did you mean {near!r}?" if near else f" Styles: {', '.join(self.names())}."
             self.problems.append(f"There is no output style {name!r}.{hint}")
             return DEFAULT_STYLE
@@ -92,38 +92,38 @@ class OutputStyles:
     def _read(self, path: Path) -> OutputStyle | None:
         try:
             with path.open(encoding="utf-8") as file:
-                head, body = split(file.read(MAX_CHARS))
+                head, body = split_frontmatter(file.read(MAX_CHARS))
         except (OSError, UnicodeError, BadFrontmatter) as error:
             self.problems.append(f"{path} is no output style: {error}")
             return None
         return OutputStyle(
-            name=text_of(head, "name") or path.stem,
-            description=text_of(head, "description"),
+            name=get_text(head, "name") or path.stem,
+            description=get_text(head, "description"),
             text=body.strip(),
-            is_whole=not truth(head.get("keep-coding-instructions"), default=False),
+            is_whole=not parse_bool(head.get("keep-coding-instructions"), default=False),
             source=str(path),
         )
 
 
-def styles_of(session: Session) -> OutputStyles:
+def find_output_styles(session: Session) -> OutputStyles:
     """The styles that count for a session; a project's own take no place before it is trusted."""
     configuration = session.configuration
     if not configuration.discovery.styles:
         return OutputStyles(list)
     here = session.workdir.current
-    managed = _existing(Path(place) / FOLDER for place in MANAGED_DIRECTORIES)
-    users = [Path(user) / FOLDER for user in user_directories()]
-    own = _existing(users if "user" in configuration.sources else ())
+    managed = _filter_existing(Path(place) / FOLDER for place in MANAGED_DIRECTORIES)
+    users = [Path(user) / FOLDER for user in get_user_directories()]
+    own = _filter_existing(users if "user" in configuration.sources else ())
 
     def projects() -> list[Path]:
-        return project_styles(here) if "project" in configuration.sources else []
+        return find_project_style_dirs(here) if "project" in configuration.sources else []
 
     if configuration.is_trusted:
         return OutputStyles(lambda: [*managed, *projects(), *own])
     return OutputStyles(lambda: [*managed, *own], projects)
 
 
-def project_styles(directory: str) -> list[Path]:
+def find_project_style_dirs(directory: str) -> list[Path]:
     """Where a project's styles may lie, from here up to the top of its repository."""
     here = Path(directory)
     above = [here, *here.parents]
@@ -131,8 +131,8 @@ def project_styles(directory: str) -> list[Path]:
     places = [
         place / folder / FOLDER for place in above[: top + 1] for folder in (".handaxe", ".claude")
     ]
-    return _existing(places)
+    return _filter_existing(places)
 
 
-def _existing(places: Iterable[Path]) -> list[Path]:
+def _filter_existing(places: Iterable[Path]) -> list[Path]:
     return [place for place in dict.fromkeys(places) if place.is_dir()]

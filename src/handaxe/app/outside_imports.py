@@ -7,7 +7,7 @@ from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.faults import SetupError
 
 
-class OutsideImports:
+class ExternalIncludes:
     """Asks whoever can be asked; an answer for good is kept with the trust in the folder."""
 
     def __init__(self, session: Session) -> None:

@@ -24,10 +24,10 @@ from typing import (
 
 import msgspec
 
-from handaxe.app.annotations import in_own_words
+from handaxe.app.annotations import from_annotations
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
-from handaxe.contract.json_form import json_form
-from handaxe.text.wellformed import scrub, well_formed
+from handaxe.contract.json_form import to_json_value
+from handaxe.text.wellformed import escape_surrogates, scrub
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,7 +58,7 @@ class FunctionTool(Tool[Any], Generic[P, R]):
         """Run the function with its parameters, and with the context if it asks for one."""
         values = {name: getattr(args, name) for name in args.__struct_fields__}
         values |= dict.fromkeys(self.context_names, ctx)
-        return _as_result(await self.function(**values))
+        return _to_result(await self.function(**values))
 
 
 @overload
@@ -90,12 +90,12 @@ def tool(
 
     def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
         given = getattr(function, "__name__", "") if name is None else name
-        return _tool_of(function, given, effects, facts)
+        return _build_tool(function, given, effects, facts)
 
     return decorate if function is None else decorate(function)
 
 
-def _tool_of(
+def _build_tool(
     function: Callable[..., Any], name: str, effects: EffectsOf | None, facts: dict[str, Any]
 ) -> FunctionTool[..., Any]:
     unknown = sorted(fact for fact in facts if not hasattr(Tool, fact))
@@ -103,9 +103,9 @@ def _tool_of(
         raise TypeError(f"@tool has no option {unknown[0]!r}: a fact of handaxe.Tool is expected.")
     if not (effects is None or isinstance(effects, Effects) or callable(effects)):
         raise TypeError(f"@tool: `effects` is an Effects or a function of the input: {effects!r}.")
-    hints = _hints_of(function)
+    hints = _read_type_hints(function)
     contexts = tuple(param for param, hint in hints.items() if _is_context(hint))
-    facts.setdefault("search_hint", _hint_from(function.__doc__ or ""))
+    facts.setdefault("search_hint", _extract_search_hint(function.__doc__ or ""))
     returned = hints.pop("return", None)
     if returned not in _UNTYPED_RETURNS and _has_schema(returned):
         facts.setdefault("output_type", returned)
@@ -116,21 +116,21 @@ def _tool_of(
         "context_names": contexts,
         "effects": effects if isinstance(effects, Effects) else Effects.unknown(),
         "effects_from": staticmethod(effects) if callable(effects) else None,
-        "__doc__": well_formed(function.__doc__) if function.__doc__ else None,
+        "__doc__": escape_surrogates(function.__doc__) if function.__doc__ else None,
         "__module__": function.__module__,
     }
-    made = type(_class_name(function), (FunctionTool,), members)
+    made = type(_make_class_name(function), (FunctionTool,), members)
     # Last, because the class derives one from its generic parameter while it is being made.
-    made.args_type = _args_type_of(function, hints, contexts)
+    made.args_type = _build_args_type(function, hints, contexts)
     return made()
 
 
 def _has_schema(returned: Any) -> bool:  # noqa: ANN401 - any annotation
     """Whether a return type promises something; what JSON has no form for is no promise."""
-    from handaxe.text.schema import output_schema
+    from handaxe.text.schema import build_output_schema
 
     try:
-        output_schema(returned)
+        build_output_schema(returned)
     except (TypeError, ValueError, NameError):
         return False
     return True
@@ -146,7 +146,7 @@ def _is_context(hint: Any) -> bool:  # noqa: ANN401 - any annotation
 _UNTYPED_RETURNS = (None, type(None), str, Any, ToolResult)
 
 
-def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+def _read_type_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The types of all parameters and of the return value; a clear refusal otherwise."""
     title = f"@tool: {getattr(function, '__qualname__', function)!s}"
     if inspect.isasyncgenfunction(function):
@@ -165,10 +165,10 @@ def _hints_of(function: Callable[..., Any]) -> dict[str, Any]:
             raise TypeError(f"{title} has a parameter {name!r}: two underscores cannot lead.")
         if name not in hints:
             raise TypeError(f"{title} has no annotation for the parameter {name!r}.")
-    return {name: in_own_words(hint) for name, hint in hints.items()}
+    return {name: from_annotations(hint) for name, hint in hints.items()}
 
 
-def _args_type_of(
+def _build_args_type(
     function: Callable[..., Any], hints: dict[str, Any], contexts: tuple[str, ...]
 ) -> type[ToolArgs]:
     fields: list[Any] = []
@@ -179,12 +179,12 @@ def _args_type_of(
             fields.append((name, hints[name]))
             continue
         try:
-            fields.append((name, hints[name], _default(param.default, hints[name])))
+            fields.append((name, hints[name], _prepare_default(param.default, hints[name])))
         except (TypeError, ValueError) as error:
             title = f"@tool: the default of {name!r} in {function.__qualname__}"
             raise TypeError(f"{title} does not fit its type: {error}") from None
     args_type = msgspec.defstruct(
-        f"{_class_name(function)}Args",
+        f"{_make_class_name(function)}Args",
         fields,
         bases=(ToolArgs,),
         module=function.__module__,
@@ -204,24 +204,24 @@ def _args_type_of(
 
 def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
     """Fail where the tool is defined, not where a model first calls it."""
-    from handaxe.text.schema import input_schema
+    from handaxe.text.schema import build_input_schema
 
     try:
         msgspec.json.Decoder(args_type)
-        input_schema(args_type)
+        build_input_schema(args_type)
     except (TypeError, ValueError, NameError) as error:
         title = f"@tool: {function.__qualname__}"
         raise TypeError(f"{title} has a parameter that JSON cannot hold: {error}") from None
 
 
-def _default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any type
+def _prepare_default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any type
     """The default of a field; a call must not see what an earlier one did to it."""
     if value is not None:
         # None says that it was left out, whatever the type.
-        from handaxe.text.typed_schema import read_by_itself
+        from handaxe.text.typed_schema import convert_with_class
 
-        plain = msgspec.to_builtins(value, enc_hook=json_form)
-        msgspec.convert(plain, hint, dec_hook=read_by_itself)
+        plain = msgspec.to_builtins(value, enc_hook=to_json_value)
+        msgspec.convert(plain, hint, dec_hook=convert_with_class)
     try:
         hash(value)
     except TypeError:
@@ -229,24 +229,24 @@ def _default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any
     return value
 
 
-def _class_name(function: Callable[..., Any]) -> str:
+def _make_class_name(function: Callable[..., Any]) -> str:
     return function.__name__.title().replace("_", "")
 
 
-def _hint_from(doc: str) -> str:
+def _extract_search_hint(doc: str) -> str:
     """The docstring's first line, if it has the length of a search hint."""
     words = (doc.strip().splitlines() or [""])[0].rstrip(".").split()
     return " ".join(words) if 3 <= len(words) <= 10 else ""
 
 
-def _as_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the function gave
+def _to_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the function gave
     if isinstance(value, ToolResult):
         return value
     if isinstance(value, str):
         return ToolResult(value)
     if value is None:
         return ToolResult("Done.")
-    plain = _plain(value)
+    plain = _to_plain(value)
     try:
         encoded = msgspec.json.encode(plain)
     except UnicodeEncodeError:
@@ -256,9 +256,9 @@ def _as_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the functio
     return ToolResult(encoded.decode(), data=msgspec.json.decode(encoded))
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON-able value
+def _to_plain(value: Any) -> Any:  # noqa: ANN401 - any JSON-able value
     """The value as JSON data, with an end to what has none and words for odd names."""
     try:
-        return msgspec.to_builtins(value, enc_hook=json_form, str_keys=True)
+        return msgspec.to_builtins(value, enc_hook=to_json_value, str_keys=True)
     except (TypeError, RecursionError):
-        return msgspec.to_builtins(scrub(value), enc_hook=json_form, str_keys=True)
+        return msgspec.to_builtins(scrub(value), enc_hook=to_json_value, str_keys=True)

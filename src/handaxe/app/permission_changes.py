@@ -9,10 +9,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from handaxe.app.companions import Surroundings
-from handaxe.app.kept_rules import KeptRules
-from handaxe.app.live_settings import LiveSettings, checked_mode
-from handaxe.contract.decision import DecidedBy, ToolDefinition, definitions_for
+from handaxe.app.companions import SessionContext
+from handaxe.app.kept_rules import SavedRules
+from handaxe.app.live_settings import SettingsReloader, validate_mode
+from handaxe.contract.decision import DecidedBy, ToolDefinition, find_bound_definitions
 from handaxe.contract.events import PermissionsChanged
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.permission_changes import Destination, PermissionChange
@@ -20,7 +20,7 @@ from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.permission_changes import PermissionChanges
 from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.session.permission_state import Mode, RuleBehaviour, RuleText
+from handaxe.session.permission_state import Mode, RuleBehaviour, SourcedRule
 
 _SCOPES: dict[Destination, Scope] = {
     "localSettings": "local",
@@ -31,14 +31,14 @@ _WIDEST: frozenset[Mode] = frozenset({"auto", "bypassPermissions"})
 _DIRECTORIES = ("permissions", "additionalDirectories")
 
 
-class _NotMade(Exception):
+class _ChangeRejected(Exception):
     """Why a change is not made, as a sentence."""
 
 
 class SessionPermissionChanges(PermissionChanges):
     """Changes the permissions of one session, and the settings files of its project and user."""
 
-    def __init__(self, around: Surroundings, live: LiveSettings) -> None:
+    def __init__(self, around: SessionContext, live: SettingsReloader) -> None:
         self._around = around
         self._live = live
         self._configuration = around.configuration
@@ -81,7 +81,7 @@ class SessionPermissionChanges(PermissionChanges):
                 if from_project:
                     _refuse_projects(change)
                 await self._make(change)
-            except (_NotMade, SetupError) as refused:
+            except (_ChangeRejected, SetupError) as refused:
                 problems.append(f"`{change.type}` was not done: {refused}")
             except ToolFault as fault:
                 problems.append(f"`{change.type}` was not done: {fault.sentence}")
@@ -91,7 +91,7 @@ class SessionPermissionChanges(PermissionChanges):
     async def _make(self, change: PermissionChange) -> None:
         scope = _SCOPES.get(change.destination)
         if scope is not None and scope not in self._configuration.sources:
-            raise _NotMade(f"this session does not read the {scope} settings.")
+            raise _ChangeRejected(f"this session does not read the {scope} settings.")
         if change.type == "setMode":
             await self._set_mode(str(change.mode), scope)
         elif change.type.endswith("Directories"):
@@ -100,9 +100,9 @@ class SessionPermissionChanges(PermissionChanges):
             await self._change_rules(change, scope)
 
     async def _set_mode(self, name: str, scope: Scope | None) -> None:
-        mode = checked_mode(self._configuration, name)
+        mode = validate_mode(self._configuration, name)
         if scope not in (None, "user") and mode in _WIDEST:
-            raise _NotMade(f"a project's settings cannot choose the mode {mode!r}.")
+            raise _ChangeRejected(f"a project's settings cannot choose the mode {mode!r}.")
         if scope is not None:
             await self._store.change("permissions.defaultMode", mode, scope)
         self._state.set_mode(mode)
@@ -115,20 +115,20 @@ class SessionPermissionChanges(PermissionChanges):
         if adds:
             wrong = [parse_rule(rule, behaviour).problem for rule in rules]
             if problem := next(filter(None, wrong), None):
-                raise _NotMade(problem)
+                raise _ChangeRejected(problem)
             if behaviour == "allow" and not self._state.may_grant():
-                raise _NotMade("only managed settings may allow.")
+                raise _ChangeRejected("only managed settings may allow.")
         if scope is None:
             self._change_session_rules(change, behaviour, rules)
             return
-        kept = KeptRules(self._configuration, self._store, self._seen())
+        kept = SavedRules(self._configuration, self._store, self._seen())
         if change.type == "addRules":
             await kept.add(rules, behaviour, scope)
         elif change.type == "replaceRules":
             await kept.put(rules, behaviour, scope)
         elif missing := await kept.remove(rules, behaviour, scope):
-            file = self._store.file_of(scope)
-            raise _NotMade(f"{', '.join(missing)} does not stand in {file}.")
+            file = self._store.find_file(scope)
+            raise _ChangeRejected(f"{', '.join(missing)} does not stand in {file}.")
 
     def _seen(self) -> Sequence[ToolDefinition]:
         """The servers' tools that whoever wants a change knows of."""
@@ -143,34 +143,34 @@ class SessionPermissionChanges(PermissionChanges):
         state, seen = self._state, self._seen()
         if change.type == "removeRules":
             known = set(texts)
-            same = [r for r in state.rules_from("session") if r.behaviour == behaviour]
+            same = [r for r in state.list_rules("session") if r.behaviour == behaviour]
             state.remove_rules(rule for rule in same if rule.text in known)
             return
         rules = [
-            RuleText(
+            SourcedRule(
                 text,
                 behaviour,
-                approved=definitions_for(text, seen) if behaviour == "allow" else None,
+                approved=find_bound_definitions(text, seen) if behaviour == "allow" else None,
             )
             for text in texts
         ]
         if change.type == "replaceRules":
-            same = [r for r in state.rules_from("session") if r.behaviour == change.behavior]
+            same = [r for r in state.list_rules("session") if r.behaviour == change.behavior]
             state.remove_rules(same)
         state.add_rules(rules)
 
     async def _change_directories(self, change: PermissionChange, scope: Scope | None) -> None:
         root = self._around.workdir.root
         adds = change.type == "addDirectories"
-        named = _places(change.directories, root, must_exist=adds)
+        named = _resolve_directories(change.directories, root, must_exist=adds)
         if scope is None:
-            kept = _without(self._live.added, named, root)
+            kept = _exclude_directories(self._live.added, named, root)
             self._live.set_added([*kept, *named] if adds else kept)
             return
         if adds and scope != "user" and not self._configuration.is_trusted:
-            raise _NotMade(f"{root} is not trusted, so its settings cannot add directories.")
-        listed = self._configuration.listed_in(self._store.file_of(scope), _DIRECTORIES)
-        left = _without(listed, named, root)
+            raise _ChangeRejected(f"{root} is not trusted, so its settings cannot add directories.")
+        listed = self._configuration.read_list(self._store.find_file(scope), _DIRECTORIES)
+        left = _exclude_directories(listed, named, root)
         wanted = [*left, *named] if adds else left
         await self._store.change(".".join(_DIRECTORIES), wanted or None, scope)
 
@@ -182,24 +182,24 @@ class SessionPermissionChanges(PermissionChanges):
 def _refuse_projects(change: PermissionChange) -> None:
     """Hooks of a project's own may not decide about other projects, nor about every call."""
     if change.destination == "userSettings":
-        raise _NotMade("a project's hook cannot change the user's settings.")
+        raise _ChangeRejected("a project's hook cannot change the user's settings.")
     if change.type == "setMode" and change.mode in _WIDEST:
-        raise _NotMade(f"a project's hook cannot choose the mode {change.mode!r}.")
+        raise _ChangeRejected(f"a project's hook cannot choose the mode {change.mode!r}.")
 
 
-def _places(names: Sequence[str], root: str, *, must_exist: bool) -> list[str]:
+def _resolve_directories(names: Sequence[str], root: str, *, must_exist: bool) -> list[str]:
     """The directories by their absolute names; what is relative starts at the project."""
     found = [os.path.normpath(Path(root) / Path(name).expanduser()) for name in names]
     for path in found:
         if must_exist and not Path(path).is_dir():
-            raise _NotMade(f"{path} is not a directory.")
+            raise _ChangeRejected(f"{path} is not a directory.")
     return found
 
 
-def _without(listed: Sequence[str], gone: Sequence[str], root: str) -> list[str]:
+def _exclude_directories(listed: Sequence[str], gone: Sequence[str], root: str) -> list[str]:
     """The names that lead to none of these directories."""
     real = {os.path.realpath(path) for path in gone}
-    places = _places(listed, root, must_exist=False)
+    places = _resolve_directories(listed, root, must_exist=False)
     return [
         name
         for name, path in zip(listed, places, strict=True)

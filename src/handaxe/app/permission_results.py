@@ -13,7 +13,7 @@ from handaxe.contract.permission_changes import PermissionChange
 from handaxe.contract.ports.permission_changes import PermissionChanges
 
 
-class _Yes(msgspec.Struct, frozen=True, rename="camel"):
+class _AllowResult(msgspec.Struct, frozen=True, rename="camel"):
     updated_input: dict[str, Any] | None = None
     updated_permissions: tuple[PermissionChange, ...] | None = None
 
@@ -34,7 +34,7 @@ async def read_result(
         reason = str(answer.get("message") or "It was refused.")
         return Deny(reason, interrupt=answer.get("interrupt") is True)
     try:
-        yes = msgspec.convert(answer, _Yes)
+        yes = msgspec.convert(answer, _AllowResult)
     except msgspec.ValidationError as error:
         return Deny(f"The answer to the permission question is wrong: {error}.")
     new_input = yes.updated_input if yes.updated_input != sent else None

@@ -16,7 +16,7 @@ from handaxe.contract.ports.permission_changes import PermissionChanges
 _FOR_A_PERSON = "MCP tool requires user interaction; not supported via --permission-prompt-tool"
 
 
-class PermissionTool:
+class PermissionPromptTool:
     """Puts permission questions to one tool, known by its full name `mcp__server__tool`."""
 
     def __init__(self, name: str) -> None:
@@ -71,7 +71,7 @@ class PermissionTool:
             return Deny(f"The permission tool {self._name} gave no JSON object as its answer.")
         session = self._joined
         given = cast("dict[str, Any]", answer)
-        if given.get("behavior") == "allow" and _wants_a_person(session, request.tool):
+        if given.get("behavior") == "allow" and _is_person_required(session, request.tool):
             return Deny(_FOR_A_PERSON)
         changes = session.collaborators.offers[PermissionChanges]
         giver = f"The permission tool {self._name}"
@@ -79,18 +79,18 @@ class PermissionTool:
 
     async def _found(self) -> tuple[str, str] | None:
         """The server and the tool's own name there."""
-        from handaxe.bridges.mcp.names import full_name
+        from handaxe.bridges.mcp.names import build_tool_name
 
         servers = self._servers
         if servers is None:
             return None
         names = [row.name for row in servers.status()]
         for name in names:
-            if self._name.startswith(full_name(name, "x")[:-1]):
+            if self._name.startswith(build_tool_name(name, "x")[:-1]):
                 await servers.settled(name)
         for row in servers.status():
             for tool in row.tools:
-                if full_name(row.name, tool.name) == self._name:
+                if build_tool_name(row.name, tool.name) == self._name:
                     return row.name, tool.name
         return None
 
@@ -104,7 +104,7 @@ class PermissionTool:
         return self._joined.mcp
 
 
-def _wants_a_person(session: Session, tool: str) -> bool:
+def _is_person_required(session: Session, tool: str) -> bool:
     from handaxe.bridges.mcp.tool import RemoteTool
 
     if not session.catalog.has(tool):

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from handaxe.contract.ports.plans import KeptPlan, Plans
+from handaxe.contract.ports.plans import Plans, SavedPlan
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.disk.atomic import DiskFault, replace
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, decide
 from handaxe.runtime.permission.policy import Policy
-from handaxe.storage.undo.threads import in_thread
+from handaxe.storage.undo.threads import run_in_thread
 from handaxe.text.paths import is_inside
 
 _TITLE_CHARS = 50
@@ -36,12 +36,12 @@ class PlanFiles(Plans):
         """
         self._session_id = session_id
         self._policy = policy
-        self._directory = _inside(root, directory)
+        self._directory = _resolve_inside(root, directory)
         self._results = results
         self._presented: dict[str, str] = {}
         self._kept: dict[str, tuple[str, str]] = {}
 
-    async def keep(self, call_id: str, text: str) -> KeptPlan | None:
+    async def keep(self, call_id: str, text: str) -> SavedPlan | None:
         """Write it, unless it stands there already."""
         first = self._presented.setdefault(call_id, text)
         path, written = self._kept.get(call_id, ("", None))
@@ -51,19 +51,19 @@ class PlanFiles(Plans):
             except (OSError, DiskFault):
                 return None
             self._kept[call_id] = (path, text)
-        return KeptPlan(path, was_edited=text != first)
+        return SavedPlan(path, was_edited=text != first)
 
     async def _write(self, call_id: str, text: str) -> str:
-        name = f"{_slug(text)}-{self._session_id[:_ID_CHARS]}.md"
+        name = f"{_make_slug(text)}-{self._session_id[:_ID_CHARS]}.md"
         path = str(self._directory / name) if self._directory is not None else None
         if path is None or not _is_free(path, self._policy()):
             return self._results.keep(f"plan-{call_id}", text)
         pieces = [text.encode(errors="replace")]
-        await in_thread(lambda: replace(path, pieces, expect=None, make_parents=True))
+        await run_in_thread(lambda: replace(path, pieces, expect=None, make_parents=True))
         return path
 
 
-def _inside(root: str, directory: str | None) -> Path | None:
+def _resolve_inside(root: str, directory: str | None) -> Path | None:
     """Where the directory is, if it is in the project, also behind its links."""
     if not directory:
         return None
@@ -77,11 +77,11 @@ def _inside(root: str, directory: str | None) -> Path | None:
 def _is_free(path: str, policy: Policy) -> bool:
     """Whether a Write there would need no yes, if edits in the project were agreed to."""
     judged = JudgedPath(path=path, real=path, access="write")
-    request = Request(tool="Write", read_only=False, paths=(judged,))
-    return decide(request, policy.in_mode("acceptEdits")).verdict == "allow"
+    request = PermissionQuery(tool="Write", read_only=False, paths=(judged,))
+    return decide(request, policy.change_mode("acceptEdits")).verdict == "allow"
 
 
-def _slug(text: str) -> str:
+def _make_slug(text: str) -> str:
     """A file name by the plan's first words."""
     first = next((line for line in text.splitlines() if line.strip(" #")), "")
     words = re.findall(r"[a-z0-9]+", first.lower())

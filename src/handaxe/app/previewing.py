@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from handaxe.app.companions import Surroundings
+from handaxe.app.companions import SessionContext
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import ShellCommand
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from handaxe.host.sandbox.confiner import LocalConfiner
 
 
-class Previewing(CommandPreviews):
+class SessionPreviews(CommandPreviews):
     """Previews of commands; what makes them is loaded with the first one."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: SessionContext) -> None:
         self._around = around
 
     async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
@@ -30,11 +30,11 @@ class Previewing(CommandPreviews):
     def _environment(self) -> dict[str, str]:
         """What commands find, except what a directory's own tools would add."""
         from handaxe.app.session_shell import SESSION_VARIABLES
-        from handaxe.host.shell.environment import sieve_of
+        from handaxe.host.shell.environment import build_environment_filter
 
         session_id = self._around.session_id
         more: dict[str, str] = dict.fromkeys(SESSION_VARIABLES, session_id)
-        sieve = sieve_of(self._around.configuration.settings, more)
+        sieve = build_environment_filter(self._around.configuration.settings, more)
         return {**sieve.environment(os.environ), **self._around.among().hooks.variables}
 
     def _hidden(self) -> tuple[str, ...]:
@@ -45,11 +45,11 @@ class Previewing(CommandPreviews):
     def _view(self) -> list[str] | None:
         """What the sandbox does not show a trial does not see either."""
         confiner = self._confiner()
-        return None if confiner is None else confiner.closed_view()
+        return None if confiner is None else confiner.build_closed_view()
 
     def _confiner(self) -> "LocalConfiner | None":
         if not self._around.configuration.settings.sandbox.enabled:
             return None
-        from handaxe.app.sandboxing import confiner_for
+        from handaxe.app.sandboxing import build_confiner
 
-        return confiner_for(self._around)
+        return build_confiner(self._around)

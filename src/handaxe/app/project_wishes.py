@@ -5,35 +5,35 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from handaxe.agent.kinds import BadAgentFile, read_kind
-from handaxe.contract.ports.agents import AgentKind
-from handaxe.contract.ports.trust_gate import Wish
+from handaxe.agent.kinds import BadAgentFile, parse_agent_file
+from handaxe.contract.ports.agents import AgentDefinition
+from handaxe.contract.ports.trust_gate import TrustRequest
 from handaxe.git.discovery import find_top
-from handaxe.settings.fragment import Fragment
+from handaxe.settings.fragment import SettingsFragment
 from handaxe.settings.mcp_servers import ServerDefinition, read_definitions
-from handaxe.settings.narrowing import settings_wishes
+from handaxe.settings.narrowing import list_trust_requests
 from handaxe.settings.places import is_users_own
 
 _FOLDERS = (".claude", ".handaxe")
 _PASSED_BY = frozenset({"node_modules", "__pycache__", "target", "dist", "build"})
 
 
-def find_wishes(
-    root: str, fragments: Iterable[Fragment], *, in_parts: bool = True
-) -> list[Wish[Any]]:
+def find_trust_requests(
+    root: str, fragments: Iterable[SettingsFragment], *, in_parts: bool = True
+) -> list[TrustRequest[Any]]:
     """Every wish of a project; `in_parts`: those of directories below its root as well."""
-    found: list[Wish[Any]] = [*settings_wishes(fragments, root)]
-    found += _skill_wishes(root, _find_parts(root) if in_parts else ())
-    found += agent_wishes(root)
+    found: list[TrustRequest[Any]] = [*list_trust_requests(fragments, root)]
+    found += _find_skill_requests(root, _find_parts(root) if in_parts else ())
+    found += find_agent_requests(root)
     servers = read_definitions(root, sources=("project",)).found
-    found += [server_wish(server, root) for server in servers if server.scope == "project"]
+    found += [make_server_request(server, root) for server in servers if server.scope == "project"]
     return found
 
 
-def server_wish(server: ServerDefinition, root: str) -> Wish[bool]:
+def make_server_request(server: ServerDefinition, root: str) -> TrustRequest[bool]:
     """The wish of `.mcp.json` that a server may start; variables count by name, not by value."""
     file = server.file or ""
-    return Wish(
+    return TrustRequest(
         wanted=True,
         nothing=False,
         key=f"server:{server.name}",
@@ -43,21 +43,23 @@ def server_wish(server: ServerDefinition, root: str) -> Wish[bool]:
     )
 
 
-def agent_wishes(root: str) -> list[Wish[AgentKind]]:
+def find_agent_requests(root: str) -> list[TrustRequest[AgentDefinition]]:
     """The agents of a project; each may at least want to take the place of another."""
-    found: list[Wish[AgentKind]] = []
-    for path in (path for place in agent_directories(root, root, ()) for path in files_in(place)):
+    found: list[TrustRequest[AgentDefinition]] = []
+    for path in (
+        path for place in find_agent_directories(root, root, ()) for path in list_agent_files(place)
+    ):
         if is_users_own(path):
             continue
         try:
-            wish, _ = read_kind(path.read_text(encoding="utf-8"), str(path), root=root)
+            wish, _ = parse_agent_file(path.read_text(encoding="utf-8"), str(path), root=root)
         except (BadAgentFile, OSError, UnicodeError):
             continue
         found.append(wish)
     return found
 
 
-def agent_directories(directory: str, root: str, users: Sequence[str]) -> list[Path]:
+def find_agent_directories(directory: str, root: str, users: Sequence[str]) -> list[Path]:
     """Where files of agents may lie: from the working directory up to the project, then the user's.
 
     Above the project's root the search goes on to the root of its repository.
@@ -72,12 +74,12 @@ def agent_directories(directory: str, root: str, users: Sequence[str]) -> list[P
     return [place for place in dict.fromkeys(places) if place.is_dir()]
 
 
-def files_in(place: Path) -> list[Path]:
+def list_agent_files(place: Path) -> list[Path]:
     """The files of agents in a directory."""
     return sorted(place.rglob("*.md"))
 
 
-def _skill_wishes(root: str, parts: Sequence[str]) -> list[Wish[Any]]:
+def _find_skill_requests(root: str, parts: Sequence[str]) -> list[TrustRequest[Any]]:
     from handaxe.host.skill_places import SkillPlaces
     from handaxe.host.skills import DiskSkills
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 
-class Turns:
+class PromptQueue:
     """A queue in which work in the background lets everybody else go before."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Turns:
         try:
             yield
         finally:
-            self._pass_on()
+            self._release()
 
     async def _wait(self, *, in_background: bool) -> None:
         self._count += 1
@@ -34,10 +34,10 @@ class Turns:
         except asyncio.CancelledError:
             if called.done() and not called.cancelled():
                 # It was called and went away: the turn is the next one's.
-                self._pass_on()
+                self._release()
             raise
 
-    def _pass_on(self) -> None:
+    def _release(self) -> None:
         while self._waiting:
             called = heapq.heappop(self._waiting)[2]
             if not called.done():

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-from handaxe.contract.ports.questions import Answers, OnQuestion, Question, Questions
+from handaxe.contract.ports.questions import Answers, OnQuestion, Questions, UserQuestion
 
 
 class HostQuestions(Questions):
@@ -18,7 +18,7 @@ class HostQuestions(Questions):
         self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
 
-    async def ask(self, questions: tuple[Question, ...]) -> Answers | None:
+    async def ask(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
         """Wait for the answers; None if nobody answers."""
         async with self._turn:
             waiting = asyncio.timeout(self._timeout_s())
@@ -36,16 +36,16 @@ class HostQuestions(Questions):
         return said
 
 
-def seconds_of(wait: str) -> float | None:
+def parse_question_timeout(wait: str) -> float | None:
     """How long `60s` or `5m` is; None for `never`."""
     return None if wait == "never" else int(wait[:-1]) * (60 if wait.endswith("m") else 1)
 
 
-def offer_to_hooks(offers: MutableMapping[type[Any], Any]) -> None:
+def enable_hook_answers(offers: MutableMapping[type[Any], Any]) -> None:
     """Let the model ask although nobody is there: a hook has the answers, or puts the call off."""
     if Questions not in offers:
-        offers[Questions] = HostQuestions(_nobody)
+        offers[Questions] = HostQuestions(_answer_nothing)
 
 
-async def _nobody(questions: tuple[Question, ...]) -> None:  # noqa: ARG001 - nobody reads them
+async def _answer_nothing(questions: tuple[UserQuestion, ...]) -> None:  # noqa: ARG001 - nobody reads them
     return None

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from handaxe.app.companions import Companion, Surroundings
+from handaxe.app.companions import SessionContext, SessionService
 from handaxe.runtime.catalog.catalog import Catalog
 
 START_S = 0.5
@@ -15,10 +15,10 @@ START_S = 0.5
 _COMMANDS = ("Bash", "Monitor")
 
 
-class ReadyTree(Companion):
+class SnapshotPrewarm(SessionService):
     """Sees to it that the first command of a session waits for little."""
 
-    def __init__(self, around: Surroundings, times_used: Callable[[], int]) -> None:
+    def __init__(self, around: SessionContext, times_used: Callable[[], int]) -> None:
         self._around = around
         self._times_used = times_used
         self._used_before = 0
@@ -49,7 +49,7 @@ class ReadyTree(Companion):
         """Begin, unless a call runs or came since the last look; then look again in a moment."""
         if self._around.is_busy() or self._times_used() != self._used_before:
             self._wait(catalog)
-        elif catalog.could_offer(*_COMMANDS):
+        elif catalog.can_offer(*_COMMANDS):
             self._work = asyncio.ensure_future(self._around.checkpoints.prepare())
 
     def _wait(self, catalog: Catalog) -> None:

@@ -17,17 +17,17 @@ from handaxe.contract.events import Event, SessionStarted
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.event_log import EventLog
-from handaxe.storage.sessions import History, read_history
+from handaxe.storage.sessions import SessionHistory, read_history
 from handaxe.text.redact import Redactor
 
 if TYPE_CHECKING:
-    from handaxe.storage.presence import SessionHold
+    from handaxe.storage.presence import SessionLock
     from handaxe.storage.shared_calls import SharedCalls
 
 Listener = Callable[[Event], None]
 
 
-class Record:
+class EventRecorder:
     """The events of one session on their way out."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Record:
         log: Path,
         opening: Callable[[], SessionStarted],
         redactor: Redactor | None = None,
-        hold: "SessionHold | None" = None,
+        hold: "SessionLock | None" = None,
     ) -> None:
         """`redactor` takes secrets out of what is written.
 
@@ -47,7 +47,7 @@ class Record:
         self.is_started = self._is_closed = False
         self._opening = opening
         self._listeners: list[Listener] = []
-        self.shared_calls = _share_calls(hold, self.log, log)
+        self.shared_calls = _open_shared_calls(hold, self.log, log)
 
     def emit(self, event: Event) -> None:
         """Write an event and tell it to the listeners; what comes after the end is nobody's."""
@@ -78,7 +78,7 @@ class Record:
         """
         return (self.shared_calls or self.log).result_of(call_id)
 
-    def history(self) -> History:
+    def history(self) -> SessionHistory:
         """What the log says of the past."""
         return read_history(self._path)
 
@@ -102,18 +102,20 @@ class Record:
         if self._listeners:
             await asyncio.sleep(0)
 
-    def noted(self, result: ToolResult) -> ToolResult:
+    def add_log_note(self, result: ToolResult) -> ToolResult:
         """The result, saying so if the log could not take it."""
-        return result if self.log.problem is None else with_problem(result, self.log.problem)
+        return result if self.log.problem is None else append_log_problem(result, self.log.problem)
 
     def logged(self, result: ToolResult) -> ToolResult:
         """The result, once the log has its call; for whoever is about to hand it out."""
         with suppress(DiskFault, OSError):
             self.log.flush_but_long_look()
-        return self.noted(result)
+        return self.add_log_note(result)
 
 
-def _share_calls(hold: "SessionHold | None", log: EventLog, path: Path) -> "SharedCalls | None":
+def _open_shared_calls(
+    hold: "SessionLock | None", log: EventLog, path: Path
+) -> "SharedCalls | None":
     if hold is None or not hold.is_shared:
         return None
     from handaxe.storage.shared_calls import SharedCalls
@@ -121,7 +123,7 @@ def _share_calls(hold: "SessionHold | None", log: EventLog, path: Path) -> "Shar
     return SharedCalls(hold, log, path)
 
 
-def with_problem(result: ToolResult, problem: str) -> ToolResult:
+def append_log_problem(result: ToolResult, problem: str) -> ToolResult:
     """The result with a note on why the log lacks something."""
     note = f"The event log could not be written: {problem}."
     if note in result.notes:

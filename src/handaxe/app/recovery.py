@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.storage.home import session_directory
+from handaxe.storage.home import get_session_directory
 
 
-class Recovered(msgspec.Struct, frozen=True):
+class RecoveryReport(msgspec.Struct, frozen=True):
     """What there is to tell, one sentence each."""
 
     by_commands: tuple[str, ...] = ()
@@ -16,23 +16,23 @@ class Recovered(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-def recover_project(home: Path, root: str, session_id: str | None) -> Recovered:
+def recover_project(home: Path, root: str, session_id: str | None) -> RecoveryReport:
     """Put back, complete and remove what killed processes left; the time for it is bounded.
 
     Of the session that is resumed, if one is, everything is looked after.
     """
     by_commands = _recover_protected_places(home / "sandbox")
-    return Recovered(by_commands, recover_changes(home, root, session_id))
+    return RecoveryReport(by_commands, recover_changes(home, root, session_id))
 
 
 def recover_changes(home: Path, root: str, session_id: str | None) -> tuple[str, ...]:
     """Complete and remove what calls of killed processes left; what there is to tell."""
     warnings = _repair_files(home)
-    if _lists(home / "open-journals"):
+    if _list_names(home / "open-journals"):
         from handaxe.storage.undo.recovery import recover_killed
 
         warnings += recover_killed(home, root)
-    if session_id and (session_directory(home, session_id) / "journal.lock").exists():
+    if session_id and (get_session_directory(home, session_id) / "journal.lock").exists():
         from handaxe.storage.undo.recovery import recover_session
 
         warnings += recover_session(home, session_id)
@@ -40,7 +40,7 @@ def recover_changes(home: Path, root: str, session_id: str | None) -> tuple[str,
 
 
 def _recover_protected_places(ledger: Path) -> tuple[str, ...]:
-    if not any(name.startswith("before-") for name in _lists(ledger)):
+    if not any(name.startswith("before-") for name in _list_names(ledger)):
         return ()
     from handaxe.host.sandbox.guard import recover
 
@@ -55,7 +55,7 @@ def _repair_files(home: Path) -> tuple[str, ...]:
     return repair_in_place(home)
 
 
-def _lists(directory: Path) -> list[str]:
+def _list_names(directory: Path) -> list[str]:
     try:
         return os.listdir(directory)
     except OSError:

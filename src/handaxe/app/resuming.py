@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from handaxe.app.recording import Record
+from handaxe.app.recording import EventRecorder
 from handaxe.contract.events import CallFinished, ModeChanged, SessionResumed
 from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
-from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.execute import ToolPipeline
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.storage.sessions import History
+from handaxe.storage.sessions import SessionHistory
 from handaxe.text.paths import is_inside
 from handaxe.version import __version__
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 def resume(
-    history: History,
+    history: SessionHistory,
     session_id: str,
-    record: Record,
-    pipeline: Pipeline,
+    record: EventRecorder,
+    pipeline: ToolPipeline,
     offers: Mapping[type[Any], Any],
     hooks: "SessionHooks",
 ) -> None:
     """Take over everything that the log tells."""
     resume_state(history, offers[ReadLedger], offers[AppliedEdits], offers[Workdir])
-    history, are_gone = _left_open(history, record)
+    history, are_gone = _take_over_open(history, record)
     resume_calls(history, session_id, record, pipeline, are_gone=are_gone)
     resume_jobs(history, offers[Jobs], are_gone=are_gone)
     record.flush()
@@ -45,7 +45,7 @@ def resume(
 
 
 def resume_state(
-    history: History, ledger: ReadLedger, edits: AppliedEdits, workdir: Workdir
+    history: SessionHistory, ledger: ReadLedger, edits: AppliedEdits, workdir: Workdir
 ) -> None:
     """Take over what the session knew: seen files, edits made, where it stood."""
     for seen in history.seen:
@@ -57,24 +57,26 @@ def resume_state(
         workdir.current = directory
 
 
-def resume_jobs(history: History, jobs: Jobs, *, are_gone: bool) -> None:
+def resume_jobs(history: SessionHistory, jobs: Jobs, *, are_gone: bool) -> None:
     """Know what ran in the background; what was lost with the earlier run ends now."""
     for job in history.jobs:
         jobs.replay(job)
     if are_gone:
         jobs.close_lost()
     else:
-        jobs.leave_to_others()
+        jobs.forget_lost()
 
 
-def resume_agent(history: History, agent_id: str, record: Record, pipeline: Pipeline) -> None:
+def resume_agent(
+    history: SessionHistory, agent_id: str, record: EventRecorder, pipeline: ToolPipeline
+) -> None:
     """Know the calls that an agent made."""
-    history, are_gone = _left_open(history, record)
+    history, are_gone = _take_over_open(history, record)
     resume_calls(history, agent_id, record, pipeline, are_gone=are_gone)
     record.flush()
 
 
-def _left_open(history: History, record: Record) -> tuple[History, bool]:
+def _take_over_open(history: SessionHistory, record: EventRecorder) -> tuple[SessionHistory, bool]:
     """The past as it stands, and whether those who left something open in it are gone."""
     if not history.open_calls and not history.open_jobs:
         return history, True
@@ -85,7 +87,12 @@ def _left_open(history: History, record: Record) -> tuple[History, bool]:
 
 
 def resume_calls(
-    history: History, session_id: str, record: Record, pipeline: Pipeline, *, are_gone: bool
+    history: SessionHistory,
+    session_id: str,
+    record: EventRecorder,
+    pipeline: ToolPipeline,
+    *,
+    are_gone: bool,
 ) -> None:
     """Know the calls that were made; what was cut off gets the end it lacks."""
     if history.started is None and not history.calls:
@@ -94,7 +101,7 @@ def resume_calls(
     for call_id, offset in history.results.items():
         record.log.replay(call_id, offset)
     for call in history.calls.values():
-        pipeline.knows(call.call_id, call.tool, call.input)
+        pipeline.remember_call(call.call_id, call.tool, call.input)
     record.emit(
         SessionResumed(session_id=session_id, version=__version__, repairs=tuple(history.damage))
     )

@@ -3,17 +3,17 @@
 import os
 from collections.abc import Iterable, Sequence
 
-from handaxe.app.companions import Surroundings
+from handaxe.app.companions import SessionContext
 from handaxe.app.configuration import Configuration
-from handaxe.app.hidden_files import hidden_files, kept_files
+from handaxe.app.hidden_files import make_read_deny_check, make_write_deny_check
 from handaxe.contract.faults import SetupError
-from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
+from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
 from handaxe.host.sandbox.credentials import find_credentials
-from handaxe.host.sandbox.domains import pattern_problem
+from handaxe.host.sandbox.domains import find_pattern_problem
 from handaxe.host.sandbox.policy import SandboxPolicy
-from handaxe.host.sandbox.protection import Ruled
+from handaxe.host.sandbox.protection import RootPathRules
 from handaxe.host.sandbox.readable_places import find_readable_places, find_system_secrets
-from handaxe.host.sandbox.worktrees import repository_of
+from handaxe.host.sandbox.worktrees import find_shared_repository
 from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.protected import (
@@ -21,12 +21,12 @@ from handaxe.runtime.permission.protected import (
     PROTECTED_NAMES,
     PROTECTED_PAIRS,
 )
-from handaxe.runtime.permission.scopes import scopes_of
+from handaxe.runtime.permission.scopes import compile_scopes
 from handaxe.session.workdir import Workdir
-from handaxe.settings.fragment import Entry
-from handaxe.settings.places import SHARED, shared_servers_file, user_directories
-from handaxe.shell import PathVerdict, Rule, ShellRules, analyze, decide
-from handaxe.storage.home import data_home
+from handaxe.settings.fragment import SettingEntry
+from handaxe.settings.places import SHARED, get_shared_servers_file, get_user_directories
+from handaxe.shell import BashRule, PathVerdict, ShellRules, analyze, decide
+from handaxe.storage.home import find_data_home
 
 _SHARED_SECRETS = (".credentials.json", "projects", "history.jsonl")
 """In the ecosystem's directory: the login, and what was said in sessions."""
@@ -50,7 +50,7 @@ _UNUSED = {
 _GLOB_SIGNS = "*?["
 
 
-def confiner_for(around: Surroundings) -> LocalConfiner:
+def build_confiner(around: SessionContext) -> LocalConfiner:
     """The sandbox of one session; settings and rules are looked at for every command."""
     temp, aside = (str(around.session_directory / name) for name in ("tmp", "refused"))
     last: tuple[object, SandboxPolicy] | None = None
@@ -66,7 +66,7 @@ def confiner_for(around: Surroundings) -> LocalConfiner:
             place.free_to_read,
         )
         if last is None or last[0] != rests_on or _has_patterns(around.configuration):
-            made = sandbox_policy(
+            made = build_sandbox_policy(
                 around.configuration,
                 around.workdir,
                 rules,
@@ -77,26 +77,30 @@ def confiner_for(around: Surroundings) -> LocalConfiner:
         return last[1]
 
     return LocalConfiner(
-        lambda: sandbox_wanted(around.configuration, around.workdir),
+        lambda: read_sandbox_options(around.configuration, around.workdir),
         policy,
-        ruled=lambda: _ruled_files(around.policy()),
+        ruled=lambda: _make_file_rules(around.policy()),
         ledger=str(around.data_home / "sandbox"),
         recovered=around.recovered,
     )
 
 
-def _ruled_files(policy: Policy) -> Ruled:
-    return Ruled(hides=hidden_files(policy), keeps=kept_files(policy), rests_on=policy.book)
+def _make_file_rules(policy: Policy) -> RootPathRules:
+    return RootPathRules(
+        hides=make_read_deny_check(policy),
+        keeps=make_write_deny_check(policy),
+        rests_on=policy.book,
+    )
 
 
-def sandbox_wanted(configuration: Configuration, workdir: Workdir) -> Wanted:
+def read_sandbox_options(configuration: Configuration, workdir: Workdir) -> SandboxRequirements:
     """What settings ask for besides the policy."""
     options = configuration.settings.sandbox
-    rules = tuple(Rule(text, "sandbox.excludedCommands") for text in options.excluded_commands)
+    rules = tuple(BashRule(text, "sandbox.excludedCommands") for text in options.excluded_commands)
     bwrap = options.bwrap_path
     if bwrap is not None and not bwrap.startswith("/"):
         raise SetupError(f"sandbox.bwrapPath has to be an absolute path, not {bwrap!r}.")
-    return Wanted(
+    return SandboxRequirements(
         enabled=options.enabled,
         must_hold=options.fail_if_unavailable or bool(options.fail_if_weak),
         must_be_strong=options.fail_if_weak,
@@ -107,7 +111,7 @@ def sandbox_wanted(configuration: Configuration, workdir: Workdir) -> Wanted:
     )
 
 
-def sandbox_policy(
+def build_sandbox_policy(
     configuration: Configuration,
     workdir: Workdir,
     policy: Policy,
@@ -118,14 +122,19 @@ def sandbox_policy(
     """The policy in force now."""
     options = configuration.settings.sandbox
     home = workdir.home.rstrip("/")
-    repositories = [found for root in workdir.roots if (found := repository_of(root)) is not None]
-    written = _places(configuration, "allowWrite", home)
+    repositories = [
+        found for root in workdir.roots if (found := find_shared_repository(root)) is not None
+    ]
+    written = _resolve_paths(configuration, "allowWrite", home)
     roots = (*workdir.roots, *written, *repositories)
-    allow_read, deny_read = _reading(configuration, workdir, policy, home)
-    deny_write = [*_places(configuration, "denyWrite", home), *_ruled(policy, "Edit")]
+    allow_read, deny_read = _find_read_paths(configuration, workdir, policy, home)
+    deny_write = [
+        *_resolve_paths(configuration, "denyWrite", home),
+        *_list_denied_paths(policy, "Edit"),
+    ]
     deny_write += [f"{root}/{name}" for root in roots for name in _INSIDE_OTHERS]
     deny_write += [f"{home}/{first}/{name}" for first, name in sorted(PROTECTED_PAIRS)]
-    allowed, denied = _domains(configuration, policy)
+    allowed, denied = _collect_domains(configuration, policy)
     is_open = "*" in allowed and not denied
     return SandboxPolicy(
         roots=tuple(dict.fromkeys(roots)),
@@ -154,30 +163,30 @@ def sandbox_policy(
     )
 
 
-def _reading(
+def _find_read_paths(
     configuration: Configuration, workdir: Workdir, policy: Policy, home: str
 ) -> tuple[list[str], list[str]]:
     """What may be read, and what may not; the more specific place wins."""
     options = configuration.settings.sandbox
-    allowed = _places(configuration, "allowRead", home)
-    denied = [*_places(configuration, "denyRead", home), *_ruled(policy, "Read")]
+    allowed = _resolve_paths(configuration, "allowRead", home)
+    denied = [*_resolve_paths(configuration, "denyRead", home), *_list_denied_paths(policy, "Read")]
     # It holds what files were before they were changed, of every project and session.
-    denied += [configuration.data_directory, os.path.realpath(data_home())]
+    denied += [configuration.data_directory, os.path.realpath(find_data_home())]
     if options.filesystem.hide_secrets:
-        shared = dict.fromkeys((user_directories()[0], f"{home}/{SHARED}"))
+        shared = dict.fromkeys((get_user_directories()[0], f"{home}/{SHARED}"))
         denied += [f"{place}/{name}" for place in shared for name in _SHARED_SECRETS]
-        denied.append(shared_servers_file())
+        denied.append(get_shared_servers_file())
         denied += [*find_credentials(home, os.environ, workdir.roots), *find_system_secrets()]
     if options.auto_allow_bash_if_sandboxed and "/" not in allowed:
         # Nobody is asked about what a confined command reads, so it reads no more than it needs.
         denied.append("/")
         allowed += find_readable_places(home, os.environ)
         allowed += workdir.spellings
-        allowed += [f"{place}/skills" for place in user_directories()]
+        allowed += [f"{place}/skills" for place in get_user_directories()]
     return [*allowed, *workdir.free_to_read], denied
 
 
-def sandbox_problems(configuration: Configuration) -> list[str]:
+def find_sandbox_problems(configuration: Configuration) -> list[str]:
     """What settings ask of the sandbox and do not get; for a person."""
     if not configuration.settings.sandbox.enabled:
         return []
@@ -190,20 +199,20 @@ def sandbox_problems(configuration: Configuration) -> list[str]:
     for key in ("allowedDomains", "deniedDomains"):
         told += [
             f"{entry.origin}: `{entry.name}`: {problem}."
-            for entry in _entries(configuration, ("sandbox", "network", key))
-            if (problem := pattern_problem(entry.value)) is not None
+            for entry in _list_entries(configuration, ("sandbox", "network", key))
+            if (problem := find_pattern_problem(entry.value)) is not None
         ]
     for key in ("allowWrite", "denyWrite", "denyRead", "allowRead"):
         told += [
             f"{entry.origin}: `{entry.name}`: {entry.value!r} does not count: a pattern may only "
             "stand in the last part of a path. A Read or Edit rule can say it."
-            for entry in _entries(configuration, ("sandbox", "filesystem", key))
+            for entry in _list_entries(configuration, ("sandbox", "filesystem", key))
             if not _can_be_found(entry.value)
         ]
     return told
 
 
-def _is_covered(command: str, rules: tuple[Rule, ...], workdir: Workdir) -> bool:
+def _is_covered(command: str, rules: tuple[BashRule, ...], workdir: Workdir) -> bool:
     """Whether every part of a command is excluded, or harmless beside one that is."""
     found = decide(
         analyze(command, workdir.current, workdir.home),
@@ -215,14 +224,15 @@ def _is_covered(command: str, rules: tuple[Rule, ...], workdir: Workdir) -> bool
     return found.verdict == "allow" and any(part.rule is not None for part in found.parts)
 
 
-def _domains(configuration: Configuration, policy: Policy) -> tuple[list[str], list[str]]:
+def _collect_domains(configuration: Configuration, policy: Policy) -> tuple[list[str], list[str]]:
     only_managed = configuration.settings.sandbox.network.allow_managed_domains_only
-    listed = _entries(configuration, ("sandbox", "network", "allowedDomains"))
+    listed = _list_entries(configuration, ("sandbox", "network", "allowedDomains"))
     allowed = [
         entry.value for entry in listed if not only_managed or entry.origin.source == "policy"
     ]
     denied = [
-        entry.value for entry in _entries(configuration, ("sandbox", "network", "deniedDomains"))
+        entry.value
+        for entry in _list_entries(configuration, ("sandbox", "network", "deniedDomains"))
     ]
     for rule in policy.rules:
         domain = (rule.specifier or "").removeprefix("domain:")
@@ -233,17 +243,17 @@ def _domains(configuration: Configuration, policy: Policy) -> tuple[list[str], l
         elif rule.behaviour == "allow" and (not only_managed or rule.source == "policy"):
             allowed.append(domain)
     return (
-        [pattern for pattern in dict.fromkeys(allowed) if pattern_problem(pattern) is None],
-        [pattern for pattern in dict.fromkeys(denied) if pattern_problem(pattern) is None],
+        [pattern for pattern in dict.fromkeys(allowed) if find_pattern_problem(pattern) is None],
+        [pattern for pattern in dict.fromkeys(denied) if find_pattern_problem(pattern) is None],
     )
 
 
-def _ruled(policy: Policy, tool: str) -> Iterable[str]:
+def _list_denied_paths(policy: Policy, tool: str) -> Iterable[str]:
     """The places that deny rules spell out in full."""
     for rule in policy.rules:
         if rule.behaviour != "deny" or rule.tool != tool or not rule.specifier:
             continue
-        for scope in scopes_of(rule, policy.book.anchors)[0]:
+        for scope in compile_scopes(rule, policy.book.anchors)[0]:
             # What a bare name keeps at any depth, it keeps at the top, also before it exists.
             is_bare = tool == "Edit" and scope.segments[:1] == (None,) != scope.segments
             segments = scope.segments[1:] if is_bare else scope.segments
@@ -252,18 +262,18 @@ def _ruled(policy: Policy, tool: str) -> Iterable[str]:
                 yield "/".join([scope.anchor.rstrip("/"), *(name or "" for name in names)]) or "/"
 
 
-def _places(configuration: Configuration, key: str, home: str) -> list[str]:
+def _resolve_paths(configuration: Configuration, key: str, home: str) -> list[str]:
     """The paths of one list: absolute, from home, or relative to where they were written."""
     found: list[str] = []
     options = configuration.settings.sandbox.filesystem
     only_managed = key == "allowRead" and options.allow_managed_read_paths_only
-    for entry in _entries(configuration, ("sandbox", "filesystem", key)):
+    for entry in _list_entries(configuration, ("sandbox", "filesystem", key)):
         if only_managed and entry.origin.source != "policy":
             continue
         if not _can_be_found(entry.value):
             continue
-        path = _absolute(entry, configuration.root, home)
-        found += _matching(path) if any(sign in path for sign in _GLOB_SIGNS) else [path]
+        path = _make_absolute(entry, configuration.root, home)
+        found += _expand_glob(path) if any(sign in path for sign in _GLOB_SIGNS) else [path]
     return found
 
 
@@ -274,7 +284,7 @@ def _has_patterns(configuration: Configuration) -> bool:
     return any(_has_glob(text) for texts in lists for text in texts)
 
 
-def _absolute(entry: Entry, root: str, home: str) -> str:
+def _make_absolute(entry: SettingEntry, root: str, home: str) -> str:
     text = entry.value.removesuffix("/**").removesuffix("/*") or "/"
     if text == "~" or text.startswith("~/"):
         return os.path.normpath(home + text[1:])
@@ -295,7 +305,7 @@ def _has_glob(text: str) -> bool:
     return any(sign in text for sign in _GLOB_SIGNS)
 
 
-def _matching(path: str) -> Sequence[str]:
+def _expand_glob(path: str) -> Sequence[str]:
     from fnmatch import fnmatchcase
 
     directory, _, pattern = path.rpartition("/")
@@ -306,5 +316,5 @@ def _matching(path: str) -> Sequence[str]:
     return sorted(f"{directory}/{name}" for name in names if fnmatchcase(name, pattern))
 
 
-def _entries(configuration: Configuration, path: tuple[str, ...]) -> list[Entry]:
+def _list_entries(configuration: Configuration, path: tuple[str, ...]) -> list[SettingEntry]:
     return [entry for entry in configuration.merged.entries.get(path, ()) if entry.kind == "item"]

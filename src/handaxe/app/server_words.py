@@ -12,7 +12,7 @@ _HEAD = (
 )
 
 
-class ServerWords:
+class ServerInstructions:
     """Tells the words of each server once: in the system prompt, or later as they come."""
 
     def __init__(
@@ -25,14 +25,15 @@ class ServerWords:
 
     def first(self) -> str:
         """The words of all servers that are there, for the system prompt; empty without any."""
-        words = [_framed(row) for row in self._new()]
+        words = [_frame_instructions(row) for row in self._new()]
         return "\n\n".join((_HEAD, *words)) if words else ""
 
     def __call__(self) -> tuple[str, ...]:
         """The words of servers that came since."""
         return tuple(
             join_framed(
-                f"The MCP server {row.name!r} is connected and says about its tools:", _framed(row)
+                f"The MCP server {row.name!r} is connected and says about its tools:",
+                _frame_instructions(row),
             )
             for row in self._new()
         )
@@ -48,11 +49,11 @@ class ServerWords:
         return found
 
 
-def _framed(server: McpServer) -> Framed:
+def _frame_instructions(server: McpServer) -> Framed:
     return frame("server-instructions", server.instructions or "", server=server.name)
 
 
 def _has_tools(server: McpServer, names: frozenset[str]) -> bool:
-    from handaxe.bridges.mcp.names import full_name
+    from handaxe.bridges.mcp.names import build_tool_name
 
-    return any(full_name(server.name, tool.name) in names for tool in server.tools)
+    return any(build_tool_name(server.name, tool.name) in names for tool in server.tools)

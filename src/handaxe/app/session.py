@@ -6,53 +6,65 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from handaxe.app.assembly import Tools, catalog_of, permission_state
-from handaxe.app.background_work import command_facts
-from handaxe.app.calling import CallIds, PipelineCaller
-from handaxe.app.change_record import ChangeRecord
-from handaxe.app.companions import Surroundings
+from handaxe.app.assembly import Tools, build_catalog, build_permission_state
+from handaxe.app.background_work import make_command_probes
+from handaxe.app.calling import CallIdGenerator, PipelineCaller
+from handaxe.app.change_record import ChangeTracker
+from handaxe.app.companions import SessionContext
 from handaxe.app.configuration import Configuration, Given
 from handaxe.app.discovery import EVERYTHING, Discovery
-from handaxe.app.doubts import setting_doubts
+from handaxe.app.doubts import find_config_warnings
 from handaxe.app.hooking import HookArguments, SessionHooks
-from handaxe.app.listing import asked, asked_together, closed_answer, schema_of, shown, sound
-from handaxe.app.live_settings import LiveSettings, checked_mode
-from handaxe.app.loading import deferral_of
-from handaxe.app.offering import first_offers, offer_changes
-from handaxe.app.opening import SessionCompanions
-from handaxe.app.recording import Listener, Record
+from handaxe.app.listing import (
+    build_display,
+    get_tool_schema,
+    make_call,
+    make_calls,
+    make_closed_result,
+    normalize_call,
+)
+from handaxe.app.live_settings import SettingsReloader, validate_mode
+from handaxe.app.loading import build_deferral
+from handaxe.app.offering import build_default_ports, register_permission_changes
+from handaxe.app.opening import SessionServices
+from handaxe.app.recording import EventRecorder, Listener
 from handaxe.app.recovery import recover_project
-from handaxe.app.working_directories import listed, working_directories
+from handaxe.app.working_directories import list_directories, resolve_working_directories
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import ModeChanged, SessionClosed, SessionStarted
 from handaxe.contract.ports.asker import Classifier
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.tool_index import ToolIndex
-from handaxe.contract.ports.undo import ChangedCall, Wanted
+from handaxe.contract.ports.undo import ChangedCall, UndoRequest
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
-from handaxe.runtime.catalog.edit_formats import edit_tool
-from handaxe.runtime.hooks.notify import tell, tell_move
-from handaxe.runtime.permission.decide import hidden_by
+from handaxe.runtime.catalog.edit_formats import choose_edit_tool
+from handaxe.runtime.hooks.notify import notify_directory_change, notify_hooks
+from handaxe.runtime.permission.decide import build_hidden_check
 from handaxe.runtime.permission.families import is_foreign
 from handaxe.runtime.permission.policy import CurrentPolicy
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.execute import Pipeline
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.execute import ToolPipeline
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-from handaxe.storage.home import checked_session_id, data_home, new_session_id, session_directory
-from handaxe.storage.presence import SessionHold
+from handaxe.storage.home import (
+    find_data_home,
+    generate_session_id,
+    get_session_directory,
+    validate_session_id,
+)
+from handaxe.storage.presence import SessionLock
 from handaxe.storage.result_store import DiskResultStore
-from handaxe.storage.sessions import LOG_NAME, History, read_history
+from handaxe.storage.sessions import LOG_NAME, SessionHistory, read_history
 from handaxe.version import __version__
 
 if TYPE_CHECKING:
     from handaxe.app.asking import OnAsk
-    from handaxe.app.beginning import Start
+    from handaxe.app.beginning import SessionStart
     from handaxe.app.mcp_companion import McpArguments
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnQuestion
@@ -91,39 +103,41 @@ class Session:
         mcp_servers: "McpArguments" = None,
         strict_mcp: bool = False,
         discovery: Discovery = EVERYTHING,
-        start: "Start | None" = None,
+        start: "SessionStart | None" = None,
     ) -> None:
-        data, project = data_home(home), working_directories(root, ())[0][0]
-        self.id = checked_session_id(session_id) if session_id else new_session_id()
-        hold = SessionHold(data, self.id, shared=shared, is_named=session_id is not None)
+        data, project = find_data_home(home), resolve_working_directories(root, ())[0][0]
+        self.id = validate_session_id(session_id) if session_id else generate_session_id()
+        hold = SessionLock(data, self.id, shared=shared, is_named=session_id is not None)
         self._recovered = recover_project(data, project, session_id)
         self.configuration = Configuration(
             project, home=data, given=settings, sources=setting_sources, trusted=trusted
         )
         self.configuration.discovery = discovery
         more = self.configuration.directories()[0]
-        directory = session_directory(data, self.id)
-        history = read_history(directory / LOG_NAME) if session_id else History()
+        directory = get_session_directory(data, self.id)
+        history = read_history(directory / LOG_NAME) if session_id else SessionHistory()
         self.said, self.heard, self.put_off = history.said, history.instructions, history.put_off
         self.chosen = history.chosen
         redactor = self.configuration.redactor
-        self._record = record = Record(directory / LOG_NAME, self._opening, redactor, hold)
+        self._record = record = EventRecorder(directory / LOG_NAME, self._opening, redactor, hold)
         emit, self.result_of, self.logged = record.emit, record.result_of, record.logged
         self._is_closed = False
-        self.new_call_id = CallIds()
+        self.new_call_id = CallIdGenerator()
         results = DiskResultStore(
             directory / "results", retention_days=self.settings.retention_days, redactor=redactor
         )
-        roots, spellings = working_directories(root, (*listed(add_dirs), *more), data)
+        roots, spellings = resolve_working_directories(
+            root, (*list_directories(add_dirs), *more), data
+        )
         self.workdir = Workdir(
             roots,
             home=str(Path.home()),
             spellings=spellings,
             free_to_read=(str(results.directory),),
             own_places=self.configuration.own_places,
-            announce=lambda old, new: tell_move(self._collaborators, old, new),
+            announce=lambda old, new: notify_directory_change(self._collaborators, old, new),
         )
-        self.permissions = permission_state(
+        self.permissions = build_permission_state(
             self.configuration,
             permission_mode,
             {"allow": allow, "ask": ask, "deny": deny},
@@ -133,11 +147,11 @@ class Session:
         self.permissions.announce = lambda mode: emit(ModeChanged(mode=mode))
         self.policy = policy = CurrentPolicy(self.permissions, self.workdir)
         ledger, edits = ReadLedger(emit), AppliedEdits(emit)
-        self._changes = ChangeRecord(
+        self._changes = ChangeTracker(
             data, self.id, self.workdir.root, ledger, roots=lambda: self.workdir.roots,
             settings=lambda: self.settings,
         )  # fmt: skip
-        around = self.surroundings = Surroundings(
+        around = self.surroundings = SessionContext(
             session_id=self.id,
             data_home=data,
             session_directory=directory,
@@ -153,12 +167,12 @@ class Session:
             is_busy=lambda: self._pipeline.is_busy,
             recovered=self._recovered.by_commands,
         )
-        offers = first_offers(around, self._changes, ledger, edits, on_question)
+        offers = build_default_ports(around, self._changes, ledger, edits, on_question)
         caller = PipelineCaller()
         offers[ToolCaller] = caller
-        self._companions = SessionCompanions(around, history, mcp_servers, is_strict=strict_mcp)
+        self._companions = SessionServices(around, history, mcp_servers, is_strict=strict_mcp)
         offers.add(self._companions.offers)
-        self._live = LiveSettings(
+        self._live = SettingsReloader(
             self.configuration,
             self.permissions,
             self.workdir,
@@ -167,15 +181,15 @@ class Session:
             offers=offers,
             emit=emit,
         )
-        offer_changes(offers, around, self._live)
+        register_permission_changes(offers, around, self._live)
         self.hooks = SessionHooks(hooks, self.configuration, emit=emit, keep=results.keep)
-        self.catalog = catalog_of(tools, offers, lambda: hidden_by(policy()))
-        self.catalog.edit_tool = edit_tool(self.settings.edit)
+        self.catalog = build_catalog(tools, offers, lambda: build_hidden_check(policy()))
+        self.catalog.edit_tool = choose_edit_tool(self.settings.edit)
         self._changes.stand_ins = self.catalog.stand_ins
-        self.deferral = offers[ToolIndex] = deferral_of(
+        self.deferral = offers[ToolIndex] = build_deferral(
             self.catalog, self._companions.memory.loaded, self.settings
         )
-        self._collaborators = Collaborators(
+        self._collaborators = PipelineContext(
             session_id=self.id,
             catalog=self.catalog,
             offers=offers,
@@ -188,13 +202,13 @@ class Session:
             redactor=redactor,
             deferral=self.deferral,
             checkpoints=self._changes,
-            commands=command_facts(offers),
+            commands=make_command_probes(offers),
             transcript_path=str(directory / LOG_NAME),
         )
         if on_ask or classifier:
-            from handaxe.app.asking import join_voices
+            from handaxe.app.asking import connect_permission_prompts
 
-            join_voices(
+            connect_permission_prompts(
                 self._collaborators, self.permissions, on_ask, classifier, self.configuration
             )
         caller.join(self._collaborators)
@@ -203,7 +217,7 @@ class Session:
             self._collaborators, start or ("resume" if history.started else "startup"),
             data, self.mcp, self.follow,
         )  # fmt: skip
-        self._pipeline = Pipeline(
+        self._pipeline = ToolPipeline(
             self._collaborators,
             lanes=self.settings.max_parallel_calls,
             recall=self.result_of,
@@ -229,7 +243,7 @@ class Session:
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with settings, rules and what an earlier run left; for a person."""
         return (
-            *setting_doubts(self.configuration, self.policy().book, self.catalog),
+            *find_config_warnings(self.configuration, self.policy().book, self.catalog),
             *self.hooks.problems,
             *dict.fromkeys((*self._recovered.warnings, *self._changes.warnings)),
             *self._companions.warnings,
@@ -269,26 +283,26 @@ class Session:
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
         """One call; its input as keyword arguments or as one dict. Never raises."""
-        return await self._run(asked(self.new_call_id(), tool, input, arguments), is_new=True)
+        return await self._run(make_call(self.new_call_id(), tool, input, arguments), is_new=True)
 
     async def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
         """The calls of one message, side by side where they do not collide; results in order."""
-        batch = asked_together(calls, self.new_call_id)
+        batch = make_calls(calls, self.new_call_id)
         return await self.run_many(batch, stop_on_error=stop_on_error)
 
     async def run(self, call: ToolCall) -> ToolResult:
         """One call under an id of the caller's; the same id again gives the same result."""
-        return await self._run(sound(call, self.new_call_id))
+        return await self._run(normalize_call(call, self.new_call_id))
 
     async def _run(self, call: ToolCall, *, is_new: bool = False) -> ToolResult:
         if self._is_closed:
-            return closed_answer(call)
+            return make_closed_result(call)
         self.follow()
         if is_foreign(call.tool):
             await self._companions.expect((call,), self.catalog)
-        return self._record.noted(await self._pipeline.call(call, is_new=is_new))
+        return self._record.add_log_note(await self._pipeline.call(call, is_new=is_new))
 
     async def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
@@ -296,13 +310,13 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         from handaxe.runtime.pipeline.batch import run_batch
 
-        calls = [sound(call, self.new_call_id) for call in calls]
+        calls = [normalize_call(call, self.new_call_id) for call in calls]
         if self._is_closed:
-            return [closed_answer(call) for call in calls]
+            return [make_closed_result(call) for call in calls]
         self.follow()
         await self._companions.expect(calls, self.catalog)
         results = await run_batch(calls, self._pipeline, stop_on_error=stop_on_error)
-        return [self._record.noted(result) for result in results]
+        return [self._record.add_log_note(result) for result in results]
 
     def follow(self) -> None:
         """Take over what settings files and hooks say now."""
@@ -318,7 +332,7 @@ class Session:
         from handaxe.runtime.pipeline.stream import CallStream
 
         self.follow()
-        return CallStream(self._pipeline, on_result=on_result, noted=self._record.noted)
+        return CallStream(self._pipeline, on_result=on_result, noted=self._record.add_log_note)
 
     async def undo(
         self,
@@ -337,10 +351,10 @@ class Session:
 
         call = ToolCall(self.new_call_id(), "Undo", {})
         if self._is_closed:
-            return closed_answer(call)
-        wanted = Wanted(call_id, only=only, redo=redo, force=force, paths=tuple(paths))
+            return make_closed_result(call)
+        wanted = UndoRequest(call_id, only=only, redo=redo, force=force, paths=tuple(paths))
         undoing = HostUndo(self._collaborators, self._changes, order=self._pipeline.order)
-        return self._record.noted(await undoing.undo(call.id, wanted))
+        return self._record.add_log_note(await undoing.undo(call.id, wanted))
 
     def history(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call of this session that changed a file, oldest first."""
@@ -361,7 +375,7 @@ class Session:
 
     def set_mode(self, mode: str) -> None:
         """Switch the permission mode."""
-        self.permissions.set_mode(checked_mode(self.configuration, mode))
+        self.permissions.set_mode(validate_mode(self.configuration, mode))
 
     def tools(
         self, provider: str = "json-schema", *, deferred: bool = False
@@ -371,27 +385,27 @@ class Session:
         With `deferred` those that wait for ToolSearch are left out once all together are long;
         what was loaded is appended, so ask again for every request.
         """
-        tools = self.deferral.sent() if deferred else self.catalog.offered()
+        tools = self.deferral.sent() if deferred else self.catalog.list_offered()
         return [self.schema_of(tool, provider) for tool in tools]
 
     def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
         """Exchange the working directories beside the root; those of settings stay."""
         for added in self._live.set_added(add_dirs):
-            tell(self._collaborators, "DirectoryAdded", directory=added, source=by)
+            notify_hooks(self._collaborators, "DirectoryAdded", directory=added, source=by)
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
         """One tool's schema in a provider's dialect."""
-        return schema_of(tool, provider)
+        return get_tool_schema(tool, provider)
 
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
         """A result as the block or message a provider expects for it."""
-        from handaxe.text.result_dialects import tool_result
+        from handaxe.text.result_dialects import build_tool_result
 
-        return tool_result(result, provider)
+        return build_tool_result(result, provider)
 
     def show(self, result: ToolResult, call_input: dict[str, Any]) -> Display | None:
         """What a human sees of a result; None means its text."""
-        return shown(self.catalog, result, call_input)
+        return build_display(self.catalog, result, call_input)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""

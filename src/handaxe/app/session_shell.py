@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from handaxe.app.companions import Surroundings
+from handaxe.app.companions import SessionContext
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import (
-    Confined,
+    ConfinedCommand,
     ConfinementLevel,
     Confiner,
     RunningCommand,
@@ -30,7 +30,7 @@ SESSION_VARIABLES = ("HANDAXE_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 class SessionConfiner(Confiner):
     """The session's sandbox, built when somebody asks for it."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: SessionContext) -> None:
         self._around = around
         self._made: LocalConfiner | None = None
 
@@ -39,23 +39,23 @@ class SessionConfiner(Confiner):
         """What holds for programs that are confined."""
         return self._confiner().level
 
-    def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
+    def is_confining(self, command: str, *, unconfined: bool = False) -> bool:
         """Whether this command would run inside."""
         if not self._around.configuration.settings.sandbox.enabled:
             return False
-        return self._confiner().will_confine(command, unconfined=unconfined)
+        return self._confiner().is_confining(command, unconfined=unconfined)
 
-    def readable_files(self) -> ReadableFiles | None:
+    def get_readable_files(self) -> ReadableFiles | None:
         """What confined programs can read."""
         if not self._around.configuration.settings.sandbox.enabled:
             return None
-        return self._confiner().readable_files()
+        return self._confiner().get_readable_files()
 
-    def why_closed(self, host: str) -> str | None:
+    def explain_closed_host(self, host: str) -> str | None:
         """Why nothing that is started here may connect to a host."""
         if not self._around.configuration.settings.sandbox.enabled:
             return None
-        return self._confiner().why_closed(host)
+        return self._confiner().explain_closed_host(host)
 
     def confine(
         self,
@@ -65,10 +65,10 @@ class SessionConfiner(Confiner):
         env: dict[str, str],
         unconfined: bool = False,
         command: str | None = None,
-    ) -> Confined:
+    ) -> ConfinedCommand:
         """How to start `argv`; without a sandbox just so."""
         if not self._around.configuration.settings.sandbox.enabled:
-            plain = Confined(argv=argv, env=env, is_confined=False)
+            plain = ConfinedCommand(argv=argv, env=env, is_confined=False)
             if self._around.recovered:
                 plain.close = self._confiner().take_recovered
             return plain
@@ -83,16 +83,16 @@ class SessionConfiner(Confiner):
 
     def _confiner(self) -> "LocalConfiner":
         if self._made is None:
-            from handaxe.app.sandboxing import confiner_for
+            from handaxe.app.sandboxing import build_confiner
 
-            self._made = confiner_for(self._around)
+            self._made = build_confiner(self._around)
         return self._made
 
 
 class SessionShell(Shell):
     """A shell that is built when the first command comes."""
 
-    def __init__(self, around: Surroundings, confiner: Confiner | None) -> None:
+    def __init__(self, around: SessionContext, confiner: Confiner | None) -> None:
         self._around = around
         self._confiner = confiner
         self._shell: Shell | None = None
@@ -100,7 +100,7 @@ class SessionShell(Shell):
     def get_ready(self) -> None:
         """A command is coming soon; where none can run, it is the command that says so."""
         with suppress(SetupError):
-            self._local().get_ready()
+            self._get_shell().get_ready()
         # What reads commands is large; it is loaded while another process starts.
         import_module("handaxe.shell")
 
@@ -110,21 +110,21 @@ class SessionShell(Shell):
         if left:
             self._around.configuration.redactor.learn(left)
             command = msgspec.structs.replace(command, env={**left, **command.env})
-        return await self._local().start(command)
+        return await self._get_shell().start(command)
 
-    async def environment_at(self, cwd: str) -> Mapping[str, str]:
+    async def get_environment(self, cwd: str) -> Mapping[str, str]:
         """The variables that commands in a directory find."""
         left = self._around.among().hooks.variables
-        return {**await self._local().environment_at(cwd), **left}
+        return {**await self._get_shell().get_environment(cwd), **left}
 
     async def seek(self, program: str, cwd: str) -> str:
         """Look again for a program that a command did not find."""
-        return await self._local().seek(program, cwd)
+        return await self._get_shell().seek(program, cwd)
 
     @property
     def removed_variables(self) -> tuple[str, ...]:
         """Variables of the user that commands do not get because they look like secrets."""
-        return self._local().removed_variables
+        return self._get_shell().removed_variables
 
     async def close(self) -> None:
         """End what was started, if anything was."""
@@ -132,18 +132,18 @@ class SessionShell(Shell):
         if closing is not None:
             await closing()
 
-    def _local(self) -> Shell:
+    def _get_shell(self) -> Shell:
         if self._shell is None:
-            self._shell = local_shell(self._around, self._confiner)
+            self._shell = open_local_shell(self._around, self._confiner)
         return self._shell
 
 
-def local_shell(around: Surroundings, confiner: Confiner | None) -> Shell:
+def open_local_shell(around: SessionContext, confiner: Confiner | None) -> Shell:
     """The shell of this machine."""
-    from handaxe.host.shell.opening import shell_of
+    from handaxe.host.shell.opening import create_shell
 
     around.configuration.redactor.learn(os.environ)
-    shell = shell_of(
+    shell = create_shell(
         around.session_directory,
         around.configuration.settings,
         os.environ,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from handaxe.storage.sessions import MAX_NAME_CHARS, name_of, name_session
+from handaxe.storage.sessions import MAX_NAME_CHARS, name_session, read_session_name
 
 
 class SessionTitle:
@@ -14,7 +14,7 @@ class SessionTitle:
 
     def read(self) -> str | None:
         """The name, if somebody gave one."""
-        return name_of(self._home, self._session_id)
+        return read_session_name(self._home, self._session_id)
 
     def write(self, text: str) -> None:
         """Name it as a hook wants it: in one line, not too long; nothing is no name."""

@@ -8,7 +8,7 @@ from handaxe.contract.ports.skills import SkillInfo, Skills
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.settings.model import Settings
 from handaxe.text.framing import frame, quote_line
-from handaxe.text.skill_text import fill
+from handaxe.text.skill_text import fill_placeholders
 
 BUDGET_VARIABLE = "SLASH_COMMAND_TOOL_CHAR_BUDGET"
 """How the ecosystem says how long the list may be, in characters."""
@@ -17,7 +17,7 @@ PURPOSE_CHARS = 1_536
 _CONTEXT_CHARS = 800_000
 
 
-class SkillNews:
+class SkillAnnouncer:
     """Tells a model of the skills it can run: most at the start, some when their time comes.
 
     A skill for certain files, or of a part of the project, is told when such a file was touched.
@@ -37,7 +37,7 @@ class SkillNews:
         listed = self._listed()
         self._told = {skill.name for skill in listed}
         self._later = {}
-        return skill_listing(listed, *self._limits())
+        return format_skill_list(listed, *self._limits())
 
     def __call__(self) -> tuple[str, ...]:
         """What there is to tell since more files were touched; mostly nothing."""
@@ -60,10 +60,10 @@ class SkillNews:
 
     def _listed(self) -> list[SkillInfo]:
         skills: Skills = self._offers[Skills]
-        return _listed(skills.all())
+        return _filter_listed(skills.all())
 
     def _news(self, skills: Sequence[SkillInfo]) -> tuple[str, ...]:
-        told = skill_listing(skills, *self._limits())
+        told = format_skill_list(skills, *self._limits())
         return (f"More skills are there now.\n\n{told}",) if told else ()
 
     def _limits(self) -> tuple[int, int]:
@@ -73,26 +73,26 @@ class SkillNews:
         return int(given) if given.isdecimal() else int(chars), settings.skill_purpose_chars
 
 
-def skill_listing(
+def format_skill_list(
     skills: Sequence[SkillInfo], chars: int = LISTING_CHARS, purpose_chars: int = PURPOSE_CHARS
 ) -> str:
     """The skills a model may run, one line each; empty if there is nothing to run.
 
     Where the purposes together are too long all are cut alike, so that every name stays.
     """
-    wanted = _listed(skills)
+    wanted = _filter_listed(skills)
     if not wanted:
         return ""
     room = max(0, chars - sum(len(skill.name) + 6 for skill in wanted)) // len(wanted)
-    lines = [_line(skill, min(room, purpose_chars)) for skill in wanted]
+    lines = [_format_skill_line(skill, min(room, purpose_chars)) for skill in wanted]
     return "\n".join(("# Skills you can run with the Skill tool", "", *lines))
 
 
-def _listed(skills: Sequence[SkillInfo]) -> list[SkillInfo]:
+def _filter_listed(skills: Sequence[SkillInfo]) -> list[SkillInfo]:
     return [skill for skill in skills if skill.for_model and skill.is_due]
 
 
-def _line(skill: SkillInfo, room: int) -> str:
+def _format_skill_line(skill: SkillInfo, room: int) -> str:
     given = " ".join(part for part in (skill.description, skill.when_to_use) if part)
     purpose, name = quote_line(given), quote_line(skill.name)
     if len(purpose) > room:
@@ -100,12 +100,12 @@ def _line(skill: SkillInfo, room: int) -> str:
     return f"- {name}: {purpose}" if purpose else f"- {name}"
 
 
-def skills_in_sight(skills: Skills, names: Sequence[str]) -> str:
+def format_skill_texts(skills: Skills, names: Sequence[str]) -> str:
     """The texts of skills that an agent has from the start; those only people run stay out."""
     known = {skill.name: skill for skill in skills.all() if skill.for_model}
     sections: list[str] = []
     for name in names:
         if name in known:
-            body = fill(skills.body(known[name]), "", variables={})
+            body = fill_placeholders(skills.body(known[name]), "", variables={})
             sections.append(frame("skill-text", body, name=name))
     return "\n\n".join(("# Skills that you follow", *sections)) if sections else ""

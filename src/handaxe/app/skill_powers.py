@@ -3,22 +3,22 @@
 from typing import TYPE_CHECKING
 
 from handaxe.app.configuration import Configuration
-from handaxe.app.hook_conditions import bad_conditions
+from handaxe.app.hook_conditions import find_bad_conditions
 from handaxe.contract.ports.skills import SkillInfo
 
 if TYPE_CHECKING:
-    from handaxe.runtime.hooks.config import HookBook
+    from handaxe.runtime.hooks.config import HookConfig
 
 
-def skill_book(skill: SkillInfo, configuration: Configuration) -> "HookBook":
+def read_skill_hooks(skill: SkillInfo, configuration: Configuration) -> "HookConfig":
     """The hooks of a skill, if they may run; the problems say what is wrong with them."""
-    from handaxe.runtime.hooks.config import HookBook, read_hooks
+    from handaxe.runtime.hooks.config import HookConfig, read_hooks
 
     settings = configuration.settings
     hooks = skill.powers.grant(configuration.gate).hooks
     if not hooks or settings.disable_all_hooks or settings.allow_managed_hooks_only:
-        return HookBook()
+        return HookConfig()
     is_projects = skill.powers.is_projects
     book = read_hooks(hooks, source=skill.path, is_projects=is_projects, skill=skill.path)
-    told = (f"{skill.path}: {text}" for text in (*book.problems, *bad_conditions(book)))
-    return HookBook(book.placed, tuple(told))
+    told = (f"{skill.path}: {text}" for text in (*book.problems, *find_bad_conditions(book)))
+    return HookConfig(book.placed, tuple(told))

@@ -13,11 +13,11 @@ from handaxe.contract.events import WishRefused
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import Agents
 from handaxe.contract.ports.skills import SkillInfo, Skills
-from handaxe.runtime.hooks.notify import fire
+from handaxe.runtime.hooks.notify import fire_hooks
 from handaxe.session.invoked_skills import InvokedSkills
-from handaxe.session.turn_wishes import TurnWishes
+from handaxe.session.turn_wishes import TurnOverrides
 from handaxe.text.framing import neutralize
-from handaxe.text.near_names import nearest
+from handaxe.text.near_names import find_closest_name
 
 # With slashes in it, it is a path, unless it names the skill of a part of the project.
 _NAME = r"[A-Za-z][\w.:-]*|[\w.-]+(?:/[\w.-]+)+:[\w.-]+"
@@ -25,52 +25,52 @@ _COMMAND = re.compile(rf"/({_NAME})(?:\s+(.*))?", re.DOTALL)
 MAX_STACKED = 6
 
 
-class Typed(msgspec.Struct, frozen=True):
+class SlashCommand(msgspec.Struct, frozen=True):
     """A command as it was typed."""
 
     name: str
     arguments: str = ""
 
 
-def typed_command(text: str) -> Typed | None:
+def parse_slash_command(text: str) -> SlashCommand | None:
     """The command that a line is; None for anything else, such as a path."""
     found = _COMMAND.fullmatch(text.strip())
-    return None if found is None else Typed(found[1], (found[2] or "").strip())
+    return None if found is None else SlashCommand(found[1], (found[2] or "").strip())
 
 
-def commands_of(session: Session) -> tuple[SkillInfo, ...]:
+def list_slash_commands(session: Session) -> tuple[SkillInfo, ...]:
     """Every skill and command that a person may type."""
     skills: Skills = session.collaborators.offers[Skills]
     return tuple(skill for skill in skills.all() if skill.for_user)
 
 
-async def expanded(session: Session, text: str) -> str:
+async def expand_prompt(session: Session, text: str) -> str:
     """What a prompt says: a typed command becomes its text, all else stays.
 
     Raises:
         SetupError: no such command and no such path either; or a hook refuses it.
         ToolFault: the command's text cannot be made.
     """
-    typed = typed_command(text)
+    typed = parse_slash_command(text)
     if typed is None or session.configuration.discovery.skills == "none":
         return text
-    if typed.name.startswith("mcp__") and (prompt := await _mcp_prompt(session, typed)):
+    if typed.name.startswith("mcp__") and (prompt := await _render_mcp_prompt(session, typed)):
         return prompt
-    known = {skill.name: skill for skill in commands_of(session)}
+    known = {skill.name: skill for skill in list_slash_commands(session)}
     skill = known.get(typed.name)
     if skill is None:
-        near = nearest(typed.name, list(known))
-        if near is None and _may_be_about_a_path(typed):
+        near = find_closest_name(typed.name, list(known))
+        if near is None and _can_be_path(typed):
             return text
         hint = f" Did you mean /{near}?" if near else ""
         raise SetupError(f"There is no command /{typed.name}.{hint}")
-    stacked, arguments = _stacked(skill, typed.arguments, known)
+    stacked, arguments = _parse_stacked(skill, typed.arguments, known)
     for one in stacked:
         await _ask_hooks(session, one, arguments, text)
-    return "\n\n".join([await _text_of(session, one, arguments) for one in stacked])
+    return "\n\n".join([await _run_skill(session, one, arguments) for one in stacked])
 
 
-async def _mcp_prompt(session: Session, typed: Typed) -> str | None:
+async def _render_mcp_prompt(session: Session, typed: SlashCommand) -> str | None:
     """The text of a server's prompt, with words for its arguments in their order."""
     session.follow()
     servers = session.mcp
@@ -93,13 +93,13 @@ async def _mcp_prompt(session: Session, typed: Typed) -> str | None:
     return neutralize(await servers.prompt(prompt.name, filled))
 
 
-def _stacked(
+def _parse_stacked(
     first: SkillInfo, arguments: str, known: Mapping[str, SkillInfo]
 ) -> tuple[list[SkillInfo], str]:
     """The commands that stand one after the other, and what all of them are given."""
     stacked = [first]
     while len(stacked) < MAX_STACKED and not first.forks:
-        typed = typed_command(arguments)
+        typed = parse_slash_command(arguments)
         skill = None if typed is None else known.get(typed.name)
         if typed is None or skill is None or skill.forks:
             break
@@ -109,7 +109,7 @@ def _stacked(
 
 
 async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: str) -> None:
-    outcome = await fire(
+    outcome = await fire_hooks(
         session.collaborators,
         "UserPromptExpansion",
         expansion_type="slash_command",
@@ -124,37 +124,37 @@ async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: s
     session.collaborators.hooks.late += outcome.messages
 
 
-def _may_be_about_a_path(typed: Typed) -> bool:
+def _can_be_path(typed: SlashCommand) -> bool:
     return bool(typed.arguments) or Path(f"/{typed.name}").exists()
 
 
-async def command_text(session: Session, skill: SkillInfo, arguments: str) -> str:
+async def render_command(session: Session, skill: SkillInfo, arguments: str) -> str:
     """What a skill or command says with these arguments; nothing is permitted by it."""
-    from handaxe.tools.meta.skill import skill_text
+    from handaxe.tools.meta.skill import render_skill
 
-    body = await skill_text(skill, arguments, _context(session))
+    body = await render_skill(skill, arguments, _make_context(session))
     _tell_refusal(session, skill)
-    return _framed(skill, arguments, body)
+    return _frame_command(skill, arguments, body)
 
 
-async def _text_of(session: Session, skill: SkillInfo, arguments: str) -> str:
-    from handaxe.tools.meta.skill import entered, forked, outcome_text
+async def _run_skill(session: Session, skill: SkillInfo, arguments: str) -> str:
+    from handaxe.tools.meta.skill import enter_skill, fork_skill, format_outcome
 
-    body, refused = await entered(skill, arguments, _context(session))
+    body, refused = await enter_skill(skill, arguments, _make_context(session))
     session.collaborators.hooks.late += refused
     _tell_refusal(session, skill)
     offers = session.collaborators.offers
     agents: Agents | None = offers.get(Agents)
     if skill.forks and agents is not None:
-        outcome = await forked(skill, body, agents, lambda _: None)
-        said = neutralize(outcome_text(skill, outcome))
-        return f"The user ran `{_typed(skill, arguments)}`. {said}"
-    wishes: TurnWishes | None = offers.get(TurnWishes)
+        outcome = await fork_skill(skill, body, agents, lambda _: None)
+        said = neutralize(format_outcome(skill, outcome))
+        return f"The user ran `{_format_typed(skill, arguments)}`. {said}"
+    wishes: TurnOverrides | None = offers.get(TurnOverrides)
     if wishes is not None:
-        wishes.wish(skill.model, skill.effort, skill.path)
+        wishes.request_override(skill.model, skill.effort, skill.path)
     invoked: InvokedSkills = offers[InvokedSkills]
     invoked.enter(skill.name, body)
-    return _framed(skill, arguments, body)
+    return _frame_command(skill, arguments, body)
 
 
 def _tell_refusal(session: Session, skill: SkillInfo) -> None:
@@ -164,18 +164,18 @@ def _tell_refusal(session: Session, skill: SkillInfo) -> None:
         session.collaborators.emit(WishRefused(file=skill.path, reason=reason))
 
 
-def _context(session: Session) -> ToolContext:
+def _make_context(session: Session) -> ToolContext:
     from handaxe.tools.meta.skill import Skill
 
     offers = session.collaborators.offers
     return ToolContext(session.new_call_id(), offers, Skill().reach, lambda _: None)
 
 
-def _framed(skill: SkillInfo, arguments: str, body: str) -> str:
+def _frame_command(skill: SkillInfo, arguments: str, body: str) -> str:
     text = neutralize(body.strip())
     where = f"\n\nBase directory for this skill: {skill.directory}" if skill.directory else ""
-    return f"The user runs `{_typed(skill, arguments)}`. Follow this:\n\n{text}{where}"
+    return f"The user runs `{_format_typed(skill, arguments)}`. Follow this:\n\n{text}{where}"
 
 
-def _typed(skill: SkillInfo, arguments: str) -> str:
+def _format_typed(skill: SkillInfo, arguments: str) -> str:
     return f"/{skill.name} {arguments}".strip()

@@ -1,9 +1,9 @@
 """What the person may want to say next, as the model that knows the conversation sees it."""
 
-from handaxe.agent.compaction import with_question
+from handaxe.agent.compaction import append_question
 from handaxe.agent.events import RunFinished
-from handaxe.agent.prompt import text_named
-from handaxe.agent.single_answer import text_of
+from handaxe.agent.prompt import load_prompt
+from handaxe.agent.single_answer import request_text
 from handaxe.app.agent_api import Agent
 from handaxe.contract.ports.model import ModelFailed, ModelRequest
 
@@ -12,7 +12,7 @@ _TOKENS = 400
 _NONE = "NONE"
 
 
-async def suggested_prompt(agent: Agent, final: RunFinished | None) -> str | None:
+async def suggest_prompt(agent: Agent, final: RunFinished | None) -> str | None:
     """The next prompt, if one suggests itself; nothing after an error and in plan mode.
 
     The request begins like the conversation's own, so that a cache of it is used.
@@ -21,13 +21,13 @@ async def suggested_prompt(agent: Agent, final: RunFinished | None) -> str | Non
         return None
     request = ModelRequest(
         system=agent.system_prompt(),
-        messages=with_question(agent.messages, text_named("suggest")),
+        messages=append_question(agent.messages, load_prompt("suggest")),
         tools=agent.workplace.specs(),
         tool_choice="none",
         max_tokens=_TOKENS,
     )
     try:
-        said = (await text_of(agent.model, request, agent.meter)).strip()
+        said = (await request_text(agent.model, request, agent.meter)).strip()
     except ModelFailed:
         return None
     first = said.partition("\n")[0].strip().strip('"`')

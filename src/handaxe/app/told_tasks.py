@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from handaxe.contract.faults import HookBlocked
-from handaxe.contract.ports.task_list import Task, TaskChange, TaskList
-from handaxe.runtime.hooks.notify import HookContext, fire
+from handaxe.contract.ports.task_list import Task, TaskChange, TaskStore
+from handaxe.runtime.hooks.notify import HookContext, fire_hooks
 
 
-class ToldTasks(TaskList):
+class HookedTaskList(TaskStore):
     """A task list whose owner is asked before a task counts as made or as done."""
 
-    def __init__(self, tasks: TaskList, context: Callable[[], HookContext]) -> None:
+    def __init__(self, tasks: TaskStore, context: Callable[[], HookContext]) -> None:
         self._tasks = tasks
         self._context = context
 
@@ -20,7 +20,7 @@ class ToldTasks(TaskList):
     ) -> Task:
         """Add a task, unless a hook objects: then it is gone again."""
         task = await self._tasks.create(subject, description, active_form, metadata)
-        outcome = await fire(self._context(), "TaskCreated", **_told(task))
+        outcome = await fire_hooks(self._context(), "TaskCreated", **_describe_task(task))
         if outcome.blocked is not None:
             await self._tasks.change(task.id, TaskChange(status="deleted"))
             raise HookBlocked(outcome.blocked)
@@ -39,13 +39,13 @@ class ToldTasks(TaskList):
         if change.status == "completed":
             task = await self._tasks.find(task_id)
             if task is not None and task.status != "completed":
-                outcome = await fire(self._context(), "TaskCompleted", **_told(task))
+                outcome = await fire_hooks(self._context(), "TaskCompleted", **_describe_task(task))
                 refusal = outcome.blocked or outcome.stop
                 if refusal is not None:
                     raise HookBlocked(refusal)
         return await self._tasks.change(task_id, change)
 
 
-def _told(task: Task) -> dict[str, Any]:
+def _describe_task(task: Task) -> dict[str, Any]:
     told = {"task_id": task.id, "task_subject": task.subject}
     return {**told, "task_description": task.description} if task.description else told

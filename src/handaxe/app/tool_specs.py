@@ -8,20 +8,20 @@ import msgspec
 from handaxe.contract.events import ToolsOffered
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.contract.tool import Tool
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.text.tokens import estimate
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.text.tokens import estimate_tokens
 
 
 class ToolSpecs:
     """What a model is told now; the same tool gives the same value again."""
 
     def __init__(
-        self, among: Collaborators, built: dict[Tool[Any], ToolSpec] | None = None
+        self, among: PipelineContext, built: dict[Tool[Any], ToolSpec] | None = None
     ) -> None:
         """`built` holds what others have built already; agents of one session share it."""
         deferral = among.deferral
         # Those that wait to be searched for are not sent.
-        self._offered = deferral.sent if deferral is not None else among.catalog.offered
+        self._offered = deferral.sent if deferral is not None else among.catalog.list_offered
         self._emit = among.emit
         self._built = {} if built is None else built
         self._last: tuple[Sequence[Tool[Any]], tuple[ToolSpec, ...]] = (), ()
@@ -32,29 +32,33 @@ class ToolSpecs:
         # A text that depends on the session may have changed; the others never do.
         telling = [tool for tool in tools if "prompt" in vars(type(tool))]
         if tools != self._last[0] or any(self._is_stale(tool) for tool in telling):
-            self._last = tools, tuple(self._spec_of(tool) for tool in tools)
-            self._emit(ToolsOffered(definitions={spec.name: _cost(spec) for spec in self._last[1]}))
+            self._last = tools, tuple(self._build_spec(tool) for tool in tools)
+            self._emit(
+                ToolsOffered(
+                    definitions={spec.name: _estimate_cost(spec) for spec in self._last[1]}
+                )
+            )
         return self._last[1]
 
     def _is_stale(self, tool: Tool[Any]) -> bool:
         known = self._built.get(tool)
         return known is None or known.description != tool.prompt()
 
-    def _spec_of(self, tool: Tool[Any]) -> ToolSpec:
-        from handaxe.text.schema import input_schema
+    def _build_spec(self, tool: Tool[Any]) -> ToolSpec:
+        from handaxe.text.schema import build_input_schema
 
         known = self._built.get(tool)
         if known is None or ("prompt" in vars(type(tool)) and self._is_stale(tool)):
             known = self._built[tool] = ToolSpec(
                 name=tool.name,
                 description=tool.prompt(),
-                input_schema=input_schema(tool.args_type),
+                input_schema=build_input_schema(tool.args_type),
                 strict=tool.strict,
                 examples=tool.input_examples,
             )
         return known
 
 
-def _cost(spec: ToolSpec) -> int:
+def _estimate_cost(spec: ToolSpec) -> int:
     """About how many tokens a definition is in every request."""
-    return estimate(f"{spec.description}{msgspec.json.encode(spec.input_schema).decode()}")
+    return estimate_tokens(f"{spec.description}{msgspec.json.encode(spec.input_schema).decode()}")

@@ -5,8 +5,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.trust_gate import TrustGate, Wish
-from handaxe.settings.fragment import Fragment
+from handaxe.contract.ports.trust_gate import TrustGate, TrustRequest
+from handaxe.settings.fragment import SettingsFragment
 
 if TYPE_CHECKING:
     from handaxe.storage.trust import TrustRecord
@@ -58,7 +58,7 @@ class ProjectGate(TrustGate):
         except SetupError:
             return {}
 
-    def hear(self, fragments: Iterable[Fragment], *, is_listed: bool) -> None:
+    def hear(self, fragments: Iterable[SettingsFragment], *, is_listed: bool) -> None:
         """Take the word of a host program or of the user's settings, the first time it is said."""
         self._is_listed = is_listed
         is_said = self._trusted is True or (self._trusted is None and is_listed)
@@ -67,9 +67,9 @@ class ProjectGate(TrustGate):
         if self._trusted is None and self._is_noted():
             return
         # Where nobody vouches for a folder, no file of it needs to be read here.
-        from handaxe.app.project_wishes import find_wishes
+        from handaxe.app.project_wishes import find_trust_requests
 
-        wishes = find_wishes(self.root, fragments, in_parts=self._trusted is None)
+        wishes = find_trust_requests(self.root, fragments, in_parts=self._trusted is None)
         notes = {wish.key: wish.note for wish in wishes}
         if self._trusted is None:
             try:
@@ -80,14 +80,14 @@ class ProjectGate(TrustGate):
         else:
             self._vouched = notes
 
-    def allows(self, wish: Wish[Any]) -> bool:
+    def allows(self, wish: TrustRequest[Any]) -> bool:
         """Whether this very wish was approved."""
-        if self._vouched is not None and self._trusted and self._is_of_a_part(wish):
+        if self._vouched is not None and self._trusted and self._is_from_part(wish):
             # A part of the project is found when work begins there.
             return self._vouched.setdefault(wish.key, wish.note) == wish.note
         return self.approved(wish.root).get(wish.key) == wish.note
 
-    def approve(self, wishes: Iterable[Wish[Any]]) -> None:
+    def approve(self, wishes: Iterable[TrustRequest[Any]]) -> None:
         """Note the user's yes to more wishes of the folder."""
         notes = {wish.key: wish.note for wish in wishes}
         if self._vouched is not None:
@@ -95,7 +95,7 @@ class ProjectGate(TrustGate):
         elif notes:
             self._record().approve(self.root, notes)
 
-    def refusal(self, wish: Wish[Any]) -> str | None:
+    def refusal(self, wish: TrustRequest[Any]) -> str | None:
         """Why a wish is not granted, what changed and what to do; None if it is granted."""
         if wish.is_empty or not wish.is_projects or self.allows(wish):
             return None
@@ -118,7 +118,7 @@ class ProjectGate(TrustGate):
         except SetupError:
             return True
 
-    def _is_of_a_part(self, wish: Wish[Any]) -> bool:
+    def _is_from_part(self, wish: TrustRequest[Any]) -> bool:
         if not wish.key.startswith("skill:"):
             return False
         if wish.root != self.root:

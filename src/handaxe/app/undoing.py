@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from handaxe.app.change_record import ChangeRecord
-from handaxe.app.recording import with_problem
+from handaxe.app.change_record import ChangeTracker
+from handaxe.app.recording import append_log_problem
 from handaxe.app.recovery import recover_changes
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, PermissionRequest
@@ -22,10 +22,10 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.undo import (
     ChangedCall,
     ChangeHistory,
-    Restored,
+    RestoredPath,
     TouchedPath,
-    Undone,
-    Wanted,
+    UndoRequest,
+    UndoResult,
 )
 from handaxe.contract.result import ToolResult
 from handaxe.contract.undo_faults import NothingToUndo, UndoOutside, UntrustedRecord
@@ -33,22 +33,22 @@ from handaxe.disk.faults import DiskFault
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.policy import make_policy
-from handaxe.runtime.permission.protected import protected_name
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.execute import Pipeline
-from handaxe.runtime.pipeline.traffic import Traffic
+from handaxe.runtime.permission.protected import find_protected_name
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.execute import ToolPipeline
+from handaxe.runtime.pipeline.traffic import Scheduler
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.storage.event_log import EventLog
-from handaxe.storage.home import new_session_id, session_directory, sessions_directory
+from handaxe.storage.home import generate_session_id, get_session_directory, get_sessions_directory
 from handaxe.storage.result_store import DiskResultStore
-from handaxe.storage.sessions import LOG_NAME, read_history, root_in_log
-from handaxe.storage.undo.journal import refuse_shared, root_of
-from handaxe.storage.undo.layout import journal_files, newest_record
+from handaxe.storage.sessions import LOG_NAME, read_history, read_session_root
+from handaxe.storage.undo.journal import read_journal_root, refuse_shared
+from handaxe.storage.undo.layout import find_newest_record, list_journal_files
 from handaxe.text.path_quoting import quote_path, unquote_path
 from handaxe.text.paths import is_inside
 from handaxe.text.redact import Redactor
-from handaxe.tools import loaders
+from handaxe.tools import build_loaders
 
 if TYPE_CHECKING:
     from handaxe.storage.undo.history import UndoGate
@@ -59,34 +59,34 @@ class HostUndo:
 
     def __init__(
         self,
-        among: Collaborators,
-        record: ChangeRecord,
+        among: PipelineContext,
+        record: ChangeTracker,
         gate: "UndoGate | None" = None,
-        order: Traffic | None = None,
+        order: Scheduler | None = None,
     ) -> None:
         """`order` is that of the session's own calls, where it has any."""
-        gate = gate or undo_gate(among.workdir.roots, trusts_seals=True)
+        gate = gate or make_undo_gate(among.workdir.roots, trusts_seals=True)
         undo_only = Catalog(
-            {"Undo": loaders()["Undo"]}, selected=("Undo",), ports=among.offers.keys()
+            {"Undo": build_loaders()["Undo"]}, selected=("Undo",), ports=among.offers.keys()
         )
         # Rules bind the model; the owner's own wish needs none, and hides no tool from itself.
         policy = make_policy(roots=among.workdir.roots, home=among.workdir.home)
-        self._pipeline = Pipeline(
+        self._pipeline = ToolPipeline(
             msgspec.structs.replace(
                 among,
                 catalog=undo_only,
                 offers=ChainMap({ChangeHistory: _GatedHistory(record, gate)}, among.offers),
                 policy=lambda: policy,
-                asker=_Owner(),
+                asker=_OwnerApproval(),
             ),
             lanes=1,
             recall=lambda _: None,
             order=order,
         )
 
-    async def undo(self, call_id: str, wanted: Wanted) -> ToolResult:
+    async def undo(self, call_id: str, wanted: UndoRequest) -> ToolResult:
         """Put back what is wanted, as a call of this id."""
-        paths = tuple(map(_spell, wanted.paths))
+        paths = tuple(map(_quote_argument, wanted.paths))
         args = msgspec.to_builtins(msgspec.structs.replace(wanted, paths=paths))
         return await self._pipeline.call(ToolCall(call_id, "Undo", args))
 
@@ -94,33 +94,33 @@ class HostUndo:
 class _GatedHistory(ChangeHistory):
     """A record whose undo is stopped by a fault where the owner has to be asked first."""
 
-    def __init__(self, record: ChangeRecord, gate: "UndoGate") -> None:
+    def __init__(self, record: ChangeTracker, gate: "UndoGate") -> None:
         self._record = record
         self._gate = gate
 
-    def touched(self, wanted: Wanted) -> tuple[str, ...]:
+    def touched(self, wanted: UndoRequest) -> tuple[str, ...]:
         """As the record."""
         return self._record.touched(wanted)
 
-    def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
+    def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
         """As the record."""
-        return self._record.outlook(wanted, most)
+        return self._record.preview_undo(wanted, most)
 
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
         """As the record."""
         return self._record.calls(diffs=diffs)
 
-    async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
+    async def put_back(self, call_id: str, wanted: UndoRequest) -> UndoResult:
         """Put it back, if the gate lets it."""
         return await self._record.put_back(call_id, wanted, self._gate)
 
 
-def _spell(path: str) -> str:
+def _quote_argument(path: str) -> str:
     """A path as the arguments of a call can hold it."""
     return quote_path(path) if unquote_path(path) is None else path
 
 
-def undo_gate(
+def make_undo_gate(
     roots: Sequence[str], *, trusts_seals: bool, agreed: Collection[str] | None = ()
 ) -> "UndoGate":
     """Stops an undo of what needs a word of its own, unless its path was agreed to; None: all are.
@@ -136,7 +136,7 @@ def undo_gate(
             if not (one.is_sealed and trusts_seals)
             and (
                 not _is_within(one.path, roots)
-                or (not one.is_sealed and protected_name(one.path) is not None)
+                or (not one.is_sealed and find_protected_name(one.path) is not None)
             )
         ]
         paths = tuple(dict.fromkeys(quote_path(one.path) for one in asked))
@@ -153,7 +153,7 @@ def _is_within(path: str, roots: Sequence[str]) -> bool:
     return any(is_inside(real, os.path.realpath(root)) for root in roots)
 
 
-class _Owner(Asker):
+class _OwnerApproval(Asker):
     looks = False
 
     async def ask(self, request: PermissionRequest) -> Allow:  # noqa: ARG002 - always the same
@@ -170,13 +170,13 @@ class PastSession:
         """`believed_root`: what counts as the project, where nobody vouches for the record's."""
         self._believed_root = believed_root or root
         self.session_id = session_id
-        directory = session_directory(home, session_id)
+        directory = get_session_directory(home, session_id)
         self._log_path = directory / LOG_NAME
         redactor = Redactor(os.environ, is_file=os.path.lexists)
         self._log = EventLog(self._log_path, redactor=redactor)
         ledger = ReadLedger(self._emit)
         recover_changes(home, root, session_id)
-        self._record = ChangeRecord(home, session_id, root, ledger)
+        self._record = ChangeTracker(home, session_id, root, ledger)
         workdir = Workdir((root,), home=str(Path.home()))
         policy = make_policy(roots=(root,), home=workdir.home)
         offers: dict[type[Any], Any] = {
@@ -185,7 +185,7 @@ class PastSession:
             Workdir: workdir,
             ChangeHistory: self._record,
         }
-        self._among = Collaborators(
+        self._among = PipelineContext(
             session_id=session_id,
             catalog=Catalog({}, selected=(), ports=()),
             offers=offers,
@@ -211,20 +211,20 @@ class PastSession:
         """Whether a call of this id changed something, as far as anybody remembers."""
         return any(call.call_id == call_id for call in self.calls())
 
-    def last_change_at(self, wanted: Wanted) -> float | None:
+    def last_change_at(self, wanted: UndoRequest) -> float | None:
         """When the change was made that would be put back; None if there is none."""
         try:
             return self._record.last_change_at(wanted)
         except NothingToUndo:
             return None
 
-    async def undo(self, wanted: Wanted, *, agreed: Collection[str] | None = ()) -> ToolResult:
+    async def undo(self, wanted: UndoRequest, *, agreed: Collection[str] | None = ()) -> ToolResult:
         """Put back what is wanted; outside the project what was agreed to, None for all of it."""
         was_closed = read_history(self._log_path).is_closed
-        gate = undo_gate((self._believed_root,), trusts_seals=False, agreed=agreed)
+        gate = make_undo_gate((self._believed_root,), trusts_seals=False, agreed=agreed)
         try:
             undoing = HostUndo(self._among, self._record, gate)
-            result = await undoing.undo(f"undo_{new_session_id()[:12]}", wanted)
+            result = await undoing.undo(f"undo_{generate_session_id()[:12]}", wanted)
         finally:
             if was_closed:
                 self._emit(SessionClosed())
@@ -233,7 +233,9 @@ class PastSession:
             finally:
                 with contextlib.suppress(DiskFault, OSError):
                     await self._log.close()
-        return result if self._log.problem is None else with_problem(result, self._log.problem)
+        return (
+            result if self._log.problem is None else append_log_problem(result, self._log.problem)
+        )
 
     def _emit(self, event: Event) -> None:
         # As in a session: a log that cannot be written stops no call, and its result says so.
@@ -241,7 +243,7 @@ class PastSession:
             self._log.append(msgspec.structs.replace(event, at=time.time()))
 
 
-def past_sessions(
+def find_past_sessions(
     home: Path, *, root: str | os.PathLike[str], session_id: str | None = None
 ) -> list[PastSession]:
     """The sessions that changed something in the project at `root`, or the one named.
@@ -250,14 +252,14 @@ def past_sessions(
     """
     here = os.path.realpath(root)
     if session_id is not None:
-        record = newest_record(session_directory(home, session_id))
+        record = find_newest_record(get_session_directory(home, session_id))
         if record is None:
             raise SetupError(f"The session {session_id!r} has changed no file, or is not there.")
         return [_open(home, record, here)]
-    newest = filter(None, map(newest_record, sessions_directory(home).glob("*/")))
+    newest = filter(None, map(find_newest_record, get_sessions_directory(home).glob("*/")))
     found: list[PastSession] = []
     for journal in sorted(newest, key=lambda path: path.stat().st_mtime, reverse=True):
-        project, _ = _root(home, journal)
+        project, _ = _find_root(home, journal)
         if project is not None and is_inside(here, project):
             found.append(_open(home, journal, here))
     if not found:
@@ -267,22 +269,22 @@ def past_sessions(
 
 def _open(home: Path, journal: Path, here: str) -> PastSession:
     try:
-        for part in journal_files(journal.parent):
+        for part in list_journal_files(journal.parent):
             refuse_shared(part)
     except UntrustedRecord as fault:
         raise SetupError(fault.sentence) from None
-    project, is_sealed = _root(home, journal)
+    project, is_sealed = _find_root(home, journal)
     believed = project if is_sealed else here
     return PastSession(home, journal.parent.name, project or here, believed_root=believed)
 
 
-def _root(home: Path, journal: Path) -> tuple[str | None, bool]:
+def _find_root(home: Path, journal: Path) -> tuple[str | None, bool]:
     """The project of a journal, also where its own beginning was damaged; whether it is sealed."""
-    found, is_sealed = root_of(journal, home)
-    return found or root_in_log(journal.parent / LOG_NAME), is_sealed
+    found, is_sealed = read_journal_root(journal, home)
+    return found or read_session_root(journal.parent / LOG_NAME), is_sealed
 
 
-def session_to_undo(sessions: Sequence[PastSession], wanted: Wanted) -> PastSession:
+def choose_session_to_undo(sessions: Sequence[PastSession], wanted: UndoRequest) -> PastSession:
     """Whose change is meant: the session of the named call, or of the last change that stands."""
     if wanted.call_id is not None:
         having = (session for session in sessions if session.has_call(wanted.call_id))

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Literal, cast
 
-from handaxe.settings.watch import Stamp, look
+from handaxe.settings.watch import Stamp, read_stamp
 
 Change = Literal["add", "change", "unlink"]
 MAX_FILES = 1_000
 """Each costs a look before every call."""
 
 
-class WatchedFiles:
+class FileWatcher:
     """The files that matchers name, in the session's directory, and those that hooks name."""
 
     def __init__(self, matchers: Iterable[str], directory: str, named: Iterable[str] = ()) -> None:
@@ -31,7 +31,7 @@ class WatchedFiles:
     def changes(self, directory: str) -> Iterator[tuple[str, Change]]:
         """What happened to which file since the last look."""
         for path, before in self._stamps.items():
-            now = look(path)
+            now = read_stamp(path)
             if now != before:
                 self._stamps[path] = now
                 yield path, "add" if before is None else "unlink" if now is None else "change"
@@ -42,4 +42,4 @@ class WatchedFiles:
     def _place(self) -> None:
         known = self._stamps
         wanted = (*(f"{self._directory.rstrip('/')}/{name}" for name in self._names), *self.named)
-        self._stamps = {path: known[path] if path in known else look(path) for path in wanted}
+        self._stamps = {path: known[path] if path in known else read_stamp(path) for path in wanted}

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import cast
 
 from handaxe.contract.faults import SetupError
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 from handaxe.text.paths import is_inside
 
 
-def working_directories(
+def resolve_working_directories(
     root: str | os.PathLike[str],
     more: Sequence[str | os.PathLike[str]],
     data: str | os.PathLike[str] | None = None,
@@ -20,11 +20,11 @@ def working_directories(
     Raises:
         SetupError: one is no directory, or lies in the data directory, `data` or the user's own.
     """
-    own = os.path.realpath(data_home(data))
+    own = os.path.realpath(find_data_home(data))
     roots: list[str] = []
     spellings: dict[str, str] = {}
     for given in (root, *more):
-        spelled, real = _place_of(given)
+        spelled, real = _resolve_directory(given)
         if not Path(real).is_dir():
             raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
         if is_inside(real, own):
@@ -39,21 +39,21 @@ def working_directories(
     return tuple(roots), spellings
 
 
-def project_at(given: str, *, may_be_gone: bool = False) -> str:
+def resolve_project(given: str, *, may_be_gone: bool = False) -> str:
     """The real path of a project's directory that somebody named."""
-    spelled, real = _place_of(given)
+    spelled, real = _resolve_directory(given)
     if not Path(real).is_dir() and not (may_be_gone and not Path(real).exists()):
         raise SetupError(f"{spelled} is not a directory. Name the project's directory.")
     return real
 
 
-def _place_of(given: str | os.PathLike[str]) -> tuple[str, str]:
+def _resolve_directory(given: str | os.PathLike[str]) -> tuple[str, str]:
     """A directory's absolute path as it was given, and after links."""
     if given == "":
         # As a variable gives it that is not set; nobody means the current directory by it.
         raise SetupError("A directory is named by an empty text. Name it, or leave it out.")
     try:
-        spelled = spelled_out(given)
+        spelled = make_absolute(given)
         real = os.path.realpath(spelled)
         Path(real).is_dir()
     except (TypeError, ValueError, RuntimeError, OSError) as error:
@@ -65,7 +65,7 @@ def _place_of(given: str | os.PathLike[str]) -> tuple[str, str]:
     return spelled, real
 
 
-def listed(given: object) -> tuple[str | os.PathLike[str], ...]:
+def list_directories(given: object) -> tuple[str | os.PathLike[str], ...]:
     """The directories that a program named; one alone needs no list around it."""
     if isinstance(given, str | os.PathLike):
         return (cast("str | os.PathLike[str]", given),)
@@ -74,16 +74,16 @@ def listed(given: object) -> tuple[str | os.PathLike[str], ...]:
     raise SetupError(f"`add_dirs` takes directories; {given!r} is none.")
 
 
-def _path_of(given: str | os.PathLike[str]) -> str | None:
+def _parse_file_url(given: str | os.PathLike[str]) -> str | None:
     """The path of a directory that is named by its `file:` address, as in calls."""
     if not isinstance(given, str) or not given.startswith("file:/"):
         return None
-    from handaxe.text.file_address import path_of
+    from handaxe.text.file_address import parse_file_uri
 
-    return path_of(given)
+    return parse_file_uri(given)
 
 
-def spelled_out(given: str | os.PathLike[str]) -> str:
+def make_absolute(given: str | os.PathLike[str]) -> str:
     """The absolute path, links and all; the process's own directory may be gone if it is one."""
-    path = Path(_path_of(given) or given).expanduser()
+    path = Path(_parse_file_url(given) or given).expanduser()
     return os.path.normpath(path if path.is_absolute() else Path.cwd() / path)

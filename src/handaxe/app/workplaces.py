@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from handaxe.agent.nearby_memory import NearbyMemory, tell_loaded
-from handaxe.agent.workplace import Workplace
-from handaxe.app.loading import Announcer
-from handaxe.app.open_tasks import open_items
-from handaxe.app.server_words import ServerWords
+from handaxe.agent.nearby_memory import NestedMemory, notify_instructions_loaded
+from handaxe.agent.workplace import LoopContext
+from handaxe.app.loading import DeferredToolAnnouncer
+from handaxe.app.open_tasks import list_open_items
+from handaxe.app.server_words import ServerInstructions
 from handaxe.app.session import Session
 from handaxe.app.session_title import SessionTitle
-from handaxe.app.skill_listing import SkillNews
+from handaxe.app.skill_listing import SkillAnnouncer
 from handaxe.app.tool_specs import ToolSpecs
 from handaxe.app.undo_reminders import UndoReminders
 from handaxe.contract.faults import UnknownTool
-from handaxe.session.brevity import Brevity
+from handaxe.session.brevity import BriefMode
 from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import ReadLedger
@@ -25,27 +25,30 @@ SKILL_CHARS = 20_000
 ALL_SKILLS_CHARS = 100_000
 
 
-def workplace_of(session: Session) -> Workplace:
+def build_loop_context(session: Session) -> LoopContext:
     """The session itself, for its main agent."""
     among = session.collaborators
-    announcer = Announcer(session.deferral)
-    nearby = NearbyMemory(
-        among.offers[ReadLedger], among.emit, session.heard, partial(tell_loaded, among)
+    announcer = DeferredToolAnnouncer(session.deferral)
+    nearby = NestedMemory(
+        among.offers[ReadLedger],
+        among.emit,
+        session.heard,
+        partial(notify_instructions_loaded, among),
     )
-    skills = SkillNews(among.offers, session.settings)
-    words = ServerWords(among.offers, among.catalog.list_visible_names)
+    skills = SkillAnnouncer(among.offers, session.settings)
+    words = ServerInstructions(among.offers, among.catalog.list_visible_names)
     undos = UndoReminders(session.surroundings.session_directory, session.said)
     title = SessionTitle(session.surroundings.data_home, session.id)
-    return Workplace(
+    return LoopContext(
         among=among,
         open_stream=session.stream,
         specs=ToolSpecs(among),
         subscribe=session.subscribe,
         new_call_id=session.new_call_id,
         flush=session.flush,
-        reminders=lambda: reminders(among.offers, nearby, skills),
-        notes=lambda: notes(announcer, skills, words),
-        changes=lambda: changes(announcer, nearby, skills, words, undos),
+        reminders=lambda: collect_reminders(among.offers, nearby, skills),
+        notes=lambda: collect_notes(announcer, skills, words),
+        changes=lambda: collect_changes(announcer, nearby, skills, words, undos),
         nearby=nearby,
         title=title.read,
         rename=title.write,
@@ -66,28 +69,30 @@ async def has_tool(session: Session, tool: str) -> bool:
     return True
 
 
-def notes(announcer: Announcer, skills: SkillNews, words: ServerWords) -> tuple[str, ...]:
+def collect_notes(
+    announcer: DeferredToolAnnouncer, skills: SkillAnnouncer, words: ServerInstructions
+) -> tuple[str, ...]:
     """Sections of the system prompt: skills that can be run, servers, tools that can be loaded."""
     return tuple(note for note in (skills.first(), words.first(), announcer.first()) if note)
 
 
-async def changes(
-    announcer: Announcer,
-    nearby: NearbyMemory,
-    skills: SkillNews,
-    words: ServerWords,
+async def collect_changes(
+    announcer: DeferredToolAnnouncer,
+    nearby: NestedMemory,
+    skills: SkillAnnouncer,
+    words: ServerInstructions,
     undos: Callable[[], Sequence[str]] = tuple,
 ) -> Sequence[str]:
     """What the model has to hear now: tools and skills that came, instructions, undos."""
     return (*announcer(), *words(), *await nearby.news(), *skills(), *undos())
 
 
-async def reminders(
-    offers: Mapping[type[Any], Any], nearby: NearbyMemory, news: SkillNews
+async def collect_reminders(
+    offers: Mapping[type[Any], Any], nearby: NestedMemory, news: SkillAnnouncer
 ) -> Sequence[str]:
     """State that must survive a summary, in words for the model."""
     state: PermissionState | None = offers.get(PermissionState)
-    brevity: Brevity | None = offers.get(Brevity)
+    brevity: BriefMode | None = offers.get(BriefMode)
     ledger: ReadLedger | None = offers.get(ReadLedger)
     skills: InvokedSkills | None = offers.get(InvokedSkills)
     told: list[str] = []
@@ -96,16 +101,16 @@ async def reminders(
     if brevity is not None and brevity.enabled:
         told.append("The user wants short answers.")
     if ledger is not None:
-        told.append(_files(ledger))
-    told += await open_items(offers)
+        told.append(_format_read_files(ledger))
+    told += await list_open_items(offers)
     if skills is not None:
-        told += _skills(skills)
+        told += _format_skills(skills)
     told += nearby.reminders()
     told += news.reminders()
     return [text for text in told if text]
 
 
-def _files(ledger: ReadLedger) -> str:
+def _format_read_files(ledger: ReadLedger) -> str:
     paths = ledger.paths()
     if not paths:
         return ""
@@ -115,7 +120,7 @@ def _files(ledger: ReadLedger) -> str:
     return f"{head}\n{listed}{more}"
 
 
-def _skills(skills: InvokedSkills) -> list[str]:
+def _format_skills(skills: InvokedSkills) -> list[str]:
     """The newest texts first, as long as there is room."""
     kept: list[str] = []
     left = ALL_SKILLS_CHARS

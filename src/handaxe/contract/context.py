@@ -17,7 +17,7 @@ class CallOverError(Exception):
     """A tool reached for a port or a piece of state after its call had ended."""
 
 
-def _unheard(_text: str) -> None:
+def _ignore_report(_text: str) -> None:
     """Nobody listens to a call that is over."""
 
 
@@ -66,15 +66,15 @@ class ToolContext:
         """Tell whoever watches how far the call is."""
         self._report(text)
 
-    def fall_silent(self) -> None:
+    def mute(self) -> None:
         """The call has its result: what is reported from now on would come after its end."""
-        self._report = _unheard
+        self._report = _ignore_report
 
     def close(self) -> None:
         """Hand out nothing more: the call is over, and what it left behind goes on."""
         self.is_closed = True
         self._allowed = _OUT_OF_REACH
-        self._report = _unheard
+        self._report = _ignore_report
 
     def _refusal(self, port: type[Any], fact: str) -> Exception:
         if self.is_closed:

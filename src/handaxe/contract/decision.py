@@ -92,11 +92,11 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
             "reason": self.reason,
         }
         if self.parts:
-            from handaxe.contract.json_form import in_lists
+            from handaxe.contract.json_form import replace_tuples
 
-            plain["parts"] = in_lists(msgspec.to_builtins(self.parts))
-            plain["destructive"] = in_lists(msgspec.to_builtins(self.destructive))
-            plain["proposals"] = in_lists(msgspec.to_builtins(self.proposals))
+            plain["parts"] = replace_tuples(msgspec.to_builtins(self.parts))
+            plain["destructive"] = replace_tuples(msgspec.to_builtins(self.destructive))
+            plain["proposals"] = replace_tuples(msgspec.to_builtins(self.proposals))
             plain["proposals_leave_questions"] = self.proposals_leave_questions
         return plain
 
@@ -208,7 +208,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
         }
 
 
-def definitions_for(
+def find_bound_definitions(
     rule: str, definitions: Iterable[ToolDefinition]
 ) -> tuple[ToolDefinition, ...] | None:
     """What an allow rule that is given as an answer now is bound to; None if to nothing.

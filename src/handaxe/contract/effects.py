@@ -120,12 +120,12 @@ class Effects(msgspec.Struct, frozen=True):
     @classmethod
     def reading(cls, *paths: str) -> "Effects":
         """Looks at these file trees only and changes nothing."""
-        return cls(reads=_places("path", paths))
+        return cls(reads=_build_resources("path", paths))
 
     @classmethod
     def on(cls, *paths: str, irreversible: bool = False) -> "Effects":
         """Reads and changes these paths and nothing else."""
-        places = _places("path", paths)
+        places = _build_resources("path", paths)
         return cls(reads=places, writes=places, irreversible=irreversible)
 
     @classmethod
@@ -134,7 +134,7 @@ class Effects(msgspec.Struct, frozen=True):
 
         Any other name stands for something outside, such as a database: anything may change.
         """
-        places = _places("state", names)
+        places = _build_resources("state", names)
         return cls(reads=places, writes=places)
 
     @classmethod
@@ -164,9 +164,9 @@ class Effects(msgspec.Struct, frozen=True):
 
     def collides(self, other: "Effects") -> bool:
         """Whether one of the two writes what the other reads or writes."""
-        return self._disturbs(other) or other._disturbs(self)
+        return self._is_disturbing(other) or other._is_disturbing(self)
 
-    def _disturbs(self, other: "Effects") -> bool:
+    def _is_disturbing(self, other: "Effects") -> bool:
         if self.is_read_only:
             return False
         touched = (*other.reads, *other.writes)
@@ -178,7 +178,9 @@ class Effects(msgspec.Struct, frozen=True):
         return any(mine.overlaps(theirs) for mine in self.writes for theirs in touched)
 
 
-def _places(kind: Literal["path", "state"], names: tuple[str, ...]) -> tuple[Resource, ...]:
+def _build_resources(
+    kind: Literal["path", "state"], names: tuple[str, ...]
+) -> tuple[Resource, ...]:
     return tuple([Resource(kind, name) for name in names])
 
 

@@ -14,7 +14,7 @@ from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
     StopReason,
-    Usage,
+    TokenUsage,
     UserMessage,
 )
 from handaxe.contract.permission_changes import PermissionChange
@@ -283,7 +283,7 @@ class AssistantEnded(_Event, frozen=True, tag="assistant_ended", kw_only=True):
 
     message_id: str
     stop_reason: StopReason
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     model: str = ""
 
 
@@ -304,7 +304,7 @@ class RunEnded(_Event, frozen=True, tag="run_ended", kw_only=True):
     subtype: str
     terminal_reason: str
     turns: int
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     cost_usd: float | None = None
     errors: tuple[str, ...] = ()
 

@@ -19,7 +19,7 @@ def is_code(code: object) -> bool:
     return "." in code and all(code.split("."))
 
 
-def said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The words of an error; one of somebody else may fail to have any."""
     try:
         return str(error)
@@ -146,7 +146,7 @@ class TimedOut(ToolFault):
         )
 
 
-class Failed(ToolFault):
+class ToolFailed(ToolFault):
     """The tool says that it failed, and gives no code of its own."""
 
     code = "call.failed"
@@ -189,7 +189,7 @@ class InternalError(ToolFault):
     code = "internal.error"
 
     def __init__(self, tool: str, error: BaseException) -> None:
-        what = ": ".join(filter(None, (type(error).__name__, said(error))))
+        what = ": ".join(filter(None, (type(error).__name__, describe_error(error))))
         super().__init__(
             f"{tool} failed because of an internal error ({what}). "
             "This is a bug of the tool, not of your input; try another way."
@@ -221,13 +221,13 @@ def is_system_error(error: BaseException) -> bool:
     """Whether the machine is the cause, whatever was asked of it."""
     if isinstance(error, OSError):
         return error.errno in _SYSTEM_ERRORS
-    return isinstance(error, RuntimeError) and _NO_THREAD in said(error)
+    return isinstance(error, RuntimeError) and _NO_THREAD in describe_error(error)
 
 
 def describe_system_error(error: BaseException) -> str:
     """What the system said, and of which file."""
     if not isinstance(error, OSError):
-        return said(error)
+        return describe_error(error)
     named = f" ({error.filename!r})" if error.filename is not None else ""
     return f"{(error.strerror or str(error)).lower()}{named}"
 

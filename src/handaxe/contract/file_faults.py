@@ -54,7 +54,7 @@ class Binary(ToolFault):
         )
 
 
-class TooLarge(ToolFault):
+class FileTooLarge(ToolFault):
     """More than the operation takes."""
 
     code = "file.too_large"

@@ -17,7 +17,7 @@ class InputShape(ABC):
         """The input as named values, and a note for everything that was read leniently."""
 
 
-def is_read_by_itself(kind: Any) -> bool:  # noqa: ANN401 - any type
+def is_class_converted(kind: Any) -> bool:  # noqa: ANN401 - any type
     """Whether values of a class are made by the class: models of pydantic, paths."""
     return isinstance(kind, type) and (
         hasattr(kind, "model_validate") or hasattr(kind, "__fspath__")

@@ -12,7 +12,7 @@ class UnknownJob(ToolFault):
     code = "task.unknown"
 
     def __init__(self, job_id: str, running: Sequence[JobState]) -> None:
-        super().__init__(f"No task has the id {job_id!r}. {_listed(running)}")
+        super().__init__(f"No task has the id {job_id!r}. {_list_running(running)}")
 
 
 class JobNotRunning(ToolFault):
@@ -24,7 +24,7 @@ class JobNotRunning(ToolFault):
         kind = {"shell": "Shell", "monitor": "Monitor", "agent": "Agent"}[state.kind]
         super().__init__(
             f"{kind} {state.job_id} is not running, so cannot be killed "
-            f"(status: {state.status}). {_listed(running)}"
+            f"(status: {state.status}). {_list_running(running)}"
         )
 
 
@@ -39,7 +39,7 @@ class TooManyTasks(ToolFault):
         where = f" ({others} of them in other sessions of this user)" if others else ""
         super().__init__(
             f"{tasks} running in the background{where}, which is the most there may be. "
-            f"Stop one with TaskStop, or wait for one to end. {_listed(running)}"
+            f"Stop one with TaskStop, or wait for one to end. {_list_running(running)}"
         )
 
 
@@ -60,10 +60,10 @@ class NoTaskNamed(ToolFault):
     code = "task.not_named"
 
     def __init__(self, running: Sequence[JobState]) -> None:
-        super().__init__(f"Give the task_id. {_listed(running)}")
+        super().__init__(f"Give the task_id. {_list_running(running)}")
 
 
-def _listed(running: Sequence[JobState]) -> str:
+def _list_running(running: Sequence[JobState]) -> str:
     if not running:
         return "Nothing is running in the background."
     rows = "\n".join(f"  {state.job_id}: {state.description or state.command}" for state in running)

@@ -5,7 +5,7 @@ from operator import index
 from typing import Any, cast
 
 
-def json_form(value: Any) -> Any:  # noqa: ANN401, PLR0911 - one answer per kind of value
+def to_json_value(value: Any) -> Any:  # noqa: ANN401, PLR0911 - one answer per kind of value
     """The value as something that JSON knows, or that holds its parts; a `TypeError` if none is it.
 
     A text, number or path of a class of its own is what it is, a model of pydantic its fields.
@@ -29,17 +29,17 @@ def json_form(value: Any) -> Any:  # noqa: ANN401, PLR0911 - one answer per kind
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
-def in_lists(plain: Any) -> Any:  # noqa: ANN401 - JSON data
+def replace_tuples(plain: Any) -> Any:  # noqa: ANN401 - JSON data
     """The same with a list for every tuple, as it comes back from JSON."""
     kind = plain.__class__
     if kind is dict:
-        return {name: in_lists(item) for name, item in plain.items()}
-    return [in_lists(item) for item in plain] if kind is list or kind is tuple else plain
+        return {name: replace_tuples(item) for name, item in plain.items()}
+    return [replace_tuples(item) for item in plain] if kind is list or kind is tuple else plain
 
 
-def json_form_or_words(value: Any) -> Any:  # noqa: ANN401 - any value
+def to_json_or_text(value: Any) -> Any:  # noqa: ANN401 - any value
     """The same, or what the value says of itself."""
     try:
-        return json_form(value)
+        return to_json_value(value)
     except TypeError:
         return str(value)

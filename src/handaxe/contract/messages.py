@@ -40,7 +40,7 @@ StopReason = Literal[
 ]
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of one response."""
 
     input_tokens: int = 0
@@ -48,16 +48,16 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
-    def plus(self, other: "Usage") -> "Usage":
+    def add_usage(self, other: "TokenUsage") -> "TokenUsage":
         """Both together."""
-        return Usage(
+        return TokenUsage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
         )
 
-    def under_known_names(self) -> dict[str, int]:
+    def to_api_fields(self) -> dict[str, int]:
         """The same by the names that programs of the ecosystem look for."""
         return {
             "input_tokens": self.input_tokens,
@@ -84,7 +84,7 @@ class AssistantMessage(
     model: str = ""
     message_id: str = ""
     stop_reason: StopReason = "end_turn"
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
 
 
 Message = UserMessage | AssistantMessage

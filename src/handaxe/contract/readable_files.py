@@ -13,26 +13,26 @@ class ReadableFiles(msgspec.Struct, frozen=True, kw_only=True):
 
     def can_read(self, path: str) -> bool:
         """Whether a path is readable: the more specific place wins, the hidden one in a draw."""
-        hidden = _depth_around(path, self.hidden)
-        return hidden < 0 or _depth_around(path, self.shown) > hidden
+        hidden = _find_innermost_depth(path, self.hidden)
+        return hidden < 0 or _find_innermost_depth(path, self.shown) > hidden
 
 
-def _depth_around(path: str, places: tuple[str, ...]) -> int:
+def _find_innermost_depth(path: str, places: tuple[str, ...]) -> int:
     """How deep the innermost of these places around a path is; -1 if none is."""
-    known = _set(places)
+    known = _make_set(places)
     while path not in known:
         if path in {"", "/"}:
             return -1
         path = path.rpartition("/")[0] or "/"
-    return depth(path)
+    return count_components(path)
 
 
 @lru_cache(maxsize=32)
-def _set(places: tuple[str, ...]) -> frozenset[str]:
+def _make_set(places: tuple[str, ...]) -> frozenset[str]:
     return frozenset(place.rstrip("/") or "/" for place in places)
 
 
-def depth(path: str) -> int:
+def count_components(path: str) -> int:
     """How many components a normalized absolute path has."""
     return 0 if path == "/" else path.count("/")
 

@@ -7,7 +7,7 @@ import msgspec
 from handaxe.contract.content import ContentBlock
 from handaxe.contract.decision import Decision
 from handaxe.contract.display import Display
-from handaxe.contract.faults import Failed, ToolFault, is_code, said
+from handaxe.contract.faults import ToolFailed, ToolFault, describe_error, is_code
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -41,17 +41,17 @@ class ToolResult(msgspec.Struct, frozen=True):
         """The failed result that a fault becomes."""
         # A subclass may have left out its code, or the initialiser that all others share.
         code, sentence = getattr(fault, "code", None), getattr(fault, "sentence", None)
-        text = said(fault) if sentence is None else str(sentence)
+        text = describe_error(fault) if sentence is None else str(sentence)
         return cls(
-            text=text if text.strip() else Failed.no_words,
+            text=text if text.strip() else ToolFailed.no_words,
             data=getattr(fault, "data", {}),
             ok=False,
-            code=code if is_code(code) else Failed.code,
+            code=code if is_code(code) else ToolFailed.code,
         )
 
     def to_json(self) -> dict[str, Any]:
         """The result object, the same for every door."""
-        from handaxe.contract.json_form import json_form
+        from handaxe.contract.json_form import to_json_value
 
         return {
             "id": self.id,
@@ -59,8 +59,8 @@ class ToolResult(msgspec.Struct, frozen=True):
             "ok": self.ok,
             "code": self.code,
             "text": self.text,
-            "content": list(msgspec.to_builtins(self.content, enc_hook=json_form)),
-            "data": as_json(self.data),
+            "content": list(msgspec.to_builtins(self.content, enc_hook=to_json_value)),
+            "data": to_json_data(self.data),
             "decision": self.decision.to_json() if self.decision is not None else None,
             "notes": list(self.notes),
             "messages": list(self.messages),
@@ -70,15 +70,15 @@ class ToolResult(msgspec.Struct, frozen=True):
         }
 
 
-def as_json(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
+def to_json_data(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
     """Data with nothing in it that JSON does not know; an own tool may give anything."""
     if data is None:
         return {}
-    from handaxe.contract.json_form import in_lists, json_form_or_words
+    from handaxe.contract.json_form import replace_tuples, to_json_or_text
 
-    for foreign in (None, json_form_or_words):
+    for foreign in (None, to_json_or_text):
         try:
-            return in_lists(msgspec.to_builtins(data, enc_hook=foreign, str_keys=True))
+            return replace_tuples(msgspec.to_builtins(data, enc_hook=foreign, str_keys=True))
         except Exception:  # noqa: BLE001, S112 - code of whoever made the data may run here
             continue
     return f"({type(cast('object', data)).__name__})"

@@ -23,7 +23,7 @@ class BadCommand(ToolFault):
         super().__init__(f"The command holds {what}, so no shell can run it. Send it without.")
 
 
-class NoDirectory(ToolFault):
+class BadWorkdir(ToolFault):
     """The directory a command should run in cannot be entered."""
 
     code = "shell.no_directory"

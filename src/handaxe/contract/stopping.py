@@ -5,7 +5,7 @@ import asyncio
 from handaxe.contract.result import ToolResult
 
 
-class Stopped(asyncio.CancelledError):
+class CancelledWithResult(asyncio.CancelledError):
     """Raised by a tool in place of the cancellation it met: what had happened until then.
 
     It is a cancellation, so everybody on the way up treats it as one; only the pipeline looks at
@@ -17,12 +17,12 @@ class Stopped(asyncio.CancelledError):
         self.result = result
 
 
-def comes_from_outside(error: BaseException) -> bool:
+def is_external_stop(error: BaseException) -> bool:
     """Whether it ends more than the code that raised it: somebody stops the task or the process.
 
     `sys.exit` in a tool or a hook is not that, nor is the cancellation of what it waited for.
     """
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
-        return isinstance(error, Stopped) or task is None or task.cancelling() > 0
+        return isinstance(error, CancelledWithResult) or task is None or task.cancelling() > 0
     return isinstance(error, KeyboardInterrupt | GeneratorExit)

@@ -100,7 +100,7 @@ class Tool(Generic[Args]):
 
     def prompt(self) -> str:
         """What the model is told: the text file beside the module, or else the docstring."""
-        return _prompt_of(type(self))
+        return _read_prompt(type(self))
 
     def effects_of(self, args: Args) -> Effects:  # noqa: ARG002 - the default looks at no input
         """What this very call reads and writes."""
@@ -110,14 +110,14 @@ class Tool(Generic[Args]):
         """What a permission rule can match: by default every path field, else the whole input."""
         access: Access | None = None
         subjects: list[Subject] = []
-        for name in _path_fields(type(args)):
+        for name in _find_path_fields(type(args)):
             path: Any = getattr(args, name, None)
             if hasattr(path, "__fspath__"):
                 path = path.__fspath__()
             if isinstance(path, str):
                 access = access or ("read" if self.effects_of(args).is_read_only else "write")
                 subjects.append(PathSubject(path, access, name))
-        return tuple(subjects) or (TextSubject(_as_text(args)),)
+        return tuple(subjects) or (TextSubject(_to_text(args)),)
 
     def starts_in(self, args: Args) -> str | None:  # noqa: ARG002
         """The directory that the call names to run in; None: where the session stands."""
@@ -178,7 +178,7 @@ class Tool(Generic[Args]):
 
 
 @lru_cache(maxsize=1024)
-def _path_fields(args_type: type[Any]) -> tuple[str, ...]:
+def _find_path_fields(args_type: type[Any]) -> tuple[str, ...]:
     """The path fields that an input of this type can have; of a type that does not say, all."""
     if not issubclass(args_type, msgspec.Struct):
         return PATH_FIELDS
@@ -206,20 +206,20 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _as_text(args: object) -> str:
+def _to_text(args: object) -> str:
     return _encoder.encode(args).decode()
 
 
-def _foreign(value: object) -> object:
-    from handaxe.contract.json_form import json_form_or_words
+def _encode_foreign(value: object) -> object:
+    from handaxe.contract.json_form import to_json_or_text
 
-    return json_form_or_words(value)
-
-
-_encoder = msgspec.json.Encoder(enc_hook=_foreign)
+    return to_json_or_text(value)
 
 
-def _prompt_of(tool_type: type[Tool[Any]]) -> str:
+_encoder = msgspec.json.Encoder(enc_hook=_encode_foreign)
+
+
+def _read_prompt(tool_type: type[Tool[Any]]) -> str:
     file = getattr(sys.modules.get(tool_type.__module__), "__file__", None)
     if not file:
         return (tool_type.__doc__ or "").strip()

@@ -32,7 +32,7 @@ class UnknownCall(ToolFault):
     def __init__(self, call_id: str, known: Sequence[str], *, damage: Sequence[str] = ()) -> None:
         self.call_id, self.known = call_id, known
         latest = f" The latest calls that did: {', '.join(known)}." if known else ""
-        lost = f" The undo record is damaged ({_first_of(damage)})." if damage else ""
+        lost = f" The undo record is damaged ({_summarize_damage(damage)})." if damage else ""
         super().__init__(
             f"No call {call_id!r} changed a file in this session.{latest}{lost} "
             "`handaxe history` lists all of them.",
@@ -67,7 +67,8 @@ class DamagedRecord(ToolFault):
             f"it, name it: `handaxe undo {call_id} --only`."
         )
         super().__init__(
-            f"The undo record is damaged ({_first_of(damage)}), so it may lack the last change. "
+            f"The undo record is damaged ({_summarize_damage(damage)}), "
+            "so it may lack the last change. "
             f"Nothing was changed. {instead}",
             data={"call_id": call_id, "damage": list(damage)},
         )
@@ -181,6 +182,6 @@ class NotRecorded(ToolFault):
         )
 
 
-def _first_of(damage: Sequence[str]) -> str:
+def _summarize_damage(damage: Sequence[str]) -> str:
     more = f", and {len(damage) - 1:,} more" if len(damage) > 1 else ""
     return f"{damage[0]}{more}"

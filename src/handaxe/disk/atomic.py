@@ -10,50 +10,57 @@ from collections.abc import Sequence
 
 from handaxe.disk import attributes
 from handaxe.disk.content import Content
-from handaxe.disk.current import Current
-from handaxe.disk.directories import locked_directory
+from handaxe.disk.current import CurrentFile
+from handaxe.disk.directories import lock_directory
 from handaxe.disk.durability import close, sync_file
 from handaxe.disk.faults import (
     DiskFault,
-    LinkInTheWay,
-    Locked,
+    DiskWriteFailed,
+    LockTimeout,
     NeedsJournal,
-    NotRegular,
-    TooLarge,
-    WriteFailed,
-    explained,
-    in_plain_words,
+    NotRegularFile,
+    SizeLimitExceeded,
+    UnexpectedSymlink,
+    describe_os_error,
+    wrap_os_errors,
 )
 from handaxe.disk.overwrite import Intent, Journal
-from handaxe.disk.places import open_regular, split
-from handaxe.disk.replacement import Ahead, OwnLinks, Replacement, no_links, nothing_ahead
-from handaxe.disk.temporary import sweep
-from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_regular, version_at
+from handaxe.disk.places import open_regular, split_path
+from handaxe.disk.replacement import Ahead, OwnLinks, Replacement, count_no_links, skip_preparation
+from handaxe.disk.temporary import remove_leftovers
+from handaxe.disk.versions import (
+    ABSENT,
+    Absent,
+    Version,
+    VersionChanged,
+    read_regular,
+    read_version,
+)
 
 __all__ = [
     "ABSENT",
     "Absent",
     "Ahead",
-    "Changed",
     "DiskFault",
+    "DiskWriteFailed",
     "Intent",
     "Journal",
-    "LinkInTheWay",
-    "Locked",
+    "LockTimeout",
     "NeedsJournal",
-    "NotRegular",
+    "NotRegularFile",
     "OwnLinks",
-    "TooLarge",
+    "SizeLimitExceeded",
+    "UnexpectedSymlink",
     "Version",
-    "WriteFailed",
+    "VersionChanged",
+    "count_no_links",
     "delete",
-    "no_links",
-    "nothing_ahead",
     "read_regular",
+    "read_version",
+    "remove_leftovers",
     "replace",
     "set_mode",
-    "sweep",
-    "version_at",
+    "skip_preparation",
 ]
 
 
@@ -65,8 +72,8 @@ def replace(
     mode: int | None = None,
     make_parents: bool = False,
     journal: Journal | None = None,
-    own_links: OwnLinks = no_links,
-    ahead: Ahead = nothing_ahead,
+    own_links: OwnLinks = count_no_links,
+    ahead: Ahead = skip_preparation,
 ) -> Version:
     """Put new content at a real path, durably, all of it or nothing; gives the new version.
 
@@ -87,14 +94,14 @@ def replace(
         NeedsJournal: only writing in place would do, and there is no journal.
         WriteFailed: the system refused; unless `applied` is set everything is as before.
     """
-    parent, name = split(path)
+    parent, name = split_path(path)
     content = Content(pieces)
     for attempts_left in (2, 1, 0):
         try:
-            with locked_directory(parent, make=make_parents, ahead=ahead) as directory:
+            with lock_directory(parent, make=make_parents, ahead=ahead) as directory:
                 change = Replacement(directory, name, content, expect, mode, own_links, ahead)
                 return change.run(os.fsdecode(path), journal)
-        except WriteFailed as failure:
+        except DiskWriteFailed as failure:
             # Another writer may have failed and taken the directories away that it had made.
             if not (make_parents and attempts_left and failure.errno == errno.ENOENT):
                 raise
@@ -102,7 +109,7 @@ def replace(
 
 
 def delete(
-    path: str | os.PathLike[str], *, expect: Version | None, ahead: Ahead = nothing_ahead
+    path: str | os.PathLike[str], *, expect: Version | None, ahead: Ahead = skip_preparation
 ) -> None:
     """Remove the file at a real path, durably, if it still is what is expected.
 
@@ -110,11 +117,11 @@ def delete(
         Changed: it is not, or it is gone.
         WriteFailed: the system refused.
     """
-    parent, name = split(path)
-    with locked_directory(parent) as directory, _find(directory.fd, name) as current:
+    parent, name = split_path(path)
+    with lock_directory(parent) as directory, _find(directory.fd, name) as current:
         if not current.exists:
-            raise Changed(ABSENT)
-        with explained("read the file to compare it"):
+            raise VersionChanged(ABSENT)
+        with wrap_os_errors("read the file to compare it"):
             current.check_presence(expect)
             current.check_content(expect)
             ahead()
@@ -122,9 +129,9 @@ def delete(
         try:
             os.unlink(name, dir_fd=directory.fd)
         except OSError as error:
-            why = attributes.protection_of(current.fd) or in_plain_words(error)
-            raise WriteFailed(f"could not delete the file: {why}", error.errno) from error
-        with explained("sync the directory after deleting the file", applied=True):
+            why = attributes.describe_protection(current.fd) or describe_os_error(error)
+            raise DiskWriteFailed(f"could not delete the file: {why}", error.errno) from error
+        with wrap_os_errors("sync the directory after deleting the file", applied=True):
             directory.sync()
 
 
@@ -134,8 +141,8 @@ def set_mode(path: str | os.PathLike[str], mode: int) -> None:
     Raises:
         WriteFailed: the system refused.
     """
-    parent, name = split(path)
-    with locked_directory(parent) as directory, explained("change the mode of the file"):
+    parent, name = split_path(path)
+    with lock_directory(parent) as directory, wrap_os_errors("change the mode of the file"):
         try:
             fd, _ = open_regular(name, dir_fd=directory.fd)
         except PermissionError:
@@ -148,6 +155,6 @@ def set_mode(path: str | os.PathLike[str], mode: int) -> None:
             close(fd)
 
 
-def _find(directory_fd: int, name: str) -> Current:
-    with explained("open the file to compare it"):
-        return Current(directory_fd, name)
+def _find(directory_fd: int, name: str) -> CurrentFile:
+    with wrap_os_errors("open the file to compare it"):
+        return CurrentFile(directory_fd, name)

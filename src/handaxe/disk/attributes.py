@@ -32,32 +32,34 @@ class CannotKeep(Exception):
     """An attribute of the old file cannot be given to a new one by this user."""
 
 
-def attributes_of(fd: int) -> Attributes:
+def read_attributes(fd: int) -> Attributes:
     """The attributes of an open file."""
     info = os.fstat(fd)
-    return Attributes(stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid, extended_of(fd))
+    return Attributes(
+        stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid, read_extended_attributes(fd)
+    )
 
 
-def give(fd: int, wanted: Attributes) -> None:
+def apply_attributes(fd: int, wanted: Attributes) -> None:
     """Make the attributes of an open file equal to `wanted`, touching only what differs.
 
     Raises:
         CannotKeep: this user may not set one of them.
     """
-    have = attributes_of(fd)
+    have = read_attributes(fd)
     if (have.uid, have.gid) != (wanted.uid, wanted.gid):
-        _allowed("its owner", os.fchown, fd, wanted.uid, wanted.gid)
+        _try_change("its owner", os.fchown, fd, wanted.uid, wanted.gid)
     for name in have.extended.keys() - wanted.extended.keys():
-        _allowed(f"the lack of {name}", os.removexattr, fd, name)
+        _try_change(f"the lack of {name}", os.removexattr, fd, name)
     for name, value in wanted.extended.items():
         if have.extended.get(name) != value:
-            _allowed(name, os.setxattr, fd, name, value)
+            _try_change(name, os.setxattr, fd, name, value)
     # Last, because changing the owner or an ACL changes the mode.
     if stat.S_IMODE(os.fstat(fd).st_mode) != wanted.mode:
-        _allowed("its mode", os.fchmod, fd, wanted.mode)
+        _try_change("its mode", os.fchmod, fd, wanted.mode)
 
 
-def _allowed(what: str, change: Callable[..., None], *arguments: object) -> None:
+def _try_change(what: str, change: Callable[..., None], *arguments: object) -> None:
     try:
         change(*arguments)
     except OSError as error:
@@ -66,7 +68,7 @@ def _allowed(what: str, change: Callable[..., None], *arguments: object) -> None
         raise
 
 
-def extended_of(fd: int) -> dict[str, bytes]:
+def read_extended_attributes(fd: int) -> dict[str, bytes]:
     """The extended attributes of an open file, where its file system has them."""
     if not hasattr(os, "listxattr"):
         return {}
@@ -79,7 +81,7 @@ def extended_of(fd: int) -> dict[str, bytes]:
     return {name: os.getxattr(fd, name) for name in names if name not in _COMPUTED}
 
 
-def protection_of(fd: int) -> str | None:
+def describe_protection(fd: int) -> str | None:
     """Why nobody may change an open file, if it carries such a mark."""
     if sys.platform != "linux":
         return None

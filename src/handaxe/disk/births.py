@@ -13,16 +13,16 @@ _BIRTH = 0x800
 _SIZE_BYTES, _SECONDS_AT, _REST_AT = 256, 80, 88
 
 
-def born_ns(path: str) -> int | None:
+def get_birth_ns(path: str) -> int | None:
     """When the file itself was made, in nanoseconds; None where nobody knows."""
     if sys.platform == "darwin":
         return int(os.lstat(path).st_birthtime * 1e9)
-    ask = _statx()
+    ask = _load_statx()
     return None if ask is None else ask(path)
 
 
 @functools.cache
-def _statx() -> Callable[[str], int | None] | None:
+def _load_statx() -> Callable[[str], int | None] | None:
     import ctypes
 
     call = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)

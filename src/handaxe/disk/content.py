@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 
-from handaxe.disk.faults import ReadsBackDifferently
+from handaxe.disk.faults import ReadBackMismatch
 
 _JOIN_BELOW_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 24
@@ -58,7 +58,7 @@ class Content:
     def check(self, fd: int) -> None:
         """Raise unless the open file has exactly these bytes."""
         if not self.is_in(fd):
-            raise ReadsBackDifferently
+            raise ReadBackMismatch
 
     def is_in(self, fd: int) -> bool:
         """Whether the open file has exactly these bytes."""

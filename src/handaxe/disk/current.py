@@ -9,7 +9,7 @@ from typing import Self
 
 from handaxe.disk.durability import close
 from handaxe.disk.places import open_regular, refuse_special
-from handaxe.disk.versions import ABSENT, Absent, Changed, Version, hash_file, version_of
+from handaxe.disk.versions import ABSENT, Absent, Version, VersionChanged, build_version, hash_file
 
 _WORTH_HASHING_BYTES = 1 << 26
 # Two changes within one tick of the file system's clock look like one. Linux stamps files with
@@ -19,14 +19,14 @@ _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 
 
-class Current:
+class CurrentFile:
     """The regular file at a name, held open; or the fact that there is none."""
 
     def __init__(self, directory_fd: int, name: str) -> None:
         self._directory_fd = directory_fd
         self._name = name
         self.exists = True
-        self._found_at_ns = _now_ns()
+        self._found_at_ns = _get_clock_ns()
         try:
             self.fd, self.info = open_regular(name, dir_fd=directory_fd)
         except FileNotFoundError:
@@ -49,9 +49,9 @@ class Current:
         """The size it had when it was found; 0 if there is no file."""
         return self.info.st_size if self.exists else 0
 
-    def look_again(self) -> None:
+    def refresh_status(self) -> None:
         """Take the status anew, after a change of our own to anything but the content."""
-        self._found_at_ns = _now_ns()
+        self._found_at_ns = _get_clock_ns()
         self.info = os.fstat(self.fd)
 
     def version(self) -> Version | Absent:
@@ -60,8 +60,8 @@ class Current:
             return ABSENT
         size_bytes = self.info.st_size
         if size_bytes > _WORTH_HASHING_BYTES:
-            return version_of(self.info, "", size_bytes)
-        return version_of(self.info, *hash_file(self.fd, size_bytes))
+            return build_version(self.info, "", size_bytes)
+        return build_version(self.info, *hash_file(self.fd, size_bytes))
 
     def check_presence(self, expect: Version | Absent | None) -> None:
         """Raise Changed where existence or size alone tell."""
@@ -69,14 +69,14 @@ class Current:
             return
         size_bytes = expect.size_bytes if isinstance(expect, Version) else None
         if size_bytes != (self.info.st_size if self.exists else None):
-            raise Changed(self.version())
+            raise VersionChanged(self.version())
 
     def check_content(self, expect: Version | Absent | None) -> None:
         """Raise Changed unless the bytes are the expected ones."""
         if self.exists and isinstance(expect, Version):
-            actual = version_of(self.info, *hash_file(self.fd, self.info.st_size))
+            actual = build_version(self.info, *hash_file(self.fd, self.info.st_size))
             if not expect.has_same_content(actual):
-                raise Changed(actual)
+                raise VersionChanged(actual)
 
     def check_again(self, expect: Version | Absent | None) -> None:
         """Raise Changed if the name leads to other content than at the first check.
@@ -88,7 +88,7 @@ class Current:
             return
         if not self.exists or self._is_surely_untouched():
             return
-        with Current(self._directory_fd, self._name) as now:
+        with CurrentFile(self._directory_fd, self._name) as now:
             now.check_presence(expect)
             now.check_content(expect)
 
@@ -103,9 +103,9 @@ class Current:
             now = os.stat(self._name, dir_fd=self._directory_fd, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        return _facts(now) == _facts(self.info) and not self._may_hide_a_change()
+        return _get_identity(now) == _get_identity(self.info) and not self._can_hide_change()
 
-    def _may_hide_a_change(self) -> bool:
+    def _can_hide_change(self) -> bool:
         """Whether a change right after the file was found could have left its times equal.
 
         The time of the content tells. That of the status is younger wherever the file was given
@@ -116,11 +116,11 @@ class Current:
         return info.st_mtime_ns + (_COARSE_TICK_NS if is_coarse else 0) >= self._found_at_ns
 
 
-def _facts(info: os.stat_result) -> tuple[int, ...]:
+def _get_identity(info: os.stat_result) -> tuple[int, ...]:
     return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
-def _now_ns() -> int:
+def _get_clock_ns() -> int:
     """The newest stamp a file changed before now can bear."""
     if sys.platform == "linux":
         return time.clock_gettime_ns(_COARSE_REALTIME)

@@ -9,7 +9,7 @@ import msgspec
 
 from handaxe.disk import locks
 from handaxe.disk.durability import close, sync_directory
-from handaxe.disk.faults import WriteFailed, explained
+from handaxe.disk.faults import DiskWriteFailed, wrap_os_errors
 from handaxe.disk.places import DIRECTORY, open_directory, refuse_special
 
 _Made = list[tuple[int, str]]
@@ -30,7 +30,7 @@ class Directory(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def locked_directory(
+def lock_directory(
     path: str, *, make: bool = False, ahead: Callable[[], None] | None = None
 ) -> Generator[Directory]:
     """Hold the directory at a resolved path; with `make` create it, durably, if need be.
@@ -38,15 +38,15 @@ def locked_directory(
     `ahead` is called before anything is created; what was is removed if the work inside fails.
     """
     made: _Made = []
-    with explained("open the directory"):
+    with wrap_os_errors("open the directory"):
         directory = _open(path, made, ahead, make=make)
     try:
         if directory.can_sync:
-            with explained("lock the directory"):
+            with wrap_os_errors("lock the directory"):
                 locks.hold(directory.fd)
         yield directory
     except BaseException as error:
-        if not (isinstance(error, WriteFailed) and error.applied):
+        if not (isinstance(error, DiskWriteFailed) and error.applied):
             _remove(made)
         raise
     finally:

@@ -29,7 +29,7 @@ class DiskFault(Exception):
     """A file operation that could not be done; the message says why in plain words."""
 
 
-class NotRegular(DiskFault):
+class NotRegularFile(DiskFault):
     """The path is a directory, FIFO, socket, device or kernel file."""
 
     def __init__(self, kind: str) -> None:
@@ -37,7 +37,7 @@ class NotRegular(DiskFault):
         self.kind = kind
 
 
-class TooLarge(DiskFault):
+class SizeLimitExceeded(DiskFault):
     """The file is bigger than the caller allowed."""
 
     def __init__(self, size_bytes: int) -> None:
@@ -45,7 +45,7 @@ class TooLarge(DiskFault):
         self.size_bytes = size_bytes
 
 
-class LinkInTheWay(DiskFault):
+class UnexpectedSymlink(DiskFault):
     """A symbolic link stands where the caller promised a resolved path."""
 
     def __init__(self, path: str) -> None:
@@ -53,7 +53,7 @@ class LinkInTheWay(DiskFault):
         self.path = path
 
 
-class Locked(DiskFault):
+class LockTimeout(DiskFault):
     """Somebody else held the advisory lock for the whole waiting time."""
 
     def __init__(self, wait_s: float) -> None:
@@ -69,7 +69,7 @@ class NeedsJournal(DiskFault):
         self.reason = reason
 
 
-class WriteFailed(DiskFault):
+class DiskWriteFailed(DiskFault):
     """A change failed; `applied` says whether the new content is in place all the same.
 
     `damaged` is True only if an in-place write failed and the old content could not be put back:
@@ -86,7 +86,7 @@ class WriteFailed(DiskFault):
         self.damaged = damaged
 
 
-class ReadsBackDifferently(OSError):
+class ReadBackMismatch(OSError):
     """The file system did not keep what it was given."""
 
     def __init__(self) -> None:
@@ -96,14 +96,14 @@ class ReadsBackDifferently(OSError):
         return self.strerror or ""
 
 
-def in_plain_words(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """What an operating system error means, without its number."""
-    if isinstance(error, ReadsBackDifferently):
+    if isinstance(error, ReadBackMismatch):
         return str(error)
     return _PLAIN_WORDS.get(error.errno or 0) or (error.strerror or str(error)).lower()
 
 
-class explained:  # noqa: N801 (reads as a verb after `with`)
+class wrap_os_errors:  # noqa: N801 (reads as a verb after `with`)
     """Turn an OSError inside into a WriteFailed that names the step."""
 
     # A class, because every write passes several of these and a generator costs five times more.
@@ -123,5 +123,5 @@ class explained:  # noqa: N801 (reads as a verb after `with`)
         trace: TracebackType | None,
     ) -> None:
         if isinstance(error, OSError):
-            reason = f"could not {self._step}: {in_plain_words(error)}"
-            raise WriteFailed(reason, error.errno, applied=self._applied) from error
+            reason = f"could not {self._step}: {describe_os_error(error)}"
+            raise DiskWriteFailed(reason, error.errno, applied=self._applied) from error

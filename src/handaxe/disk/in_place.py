@@ -17,12 +17,12 @@ from handaxe.disk import locks
 from handaxe.disk.atomic import ABSENT, delete, read_regular, replace
 from handaxe.disk.content import Content
 from handaxe.disk.durability import close, sync_names
-from handaxe.disk.faults import DiskFault, WriteFailed, explained
-from handaxe.disk.overwrite import Intent, put
+from handaxe.disk.faults import DiskFault, DiskWriteFailed, wrap_os_errors
+from handaxe.disk.overwrite import Intent, write_content
 from handaxe.disk.places import open_regular_at
 from handaxe.disk.private import make_private
-from handaxe.disk.temporary import sweep
-from handaxe.disk.versions import read_open
+from handaxe.disk.temporary import remove_leftovers
+from handaxe.disk.versions import read_open_file
 
 _SUFFIX = ".pre-image"
 
@@ -36,7 +36,7 @@ class _Header(msgspec.Struct):
     ino: int
 
 
-class Recovered(msgspec.Struct, frozen=True):
+class RecoveredWrite(msgspec.Struct, frozen=True):
     """What `recover` found for one interrupted write."""
 
     path: str
@@ -72,12 +72,12 @@ class InPlaceJournal:
         entry = Path(self._directory, f"{os.urandom(8).hex()}{_SUFFIX}")
         path = os.fsencode(os.path.realpath(intent.path))
         header = _Header(path, intent.old_digest, intent.new_digest, intent.ino)
-        with _locked(self._directory, shared=True):
+        with _lock_journal(self._directory, shared=True):
             _keep(entry, header, intent.old, self._seal)
             try:
                 yield
             except BaseException as error:
-                if not (isinstance(error, WriteFailed) and error.damaged):
+                if not (isinstance(error, DiskWriteFailed) and error.damaged):
                     # What went wrong before matters more, and recovery will find the file whole.
                     with contextlib.suppress(DiskFault):
                         delete(entry, expect=None)
@@ -86,10 +86,10 @@ class InPlaceJournal:
                 delete(entry, expect=None)
             except DiskFault as fault:
                 reason = f"the file was written, but its journal entry stays: {fault}"
-                raise WriteFailed(reason, None, applied=True) from fault
+                raise DiskWriteFailed(reason, None, applied=True) from fault
 
 
-def recover(directory: str | os.PathLike[str], seal: Seal | None = None) -> list[Recovered]:
+def recover(directory: str | os.PathLike[str], seal: Seal | None = None) -> list[RecoveredWrite]:
     """Make whole every file whose writing in place was interrupted; for the start of a program.
 
     With `seal`, entries that do not carry it stay where they are and are told as `failed`.
@@ -100,20 +100,20 @@ def recover(directory: str | os.PathLike[str], seal: Seal | None = None) -> list
     real = os.path.realpath(directory)
     if not Path(real).is_dir():
         return []
-    with _locked(real, shared=False):
-        sweep(real)
+    with _lock_journal(real, shared=False):
+        remove_leftovers(real)
         return [_recover(entry, seal) for entry in sorted(Path(real).glob(f"*{_SUFFIX}"))]
 
 
 @contextlib.contextmanager
-def _locked(directory: str, *, shared: bool) -> Generator[None]:
+def _lock_journal(directory: str, *, shared: bool) -> Generator[None]:
     """Writers share the journal; recovery wants it alone, or it would undo work in progress."""
-    with explained("open the journal"):
+    with wrap_os_errors("open the journal"):
         _make(Path(directory))
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(Path(directory, "lock"), flags, 0o600)
     try:
-        with explained("lock the journal"):
+        with wrap_os_errors("lock the journal"):
             locks.hold(fd, shared=shared)
         yield
     finally:
@@ -137,10 +137,10 @@ def _keep(entry: Path, header: _Header, old: bytes, seal: Seal | None) -> None:
         with contextlib.suppress(DiskFault):
             delete(entry, expect=None)
         reason = f"could not keep the old content in the journal: {fault}"
-        raise WriteFailed(reason, getattr(fault, "errno", None)) from fault
+        raise DiskWriteFailed(reason, getattr(fault, "errno", None)) from fault
 
 
-def _recover(entry: Path, seal: Seal | None) -> Recovered:
+def _recover(entry: Path, seal: Seal | None) -> RecoveredWrite:
     path = str(entry)
     try:
         data, _ = read_regular(entry)
@@ -151,7 +151,7 @@ def _recover(entry: Path, seal: Seal | None) -> Recovered:
             _refuse_foreign(head, header, old, seal)
         return _make_whole(path, header, old, entry)
     except (OSError, DiskFault, msgspec.MsgspecError) as error:
-        return Recovered(path, "failed", str(error))
+        return RecoveredWrite(path, "failed", str(error))
 
 
 def _refuse_foreign(head: bytes, header: _Header, old: bytes, seal: Seal) -> None:
@@ -161,25 +161,25 @@ def _refuse_foreign(head: bytes, header: _Header, old: bytes, seal: Seal) -> Non
         raise DiskFault("the old content in its journal entry was changed")
 
 
-def _make_whole(path: str, header: _Header, old: bytes, entry: Path) -> Recovered:
+def _make_whole(path: str, header: _Header, old: bytes, entry: Path) -> RecoveredWrite:
     try:
         fd, info = open_regular_at(path, access=os.O_RDWR)
     except FileNotFoundError:
         delete(entry, expect=None)
-        return Recovered(path, "gone")
+        return RecoveredWrite(path, "gone")
     try:
         locks.hold(fd)
-        found = read_open(fd, info.st_size)
+        found = read_open_file(fd, info.st_size)
         digest = hashlib.sha256(found).hexdigest()
-        result = Recovered(path, "old" if digest == header.old_digest else "new")
+        result = RecoveredWrite(path, "old" if digest == header.old_digest else "new")
         if digest not in {header.old_digest, header.new_digest}:
             if info.st_ino != header.ino:
                 kept = entry.replace(entry.with_suffix(".kept"))
-                return Recovered(path, "other", f"the old content is kept in {kept}")
+                return RecoveredWrite(path, "other", f"the old content is kept in {kept}")
             kept = entry.with_suffix(".found")
             replace(kept, [found], expect=None, mode=0o600)
-            put(fd, Content([old]))
-            result = Recovered(path, "restored", f"what was found is kept in {kept}")
+            write_content(fd, Content([old]))
+            result = RecoveredWrite(path, "restored", f"what was found is kept in {kept}")
     finally:
         close(fd)
     delete(entry, expect=None)

@@ -8,12 +8,12 @@ import msgspec
 
 
 @cache
-def _head() -> re.Pattern[bytes]:
+def _compile_head() -> re.Pattern[bytes]:
     """How a line begins; made for whoever reads a log, writing one needs none."""
     return re.compile(rb'\{"seq":(0|[1-9][0-9]{0,18}),"crc":"([0-9a-f]{8})","event":')
 
 
-class Record(msgspec.Struct, frozen=True):
+class LogRecord(msgspec.Struct, frozen=True):
     """One record as it stands in a log."""
 
     offset: int
@@ -26,11 +26,11 @@ def format_line(seq: int, payload: bytes) -> bytes:
     return b'{"seq":%d,"crc":"%08x","event":%b}\n' % (seq, crc32(payload), payload)
 
 
-def parse_line(line: bytes, offset: int) -> Record | str:
+def parse_line(line: bytes, offset: int) -> LogRecord | str:
     """The record of a line, or what is wrong with it."""
     if not line.endswith(b"\n"):
         return "the line is not finished"
-    head = _head().match(line)
+    head = _compile_head().match(line)
     if head is None or not line.endswith(b"}\n"):
         return "the line is not a record"
     payload = line[head.end() : -2]
@@ -40,4 +40,4 @@ def parse_line(line: bytes, offset: int) -> Record | str:
         msgspec.json.decode(payload, type=msgspec.Raw)
     except msgspec.DecodeError:
         return "the payload is not JSON"
-    return Record(offset, int(head[1]), payload)
+    return LogRecord(offset, int(head[1]), payload)

@@ -6,8 +6,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from handaxe.disk.faults import DiskFault, in_plain_words
-from handaxe.disk.line_format import Record, parse_line
+from handaxe.disk.faults import DiskFault, describe_os_error
+from handaxe.disk.line_format import LogRecord, parse_line
 from handaxe.disk.places import open_regular
 
 _BUFFER_BYTES = 1 << 18
@@ -24,7 +24,7 @@ class Damage(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Scan:
+class LogScan:
     """The whole records of a log in order; what was wrong is known when they are used up."""
 
     def __init__(self, path: str | os.PathLike[str], start: int = 0) -> None:
@@ -43,10 +43,10 @@ class Scan:
         self._expected_seq = 0 if start else 1
         self._records = self._read()
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[LogRecord]:
         return self._records
 
-    def __next__(self) -> Record:
+    def __next__(self) -> LogRecord:
         return next(self._records)
 
     @property
@@ -54,7 +54,7 @@ class Scan:
         """Whether nothing was damaged so far."""
         return not self.damage_count
 
-    def _read(self) -> Iterator[Record]:
+    def _read(self) -> Iterator[LogRecord]:
         try:
             fd, _ = open_regular(self._path)
         except FileNotFoundError:
@@ -93,10 +93,12 @@ class Scan:
 
     def _refuse(self, line_number: int, offset: int, error: DiskFault | OSError) -> None:
         self.is_readable = False
-        reason = in_plain_words(error) if isinstance(error, OSError) else error
+        reason = describe_os_error(error) if isinstance(error, OSError) else error
         self._report(Damage(line_number, offset, 0, f"it cannot be read: {reason}"))
 
-    def _take(self, line: bytes, size_bytes: int, offset: int, line_number: int) -> Record | None:
+    def _take(
+        self, line: bytes, size_bytes: int, offset: int, line_number: int
+    ) -> LogRecord | None:
         record = parse_line(line, offset) if size_bytes == len(line) else "the line is too long"
         if isinstance(record, str):
             if not line.endswith(b"\n"):
@@ -116,9 +118,9 @@ class Scan:
             self.damages.append(damage)
 
 
-def scan(path: str | os.PathLike[str], start: int = 0) -> Scan:
+def scan(path: str | os.PathLike[str], start: int = 0) -> LogScan:
     """Read a log; bad content is reported in the scan, only a missing file raises."""
-    return Scan(path, start)
+    return LogScan(path, start)
 
 
 def _skip_rest(file: BinaryIO, line: bytes) -> int:

@@ -11,7 +11,7 @@ _TAIL_BYTES = 1 << 12
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def line_at(fd: int, offset: int) -> bytes:
+def read_line_at(fd: int, offset: int) -> bytes:
     """The line that starts at an offset, with its newline if it is finished."""
     parts: list[bytes] = []
     size_bytes = _TAIL_BYTES
@@ -26,13 +26,13 @@ def line_at(fd: int, offset: int) -> bytes:
     return b"".join(parts)
 
 
-def last_whole(fd: int, end: int) -> tuple[int, int]:
+def find_log_end(fd: int, end: int) -> tuple[int, int]:
     """Where the last finished line ends, and the sequence number that the log has reached."""
-    whole_end = _line_start(fd, end)
+    whole_end = _find_line_start(fd, end)
     spoilt = 0
     line_end = whole_end
     while line_end:
-        start = _line_start(fd, line_end - 1)
+        start = _find_line_start(fd, line_end - 1)
         record = parse_line(os.pread(fd, line_end - start, start), start)
         if not isinstance(record, str):
             return whole_end, record.seq + spoilt
@@ -41,7 +41,7 @@ def last_whole(fd: int, end: int) -> tuple[int, int]:
     return whole_end, spoilt
 
 
-def keep_aside(path: str, fd: int, start: int, end: int) -> str:
+def save_sidecar(path: str, fd: int, start: int, end: int) -> str:
     """Copy a part of a log, durably, to a new file beside it; gives that file's path."""
     for number in itertools.count(1):
         kept_at = f"{path}.torn-{number}"
@@ -62,7 +62,7 @@ def keep_aside(path: str, fd: int, start: int, end: int) -> str:
     raise AssertionError("counting does not end")
 
 
-def _line_start(fd: int, end: int) -> int:
+def _find_line_start(fd: int, end: int) -> int:
     """The offset behind the last newline before `end`."""
     size_bytes = _TAIL_BYTES
     while end > 0:

@@ -13,13 +13,13 @@ import msgspec
 
 from handaxe.disk import locks
 from handaxe.disk.durability import begin_sync, close, sync_content, sync_directory
-from handaxe.disk.faults import DiskFault, in_plain_words
-from handaxe.disk.line_format import Record, format_line, parse_line
-from handaxe.disk.line_scan import Damage, Scan, scan
-from handaxe.disk.line_tail import keep_aside, last_whole, line_at
+from handaxe.disk.faults import DiskFault, describe_os_error
+from handaxe.disk.line_format import LogRecord, format_line, parse_line
+from handaxe.disk.line_scan import Damage, LogScan, scan
+from handaxe.disk.line_tail import find_log_end, read_line_at, save_sidecar
 from handaxe.disk.places import open_regular
 
-__all__ = ["Cut", "Damage", "LineLog", "LogFailed", "LogFull", "Record", "Scan", "scan"]
+__all__ = ["Damage", "LineLog", "LogFailed", "LogFull", "LogRecord", "LogScan", "TornTail", "scan"]
 
 _APPEND = os.O_RDWR | os.O_APPEND
 _CREATE = _APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -41,7 +41,7 @@ class LogFull(LogFailed):
     """There is no room for the record; the log ends with the record before it."""
 
 
-class Cut(msgspec.Struct, frozen=True):
+class TornTail(msgspec.Struct, frozen=True):
     """An unfinished last line that a dead writer left, and where its bytes are kept."""
 
     offset: int
@@ -53,7 +53,7 @@ class LineLog:
     """One log file, opened on the first append, safe to share between threads."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.cuts: list[Cut] = []
+        self.cuts: list[TornTail] = []
         """Torn tails cut off by this log so far."""
         self._path = os.fsdecode(path)
         self._mutex = threading.Lock()
@@ -86,7 +86,7 @@ class LineLog:
             try:
                 start = os.lseek(fd, 0, os.SEEK_END)
                 if start != self._end:
-                    start = self._catch_up(fd, start)
+                    start = self._read_new_end(fd, start)
                 lines: list[bytes] = []
                 offsets: list[int] = []
                 end = start
@@ -126,14 +126,14 @@ class LineLog:
                 # Somebody took it away while it rested: see `harm`.
                 return
             except OSError as error:
-                raise _failed("sync the log", error) from error
+                raise _build_failure("sync the log", error) from error
             self._is_unsynced = False
         try:
             sync_content(fd)
             if self._is_new:
                 self._sync_name()
         except OSError as error:
-            reason = f"could not sync the log: {in_plain_words(error)}"
+            reason = f"could not sync the log: {describe_os_error(error)}"
             # The kernel may have dropped the pages; a second sync would lie.
             self._failure = LogFailed(reason, error.errno)
             raise self._failure from error
@@ -148,15 +148,15 @@ class LineLog:
         """
         with self._mutex:
             try:
-                line = line_at(self._open(), offset)
+                line = read_line_at(self._open(), offset)
             except OSError as error:
-                raise _failed("read the log", error) from error
+                raise _build_failure("read the log", error) from error
         record = parse_line(line, offset)
         if isinstance(record, str):
             raise LogFailed(f"no record at offset {offset}: {record}", None)
         return record.payload
 
-    def harm(self) -> str | None:
+    def find_damage(self) -> str | None:
         """What somebody did to the records written here: `removed` or `cut short`; None: nothing.
 
         Removed is also a log whose name was taken away, so that nobody will ever find it.
@@ -194,7 +194,7 @@ class LineLog:
             try:
                 self._fd = self._create_or_open()
             except OSError as error:
-                raise _failed("open the log", error) from error
+                raise _build_failure("open the log", error) from error
             # Nothing is known of the content yet, so the first append looks at the tail.
             self._end = -1
         return self._fd
@@ -218,14 +218,14 @@ class LineLog:
         try:
             locks.hold(fd)
         except OSError as error:
-            raise _failed("lock the log", error) from error
+            raise _build_failure("lock the log", error) from error
 
-    def _catch_up(self, fd: int, end: int) -> int:
+    def _read_new_end(self, fd: int, end: int) -> int:
         """Learn what others appended, and cut off what a dead one left unfinished."""
         try:
-            whole_end, last_seq = last_whole(fd, end)
+            whole_end, last_seq = find_log_end(fd, end)
         except OSError as error:
-            raise _failed("read the end of the log", error) from error
+            raise _build_failure("read the end of the log", error) from error
         if whole_end != end:
             self._cut(fd, whole_end, end)
         self._next_seq = last_seq + 1
@@ -233,11 +233,11 @@ class LineLog:
 
     def _cut(self, fd: int, start: int, end: int) -> None:
         try:
-            kept_at = keep_aside(self._path, fd, start, end)
+            kept_at = save_sidecar(self._path, fd, start, end)
             os.ftruncate(fd, start)
         except OSError as error:
-            raise _failed("cut off an unfinished record", error) from error
-        self.cuts.append(Cut(start, end - start, kept_at))
+            raise _build_failure("cut off an unfinished record", error) from error
+        self.cuts.append(TornTail(start, end - start, kept_at))
 
     def _write(self, fd: int, line: bytes, start: int) -> None:
         try:
@@ -251,7 +251,7 @@ class LineLog:
             except OSError:
                 # The next append finds the half record and cuts it off.
                 self._end = -1
-            raise _failed("append to the log", error) from error
+            raise _build_failure("append to the log", error) from error
 
     def _sync_name(self) -> None:
         directory = os.open(os.path.split(self._path)[0] or ".", os.O_RDONLY | os.O_CLOEXEC)
@@ -262,9 +262,9 @@ class LineLog:
         self._is_new = False
 
 
-def _failed(step: str, error: OSError) -> LogFailed:
+def _build_failure(step: str, error: OSError) -> LogFailed:
     kind = LogFull if error.errno in _FULL else LogFailed
-    return kind(f"could not {step}: {in_plain_words(error)}", error.errno)
+    return kind(f"could not {step}: {describe_os_error(error)}", error.errno)
 
 
 def _write_some(fd: int, rest: bytes) -> int:

@@ -15,7 +15,7 @@ import fcntl
 import struct
 import time
 
-from handaxe.disk.faults import Locked
+from handaxe.disk.faults import LockTimeout
 
 WAIT_S = 10.0
 
@@ -71,7 +71,7 @@ def _wait(fd: int, flags: int, wait_s: float) -> bool:
     pause_s = 0.0
     while True:
         if time.monotonic() >= deadline:
-            raise Locked(wait_s)
+            raise LockTimeout(wait_s)
         pause_s = _sleep(min(pause_s * 2, _LONGEST_PAUSE_S))
         if _take(fd, flags):
             return True
@@ -99,7 +99,7 @@ def _wait_in_queue(fd: int, flags: int, wait_s: float) -> bool:
                     return True
                 release(fd)
             if time.monotonic() >= deadline:
-                raise Locked(wait_s)
+                raise LockTimeout(wait_s)
             longest_s = _LONGEST_PAUSE_OF_FIRST_S if ahead is None else _LONGEST_PAUSE_S
             pause_s = _sleep(min(pause_s * 2, longest_s))
     finally:

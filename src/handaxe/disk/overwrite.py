@@ -15,7 +15,7 @@ import msgspec
 from handaxe.disk import attributes
 from handaxe.disk.content import Content
 from handaxe.disk.durability import sync_file
-from handaxe.disk.faults import WriteFailed, in_plain_words
+from handaxe.disk.faults import DiskWriteFailed, describe_os_error
 
 
 class Intent(msgspec.Struct, frozen=True):
@@ -40,25 +40,25 @@ def overwrite(
     Raises:
         WriteFailed: with `damaged` set if even the old bytes could not be put back.
     """
-    before = attributes.attributes_of(fd)
+    before = attributes.read_attributes(fd)
     after = before if mode is None else msgspec.structs.replace(before, mode=mode)
     times = os.fstat(fd)
     with journal(intent):
         try:
             _reserve(fd, len(intent.old), content.size_bytes)
-            put(fd, content)
+            write_content(fd, content)
             # Writing takes away set-id bits and capabilities.
             with contextlib.suppress(attributes.CannotKeep):
-                attributes.give(fd, after)
+                attributes.apply_attributes(fd, after)
             sync_file(fd)
         except BaseException as error:
             _put_back(fd, intent.old, error)
             with contextlib.suppress(OSError, attributes.CannotKeep):
-                attributes.give(fd, before)
+                attributes.apply_attributes(fd, before)
                 os.utime(fd, ns=(times.st_atime_ns, times.st_mtime_ns))
             if isinstance(error, OSError):
-                reason = f"could not write the file in place: {in_plain_words(error)}"
-                raise WriteFailed(reason, error.errno) from error
+                reason = f"could not write the file in place: {describe_os_error(error)}"
+                raise DiskWriteFailed(reason, error.errno) from error
             raise
 
 
@@ -73,7 +73,7 @@ def _reserve(fd: int, old_bytes: int, new_bytes: int) -> None:
             raise
 
 
-def put(fd: int, content: Content) -> None:
+def write_content(fd: int, content: Content) -> None:
     """Make an open file exactly this content, durably, and read it back."""
     os.lseek(fd, 0, os.SEEK_SET)
     content.write_to(fd)
@@ -86,11 +86,11 @@ def _put_back(fd: int, old: bytes, cause: BaseException) -> None:
     content = Content([old])
     try:
         if not content.is_in(fd):
-            put(fd, content)
+            write_content(fd, content)
     except BaseException as error:
-        why = in_plain_words(error) if isinstance(error, OSError) else "it was interrupted"
+        why = describe_os_error(error) if isinstance(error, OSError) else "it was interrupted"
         reason = (
             f"writing in place failed ({cause}) and putting the old content back failed too: "
             f"{why}; the journal keeps it"
         )
-        raise WriteFailed(reason, getattr(error, "errno", None), damaged=True) from error
+        raise DiskWriteFailed(reason, getattr(error, "errno", None), damaged=True) from error

@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 
 from handaxe.disk.durability import close
-from handaxe.disk.faults import LinkInTheWay, NotRegular, WriteFailed
+from handaxe.disk.faults import DiskWriteFailed, NotRegularFile, UnexpectedSymlink
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -28,7 +28,7 @@ _KINDS = {
 }
 
 
-def end_of_links(path: str | os.PathLike[str]) -> str:
+def resolve_links(path: str | os.PathLike[str]) -> str:
     """The path with every link followed; one that may not be read stands for itself.
 
     `os.path.realpath` gives up on such a link, which anybody can name: `/proc/1/root` is one.
@@ -40,12 +40,12 @@ def end_of_links(path: str | os.PathLike[str]) -> str:
         return _follow_links(text if text.startswith("/") else f"{Path.cwd()}/{text}")[1]
 
 
-def split(path: str | os.PathLike[str]) -> tuple[str, str]:
+def split_path(path: str | os.PathLike[str]) -> tuple[str, str]:
     """Directory and name of a file path; refuses what cannot name a file."""
     text = os.fsdecode(path)
     parent, name = os.path.split(text)
     if name in {"", ".", ".."} or "\0" in text:
-        raise WriteFailed("the path does not name a file", errno.EINVAL)
+        raise DiskWriteFailed("the path does not name a file", errno.EINVAL)
     return parent or ".", name
 
 
@@ -59,7 +59,7 @@ def open_directory(path: str, *, only_to_look: bool = False) -> int:
         raise
     if not is_at(fd, path):
         close(fd)
-        raise LinkInTheWay(path)
+        raise UnexpectedSymlink(path)
     return fd
 
 
@@ -97,10 +97,10 @@ def open_regular_at(path: str, *, access: int = os.O_RDONLY) -> tuple[int, os.st
             return fd, info
         close(fd)
         # Either a link came into the path, or the file was renamed away a moment ago.
-    raise LinkInTheWay(path)
+    raise UnexpectedSymlink(path)
 
 
-def status_at(path: str) -> os.stat_result | None:
+def stat_without_links(path: str) -> os.stat_result | None:
     """What stands at an absolute path that has no link in it; None where one may be.
 
     Raises:
@@ -135,8 +135,8 @@ def refuse_special(path: str, info: os.stat_result) -> None:
     if kind == stat.S_IFREG:
         return
     if kind == stat.S_IFLNK:
-        raise LinkInTheWay(path)
-    raise NotRegular(_KINDS.get(kind, "special file"))
+        raise UnexpectedSymlink(path)
+    raise NotRegularFile(_KINDS.get(kind, "special file"))
 
 
 def _is_named(fd: int, *paths: str) -> bool:
@@ -161,7 +161,7 @@ def _is_plain_directory(path: str) -> bool:
 
 def _refuse_link(path: str) -> None:
     if stat.S_ISLNK(os.lstat(path).st_mode):
-        raise LinkInTheWay(path)
+        raise UnexpectedSymlink(path)
 
 
 def _is_found_by_walking(fd: int, path: str) -> bool:

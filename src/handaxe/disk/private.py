@@ -27,7 +27,7 @@ def write_private(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def find_sharing(path: str | os.PathLike[str]) -> str | None:
+def find_shared_access(path: str | os.PathLike[str]) -> str | None:
     """Why others could have put there what is there; None if they could not, or nothing is there.
 
     Links on the way count as well: whoever owns one chooses where it leads.

@@ -19,7 +19,7 @@ def rename_over(directory_fd: int, source: str, target: str) -> None:
 
 def rename_new(directory_fd: int, source: str, target: str) -> None:
     """Give `source` the name `target`, unless something has it: then FileExistsError."""
-    rename = _exclusive_rename()
+    rename = _load_exclusive_rename()
     code = rename(directory_fd, source, target) if rename else errno.ENOSYS
     if not code:
         return
@@ -33,7 +33,7 @@ def rename_new(directory_fd: int, source: str, target: str) -> None:
 
 
 @functools.cache
-def _exclusive_rename() -> Callable[[int, str, str], int] | None:
+def _load_exclusive_rename() -> Callable[[int, str, str], int] | None:
     import ctypes
 
     symbol, flag = ("renameatx_np", _MACOS_EXCLUSIVE)

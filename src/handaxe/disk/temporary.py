@@ -67,7 +67,9 @@ def make_late_name() -> str:
     return f".handaxe-{os.urandom(8).hex()}{_LATE}"
 
 
-def sweep(directory: str | os.PathLike[str], *, older_than: float = math.inf) -> list[str]:
+def remove_leftovers(
+    directory: str | os.PathLike[str], *, older_than: float = math.inf
+) -> list[str]:
     """Remove temporary files that a crash left in a directory; gives their names.
 
     A directory in which somebody is writing right now is left alone, and so are files that wait for
@@ -77,43 +79,47 @@ def sweep(directory: str | os.PathLike[str], *, older_than: float = math.inf) ->
     try:
         try:
             alone = locks.hold(fd, wait_s=0)
-        except locks.Locked:
+        except locks.LockTimeout:
             return []
         # Where there are no locks only age tells a leftover from work in progress.
         newest = older_than if alone else min(older_than, time.time() - _SURELY_STALE_S)
         return [
             name
-            for name in sorted(_names(fd))
+            for name in sorted(_list_temporary_names(fd))
             if _is_leftover(fd, name, newest, alone=alone) and _remove(fd, name)
         ]
     finally:
         close(fd)
 
 
-def remove_twins(directory_fd: int, inode: int) -> bool:
+def remove_hard_links(directory_fd: int, inode: int) -> bool:
     """Remove leftovers that are second names of a file; the lock of the directory is held."""
-    twins = [name for name in _names(directory_fd) if _inode(directory_fd, name) == inode]
+    twins = [
+        name
+        for name in _list_temporary_names(directory_fd)
+        if _get_inode(directory_fd, name) == inode
+    ]
     return bool([name for name in twins if _remove(directory_fd, name)])
 
 
 def _is_leftover(directory_fd: int, name: str, newest: float, *, alone: bool) -> bool:
     has_no_writer = alone and not name.endswith(_LATE)
-    return has_no_writer or _changed_at(directory_fd, name) < newest
+    return has_no_writer or _get_change_time(directory_fd, name) < newest
 
 
-def _names(directory_fd: int) -> list[str]:
+def _list_temporary_names(directory_fd: int) -> list[str]:
     with os.scandir(directory_fd) as entries:
         return [entry.name for entry in entries if _NAME.fullmatch(entry.name)]
 
 
-def _changed_at(directory_fd: int, name: str) -> float:
+def _get_change_time(directory_fd: int, name: str) -> float:
     try:
         return os.stat(name, dir_fd=directory_fd, follow_symlinks=False).st_ctime
     except FileNotFoundError:
         return math.inf
 
 
-def _inode(directory_fd: int, name: str) -> int:
+def _get_inode(directory_fd: int, name: str) -> int:
     return os.stat(name, dir_fd=directory_fd, follow_symlinks=False).st_ino
 
 

@@ -148,7 +148,7 @@ class _Threads:
 _threads = _Threads()
 
 
-def begin(work: Callable[[], T]) -> ThreadWork[T]:
+def start_in_thread(work: Callable[[], T]) -> ThreadWork[T]:
     """Do work in a thread, beginning now."""
     job = ThreadWork(work)
     _threads.begin(job)

@@ -7,7 +7,7 @@ import stat
 import msgspec
 
 from handaxe.disk.durability import close
-from handaxe.disk.faults import DiskFault, NotRegular, TooLarge
+from handaxe.disk.faults import DiskFault, NotRegularFile, SizeLimitExceeded
 from handaxe.disk.places import open_regular_at
 
 _CHUNK_BYTES = 1 << 20
@@ -42,7 +42,7 @@ class Absent(msgspec.Struct, frozen=True):
 ABSENT = Absent()
 
 
-class Changed(DiskFault):
+class VersionChanged(DiskFault):
     """The file is not what the caller expected; `actual` is what was found."""
 
     def __init__(self, actual: Version | Absent) -> None:
@@ -64,14 +64,14 @@ def read_regular(
     fd, info = _open(path)
     try:
         if max_bytes is not None and info.st_size > max_bytes:
-            raise TooLarge(info.st_size)
-        data = read_open(fd, info.st_size, max_bytes)
+            raise SizeLimitExceeded(info.st_size)
+        data = read_open_file(fd, info.st_size, max_bytes)
     finally:
         close(fd)
-    return data, version_of(info, hashlib.sha256(data).hexdigest(), len(data))
+    return data, build_version(info, hashlib.sha256(data).hexdigest(), len(data))
 
 
-def version_at(path: str | os.PathLike[str]) -> Version | Absent:
+def read_version(path: str | os.PathLike[str]) -> Version | Absent:
     """The version of the file at a resolved path, hashed without holding it in memory."""
     try:
         fd, info = _open(path)
@@ -81,10 +81,10 @@ def version_at(path: str | os.PathLike[str]) -> Version | Absent:
         digest, size_bytes = hash_file(fd, info.st_size)
     finally:
         close(fd)
-    return version_of(info, digest, size_bytes)
+    return build_version(info, digest, size_bytes)
 
 
-def version_of(info: os.stat_result, digest: str, size_bytes: int) -> Version:
+def build_version(info: os.stat_result, digest: str, size_bytes: int) -> Version:
     """A version from a file's status and what its bytes gave."""
     return Version(
         digest=digest,
@@ -115,7 +115,7 @@ def hash_file(fd: int, size_hint_bytes: int) -> tuple[str, int]:
     return hasher.hexdigest(), done
 
 
-def read_open(fd: int, size_hint_bytes: int, max_bytes: int | None = None) -> bytes:
+def read_open_file(fd: int, size_hint_bytes: int, max_bytes: int | None = None) -> bytes:
     """All bytes of an open file from its position on."""
     data = os.read(fd, size_hint_bytes + 1)
     # One byte more was asked for than the file had, so exactly its size means its end.
@@ -127,9 +127,9 @@ def read_open(fd: int, size_hint_bytes: int, max_bytes: int | None = None) -> by
         parts.append(more)
         total += len(more)
         if max_bytes is not None and total > max_bytes:
-            raise TooLarge(total)
+            raise SizeLimitExceeded(total)
     if max_bytes is not None and total > max_bytes:
-        raise TooLarge(total)
+        raise SizeLimitExceeded(total)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -137,5 +137,5 @@ def _open(path: str | os.PathLike[str]) -> tuple[int, os.stat_result]:
     text = os.fsdecode(path)
     # Kernel files call themselves regular, but some of them never end and some of them wait.
     if text.startswith("/proc/"):
-        raise NotRegular("kernel file")
+        raise NotRegularFile("kernel file")
     return open_regular_at(text)

@@ -15,7 +15,7 @@ from handaxe.contract.faults import SetupError
 _PIECE_BYTES = 1 << 16
 
 
-def pieces(fd: int) -> Iterator[bytes]:
+def read_chunks(fd: int) -> Iterator[bytes]:
     """What comes on a descriptor, waited for also where reading itself would not wait.
 
     Raises:
@@ -35,11 +35,11 @@ def pieces(fd: int) -> Iterator[bytes]:
         yield piece
 
 
-def split(fd: int) -> Iterator[bytes]:
+def read_lines(fd: int) -> Iterator[bytes]:
     """The lines of a descriptor, each with its end; a mark in front of the first is none of it."""
     rest = bytearray()
     mark = BOM_UTF8
-    for piece in pieces(fd):
+    for piece in read_chunks(fd):
         rest += piece
         if b"\n" in piece:
             *lines, last = bytes(rest).removeprefix(mark).split(b"\n")
@@ -49,7 +49,7 @@ def split(fd: int) -> Iterator[bytes]:
         yield bytes(rest)
 
 
-async def lines_of(fd: int, *, ahead: int = 2) -> AsyncIterator[bytes]:
+async def stream_lines(fd: int, *, ahead: int = 2) -> AsyncIterator[bytes]:
     """Lines as they come, at most `ahead` of them read before they are wanted."""
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[bytes | SetupError] = asyncio.Queue()
@@ -61,7 +61,7 @@ async def lines_of(fd: int, *, ahead: int = 2) -> AsyncIterator[bytes]:
     def read() -> None:
         try:
             try:
-                for line in split(fd):
+                for line in read_lines(fd):
                     room.acquire()
                     tell(line)
                 tell(b"")

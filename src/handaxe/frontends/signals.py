@@ -19,7 +19,7 @@ def list_ending_signals() -> tuple[int, ...]:
 
 
 @contextmanager
-def hear_hang_up(heard: Callable[[], object]) -> Generator[list[int]]:
+def handle_hangup(heard: Callable[[], object]) -> Generator[list[int]]:
     """Inside the block the loss of the terminal ends nothing, but is told; the signal, if it came.
 
     Where it is ignored it stays so, and outside the main thread nobody hears signals.
@@ -41,7 +41,7 @@ def hear_hang_up(heard: Callable[[], object]) -> Generator[list[int]]:
             signal.signal(signal.SIGHUP, former)
 
 
-class HeardSignals:
+class SignalListener:
     """Inside the block these signals end nothing; a loop that runs there can be told of them.
 
     For the main thread only, as everything about signals.
@@ -56,7 +56,7 @@ class HeardSignals:
             os.set_blocking(end, False)
         # Python writes the number of every signal there, also while a loop waits for something.
         self._former_mouth = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
-        self._former = {number: signal.signal(number, _note_nothing) for number in self._numbers}
+        self._former = {number: signal.signal(number, _ignore_signal) for number in self._numbers}
         for number in self._numbers:
             signal.siginterrupt(number, False)  # noqa: FBT003 - it has no name
         return self
@@ -79,5 +79,5 @@ class HeardSignals:
         asyncio.get_running_loop().add_reader(self._ear, listen)
 
 
-def _note_nothing(_signal: int, _frame: object) -> None:
+def _ignore_signal(_signal: int, _frame: object) -> None:
     """A signal is reported only where it has a handler."""

@@ -107,8 +107,8 @@ def make_command(
         chosen = {"GIT_DIR": repository.git, "GIT_WORK_TREE": top}
     offline = {} if runs_programs else _OFFLINE
     return GitCommand(
-        (_require_git((top,)), *_options(), *arguments),
-        {**_environment((top,)), **offline, **chosen, **(mark or {})},
+        (_require_git((top,)), *_build_options(), *arguments),
+        {**_build_environment((top,)), **offline, **chosen, **(mark or {})},
         directory or top,
     )
 
@@ -121,8 +121,8 @@ def make_object_command(
     if work_tree:
         where = ("-C", work_tree, *where, f"--work-tree={work_tree}")
     return GitCommand(
-        (_require_git(outside), *_options(), *where, *arguments),
-        {**_environment(outside), **_OFFLINE},
+        (_require_git(outside), *_build_options(), *where, *arguments),
+        {**_build_environment(outside), **_OFFLINE},
         work_tree or git_directory,
     )
 
@@ -153,7 +153,7 @@ def find_git(outside: tuple[str, ...]) -> str | None:
 
 @lru_cache(maxsize=16)
 def _find_git(path: str, outside: tuple[str, ...]) -> str | None:
-    return which("git", path=_outside_path(path, outside))
+    return which("git", path=_filter_search_path(path, outside))
 
 
 def _require_git(outside: tuple[str, ...]) -> str:
@@ -163,7 +163,7 @@ def _require_git(outside: tuple[str, ...]) -> str:
     return found
 
 
-def _outside_path(path: str, outside: tuple[str, ...]) -> str:
+def _filter_search_path(path: str, outside: tuple[str, ...]) -> str:
     """The directories of a search path, but for those in a project and those named by no root."""
     kept = [
         entry
@@ -177,17 +177,17 @@ def _is_inside(path: str, places: tuple[str, ...]) -> bool:
     return any(f"{path}/".startswith(place.rstrip("/") + "/") for place in places)
 
 
-def _options() -> tuple[str, ...]:
+def _build_options() -> tuple[str, ...]:
     return tuple(word for setting in _SETTINGS for word in ("-c", setting))
 
 
-def _environment(outside: tuple[str, ...]) -> dict[str, str]:
+def _build_environment(outside: tuple[str, ...]) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    path = _outside_path(os.environ.get("PATH", os.defpath), outside)
+    path = _filter_search_path(os.environ.get("PATH", os.defpath), outside)
     return {**kept, "PATH": path, **_VARIABLES}
 
 
-def _subcommand(argv: tuple[str, ...]) -> str:
+def _format_subcommand(argv: tuple[str, ...]) -> str:
     words = iter(argv[1:])
     for word in words:
         if word in {"-c", "-C"}:
@@ -203,7 +203,7 @@ class GitProcess:
     def __init__(
         self, command: GitCommand, given: bytes = b"", *, timeout_s: float, max_bytes: int
     ) -> None:
-        self._name = _subcommand(command.argv)
+        self._name = _format_subcommand(command.argv)
         self._max_bytes = max_bytes
         self._why = ""
         self._is_over = False
@@ -227,7 +227,7 @@ class GitProcess:
         assert process.stderr is not None
         with process.stdout as stdout, process.stderr as stderr:
             said, complained = self._read(stdout, stderr)
-            while not self._has_ended() and self._goes_on():
+            while not self._has_ended() and self._keep_waiting():
                 time.sleep(_NAP_S)
             # Programs that it leaves behind are nobody's.
             self._signal(signal.SIGKILL)
@@ -245,7 +245,7 @@ class GitProcess:
         with selectors.DefaultSelector() as selector:
             for pipe in found:
                 selector.register(pipe, selectors.EVENT_READ, pipe)
-            while selector.get_map() and self._goes_on():
+            while selector.get_map() and self._keep_waiting():
                 for key, _ in selector.select(_WAKE_S):
                     data = os.read(key.fd, 1 << 16)
                     found[key.data] += data
@@ -256,7 +256,7 @@ class GitProcess:
                         found[key.data].clear()
         return bytes(found[stdout]), bytes(found[stderr])
 
-    def _goes_on(self) -> bool:
+    def _keep_waiting(self) -> bool:
         has_ended = self._has_ended()
         if has_ended:
             # A pipe that is still open is held by what git has left behind.
@@ -331,16 +331,16 @@ async def await_git(command: GitCommand, *, timeout_s: float, max_bytes: int = M
         return await asyncio.shield(waiting)
     except asyncio.CancelledError:
         process.stop()
-        await finish(_quietly(waiting))
+        await await_despite_cancel(_await_quietly(waiting))
         raise
 
 
-async def _quietly(waiting: "asyncio.Future[bytes]") -> None:
+async def _await_quietly(waiting: "asyncio.Future[bytes]") -> None:
     with suppress(GitFailed):
         await waiting
 
 
-async def finish(work: Coroutine[Any, Any, None]) -> None:
+async def await_despite_cancel(work: Coroutine[Any, Any, None]) -> None:
     """Wait for it however often one is cancelled; the caller is on its way out already."""
     import asyncio
 

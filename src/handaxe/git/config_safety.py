@@ -14,18 +14,23 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from handaxe.disk.places import end_of_links
+from handaxe.disk.places import resolve_links
 from handaxe.git.discovery import (
     CHOOSING_VARIABLES,
     GitRepository,
     UnclearRepository,
     find_common_directory,
     find_repository,
-    look_at,
+    read_repository,
 )
-from handaxe.git.submodules import MAX_REPOSITORIES, TooMany, linked_paths, module_directories
-from handaxe.shell.tables import git_forms, names
-from handaxe.text.visible import show
+from handaxe.git.submodules import (
+    MAX_REPOSITORIES,
+    TooManyRepositories,
+    find_module_directories,
+    read_linked_paths,
+)
+from handaxe.shell.tables import load_git_forms, split_names
+from handaxe.text.visible import to_visible_text
 
 MAX_BYTES = 256 * 1024
 _MAX_TOLD = 1000
@@ -34,7 +39,7 @@ _HOOKS = ("post-index-change",)
 
 _HEADER = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?")
-_SECTIONS = names(
+_SECTIONS = split_names(
     "advice apply blame branch clone color column diff extensions feature fetch gc gui "
     "http i18n index init log maintenance merge notes pack pull push rebase receive "
     "remote rerere status submodule svn-remote tag transfer uploadarchive url user "
@@ -42,7 +47,7 @@ _SECTIONS = names(
     # Other programs keep their notes here; git itself never reads these.
     "gitflow github gitlab hub magit forge lazygit gitbutler branchless spice git-town machete"
 )
-_CORE = names(
+_CORE = split_names(
     "abbrev autocrlf bare bigfilethreshold checkstat commentchar compression "
     "deltabasecachelimit eol excludesfile filemode fscache hidedotfiles ignorecase ignorestat "
     "logallrefupdates longpaths loosecompression multipackindex packedgitlimit "
@@ -51,7 +56,7 @@ _CORE = names(
     "splitindex symlinks trustctime untrackedcache usereplacerefs warnambiguousrefs "
     "whitespace commitgraph fsync fsyncobjectfiles fsyncmethod"
 )
-_PROGRAMS = names(
+_PROGRAMS = split_names(
     "command textconv external driver program cmd helper uploadpack receivepack vcs process "
     "clean smudge proxy sshcommand pager editor tool guitool difftool mergetool recursive "
     "showsignature signaturefile diffmerges fsmonitor hookspath worktree packcommand "
@@ -59,7 +64,7 @@ _PROGRAMS = names(
     # What is missing would be fetched while looking.
     "promisor partialclone partialclonefilter"
 )
-_LFS = names(
+_LFS = split_names(
     "access url pushurl repositoryformatversion locksverify allowincompletepush "
     "concurrenttransfers fetchinclude fetchexclude fetchrecentalways skipdownloaderrors "
     "setlockablereadonly"
@@ -86,7 +91,7 @@ class _Line(NamedTuple):
         return f"{self.section}.{between}{self.key}"
 
 
-def git_doubt(directory: str, variables: Mapping[str, str] | None = None) -> str:
+def explain_git_doubt(directory: str, variables: Mapping[str, str] | None = None) -> str:
     """Why git may run a program of the repository's choosing; empty if it names none.
 
     `variables` are those that git would be started with.
@@ -118,18 +123,18 @@ def find_doubts(
         yield f"what git would run in {place} cannot be known: {error}"
 
 
-def names_programs(config: Path, *, may_work_in: Callable[[str], bool]) -> bool:
+def has_program_settings(config: Path, *, may_work_in: Callable[[str], bool]) -> bool:
     """Whether a configuration names a program for git to run, or cannot be read.
 
     `may_work_in` says whether a directory may be named as the one to work in.
     """
     try:
-        lines = _lines(_content(config))
+        lines = _parse_config(_read_config(config))
     except (OSError, ValueError):
         return True
     for line in lines:
         if _is_worktree(line):
-            is_known = may_work_in(end_of_links(config.parent / line.value))
+            is_known = may_work_in(resolve_links(config.parent / line.value))
         else:
             # An alias that begins so is a program, which runs when somebody types it.
             is_program = line.section == "alias" and line.value.lstrip("\"' ").startswith("!")
@@ -146,25 +151,25 @@ def _check_all(
     seen: set[tuple[str, str]] = set()
     while waiting:
         place, git = waiting.pop()
-        real = (end_of_links(git), end_of_links(place))
+        real = (resolve_links(git), resolve_links(place))
         if real in seen:
             continue
         seen.add(real)
         if len(seen) > MAX_REPOSITORIES:
-            raise TooMany("too many repositories inside each other")
+            raise TooManyRepositories("too many repositories inside each other")
         yield from _check(git, place, is_overridden)
-        waiting += _inside(place, git)
+        waiting += _find_nested(place, git)
 
 
-def _inside(place: Path, git: Path) -> Iterator[tuple[Path, Path]]:
-    for path in linked_paths(git):
+def _find_nested(place: Path, git: Path) -> Iterator[tuple[Path, Path]]:
+    for path in read_linked_paths(git):
         below = place / os.fsdecode(path)
         if os.path.lexists(below / ".git"):
-            found = look_at(str(below))
+            found = read_repository(str(below))
             if found is not None:
                 yield below, Path(found.git)
-    for module in module_directories(git):
-        yield _checked_out(module, place), module
+    for module in find_module_directories(git):
+        yield _find_checkout(module, place), module
 
 
 def _check(
@@ -172,21 +177,21 @@ def _check(
 ) -> Iterator[str]:
     common = Path(find_common_directory(str(git)))
     for config in sorted({git / "config", common / "config", git / "config.worktree"}):
-        for line in _lines(_content(config)) if os.path.lexists(config) else ():
+        for line in _parse_config(_read_config(config)) if os.path.lexists(config) else ():
             is_known = _is_harmless(line) or _is_own_worktree(line, git, place)
             if is_overridden is None:
-                is_known = is_known or _runs_nothing_for_looking(line, git, place)
+                is_known = is_known or _is_safe_for_reads(line, git, place)
             elif is_overridden(line.section, line.key):
                 continue
             if not is_known:
-                named = f" ({show(line.value)})" if line.value else ""
+                named = f" ({to_visible_text(line.value)})" if line.value else ""
                 yield f"{line} in {config}{named} may make git run a program or reach a server"
     for name in _HOOKS if is_overridden is None else ():
         if os.path.lexists(common / "hooks" / name):
             yield f"git would run the hook {common / 'hooks' / name}"
 
 
-def _runs_nothing_for_looking(line: _Line, git: Path, place: Path) -> bool:
+def _is_safe_for_reads(line: _Line, git: Path, place: Path) -> bool:
     """Whether looking commands run nothing by it, or Git LFS as that installs itself."""
     if line[:3] == ("core", None, "hookspath"):
         is_plain = _PLAIN_PATH.fullmatch(line.value) is not None
@@ -199,26 +204,26 @@ def _runs_nothing_for_looking(line: _Line, git: Path, place: Path) -> bool:
 
 def _is_own_worktree(line: _Line, git: Path, place: Path) -> bool:
     """Whether this only says what is so: a submodule is checked out where it was found."""
-    return _is_worktree(line) and end_of_links(git / line.value) == end_of_links(place)
+    return _is_worktree(line) and resolve_links(git / line.value) == resolve_links(place)
 
 
 def _is_worktree(line: _Line) -> bool:
     return (line.section, line.name, line.key) == ("core", None, "worktree")
 
 
-def _checked_out(module: Path, within: Path) -> Path:
+def _find_checkout(module: Path, within: Path) -> Path:
     """Where a submodule says that it is checked out; anywhere but inside is no place for it."""
     config = module / "config"
-    lines = _lines(_content(config)) if config.exists() else ()
+    lines = _parse_config(_read_config(config)) if config.exists() else ()
     for line in filter(_is_worktree, lines):
-        place = end_of_links(module / line.value)
-        if not place.startswith(end_of_links(within).rstrip("/") + "/"):
+        place = resolve_links(module / line.value)
+        if not place.startswith(resolve_links(within).rstrip("/") + "/"):
             raise UnclearRepository(f"{line} in {config} leads out of {within}")
         return Path(place)
     return module
 
 
-def _content(config: Path) -> bytes:
+def _read_config(config: Path) -> bytes:
     with config.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -227,7 +232,7 @@ def _content(config: Path) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _lines(content: bytes) -> tuple[_Line, ...]:
+def _parse_config(content: bytes) -> tuple[_Line, ...]:
     """The settings of a configuration, once per content; raises on what is hard to read."""
     text = content.decode().replace("\r\n", "\n")
     if "\\\n" in text:
@@ -257,7 +262,7 @@ def _is_harmless(line: _Line) -> bool:
         return (is_plain or key in _CORE) and line.name is None
     if section == "alias":
         # Only git's own commands pass unasked; some gits let an alias stand in for an old one.
-        return line.section == "alias" and line.name is None and key not in git_forms()
+        return line.section == "alias" and line.name is None and key not in load_git_forms()
     if section == "lfs":
         # Git LFS itself is the user's; what it may start besides is the repository's choice.
         return key in _LFS

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from handaxe.disk.places import end_of_links
+from handaxe.disk.places import resolve_links
 
 CHOOSING_VARIABLES = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",
@@ -45,10 +45,10 @@ def find_repository(directory: str) -> GitRepository | None:
     Raises:
         UnclearRepository: git might take another one than this look finds.
     """
-    start = PurePosixPath(end_of_links(directory))
+    start = PurePosixPath(resolve_links(directory))
     for place in (start, *start.parents):
         try:
-            found = look_at(str(place))
+            found = read_repository(str(place))
         except (OSError, ValueError) as error:
             raise UnclearRepository(f"what git finds in {place} is not clear: {error}") from None
         if found is not None:
@@ -64,28 +64,28 @@ def find_top(directory: str) -> str | None:
     place = PurePosixPath(directory)
     for above in (place, *place.parents):
         try:
-            if os.path.lexists(above / ".git") and look_at(str(above)) is not None:
+            if os.path.lexists(above / ".git") and read_repository(str(above)) is not None:
                 return str(above)
         except (UnclearRepository, OSError, ValueError):
             continue
     return None
 
 
-def look_at(place: str) -> GitRepository | None:
+def read_repository(place: str) -> GitRepository | None:
     """The repository that git takes in this very directory; None if it looks further up."""
     git = os.path.join(place, ".git")  # noqa: PTH118
     is_there = os.path.lexists(git)
     if is_there:
-        directory = _follow(git)
+        directory = _follow_git_file(git)
         if is_git_directory(directory):
-            return _make(place, directory)
-        if directory != git or not Path(git).is_dir() or _may_be_repository(git):
+            return _make_repository(place, directory)
+        if directory != git or not Path(git).is_dir() or _can_be_repository(git):
             raise UnclearRepository(f"{git} is there, but no repository that git would take")
-    if not _may_be_repository(place):
+    if not _can_be_repository(place):
         return None
     if is_there or not is_git_directory(place):
         raise UnclearRepository(f"{place} looks like a repository, but not to every git")
-    return _make(place, place)
+    return _make_repository(place, place)
 
 
 def is_git_directory(directory: str) -> bool:
@@ -103,9 +103,9 @@ def find_common_directory(git: str) -> str:
     """What a worktree's git directory shares with the others; for the main one it is itself."""
     pointer = Path(git) / "commondir"
     if not os.path.lexists(pointer):
-        return end_of_links(git)
+        return resolve_links(git)
     named = os.fsdecode(_read(pointer, _MAX_POINTER_BYTES)).rstrip("\r\n")
-    return end_of_links(Path(git) / named)
+    return resolve_links(Path(git) / named)
 
 
 def has_repository_names(names: AbstractSet[str]) -> bool:
@@ -129,11 +129,11 @@ def describe_head(repository: GitRepository) -> str:
     return f"Branch: {named[1]}" if named[1] else f"Detached at {named[2][:12]}"
 
 
-def _make(place: str, git: str) -> GitRepository:
-    return GitRepository(end_of_links(place), end_of_links(git), find_common_directory(git))
+def _make_repository(place: str, git: str) -> GitRepository:
+    return GitRepository(resolve_links(place), resolve_links(git), find_common_directory(git))
 
 
-def _follow(git: str) -> str:
+def _follow_git_file(git: str) -> str:
     """The directory that a `.git` stands for: itself, or the one that a file names."""
     try:
         if not stat.S_ISREG(Path(git).stat().st_mode):
@@ -147,7 +147,7 @@ def _follow(git: str) -> str:
     return str(Path(git).parent / named)
 
 
-def _may_be_repository(place: str) -> bool:
+def _can_be_repository(place: str) -> bool:
     """Whether any git could take it for one: without these names none does."""
     return has_repository_names(
         {name for name in _REPOSITORY_NAMES if os.path.lexists(f"{place}/{name}")}

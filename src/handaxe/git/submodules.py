@@ -17,11 +17,11 @@ _MODE_AT, _FLAGS_AT, _NAME_AT = 24, 60, 62
 _EXTENDED, _LENGTH_MASK = 0x4000, 0x0FFF
 
 
-class TooMany(ValueError):
+class TooManyRepositories(ValueError):
     """More repositories than anybody wants to look at before every command."""
 
 
-def linked_paths(git: Path) -> tuple[bytes, ...]:
+def read_linked_paths(git: Path) -> tuple[bytes, ...]:
     """The paths that the index of a repository names as repositories; raises if it is no index."""
     found: list[bytes] = []
     for index in (git / "index", *git.glob("sharedindex.*")):
@@ -29,11 +29,11 @@ def linked_paths(git: Path) -> tuple[bytes, ...]:
             facts = index.stat()
         except FileNotFoundError:
             continue
-        found += _links_in(str(index), facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        found += _read_index_links(str(index), facts.st_mtime_ns, facts.st_size, facts.st_ino)
     return tuple(dict.fromkeys(found))
 
 
-def module_directories(git: Path) -> Iterator[Path]:
+def find_module_directories(git: Path) -> Iterator[Path]:
     """The submodules that a repository keeps inside, whether they are checked out or not."""
     seen = 0
     waiting = [git / "modules"]
@@ -43,7 +43,7 @@ def module_directories(git: Path) -> Iterator[Path]:
             continue
         seen += 1
         if seen > 2 * MAX_REPOSITORIES:
-            raise TooMany("too many submodules to look at")
+            raise TooManyRepositories("too many submodules to look at")
         if (place / "HEAD").exists():
             yield place
             waiting.append(place / "modules")
@@ -52,17 +52,17 @@ def module_directories(git: Path) -> Iterator[Path]:
 
 
 @lru_cache(maxsize=64)
-def _links_in(index: str, _changed: int, size: int, _inode: int) -> tuple[bytes, ...]:
+def _read_index_links(index: str, _changed: int, size: int, _inode: int) -> tuple[bytes, ...]:
     """Read once per state of the file, because an index can be large."""
     if size == 0:
         return ()
     with Path(index).open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     with data:
-        return tuple(_entries(data[:])) if data.find(_LINK) >= 0 else ()
+        return tuple(_parse_index_links(data[:])) if data.find(_LINK) >= 0 else ()
 
 
-def _entries(data: bytes) -> Iterator[bytes]:
+def _parse_index_links(data: bytes) -> Iterator[bytes]:
     magic, version, count = struct.unpack_from(">4sII", data)
     if magic != b"DIRC" or version not in {2, 3, 4}:
         raise ValueError("not an index that we can read")
@@ -73,7 +73,7 @@ def _entries(data: bytes) -> Iterator[bytes]:
         (flags,) = struct.unpack_from(">H", data, at + _FLAGS_AT)
         begin = at + _NAME_AT + (2 if flags & _EXTENDED else 0)
         if version == 4:
-            dropped, begin = _number(data, begin)
+            dropped, begin = _read_varint(data, begin)
             end = data.index(b"\0", begin)
             path = path[: len(path) - dropped] + data[begin:end]
             at = end + 1
@@ -87,7 +87,7 @@ def _entries(data: bytes) -> Iterator[bytes]:
             yield path
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """A number of variable length, and where it ends."""
     byte = data[at]
     value = byte & 0x7F

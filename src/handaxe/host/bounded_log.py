@@ -38,7 +38,7 @@ class BoundedLog:
             for at in range(0, len(data), self._max_bytes):
                 self._append(data[at : at + self._max_bytes])
 
-    def last_words(self, limit_chars: int) -> str:
+    def read_stderr_tail(self, limit_chars: int) -> str:
         """The end of what was written, from the start of a line where that is possible."""
         held = b"" if self._stream is None else self._stream.held
         # A longer piece may be most of a secret.

@@ -6,7 +6,7 @@ handed on either.
 
 from collections.abc import Iterable, Mapping
 
-from handaxe.text.secret_names import matches_any
+from handaxe.text.secret_names import has_matching_pattern
 
 PASSED_ON = frozenset(
     {
@@ -27,6 +27,6 @@ def clean_environment(
     kept = {
         name: value
         for name, value in inherited.items()
-        if name in PASSED_ON or name.startswith("LC_") or matches_any(name, named)
+        if name in PASSED_ON or name.startswith("LC_") or has_matching_pattern(name, named)
     }
     return {**kept, **more}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from handaxe.host.clean_environment import clean_environment
-from handaxe.host.marked_processes import marked
+from handaxe.host.marked_processes import tag_environment
 
 MAX_NAMES = 50_000
 """So many names of a tree or an archive are looked at."""
@@ -65,7 +65,7 @@ def expand_glob(pattern: str) -> list[str] | None:
     return found if len(found) <= MAX_MATCHES else None
 
 
-def holds_link(path: str, *, is_archive: bool) -> bool:
+def has_link(path: str, *, is_archive: bool) -> bool:
     """Whether a tree or an archive is or holds a link, or cannot be looked at whole."""
     if is_archive:
         import tarfile
@@ -94,7 +94,7 @@ def is_link(path: str) -> bool:
     return os.path.realpath(path) != path
 
 
-def follow(path: str) -> str:
+def resolve_links(path: str) -> str:
     """Where the links of a path lead."""
     return os.path.realpath(path)
 
@@ -191,7 +191,7 @@ def _ask_git(directory: str, *arguments: str) -> str | None:
             return ""
         if find_obstacles(found):
             return None
-        command = make_command(found, *arguments, directory=directory, mark=marked({}))
+        command = make_command(found, *arguments, directory=directory, mark=tag_environment({}))
     except (UnclearRepository, GitFailed):
         return None
     try:
@@ -208,7 +208,9 @@ def _run(argv: list[str], directory: str) -> str | None:
         done = subprocess.run(  # noqa: S603 - a proved listing
             argv,
             cwd=directory,
-            env=marked(clean_environment(os.environ, {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"})),
+            env=tag_environment(
+                clean_environment(os.environ, {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"})
+            ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=MAX_SECONDS,

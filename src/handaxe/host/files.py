@@ -17,20 +17,27 @@ from handaxe.contract.ports.files import (
     FileKind,
     Files,
     FileVersion,
+    FileWindow,
     IsClosed,
     Judge,
-    Loaded,
-    Located,
-    Window,
+    LoadedFile,
+    ResolvedPath,
 )
 from handaxe.contract.subjects import Access
-from handaxe.disk.faults import DiskFault, LinkInTheWay, NotRegular, WriteFailed
-from handaxe.disk.places import end_of_links, open_regular_at, status_at
-from handaxe.disk.threads import begin
-from handaxe.disk.versions import ABSENT, Absent, Changed, Version, read_open, version_of
+from handaxe.disk.faults import DiskFault, DiskWriteFailed, NotRegularFile, UnexpectedSymlink
+from handaxe.disk.places import open_regular_at, resolve_links, stat_without_links
+from handaxe.disk.threads import start_in_thread
+from handaxe.disk.versions import (
+    ABSENT,
+    Absent,
+    Version,
+    VersionChanged,
+    build_version,
+    read_open_file,
+)
 from handaxe.text.encoding import NotText, decode
 from handaxe.text.paths import is_inside, normalize
-from handaxe.text.windows import window_of
+from handaxe.text.windows import slice_lines
 
 if TYPE_CHECKING:
     from handaxe.disk.atomic import Ahead, Journal, OwnLinks
@@ -42,7 +49,7 @@ MAX_LINKS = 40
 T = TypeVar("T")
 
 
-def _anything(_path: str, _access: Access) -> None:
+def _allow_all(_path: str, _access: Access) -> None:
     """The judge of a tree that nobody guards."""
 
 
@@ -55,7 +62,7 @@ class LocalFiles(Files):
         journal: "Journal | None" = None,
         own_links: "OwnLinks" = lambda _dev, _ino: 0,
         ahead: "Ahead" = lambda: None,
-        judge: Judge = _anything,
+        judge: Judge = _allow_all,
         unfinished: "Unfinished | None" = None,
     ) -> None:
         """`ahead` waits for what has to be durable before a file changes.
@@ -68,7 +75,7 @@ class LocalFiles(Files):
         self._ahead = ahead
         self._judge = judge
 
-    def judged_by(self, judge: Judge) -> "LocalFiles":
+    def restrict_with(self, judge: Judge) -> "LocalFiles":
         """The same tree, opening only what `judge` lets pass."""
         return LocalFiles(
             journal=self._journal,
@@ -78,20 +85,20 @@ class LocalFiles(Files):
             unfinished=self._unfinished,
         )
 
-    def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
+    def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> ResolvedPath:
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
         if beyond:
-            return Located(path, end_of_links(path), is_final=True)
+            return ResolvedPath(path, resolve_links(path), is_final=True)
         real, links = path, 0
         while True:
             for root in roots:
                 if is_inside(real, root):
                     break
             else:
-                return Located(path, real, is_final=False)
-            onward = _first_link_below(root, real)
+                return ResolvedPath(path, real, is_final=False)
+            onward = _find_first_link(root, real)
             if onward is None:
-                return Located(path, real, is_final=True)
+                return ResolvedPath(path, real, is_final=True)
             links += 1
             if links > MAX_LINKS:
                 raise BadPath(f"{path} leads through a loop of links. Name the file itself.")
@@ -118,22 +125,22 @@ class LocalFiles(Files):
         self._judge(path, "read")
         real = path
         try:
-            info = status_at(path)
+            info = stat_without_links(path)
             if info is None:
-                real = self._arrive(path, "read")
+                real = self._resolve_judged(path, "read")
                 info = os.stat(real, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise _told(path, error) from error
+            raise _convert_os_error(path, error) from error
         mode = stat.S_IMODE(info.st_mode)
         number = info.st_dev, info.st_ino
-        return FileInfo(real, _kind(info.st_mode), info.st_size, info.st_mtime_ns, mode, number)
+        return FileInfo(real, _get_kind(info.st_mode), info.st_size, info.st_mtime_ns, mode, number)
 
     async def names(self, directory: str) -> list[str]:
         """The names in a directory; empty if there is none."""
         self._judge(directory, "read")
-        real = self._arrive(directory, "read")
+        real = self._resolve_judged(directory, "read")
         try:
             return os.listdir(real)
         except OSError:
@@ -145,21 +152,21 @@ class LocalFiles(Files):
         try:
             return os.pread(fd, size_bytes, 0)
         except OSError as error:
-            raise _told(path, error, "read") from error
+            raise _convert_os_error(path, error, "read") from error
         finally:
             os.close(fd)
 
-    async def load(self, path: str, *, max_bytes: int | None = None) -> Loaded:
+    async def load(self, path: str, *, max_bytes: int | None = None) -> LoadedFile:
         """The whole of a regular file."""
         real, fd, info = self._open(path)
         if max_bytes is not None and info.st_size > max_bytes:
             os.close(fd)
-            raise faults.TooLarge(path, info.st_size, max_bytes)
+            raise faults.FileTooLarge(path, info.st_size, max_bytes)
         try:
-            data, version = await _near_or_far(lambda: _read_all(fd, info), info.st_size)
+            data, version = await _run_by_size(lambda: _read_all(fd, info), info.st_size)
         except OSError as error:
-            raise _told(path, error, "read") from error
-        return Loaded(data, _version(real, version))
+            raise _convert_os_error(path, error, "read") from error
+        return LoadedFile(data, _to_file_version(real, version))
 
     async def read(self, path: str) -> str:
         """The text of a regular file, decoded."""
@@ -169,20 +176,20 @@ class LocalFiles(Files):
         except NotText:
             raise faults.Binary(path, len(loaded.data)) from None
 
-    async def window(self, path: str, offset: int, limit: int) -> Window:
+    async def read_window(self, path: str, offset: int, limit: int) -> FileWindow:
         """`limit` lines from line `offset` (1-based; negative counts from the end)."""
         real, fd, info = self._open(path)
         try:
             if info.st_size <= SMALL_BYTES or _is_wide(fd):
-                data, version = await _near_or_far(lambda: _read_all(fd, info), info.st_size)
-                return _small_window(data, _version(real, version), offset, limit)
-            from handaxe.host.line_scan import large_window
+                data, version = await _run_by_size(lambda: _read_all(fd, info), info.st_size)
+                return _build_window(data, _to_file_version(real, version), offset, limit)
+            from handaxe.host.line_scan import read_large_window
 
-            return await _near_or_far(
-                lambda: large_window(fd, info, real, offset, limit), info.st_size
+            return await _run_by_size(
+                lambda: read_large_window(fd, info, real, offset, limit), info.st_size
             )
         except OSError as error:
-            raise _told(path, error, "read") from error
+            raise _convert_os_error(path, error, "read") from error
 
     async def replace(
         self,
@@ -196,7 +203,7 @@ class LocalFiles(Files):
         # Whoever only reads needs nothing that writes.
         from handaxe.disk.atomic import replace
 
-        expected = ABSENT if expect is None else _expected(expect)
+        expected = ABSENT if expect is None else _to_version(expect)
 
         def write(real: str) -> FileVersion:
             version = replace(
@@ -209,7 +216,7 @@ class LocalFiles(Files):
                 own_links=self._own_links,
                 ahead=self._ahead,
             )
-            return _version(real, version)
+            return _to_file_version(real, version)
 
         return await self._change(path, expect, write)
 
@@ -220,12 +227,12 @@ class LocalFiles(Files):
         await self._change(
             path,
             expect,
-            lambda real: atomic.delete(real, expect=_expected(expect), ahead=self._ahead),
+            lambda real: atomic.delete(real, expect=_to_version(expect), ahead=self._ahead),
         )
 
-    def _arrive(self, path: str, access: Access) -> str:
+    def _resolve_judged(self, path: str, access: Access) -> str:
         """Where the links of a judged path lead, judged as well."""
-        real = end_of_links(path)
+        real = resolve_links(path)
         if real != path:
             self._judge(real, access)
         return real
@@ -238,60 +245,60 @@ class LocalFiles(Files):
         try:
             try:
                 return await write_in_thread(path, lambda: change(path), self._unfinished)
-            except LinkInTheWay:
-                real = self._arrive(path, "write")
+            except UnexpectedSymlink:
+                real = self._resolve_judged(path, "write")
                 if real == path:
                     raise
             return await write_in_thread(path, lambda: change(real), self._unfinished)
         except (DiskFault, OSError) as error:
-            raise _explained(path, expect, error) from error
+            raise _explain_fault(path, expect, error) from error
 
     def _open(self, path: str) -> tuple[str, int, os.stat_result]:
         """Open exactly the file that was judged; a link is followed once and judged again."""
         self._judge(path, "read")
         try:
             try:
-                return (path, *open_regular_at(_no_kernel_file(path)))
-            except (LinkInTheWay, NotADirectoryError, FileNotFoundError):
-                real = end_of_links(path)
+                return (path, *open_regular_at(_refuse_kernel_file(path)))
+            except (UnexpectedSymlink, NotADirectoryError, FileNotFoundError):
+                real = resolve_links(path)
                 if real == path:
                     raise
                 self._judge(real, "read")
-                return (real, *open_regular_at(_no_kernel_file(real)))
-        except NotRegular as special:
-            raise _special(path, special.kind) from None
-        except LinkInTheWay:
+                return (real, *open_regular_at(_refuse_kernel_file(real)))
+        except NotRegularFile as special:
+            raise _make_special_fault(path, special.kind) from None
+        except UnexpectedSymlink:
             raise faults.Stale(f"{path} became a link while it was opened. Try again.") from None
         except OSError as error:
-            raise _told(path, error) from error
+            raise _convert_os_error(path, error) from error
 
 
-def _explained(
+def _explain_fault(
     path: str, expect: FileVersion | None, error: DiskFault | OSError
 ) -> faults.ToolFault:
     """What went wrong with a change, as a fault for whoever asked for it."""
     match error:
-        case Changed():
-            return _not_expected(path, expect, error)
-        case NotRegular():
-            return _special(path, error.kind)
-        case WriteFailed():
+        case VersionChanged():
+            return _make_conflict_fault(path, expect, error)
+        case NotRegularFile():
+            return _make_special_fault(path, error.kind)
+        case DiskWriteFailed():
             return faults.WriteFailed(path, error.reason, applied=error.applied)
         case DiskFault():
             return faults.WriteFailed(path, str(error))
         case OSError():
-            return _told(path, error)
+            return _convert_os_error(path, error)
 
 
-async def _near_or_far(work: Callable[[], T], size_bytes: int) -> T:
+async def _run_by_size(work: Callable[[], T], size_bytes: int) -> T:
     """Read little here and much in a thread."""
     if size_bytes <= SMALL_BYTES:
         return work()
     # It is not cancelled with its call: before it began it would never close what it was given.
-    return await begin(work).result
+    return await start_in_thread(work).result
 
 
-def _first_link_below(root: str, path: str) -> str | None:
+def _find_first_link(root: str, path: str) -> str | None:
     """Where the path leads after its first link below `root`; None if there is no link in it."""
     here = root
     parts = path[len(root) :].strip("/").split("/") if path != root else []
@@ -310,18 +317,18 @@ def _first_link_below(root: str, path: str) -> str | None:
     return None
 
 
-def _no_kernel_file(path: str) -> str:
+def _refuse_kernel_file(path: str) -> str:
     if path.startswith("/proc/"):
-        raise NotRegular("kernel file")
+        raise NotRegularFile("kernel file")
     return path
 
 
 def _read_all(fd: int, info: os.stat_result) -> tuple[bytes, Version]:
     try:
-        data = read_open(fd, info.st_size)
+        data = read_open_file(fd, info.st_size)
     finally:
         os.close(fd)
-    return data, version_of(info, sha256(data).hexdigest(), len(data))
+    return data, build_version(info, sha256(data).hexdigest(), len(data))
 
 
 def _is_wide(fd: int) -> bool:
@@ -334,13 +341,13 @@ def _is_wide(fd: int) -> bool:
     return head[:2] in {b"\xff\xfe", b"\xfe\xff"} or head == b"\x00\x00\xfe\xff"
 
 
-def _small_window(data: bytes, version: FileVersion, offset: int, limit: int) -> Window:
+def _build_window(data: bytes, version: FileVersion, offset: int, limit: int) -> FileWindow:
     try:
         decoded = decode(data)
     except NotText:
         raise faults.Binary(version.path, len(data)) from None
-    lines, first, total = window_of(decoded.text, offset, limit)
-    return Window(
+    lines, first, total = slice_lines(decoded.text, offset, limit)
+    return FileWindow(
         lines=lines,
         first_line=first,
         total_lines=total,
@@ -351,17 +358,17 @@ def _small_window(data: bytes, version: FileVersion, offset: int, limit: int) ->
     )
 
 
-def _version(real: str, version: Version) -> FileVersion:
+def _to_file_version(real: str, version: Version) -> FileVersion:
     return FileVersion(real, version.digest, version.size_bytes, version.mtime_ns)
 
 
-def _expected(version: FileVersion) -> Version:
+def _to_version(version: FileVersion) -> Version:
     return Version(
         digest=version.digest, size_bytes=version.size_bytes, mtime_ns=version.mtime_ns, mode=0
     )
 
 
-def _kind(mode: int) -> FileKind:
+def _get_kind(mode: int) -> FileKind:
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):
@@ -373,11 +380,13 @@ def _kind(mode: int) -> FileKind:
     return "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "other"
 
 
-def _special(path: str, kind: str) -> faults.ToolFault:
+def _make_special_fault(path: str, kind: str) -> faults.ToolFault:
     return faults.IsDirectory(path) if kind == "directory" else faults.NotRegular(path, kind)
 
 
-def _not_expected(path: str, expect: FileVersion | None, changed: Changed) -> faults.ToolFault:
+def _make_conflict_fault(
+    path: str, expect: FileVersion | None, changed: VersionChanged
+) -> faults.ToolFault:
     if expect is None:
         return faults.Exists(f"{path} was created by somebody else meanwhile. Read it first.")
     if isinstance(changed.actual, Absent):
@@ -387,7 +396,7 @@ def _not_expected(path: str, expect: FileVersion | None, changed: Changed) -> fa
     )
 
 
-def _told(path: str, error: OSError, done: str = "opened") -> faults.ToolFault:
+def _convert_os_error(path: str, error: OSError, done: str = "opened") -> faults.ToolFault:
     """What an operating system error means to whoever asked for the file."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return faults.NotFound(path)

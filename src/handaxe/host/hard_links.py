@@ -22,10 +22,10 @@ def has_name_outside(
     except OSError:
         return False
     names = info.st_nlink - own_links(info.st_dev, info.st_ino)
-    return names > 1 and _names_inside(info, roots, is_closed, names) < names
+    return names > 1 and _count_names_inside(info, roots, is_closed, names) < names
 
 
-def _names_inside(
+def _count_names_inside(
     wanted: os.stat_result, roots: Sequence[str], is_closed: IsClosed, names: int
 ) -> int:
     """How many open names below `roots` the file has, as far as they were looked for."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 import msgspec
 
-from handaxe.host.marked_processes import kill_marked, marked
+from handaxe.host.marked_processes import kill_tagged, tag_environment
 from handaxe.host.shell.wardens import WARDENS
 
 MAX_STDOUT_BYTES = 1 << 20
@@ -35,7 +35,7 @@ _TICK_S = 0.02
 _LONG_S = 60.0
 
 
-class Finished(msgspec.Struct, frozen=True):
+class HookProcessResult(msgspec.Struct, frozen=True):
     """How it ended."""
 
     exit_code: int
@@ -51,7 +51,7 @@ class HookProcess:
         self._argv = argv
         self._cwd = cwd
         self._mark = mark
-        self._env = marked({**env, MARK: mark})
+        self._env = tag_environment({**env, MARK: mark})
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._is_unwanted = False
@@ -62,7 +62,7 @@ class HookProcess:
             self._is_unwanted = True
             self._signal(signal.SIGKILL)
 
-    def run(self, stdin: bytes, timeout_s: float) -> Finished:
+    def run(self, stdin: bytes, timeout_s: float) -> HookProcessResult:
         """Start it, and give back how it ended; `OSError` if it cannot be started."""
         ends_at = time.monotonic() + timeout_s
         process = self._start()
@@ -78,8 +78,8 @@ class HookProcess:
         finally:
             exit_code = self._end(process)
             pipes.close()
-        kill_marked(MARK, self._mark, since=process.pid)
-        return Finished(exit_code, bytes(pipes.stdout), bytes(pipes.stderr), timed_out)
+        kill_tagged(MARK, self._mark, since=process.pid)
+        return HookProcessResult(exit_code, bytes(pipes.stdout), bytes(pipes.stderr), timed_out)
 
     def _start(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(  # noqa: S603 - what the user configured is what runs
@@ -138,7 +138,7 @@ class _Pipes:
             process.stdout.fileno(): (self.stdout, MAX_STDOUT_BYTES),
             process.stderr.fileno(): (self.stderr, MAX_STDERR_BYTES),
         }
-        self._news = _exit_news(process.pid)
+        self._news = _open_exit_event(process.pid)
         self._poll = select.poll()
         for fd in self._kept:
             os.set_blocking(fd, False)
@@ -219,7 +219,7 @@ class _Pipes:
         return self._has_ended
 
 
-def _exit_news(pid: int) -> int | None:
+def _open_exit_event(pid: int) -> int | None:
     """A descriptor that becomes readable when the process ends, where the system has such."""
     if sys.platform != "linux":
         return None

@@ -12,17 +12,17 @@ from contextlib import suppress
 from typing import Never, TypeVar
 
 from handaxe.contract.ports.hook_programs import (
-    CommandEnd,
     HookCommand,
+    HookCommandResult,
     HookPrograms,
     HookRequest,
-    NoAnswer,
-    Reply,
+    HookResponse,
+    HookUnreachable,
     ShellName,
 )
 from handaxe.host.clean_environment import clean_environment
-from handaxe.host.hook_process import MARK, Finished, HookProcess
-from handaxe.host.marked_processes import kill_marked
+from handaxe.host.hook_process import MARK, HookProcess, HookProcessResult
+from handaxe.host.marked_processes import kill_tagged
 
 MAX_RUNNING = 32
 """How many programs of one session run at the same time; the rest wait their turn."""
@@ -37,29 +37,29 @@ class LocalHookPrograms(HookPrograms):
     def __init__(self) -> None:
         self._token = secrets.token_hex(8)
         self._turns = asyncio.Semaphore(MAX_RUNNING)
-        self._running: dict[HookProcess, asyncio.Future[Finished]] = {}
+        self._running: dict[HookProcess, asyncio.Future[HookProcessResult]] = {}
         self._started = 0
         # Whoever forgets to close the session still leaves no process behind.
         self._last_will = weakref.finalize(self, _kill_all, self._running)
 
-    async def run(self, command: HookCommand, stdin: bytes) -> CommandEnd:
+    async def run(self, command: HookCommand, stdin: bytes) -> HookCommandResult:
         """Wait for the program; cancelling ends it and all it started."""
         if command.variables is None:
             return await self._run(command, stdin)
-        from handaxe.host.hook_variables import run_with_file
+        from handaxe.host.hook_variables import run_with_env_file
 
-        return await run_with_file(command, stdin, self._run)
+        return await run_with_env_file(command, stdin, self._run)
 
-    async def _run(self, command: HookCommand, stdin: bytes) -> CommandEnd:
+    async def _run(self, command: HookCommand, stdin: bytes) -> HookCommandResult:
         async with self._turns:
             self._started += 1
             process = HookProcess(
-                argv_of(command),
+                build_argv(command),
                 cwd=command.cwd,
                 env=clean_environment(os.environ, command.env, command.env_names),
                 mark=f"{self._token}.{self._started}.",
             )
-            ended = _in_thread(lambda: process.run(stdin, command.timeout_s))
+            ended = _run_in_thread(lambda: process.run(stdin, command.timeout_s))
             self._running[process] = ended
             # Even one that nobody waits for any more counts until it is really gone.
             ended.add_done_callback(lambda _: self._running.pop(process, None))
@@ -70,13 +70,13 @@ class LocalHookPrograms(HookPrograms):
                 raise
             except (OSError, ValueError, RuntimeError) as error:
                 reason = getattr(error, "strerror", None) or error
-                raise NoAnswer(f"it could not be started ({reason})") from None
+                raise HookUnreachable(f"it could not be started ({reason})") from None
         if finished.timed_out:
             sentence = f"it did not end within {command.timeout_s:g} s and was stopped"
-            raise NoAnswer(sentence, timed_out=True)
-        return CommandEnd(finished.exit_code, finished.stdout, finished.stderr)
+            raise HookUnreachable(sentence, timed_out=True)
+        return HookCommandResult(finished.exit_code, finished.stdout, finished.stderr)
 
-    async def post(self, request: HookRequest, body: bytes) -> Reply:
+    async def post(self, request: HookRequest, body: bytes) -> HookResponse:
         """Send the event as JSON and wait for the answer."""
         from handaxe.host.hook_request import post
 
@@ -89,21 +89,21 @@ class LocalHookPrograms(HookPrograms):
         if running:
             await asyncio.wait(running, timeout=CLOSING_S)
         if self._started:
-            await _in_thread(lambda: kill_marked(MARK, f"{self._token}."))
+            await _run_in_thread(lambda: kill_tagged(MARK, f"{self._token}."))
 
 
-def argv_of(command: HookCommand) -> list[str]:
+def build_argv(command: HookCommand) -> list[str]:
     """What is really started: a shell with its line, or the program with its arguments."""
     if command.args is not None:
         return [command.command, *command.args]
     if command.shell == "powershell":
-        program = _shell_program(command.shell)
+        program = _find_shell(command.shell)
         return [program, "-NoProfile", "-NonInteractive", "-Command", command.command]
-    argv = [_shell_program(command.shell), "-c", command.command]
+    argv = [_find_shell(command.shell), "-c", command.command]
     return [*command.prefix, shlex.join(argv)] if command.prefix else argv
 
 
-def _shell_program(shell: ShellName) -> str:
+def _find_shell(shell: ShellName) -> str:
     if shell == "sh":
         return "/bin/sh"
     if shell == "powershell":
@@ -111,12 +111,12 @@ def _shell_program(shell: ShellName) -> str:
     return shutil.which("bash") or "/bin/bash"
 
 
-def _kill_all(running: dict[HookProcess, asyncio.Future[Finished]]) -> None:
+def _kill_all(running: dict[HookProcess, asyncio.Future[HookProcessResult]]) -> None:
     for process in list(running):
         process.kill()
 
 
-def _in_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
+def _run_in_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
     """The outcome of work that gets a thread to itself: hooks must not crowd out other work."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
@@ -137,7 +137,7 @@ def _in_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
             value = work()
             take = lambda: value  # noqa: E731 - a value in a box
         except (OSError, ValueError) as problem:
-            take = _raiser(problem)
+            take = _make_raiser(problem)
         finally:
             # The loop may be gone before the work is done.
             with suppress(RuntimeError):
@@ -147,11 +147,11 @@ def _in_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
     return outcome
 
 
-def _raiser(problem: Exception) -> Callable[[], Never]:
+def _make_raiser(problem: Exception) -> Callable[[], Never]:
     def take() -> Never:
         raise problem
 
     return take
 
 
-_died = _raiser(RuntimeError("its thread died"))
+_died = _make_raiser(RuntimeError("its thread died"))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit
 
-from handaxe.contract.ports.hook_programs import HookRequest, NoAnswer, Reply
+from handaxe.contract.ports.hook_programs import HookRequest, HookResponse, HookUnreachable
 
 MAX_BODY_BYTES = 1 << 20
 MAX_HEAD_BYTES = 1 << 16
@@ -18,7 +18,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
-async def post(request: HookRequest, body: bytes, environment: Mapping[str, str]) -> Reply:
+async def post(request: HookRequest, body: bytes, environment: Mapping[str, str]) -> HookResponse:
     """Send it and read the answer; `NoAnswer` says why there is none."""
     limit = asyncio.timeout(request.timeout_s)
     try:
@@ -26,18 +26,22 @@ async def post(request: HookRequest, body: bytes, environment: Mapping[str, str]
             return await _exchange(request, body, environment)
     except TimeoutError:
         if not limit.expired():
-            raise NoAnswer("the connection timed out") from None
+            raise HookUnreachable("the connection timed out") from None
         sentence = f"it did not answer within {request.timeout_s:g} s"
-        raise NoAnswer(sentence, timed_out=True) from None
+        raise HookUnreachable(sentence, timed_out=True) from None
     except (OSError, EOFError, ValueError) as error:
-        raise NoAnswer(f"it could not be reached ({error or type(error).__name__})") from None
+        raise HookUnreachable(
+            f"it could not be reached ({error or type(error).__name__})"
+        ) from None
 
 
-async def _exchange(request: HookRequest, body: bytes, environment: Mapping[str, str]) -> Reply:
+async def _exchange(
+    request: HookRequest, body: bytes, environment: Mapping[str, str]
+) -> HookResponse:
     url = urlsplit(request.url)
     if url.scheme not in {"http", "https"} or not url.hostname:
         raise ValueError("not an http or https address")
-    head = _head(url, len(body), filled(request, environment))
+    head = _build_head(url, len(body), fill_headers(request, environment))
     context = None
     if url.scheme == "https":
         import ssl
@@ -52,12 +56,12 @@ async def _exchange(request: HookRequest, body: bytes, environment: Mapping[str,
         # A server may answer before it has taken everything; then its answer counts.
         with suppress(ConnectionError):
             await writer.drain()
-        return await _reply(reader)
+        return await _build_reply(reader)
     finally:
         writer.transport.abort()
 
 
-def filled(request: HookRequest, environment: Mapping[str, str]) -> dict[str, str]:
+def fill_headers(request: HookRequest, environment: Mapping[str, str]) -> dict[str, str]:
     """The headers with those variables put in that may stand in them."""
 
     def value(found: re.Match[str]) -> str:
@@ -71,7 +75,7 @@ def filled(request: HookRequest, environment: Mapping[str, str]) -> dict[str, st
     return headers
 
 
-def _head(url: SplitResult, size_bytes: int, own: Mapping[str, str]) -> bytes:
+def _build_head(url: SplitResult, size_bytes: int, own: Mapping[str, str]) -> bytes:
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     host = url.netloc.rpartition("@")[2]
     headers = {
@@ -89,22 +93,22 @@ def _head(url: SplitResult, size_bytes: int, own: Mapping[str, str]) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 
-async def _reply(reader: asyncio.StreamReader) -> Reply:
+async def _build_reply(reader: asyncio.StreamReader) -> HookResponse:
     while True:
         status, headers = await _read_head(reader)
         if status >= 200:
             break
     if status in {204, 304}:
-        return Reply(status, b"")
+        return HookResponse(status, b"")
     if "chunked" in headers.get("transfer-encoding", "").lower():
-        return Reply(status, await _read_chunks(reader))
+        return HookResponse(status, await _read_chunks(reader))
     if (length := headers.get("content-length")) is not None:
-        return Reply(status, await reader.readexactly(_allowed(int(length))))
+        return HookResponse(status, await reader.readexactly(_check_body_size(int(length))))
     body = bytearray()
     while piece := await reader.read(1 << 16):
         body += piece
-        _allowed(len(body))
-    return Reply(status, bytes(body))
+        _check_body_size(len(body))
+    return HookResponse(status, bytes(body))
 
 
 async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
@@ -123,13 +127,13 @@ async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
     body = bytearray()
     while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-        _allowed(len(body) + size)
+        _check_body_size(len(body) + size)
         body += await reader.readexactly(size)
         await reader.readexactly(2)
     return bytes(body)
 
 
-def _allowed(size_bytes: int) -> int:
+def _check_body_size(size_bytes: int) -> int:
     if not 0 <= size_bytes <= MAX_BODY_BYTES:
         raise ValueError(f"its answer is larger than {MAX_BODY_BYTES:,} bytes")
     return size_bytes

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
-from handaxe.contract.ports.hook_programs import CommandEnd, HookCommand, NoAnswer
+from handaxe.contract.ports.hook_programs import HookCommand, HookCommandResult, HookUnreachable
 
 ENV_FILE = "CLAUDE_ENV_FILE"
 MAX_BYTES = 256 << 10
@@ -27,24 +27,26 @@ set -a
 . "$1"
 """
 
-Run = Callable[[HookCommand, bytes], Awaitable[CommandEnd]]
+Run = Callable[[HookCommand, bytes], Awaitable[HookCommandResult]]
 
 
-async def run_with_file(command: HookCommand, stdin: bytes, run: Run) -> CommandEnd:
+async def run_with_env_file(command: HookCommand, stdin: bytes, run: Run) -> HookCommandResult:
     """Run a hook's program with such a file; what it left comes with its end."""
     handle, path = tempfile.mkstemp(prefix="handaxe-hook-", suffix=".sh")
     os.close(handle)
     try:
         env = {**command.env, ENV_FILE: path}
         end = await run(msgspec.structs.replace(command, env=env), stdin)
-        left = await _left(path, command, run)
+        left = await _read_left_variables(path, command, run)
         return msgspec.structs.replace(end, variables=left)
     finally:
         with suppress(OSError):
             os.unlink(path)
 
 
-async def _left(path: str, command: HookCommand, run: Run) -> Mapping[str, str | None]:
+async def _read_left_variables(
+    path: str, command: HookCommand, run: Run
+) -> Mapping[str, str | None]:
     try:
         size = os.stat(path).st_size
     except OSError:
@@ -52,7 +54,7 @@ async def _left(path: str, command: HookCommand, run: Run) -> Mapping[str, str |
     if size == 0:
         return {}
     if size > MAX_BYTES:
-        raise NoAnswer(f"it left more than {MAX_BYTES:,} bytes of variables")
+        raise HookUnreachable(f"it left more than {MAX_BYTES:,} bytes of variables")
     reading = msgspec.structs.replace(
         command,
         command="bash",
@@ -62,11 +64,11 @@ async def _left(path: str, command: HookCommand, run: Run) -> Mapping[str, str |
     )
     end = await run(reading, b"")
     before, _, after = end.stdout.partition(b"\0\0")
-    old, new = _pairs(before), _pairs(after)
+    old, new = _parse_pairs(before), _parse_pairs(after)
     gone: dict[str, str | None] = dict.fromkeys(old.keys() - new.keys())
     return gone | {name: value for name, value in new.items() if old.get(name) != value}
 
 
-def _pairs(listing: bytes) -> dict[str, str]:
+def _parse_pairs(listing: bytes) -> dict[str, str]:
     lines = os.fsdecode(listing).split("\0")
     return {name: value for name, sign, value in (line.partition("=") for line in lines) if sign}

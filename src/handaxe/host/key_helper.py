@@ -25,7 +25,7 @@ class EnvironmentWithKey(Mapping[str, str]):
     def __getitem__(self, name: str) -> str:
         if name == KEY and not any(self._environment.get(key) for key in _KEYS):
             if self._key is None:
-                self._key = _printed_by(self._helper)
+                self._key = _run_helper(self._helper)
             return self._key
         return self._environment[name]
 
@@ -36,7 +36,7 @@ class EnvironmentWithKey(Mapping[str, str]):
         return len(self._environment)
 
 
-def _printed_by(helper: str) -> str:
+def _run_helper(helper: str) -> str:
     """The key; what the helper says on standard error reaches the person as it is."""
     try:
         done = subprocess.run(  # noqa: S603 - the user's own settings name it; a project may not

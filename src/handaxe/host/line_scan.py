@@ -14,7 +14,7 @@ from typing import Self
 import msgspec
 
 from handaxe.contract import file_faults as faults
-from handaxe.contract.ports.files import FileVersion, Window
+from handaxe.contract.ports.files import FileVersion, FileWindow
 from handaxe.text.encoding import Format, NotText, is_mostly_controls, sniff
 from handaxe.text.windows import split_lines
 
@@ -24,7 +24,7 @@ SAMPLE_BYTES = 1 << 16
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 
 
-class Scan(msgspec.Struct, frozen=True):
+class LineScan(msgspec.Struct, frozen=True):
     """What one pass over a file found."""
 
     digest: str
@@ -41,7 +41,9 @@ class Scan(msgspec.Struct, frozen=True):
     separator: bytes
 
 
-def large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: int) -> Window:
+def read_large_window(
+    fd: int, info: os.stat_result, real: str, offset: int, limit: int
+) -> FileWindow:
     """`limit` lines from line `offset` of an open file, which is closed."""
     try:
         sample = os.pread(fd, SAMPLE_BYTES, 0)
@@ -51,19 +53,19 @@ def large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: i
         found = scan(fd, offset, limit)
         wanted = min(found.end - found.start, WINDOW_BYTES)
         data = os.pread(fd, wanted, found.start)
-        telling = b"" if found.is_utf8 else _telling_lines(fd, found.first_beyond_ascii)
+        telling = b"" if found.is_utf8 else _read_sample_lines(fd, found.first_beyond_ascii)
     finally:
         os.close(fd)
     if found.has_nul or (not found.is_utf8 and is_mostly_controls(sample)):
         raise faults.Binary(real, found.size_bytes)
-    stored = Format() if found.is_utf8 else _legacy(telling, data)
+    stored = Format() if found.is_utf8 else _detect_legacy_format(telling, data)
     is_cut = found.end - found.start > wanted
     # In another encoding the mark is text, for Edit as well.
     has_bom = stored.encoding == "utf-8" and sample.startswith(codecs.BOM_UTF8)
     if has_bom and not found.start:
         data = data[len(codecs.BOM_UTF8) :]
     text = data.decode(stored.encoding, "replace" if is_cut or not found.is_utf8 else "strict")
-    return Window(
+    return FileWindow(
         lines=split_lines(text, found.separator.decode()),
         first_line=found.first_line,
         total_lines=found.total_lines,
@@ -74,23 +76,23 @@ def large_window(fd: int, info: os.stat_result, real: str, offset: int, limit: i
     )
 
 
-def scan(fd: int, offset: int, limit: int) -> Scan:
+def scan(fd: int, offset: int, limit: int) -> LineScan:
     """Count the lines of an open file and find the window of `limit` lines from `offset`."""
     with _Hashing() as hashing:
-        counter = _pass(fd, b"\n", offset, limit, hashing)
+        counter = _scan_once(fd, b"\n", offset, limit, hashing)
     if not counter.separators:
         # A file without LF may use CR; counting again is rarer than counting both every time.
-        again = _pass(fd, b"\r", offset, limit, None)
+        again = _scan_once(fd, b"\r", offset, limit, None)
         if again.separators:
             counter = again
     total = counter.total_lines
     start, end, first = counter.start, counter.end, offset
     if offset < 0:
         first = max(1, total + offset + 1)
-        window = _pass(fd, counter.separator, first, limit, None)
+        window = _scan_once(fd, counter.separator, first, limit, None)
         start, end = window.start, window.end
     size = counter.position
-    return Scan(
+    return LineScan(
         digest=hashing.digest,
         size_bytes=size,
         total_lines=total,
@@ -175,7 +177,7 @@ class _Counter:
             self.is_utf8 = False
 
 
-def _pass(
+def _scan_once(
     fd: int, separator: bytes, offset: int, limit: int, hashing: "_Hashing | None"
 ) -> _Counter:
     counter = _Counter(separator, offset, limit)
@@ -218,20 +220,20 @@ class _Hashing:
             self._slots.release()
 
 
-def _telling_lines(fd: int, first: int) -> bytes:
+def _read_sample_lines(fd: int, first: int) -> bytes:
     """Whole lines from the one on that holds the first byte beyond ASCII, by which Edit judges."""
     begin = max(0, first - SAMPLE_BYTES)
     data = os.pread(fd, first - begin + SAMPLE_BYTES, begin)
-    return _whole_lines(data[data.rfind(b"\n", 0, first - begin) + 1 :])
+    return _trim_to_lines(data[data.rfind(b"\n", 0, first - begin) + 1 :])
 
 
-def _whole_lines(data: bytes) -> bytes:
+def _trim_to_lines(data: bytes) -> bytes:
     """`data` up to its last line break; a cut inside a character would look like another text."""
     return data[: data.rfind(b"\n") + 1]
 
 
-def _legacy(telling: bytes, window: bytes) -> Format:
-    shown = window if len(window) <= SAMPLE_BYTES else _whole_lines(window[:SAMPLE_BYTES])
+def _detect_legacy_format(telling: bytes, window: bytes) -> Format:
+    shown = window if len(window) <= SAMPLE_BYTES else _trim_to_lines(window[:SAMPLE_BYTES])
     try:
         return sniff(telling + shown)
     except NotText:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.host.scratch import Scratch
+from handaxe.host.scratch import TempDirectory
 
 VERSION_TIMEOUT_S = 5.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.-]*")
@@ -44,7 +44,7 @@ def find_program(
     return Program(place, found[0] if found else said.strip().partition("\n")[0][:40] or "unknown")
 
 
-def counts_letters(bash: str, environment: Mapping[str, str]) -> bool:
+def is_bash_utf8(bash: str, environment: Mapping[str, str]) -> bool:
     """Whether bash takes UTF-8 for letters in this environment."""
     try:
         done = subprocess.run(  # noqa: S603 - the user's own bash, a fixed script
@@ -61,7 +61,7 @@ def counts_letters(bash: str, environment: Mapping[str, str]) -> bool:
     return done.stdout.strip() == b"1"
 
 
-def kernel_number(name: str) -> int | None:
+def read_kernel_setting(name: str) -> int | None:
     """A number of the kernel's settings, by its path below `/proc/sys`."""
     try:
         return int(Path("/proc/sys", name).read_text().split()[0])
@@ -69,7 +69,7 @@ def kernel_number(name: str) -> int | None:
         return None
 
 
-def limit(name: str) -> int | None:
+def read_soft_limit(name: str) -> int | None:
     """A soft limit of this process, such as `NOFILE`; None where there is none."""
     import resource
 
@@ -80,7 +80,7 @@ def limit(name: str) -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def delegated_cgroup() -> tuple[bool, str]:
+def find_delegated_cgroup() -> tuple[bool, str]:
     """Whether this process may make control groups of its own, and where or why not."""
     for mount in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
         if not Path(mount, "cgroup.controllers").exists():
@@ -97,11 +97,11 @@ def delegated_cgroup() -> tuple[bool, str]:
     return False, "there is no version 2 hierarchy"
 
 
-def overlay_problem(bwrap: str | None) -> str | None:
+def find_overlay_problem(bwrap: str | None) -> str | None:
     """Why commands cannot run over a layer of their own; None if they can. Tried for real."""
     if bwrap is None:
         return "bubblewrap is not installed"
-    with Scratch("overlay") as scratch:
+    with TempDirectory("overlay") as scratch:
         top = scratch.path
         argv = [bwrap, "--unshare-user", "--ro-bind", "/", "/", "--overlay-src", top]
         argv += ["--tmp-overlay", top, "--", "/bin/sh", "-c", 'echo x > "$0/file"', top]

@@ -23,17 +23,17 @@ _KERNEL_THREAD = 0x00200000
 _token = secrets.token_hex(12)
 
 
-def host_token() -> str:
+def get_host_token() -> str:
     """What the processes of this host are known by."""
     return _token
 
 
-def marked(env: Mapping[str, str]) -> dict[str, str]:
+def tag_environment(env: Mapping[str, str]) -> dict[str, str]:
     """The environment of a child of this process, which is to end with it."""
     return {**env, HOST_MARK: _token}
 
 
-def kill_marked(variable: str, mark: str, *, since: int = 0) -> int:
+def kill_tagged(variable: str, mark: str, *, since: int = 0) -> int:
     """End every process of ours whose environment bears this mark; how many there were.
 
     `since` is the number of the first process that can bear it: only later ones are looked at.
@@ -43,7 +43,7 @@ def kill_marked(variable: str, mark: str, *, since: int = 0) -> int:
     wanted = f"{variable}={mark}".encode()
     killed = 0
     for _ in range(_ROUNDS):
-        found = sum(_kill_if_marked(pid, wanted) for pid in _list_processes(since))
+        found = sum(_kill_if_tagged(pid, wanted) for pid in _list_processes(since))
         killed += found
         # What was found may have started another one meanwhile.
         if not found:
@@ -64,14 +64,14 @@ def _list_processes(since: int) -> Iterable[int]:
         return ()
 
 
-def _kill_if_marked(pid: int, wanted: bytes) -> bool:
+def _kill_if_tagged(pid: int, wanted: bytes) -> bool:
     try:
         # Held by its descriptor, so the number cannot pass to another process in between.
         held = os.pidfd_open(pid)
     except OSError:
         return False
     try:
-        if not is_marked(pid, wanted):
+        if not is_tagged(pid, wanted):
             return False
         signal.pidfd_send_signal(held, signal.SIGKILL)
     except OSError:
@@ -81,7 +81,7 @@ def _kill_if_marked(pid: int, wanted: bytes) -> bool:
     return True
 
 
-def is_marked(pid: int, wanted: bytes) -> bool:
+def is_tagged(pid: int, wanted: bytes) -> bool:
     """Whether the environment of a process holds an entry that begins so."""
     try:
         environment = _read_environment(pid)
@@ -111,7 +111,7 @@ def _choose_timeout(pid: int) -> float:
     return _LOADING_S if end == 0 or end > start else _EMPTY_S
 
 
-def session_of(pid: int) -> int | None:
+def get_process_session(pid: int) -> int | None:
     """The session a process is in; None where it is gone."""
     try:
         return os.getsid(pid)

@@ -11,13 +11,13 @@ from pathlib import Path
 _START = "import sys; sys.path[:0] = {paths!r}; from {module} import main; main()"
 
 
-def program_of(module: str, packages: Sequence[str]) -> list[str]:
+def build_child_argv(module: str, packages: Sequence[str]) -> list[str]:
     """What runs `main` of a module that can import `packages`, which have to be there."""
-    start = _START.format(paths=_paths(packages), module=module)
+    start = _START.format(paths=_find_package_paths(packages), module=module)
     return [sys.executable, "-I", "-S", "-c", start]
 
 
-def _paths(packages: Sequence[str]) -> list[str]:
+def _find_package_paths(packages: Sequence[str]) -> list[str]:
     found: dict[str, None] = {}
     for name in ("handaxe", *packages):
         spec = find_spec(name)

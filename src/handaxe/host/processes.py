@@ -13,10 +13,10 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
-from handaxe.contract.ports.processes import CannotStart, Child, ChildProgram, Processes
+from handaxe.contract.ports.processes import Child, ChildProgram, Processes, ProcessStartFailed
 from handaxe.host.bounded_log import BoundedLog
 from handaxe.host.clean_environment import clean_environment
-from handaxe.host.marked_processes import kill_marked, marked, session_of
+from handaxe.host.marked_processes import get_process_session, kill_tagged, tag_environment
 from handaxe.host.shell.wardens import WARDENS
 from handaxe.text.redact import Redactor
 
@@ -41,7 +41,7 @@ class LocalProcesses(Processes):
         """Start a program; `CannotStart` if that fails."""
         mark = secrets.token_hex(12)
         talk = _Talk(BoundedLog(program.log_path, redactor=self._redactor))
-        env = marked({**clean_environment(os.environ, program.env), MARK: mark})
+        env = tag_environment({**clean_environment(os.environ, program.env), MARK: mark})
         loop = asyncio.get_running_loop()
         try:
             transport, _ = await loop.subprocess_exec(
@@ -53,7 +53,7 @@ class LocalProcesses(Processes):
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise CannotStart(f"{program.argv[0]} could not be started ({reason})") from None
+            raise ProcessStartFailed(f"{program.argv[0]} could not be started ({reason})") from None
         WARDENS.keep_watch()
         return LocalChild(transport, talk, mark)
 
@@ -74,7 +74,7 @@ class LocalChild(Child):
 
     async def read(self) -> bytes:
         """The next piece of its standard output; empty at the end."""
-        return await self._talk.next_piece()
+        return await self._talk.read_piece()
 
     async def write(self, data: bytes) -> None:
         """Give it input, and wait until it has taken most of it."""
@@ -84,22 +84,22 @@ class LocalChild(Child):
         """Put a line of ours into its log."""
         self._talk.log.write(text.encode("utf-8", "replace") + b"\n")
 
-    def last_words(self, limit_chars: int) -> str:
+    def read_stderr_tail(self, limit_chars: int) -> str:
         """The end of what it wrote to standard error."""
-        return self._talk.log.last_words(limit_chars)
+        return self._talk.log.read_stderr_tail(limit_chars)
 
     async def stop(self) -> None:
         """End it with everything it started; cancelling makes it quick, not undone."""
         ended = self._talk.ended
         try:
-            self._talk.hang_up()
-            if not await _within(ended, POLITE_S):
+            self._talk.close_input()
+            if not await _wait_within(ended, POLITE_S):
                 self._signal(signal.SIGTERM)
-                await _within(ended, POLITE_S)
+                await _wait_within(ended, POLITE_S)
         finally:
             self._signal(signal.SIGKILL)
-            self._talk.fall_silent()
-        await _within(ended, REAP_S)
+            self._talk.mute()
+        await _wait_within(ended, REAP_S)
         await asyncio.to_thread(_kill_leftovers, self.pid, self._mark)
         with suppress(ProcessLookupError, PermissionError):
             self._transport.close()
@@ -147,14 +147,14 @@ class _Talk(asyncio.SubprocessProtocol):
             self._is_deaf = True
             self._may_write.set()
         elif fd == 1:
-            self.fall_silent()
+            self.mute()
 
     def process_exited(self) -> None:
         self.ended.set()
         self._is_deaf = True
         self._may_write.set()
         # A child of its own may hold the pipe for ever.
-        asyncio.get_running_loop().call_later(DRAIN_S, self.fall_silent)
+        asyncio.get_running_loop().call_later(DRAIN_S, self.mute)
 
     def pause_writing(self) -> None:
         self._may_write.clear()
@@ -162,7 +162,7 @@ class _Talk(asyncio.SubprocessProtocol):
     def resume_writing(self) -> None:
         self._may_write.set()
 
-    async def next_piece(self) -> bytes:
+    async def read_piece(self) -> bytes:
         while not self._pieces:
             if self._is_silent:
                 return b""
@@ -182,14 +182,14 @@ class _Talk(asyncio.SubprocessProtocol):
         pipe.write(data)
         await self._may_write.wait()
 
-    def hang_up(self) -> None:
+    def close_input(self) -> None:
         """Close its input."""
         self._is_deaf = True
         self._may_write.set()
         if (pipe := self._pipe(0)) is not None:
             pipe.close()
 
-    def fall_silent(self) -> None:
+    def mute(self) -> None:
         """Expect nothing more."""
         self._is_silent = True
         self._news.set()
@@ -206,7 +206,7 @@ class _Talk(asyncio.SubprocessProtocol):
         return self._transport.get_pipe_transport(fd) if self._transport is not None else None
 
 
-async def _within(event: asyncio.Event, limit_s: float) -> bool:
+async def _wait_within(event: asyncio.Event, limit_s: float) -> bool:
     try:
         async with asyncio.timeout(limit_s):
             await event.wait()
@@ -217,11 +217,11 @@ async def _within(event: asyncio.Event, limit_s: float) -> bool:
 
 def _kill_leftovers(leader: int, mark: str) -> None:
     """End what an ended child left behind: members of its session, and bearers of its mark."""
-    kill_marked(MARK, mark)
+    kill_tagged(MARK, mark)
     if sys.platform != "linux" or Path(f"/proc/{leader}").exists():
         return
     # While a member of the session lives, its number cannot pass to another one.
     for name in os.listdir("/proc"):
-        if name.isdigit() and session_of(int(name)) == leader:
+        if name.isdigit() and get_process_session(int(name)) == leader:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(int(name), signal.SIGKILL)

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from handaxe.disk import locks
-from handaxe.disk.faults import Locked
+from handaxe.disk.faults import LockTimeout
 
 _KINDS = ("overlay", "preview", "probe", "sandbox")
 _NEW_S = 3600.0
@@ -23,7 +23,7 @@ _NEW_S = 3600.0
 _swept: set[str] = set()
 
 
-class Scratch:
+class TempDirectory:
     """A fresh directory, held until it is removed."""
 
     def __init__(self, kind: str, above: str | None = None) -> None:
@@ -31,7 +31,7 @@ class Scratch:
         above = above or tempfile.gettempdir()
         if above not in _swept:
             _swept.add(above)
-            sweep(above)
+            remove_stale_directories(above)
         self.path = tempfile.mkdtemp(prefix=f"handaxe-{kind}-", dir=above)
         self._held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         locks.hold(self._held)
@@ -51,16 +51,16 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
-        _throw_away(self.path)
+        _remove_tree(self.path)
         os.close(self._held)
 
 
-def sweep(above: str) -> int:
+def remove_stale_directories(above: str) -> int:
     """Remove what killed processes of this user left there; how many there were."""
     removed = 0
     for kind in _KINDS:
         for place in Path(above).glob(f"handaxe-{kind}-*"):
-            with suppress(OSError, Locked):
+            with suppress(OSError, LockTimeout):
                 removed += _remove_if_left(str(place))
     return removed
 
@@ -72,13 +72,13 @@ def _remove_if_left(place: str) -> bool:
         is_old = max(info.st_mtime, info.st_ctime) < time.time() - _NEW_S
         if info.st_uid != os.geteuid() or not is_old or not locks.hold(held, wait_s=0):
             return False
-        _throw_away(place)
+        _remove_tree(place)
         return True
     finally:
         os.close(held)
 
 
-def _throw_away(place: str) -> None:
+def _remove_tree(place: str) -> None:
     """Remove it; a layer's kernel leaves a directory that even its owner may not enter."""
     for directory, names, _ in os.walk(place):
         for name in names:

@@ -8,24 +8,24 @@ import msgspec
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import NotFound
 from handaxe.contract.ports.files import Files, Judge
-from handaxe.contract.ports.settings_store import Scope, Setting, SettingOrigin, SettingsStore
-from handaxe.contract.ports.trust_gate import Wish
+from handaxe.contract.ports.settings_store import Scope, SettingOrigin, SettingsStore, SettingValue
+from handaxe.contract.ports.trust_gate import TrustRequest
 from handaxe.contract.setting_faults import BadSetting, SettingNotWritten, UnknownSetting
 from handaxe.contract.subjects import Access
-from handaxe.settings.bad_json import BadJson
+from handaxe.settings.bad_json import BadSettingsJson
 from handaxe.settings.files import MAX_BYTES
-from handaxe.settings.fragment import Entry, read_text
+from handaxe.settings.fragment import SettingEntry, read_text
 from handaxe.settings.keys import (
-    Key,
     KeyPath,
+    SettingKey,
     find_key,
-    groups,
+    find_nearest_key,
     is_unused,
-    keys,
-    nearest_key,
+    list_groups,
+    list_keys,
     split_key,
 )
-from handaxe.settings.layers import Merged
+from handaxe.settings.layers import MergedSettings
 
 Complaints = Callable[[KeyPath, object], list[str]]
 """What else is wrong with a value: whether a rule is a rule is not known here."""
@@ -39,7 +39,7 @@ class SettingFiles(SettingsStore):
         files: Files,
         own_files: Mapping[Scope, str],
         *,
-        view: Callable[[], Merged],
+        view: Callable[[], MergedSettings],
         changed: Callable[[KeyPath, Collection[str], Scope], object],
         complaints: Complaints = lambda _path, _value: [],
     ) -> None:
@@ -53,72 +53,76 @@ class SettingFiles(SettingsStore):
         self._changed = changed
         self._complaints = complaints
 
-    def listed(self) -> list[Setting]:
+    def listed(self) -> list[SettingValue]:
         """Every setting that somebody set, by key."""
         found = self._view().entries
-        return [_setting(path, found[path]) for path in sorted(found)]
+        return [_build_setting(path, found[path]) for path in sorted(found)]
 
-    def find(self, key: str) -> Setting:
+    def find(self, key: str) -> SettingValue:
         """One setting, or a group of them as one object."""
         path = split_key(key)
         merged = self._view()
         if path in merged.entries:
-            return _setting(path, merged.entries[path])
+            return _build_setting(path, merged.entries[path])
         option = find_key(path)
         inside = {
-            found: entries for found, entries in merged.entries.items() if _holds(path, found)
+            found: entries
+            for found, entries in merged.entries.items()
+            if _is_below_path(path, found)
         }
-        if option is None and path not in groups() and not is_unused(path):
-            raise _unknown(path)
-        if inside or path in groups():
-            plain = _as_json(merged.settings)
+        if option is None and path not in list_groups() and not is_unused(path):
+            raise _build_unknown_setting(path)
+        if inside or path in list_groups():
+            plain = _to_json(merged.settings)
             for name in path:
                 plain = plain.get(name, {})
-            origins = tuple(_origin(entry) for entries in inside.values() for entry in entries)
-            return Setting(key, plain, origins, option[0].doc if option else "")
+            origins = tuple(
+                _convert_origin(entry) for entries in inside.values() for entry in entries
+            )
+            return SettingValue(key, plain, origins, option[0].doc if option else "")
         if option is None:
-            return Setting(key, None, is_used=False)
-        return Setting(key, _default(*option), meaning=option[0].doc)
+            return SettingValue(key, None, is_used=False)
+        return SettingValue(key, _get_default(*option), meaning=option[0].doc)
 
-    def file_of(self, scope: Scope) -> str:
+    def find_file(self, scope: Scope) -> str:
         """The real path of the file that a change of this scope is written to."""
         return self._own_files[scope]
 
     def check(self, key: str, value: object) -> None:
         """Raise unless the setting may have this value; None removes it."""
-        from handaxe.settings.editing import problems_with
+        from handaxe.settings.editing import find_problems
 
         path = split_key(key)
-        if path in groups():
+        if path in list_groups():
             inside = ", ".join(
-                sorted(found.name for found in keys().values() if path == found.path[:-1])
+                sorted(found.name for found in list_keys().values() if path == found.path[:-1])
             )
             raise BadSetting(f"`{key}` is a group; set one of its settings: {inside}.")
         if find_key(path) is None and not is_unused(path):
-            raise _unknown(path)
-        problems = [found.text for found in problems_with(path, value)] if value is not None else []
+            raise _build_unknown_setting(path)
+        problems = [found.text for found in find_problems(path, value)] if value is not None else []
         problems += self._complaints(path, value)
         if problems:
-            raise BadSetting(" ".join(_sentence(problem) for problem in problems))
+            raise BadSetting(" ".join(_end_sentence(problem) for problem in problems))
 
-    async def change(self, key: str, value: object, scope: Scope) -> Setting:
+    async def change(self, key: str, value: object, scope: Scope) -> SettingValue:
         """Write a value, or remove it with None; the setting as it is then in force."""
-        from handaxe.settings.editing import edited
+        from handaxe.settings.editing import set_key
 
         self.check(key, value)
         path, file = split_key(key), self._own_files[scope]
-        files = self._files.judged_by(_only(file))
+        files = self._files.restrict_with(_allow_only(file))
         try:
             try:
                 loaded = await files.load(file, max_bytes=MAX_BYTES)
             except NotFound:
                 loaded = None
             text = loaded.data.decode("utf-8") if loaded is not None else None
-            new = edited(text, path, value)
+            new = set_key(text, path, value)
             if new != text and not (text is None and value is None):
                 version = loaded.version if loaded is not None else None
                 await files.replace(file, [new.encode()], expect=version)
-        except (BadJson, UnicodeDecodeError) as error:
+        except (BadSettingsJson, UnicodeDecodeError) as error:
             raise SettingNotWritten(
                 f"{file} is not JSON ({error}), so it was left alone. Mend it first."
             ) from None
@@ -126,11 +130,13 @@ class SettingFiles(SettingsStore):
             raise
         except ToolFault as fault:
             raise SettingNotWritten(f"{file} was not changed: {fault.sentence}") from fault
-        self._changed(path, _notes(value) - _notes(_standing(text, path)), scope)
+        self._changed(
+            path, _collect_notes(value) - _collect_notes(_read_list_items(text, path)), scope
+        )
         return self.find(key)
 
 
-def _standing(text: str | None, path: KeyPath) -> object:
+def _read_list_items(text: str | None, path: KeyPath) -> object:
     """What stood in a file before, as far as it was a list."""
     if text is None:
         return None
@@ -138,15 +144,15 @@ def _standing(text: str | None, path: KeyPath) -> object:
     return [entry.value for entry in found if entry.path == path and entry.kind == "item"]
 
 
-def _notes(value: object) -> set[str]:
+def _collect_notes(value: object) -> set[str]:
     """What a person approves with a value: each item of a list, or the value."""
     if value is None:
         return set()
     items = cast("list[object]", value) if isinstance(value, list) else [value]
-    return {Wish(item, None, key="").note for item in items}
+    return {TrustRequest(item, None, key="").note for item in items}
 
 
-def _only(file: str) -> Judge:
+def _allow_only(file: str) -> Judge:
     """What was asked about is what is written: no link leads anywhere else."""
 
     def judge(real: str, _access: Access) -> None:
@@ -156,43 +162,43 @@ def _only(file: str) -> Judge:
     return judge
 
 
-def _sentence(problem: str) -> str:
+def _end_sentence(problem: str) -> str:
     return problem if problem.endswith(("?", ".")) else f"{problem}."
 
 
-def _setting(path: KeyPath, entries: tuple[Entry, ...]) -> Setting:
+def _build_setting(path: KeyPath, entries: tuple[SettingEntry, ...]) -> SettingValue:
     is_list = entries[0].kind in {"item", "empty"}
     value: Any = entries[0].value
     if is_list:
         value = [entry.value for entry in entries if entry.kind == "item"]
     option = find_key(path)
-    return Setting(
+    return SettingValue(
         ".".join(path),
         value,
-        tuple(_origin(entry) for entry in entries),
+        tuple(_convert_origin(entry) for entry in entries),
         option[0].doc if option else "",
         is_used=option is not None,
     )
 
 
-def _default(key: Key, name: str | None) -> object:
-    return None if name is not None else _as_json(key.default)
+def _get_default(key: SettingKey, name: str | None) -> object:
+    return None if name is not None else _to_json(key.default)
 
 
-def _as_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
+def _to_json(value: object) -> Any:  # noqa: ANN401 - any JSON value
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def _origin(entry: Entry) -> SettingOrigin:
+def _convert_origin(entry: SettingEntry) -> SettingOrigin:
     origin = entry.origin
     return SettingOrigin(origin.source, origin.file, origin.line)
 
 
-def _holds(path: KeyPath, found: KeyPath) -> bool:
+def _is_below_path(path: KeyPath, found: KeyPath) -> bool:
     return len(found) > len(path) and found[: len(path)] == path
 
 
-def _unknown(path: KeyPath) -> UnknownSetting:
-    near = nearest_key(path)
+def _build_unknown_setting(path: KeyPath) -> UnknownSetting:
+    near = find_nearest_key(path)
     hint = f" Did you mean `{near}`?" if near else ""
     return UnknownSetting(f"There is no setting `{'.'.join(path)[:120]}`.{hint}")

@@ -12,7 +12,7 @@ TIMEOUT_S = 2.0
 
 def count_commands(text: str) -> int | None:
     """How many commands shfmt sees in a text; None if it cannot read it or is not there."""
-    program = _program()
+    program = _find_shfmt()
     if program is None:
         return None
     try:
@@ -29,7 +29,7 @@ def count_commands(text: str) -> int | None:
 
 
 @cache
-def _program() -> str | None:
+def _find_shfmt() -> str | None:
     # Only the one installed beside us: a program of the project could answer anything.
     found = Path(sysconfig.get_path("scripts")) / "shfmt"
     return str(found) if found.exists() else None

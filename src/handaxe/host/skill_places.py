@@ -19,7 +19,7 @@ RESERVED = "synced"
 _FOLDERS = (".claude", ".handaxe")
 
 
-def _none() -> tuple[str, ...]:
+def _get_none() -> tuple[str, ...]:
     return ()
 
 
@@ -30,12 +30,12 @@ class SkillPlaces(msgspec.Struct, frozen=True, kw_only=True):
     """Directories of an organisation; a folder such as `.claude` lies in them."""
     users: tuple[str, ...] = ()
     """The user's own folders: `skills` lies right in them."""
-    directories: Callable[[], Sequence[str]] = _none
+    directories: Callable[[], Sequence[str]] = _get_none
     """Where one works; those above count too, up to the top of the repository."""
-    added: Callable[[], Sequence[str]] = _none
+    added: Callable[[], Sequence[str]] = _get_none
     """Directories that were added by hand."""
     root: str = ""
-    touched: Callable[[], Sequence[str]] = _none
+    touched: Callable[[], Sequence[str]] = _get_none
     """The files that were read or changed; parts of the project below `root` count by them."""
     commands: bool = True
     trusted_as: str = ""
@@ -98,14 +98,14 @@ class SkillFiles:
 
     def all(self) -> Iterator[SkillFile]:
         """Every file, skills before commands, what counts more before what counts less."""
-        folders = self._folders()
+        folders = self._list_folders()
         seen: set[str] = set()
         known: set[str] = set()
         for folder, place in folders.items():
-            for found in _skills_in(folder, place, seen):
+            for found in _find_skills(folder, place, seen):
                 known.add(found.name)
                 yield found
-        for part, found in self._parts_skills(seen):
+        for part, found in self._find_part_skills(seen):
             is_taken = found.name in known
             known.add(found.name)
             name = f"{part}:{found.name}" if is_taken else found.name
@@ -115,7 +115,7 @@ class SkillFiles:
                 for path in sorted((folder / "commands").glob("**/*.md")):
                     yield place.to_file(path, path.stem, is_command=True)
 
-    def _folders(self) -> dict[Path, _Folder]:
+    def _list_folders(self) -> dict[Path, _Folder]:
         """Folders that always count, each with whose it is."""
         places = self._places
         own = _Folder(places.root, "own")
@@ -123,25 +123,25 @@ class SkillFiles:
         for directory in places.managed:
             folders |= {Path(directory) / name: own for name in _FOLDERS}
         folders |= {Path(user): own for user in places.users}
-        for directory in _upwards(places.directories()):
+        for directory in _walk_up(places.directories()):
             for name in _FOLDERS:
-                folders.setdefault(directory / name, self._projects(str(directory)))
+                folders.setdefault(directory / name, self._build_project_folder(str(directory)))
         for added in places.added():
             for name in _FOLDERS:
                 folders.setdefault(Path(added) / name, _Folder(added, root=added))
         return folders
 
-    def _projects(self, base: str) -> _Folder:
+    def _build_project_folder(self, base: str) -> _Folder:
         places = self._places
         return _Folder(base, root=places.root, trusted_as=places.trusted_as)
 
-    def _parts_skills(self, seen: set[str]) -> Iterator[tuple[str, SkillFile]]:
+    def _find_part_skills(self, seen: set[str]) -> Iterator[tuple[str, SkillFile]]:
         self._follow()
         for directory in self._parts:
             part = directory[len(self._places.root) :].strip("/")
-            place = self._projects(directory)
+            place = self._build_project_folder(directory)
             for name in _FOLDERS:
-                for found in _skills_in(Path(directory) / name, place, seen):
+                for found in _find_skills(Path(directory) / name, place, seen):
                     yield part, found
 
     def _follow(self) -> None:
@@ -157,9 +157,9 @@ class SkillFiles:
             self._parts |= dict.fromkeys(reversed(above))
 
 
-def _skills_in(folder: Path, place: _Folder, seen: set[str]) -> Iterator[SkillFile]:
+def _find_skills(folder: Path, place: _Folder, seen: set[str]) -> Iterator[SkillFile]:
     """The skills of one folder; one that several places lead to counts in the first."""
-    for directory in _children(folder / "skills"):
+    for directory in _list_children(folder / "skills"):
         real = os.path.realpath(directory / SKILL_FILE)
         is_free = directory.name.casefold() != RESERVED and real not in seen
         if is_free and Path(real).is_file():
@@ -167,14 +167,14 @@ def _skills_in(folder: Path, place: _Folder, seen: set[str]) -> Iterator[SkillFi
             yield place.to_file(directory / SKILL_FILE, directory.name)
 
 
-def _children(folder: Path) -> list[Path]:
+def _list_children(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except OSError:
         return []
 
 
-def _upwards(directories: Sequence[str]) -> Iterator[Path]:
+def _walk_up(directories: Sequence[str]) -> Iterator[Path]:
     """Each directory and those above it, up to the top of its repository."""
     for directory in directories:
         place = Path(directory)

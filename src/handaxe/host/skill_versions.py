@@ -37,7 +37,7 @@ class SkillVersions:
     def stamp(self, path: Path) -> Stamp:
         """What a version is known by."""
         version = self._settled.get(str(path))
-        return _stamp(path) if version is None else version.stamp
+        return _read_stamp(path) if version is None else version.stamp
 
     def text(self, path: Path) -> str:
         """The text that counts; `OSError` or `ValueError` if it cannot be read."""
@@ -70,7 +70,7 @@ class SkillVersions:
     def _look_at(self, path: Path, *, is_first: bool) -> None:
         name = str(path)
         try:
-            stamp, changed_ns = _stamp(path), path.stat().st_ctime_ns
+            stamp, changed_ns = _read_stamp(path), path.stat().st_ctime_ns
         except OSError:
             return
         known = self._settled.get(name)
@@ -99,6 +99,6 @@ def read_text(path: Path) -> str:
     return content.decode()
 
 
-def _stamp(path: Path) -> Stamp:
+def _read_stamp(path: Path) -> Stamp:
     status = path.stat()
     return status.st_mtime_ns, status.st_size

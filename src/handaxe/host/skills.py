@@ -6,14 +6,20 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.contract.ports.skills import NO_POWERS, SkillInfo, SkillPowers, Skills
-from handaxe.contract.ports.trust_gate import Wish
+from handaxe.contract.ports.skills import NO_POWERS, SkillCapabilities, SkillInfo, Skills
+from handaxe.contract.ports.trust_gate import TrustRequest
 from handaxe.contract.skill_faults import SkillUnreadable
 from handaxe.host.skill_places import SkillFile, SkillFiles, SkillPlaces
 from handaxe.host.skill_versions import SkillVersions
-from handaxe.text.frontmatter import BadFrontmatter, split, text_of, truth, words
+from handaxe.text.frontmatter import (
+    BadFrontmatter,
+    get_text,
+    parse_bool,
+    parse_word_list,
+    split_frontmatter,
+)
 from handaxe.text.globs import GlobPattern
-from handaxe.text.skill_text import commands
+from handaxe.text.skill_text import find_commands
 
 DESCRIPTION_CHARS = 1_536
 
@@ -50,7 +56,7 @@ class DiskSkills(Skills):
         found: dict[str, SkillInfo] = {}
         variants: dict[str, list[str]] = {}
         for file in self._files.all():
-            read = self._info(file)
+            read = self._read_info(file)
             if read.skill is None or not self._versions.counts(file.path):
                 continue
             name = file.name
@@ -61,19 +67,19 @@ class DiskSkills(Skills):
         for name, others in variants.items():
             if name in found:
                 found[name] = msgspec.structs.replace(found[name], variants=tuple(others))
-        shown = (_as_set(found[name], self._override_of(name)) for name in sorted(found))
+        shown = (_apply_override(found[name], self._override_of(name)) for name in sorted(found))
         return tuple(skill for skill in shown if skill is not None)
 
     def body(self, skill: SkillInfo) -> str:
         """The whole text of a skill, without its head."""
         try:
-            return split(self._versions.text(Path(skill.path)))[1]
+            return split_frontmatter(self._versions.text(Path(skill.path)))[1]
         except (OSError, ValueError) as error:
             raise SkillUnreadable(skill.path, str(error)) from None
 
     def problems(self) -> tuple[str, ...]:
         """Files that were skipped, one sentence each."""
-        read = (self._info(file) for file in self._files.all())
+        read = (self._read_info(file) for file in self._files.all())
         return tuple(found.problem for found in read if found.problem)
 
     def news(self) -> tuple[str, ...]:
@@ -94,7 +100,7 @@ class DiskSkills(Skills):
         is_due = not patterns or skill.path in self._awake
         return msgspec.structs.replace(skill, name=file.name, is_due=is_due)
 
-    def _info(self, file: SkillFile) -> _Read:
+    def _read_info(self, file: SkillFile) -> _Read:
         path = file.path
         if file.leads_astray:
             return _Read((0, 0), None, f"{path} leads out of the project, so it is not read.")
@@ -102,9 +108,13 @@ class DiskSkills(Skills):
             stamp = self._versions.stamp(path)
             known = self._read.get(str(path))
             if known is None or known.stamp != stamp:
-                fields, body = split(self._versions.text(path))
-                patterns = () if file.is_command else _patterns(words(fields.get("paths")))
-                skill = _skill(file, fields, body)
+                fields, body = split_frontmatter(self._versions.text(path))
+                patterns = (
+                    ()
+                    if file.is_command
+                    else _compile_patterns(parse_word_list(fields.get("paths")))
+                )
+                skill = _build_skill(file, fields, body)
                 known = _Read(stamp, skill, patterns=patterns)
         except (OSError, ValueError) as error:
             problem = error if isinstance(error, BadFrontmatter) else str(error)
@@ -113,40 +123,44 @@ class DiskSkills(Skills):
         return known
 
 
-def _skill(file: SkillFile, fields: dict[str, Any], body: str) -> SkillInfo:
-    described = text_of(fields, "description") or _first_paragraph(body)
+def _build_skill(file: SkillFile, fields: dict[str, Any], body: str) -> SkillInfo:
+    described = get_text(fields, "description") or _extract_first_paragraph(body)
     return SkillInfo(
         name=file.name,
         description=described[:DESCRIPTION_CHARS],
-        when_to_use=text_of(fields, "when_to_use")[:DESCRIPTION_CHARS],
-        argument_hint=text_of(fields, "argument-hint"),
-        arguments=words(fields.get("arguments")),
-        powers=_powers(file, fields, body),
-        disallowed_tools=words(fields.get("disallowed-tools")),
-        model=_unless(text_of(fields, "model"), "inherit"),
-        effort=text_of(fields, "effort") or None,
-        in_background=truth(fields.get("background"), default=False),
-        for_model=not truth(fields.get("disable-model-invocation"), default=False),
-        for_user=truth(fields.get("user-invocable"), default=True),
-        forks=text_of(fields, "context") == "fork",
-        agent_type=text_of(fields, "agent"),
+        when_to_use=get_text(fields, "when_to_use")[:DESCRIPTION_CHARS],
+        argument_hint=get_text(fields, "argument-hint"),
+        arguments=parse_word_list(fields.get("arguments")),
+        powers=_build_powers(file, fields, body),
+        disallowed_tools=parse_word_list(fields.get("disallowed-tools")),
+        model=_omit_default(get_text(fields, "model"), "inherit"),
+        effort=get_text(fields, "effort") or None,
+        in_background=parse_bool(fields.get("background"), default=False),
+        for_model=not parse_bool(fields.get("disable-model-invocation"), default=False),
+        for_user=parse_bool(fields.get("user-invocable"), default=True),
+        forks=get_text(fields, "context") == "fork",
+        agent_type=get_text(fields, "agent"),
         directory="" if file.is_command else str(file.path.parent),
         path=str(file.path),
     )
 
 
-def _powers(file: SkillFile, fields: dict[str, Any], body: str) -> Wish[SkillPowers]:
-    wanted = SkillPowers(
-        allowed_tools=words(fields.get("allowed-tools")),
-        hooks=_table(fields.get("hooks")),
-        commands=tuple(commands(body)),
+def _build_powers(
+    file: SkillFile, fields: dict[str, Any], body: str
+) -> TrustRequest[SkillCapabilities]:
+    wanted = SkillCapabilities(
+        allowed_tools=parse_word_list(fields.get("allowed-tools")),
+        hooks=_to_dict(fields.get("hooks")),
+        commands=tuple(find_commands(body)),
     )
     path = str(file.path)
     key = f"skill:{path.removeprefix(f'{file.root}/')}"
-    return Wish(wanted, NO_POWERS, key=key, file=path, root=file.trusted_as, owner=file.owner)
+    return TrustRequest(
+        wanted, NO_POWERS, key=key, file=path, root=file.trusted_as, owner=file.owner
+    )
 
 
-def _as_set(skill: SkillInfo, override: str) -> SkillInfo | None:
+def _apply_override(skill: SkillInfo, override: str) -> SkillInfo | None:
     """The skill as settings want it seen."""
     match override:
         case "off":
@@ -159,18 +173,18 @@ def _as_set(skill: SkillInfo, override: str) -> SkillInfo | None:
             return skill
 
 
-def _patterns(texts: Sequence[str]) -> tuple[GlobPattern, ...]:
+def _compile_patterns(texts: Sequence[str]) -> tuple[GlobPattern, ...]:
     return tuple(GlobPattern(text) for text in texts)
 
 
-def _table(given: object) -> dict[str, Any]:
+def _to_dict(given: object) -> dict[str, Any]:
     return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
-def _unless(text: str, standard: str) -> str | None:
+def _omit_default(text: str, standard: str) -> str | None:
     return None if text in {"", standard} else text
 
 
-def _first_paragraph(body: str) -> str:
+def _extract_first_paragraph(body: str) -> str:
     lines = [line.strip() for line in body.strip().split("\n\n")[0].splitlines()]
     return " ".join(line.lstrip("# ") for line in lines)

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
-from handaxe.contract.stopping import Stopped
-from handaxe.disk.threads import ThreadWork, begin
+from handaxe.contract.stopping import CancelledWithResult
+from handaxe.disk.threads import ThreadWork, start_in_thread
 
 GRACE_S = 0.1
 """So long a cancelled write may take to end; then its call is answered while it goes on."""
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 async def write_in_thread(path: str, work: Callable[[], T], unfinished: Unfinished) -> T:
     """Do work that writes; cancelled, it goes on to its end and is added to `unfinished`."""
-    job = begin(work)
+    job = start_in_thread(work)
     try:
         return await job.result
     except asyncio.CancelledError:
@@ -31,4 +31,4 @@ async def write_in_thread(path: str, work: Callable[[], T], unfinished: Unfinish
             if not job.is_over:
                 unfinished.append(job)
         cut_off = ToolResult.from_fault(Cancelled(started=True, writing=path))
-        raise Stopped(cut_off) from None
+        raise CancelledWithResult(cut_off) from None

@@ -17,10 +17,16 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.disk.places import end_of_links
-from handaxe.git.command import GitFailed, await_git, find_obstacles, finish, make_command
-from handaxe.git.discovery import GitRepository, UnclearRepository, find_repository, look_at
-from handaxe.host.marked_processes import marked
+from handaxe.disk.places import resolve_links
+from handaxe.git.command import (
+    GitFailed,
+    await_despite_cancel,
+    await_git,
+    find_obstacles,
+    make_command,
+)
+from handaxe.git.discovery import GitRepository, UnclearRepository, find_repository, read_repository
+from handaxe.host.marked_processes import tag_environment
 from handaxe.host.shell.wardens import WARDENS
 from handaxe.settings.model import WorktreeOptions
 from handaxe.settings.places import WORKTREES
@@ -68,7 +74,10 @@ class _Git:
         WARDENS.keep_watch()
         try:
             command = make_command(
-                self.repository, *arguments, runs_programs=self.runs_programs, mark=marked({})
+                self.repository,
+                *arguments,
+                runs_programs=self.runs_programs,
+                mark=tag_environment({}),
             )
             said = await await_git(command, timeout_s=TIMEOUT_S)
         except GitFailed as error:
@@ -94,13 +103,13 @@ async def open_worktree(
     path, branch = git.top / WORKTREES / name, f"worktree-{name}"
     _refuse_links(git.top, path)
     if os.path.lexists(path):  # noqa: ASYNC240
-        own = await _approved(_enter(path, git.repository.common), approve)
+        own = await _request_approval(_enter(path, git.repository.common), approve)
         base = base or await own.run("rev-parse", "HEAD")
         await _lock(git, path)
         return Worktree(str(path), branch, base)
     _refuse_outside("sparsePaths", options.sparse_paths)
     _refuse_outside("symlinkDirectories", options.symlink_directories)
-    base = await _base(git, fresh=options.base_ref == "fresh")
+    base = await _find_base(git, fresh=options.base_ref == "fresh")
     _make_folder(git.top)
     await git.run("worktree", "prune")
     is_known = await _has_branch(git, branch)
@@ -112,7 +121,7 @@ async def open_worktree(
         await _lock(git, path)
     except BaseException:
         # Nobody has worked in it yet, and nobody would ever come back to it.
-        await finish(_discard(git, path, None if is_known else branch))
+        await await_despite_cancel(_discard(git, path, None if is_known else branch))
         raise
     return Worktree(str(path), branch, base)
 
@@ -132,7 +141,7 @@ async def close_worktree(
             # This reads and writes nothing that was checked out.
             await _Git(found).run("worktree", "unlock", path)
         git = await _open_git(top, approve)
-        own = await _approved(_enter(Path(path), git.repository.common), approve)
+        own = await _request_approval(_enter(Path(path), git.repository.common), approve)
         if await _is_changed(own, branch, base):
             return True
         await git.run("worktree", "remove", path)
@@ -143,14 +152,14 @@ async def close_worktree(
 
 
 async def _open_git(directory: str, approve: Approve) -> _Git:
-    return await _approved(_look(directory), approve)
+    return await _request_approval(_look(directory), approve)
 
 
 def _enter(path: Path, common: str) -> GitRepository:
     """A checkout that the repository knows as its own."""
     try:
-        found = look_at(str(path))
-        is_own = found is not None and found.common == common and _knows(found, path)
+        found = read_repository(str(path))
+        is_own = found is not None and found.common == common and _is_registered(found, path)
     except (UnclearRepository, OSError, ValueError):
         found, is_own = None, False
     if found is None or not is_own:
@@ -158,11 +167,11 @@ def _enter(path: Path, common: str) -> GitRepository:
     return found
 
 
-def _knows(found: GitRepository, path: Path) -> bool:
+def _is_registered(found: GitRepository, path: Path) -> bool:
     """Whether the repository, too, says that this checkout is where it is."""
     back = os.fsdecode(Path(found.git, "gitdir").read_bytes().rstrip(b"\n"))
     is_below = found.git.startswith(f"{found.common}/worktrees/")
-    return is_below and end_of_links(Path(found.git, back)) == str(path / ".git")
+    return is_below and resolve_links(Path(found.git, back)) == str(path / ".git")
 
 
 def _look(directory: str) -> GitRepository:
@@ -177,7 +186,7 @@ def _look(directory: str) -> GitRepository:
     return found
 
 
-async def _approved(found: GitRepository, approve: Approve) -> _Git:
+async def _request_approval(found: GitRepository, approve: Approve) -> _Git:
     obstacles = await asyncio.to_thread(find_obstacles, found)
     refusal = await approve(obstacles) if obstacles else ""
     if refusal:
@@ -216,7 +225,7 @@ async def _check_out(
     await own.run("checkout", "--quiet")
 
 
-async def _base(git: _Git, *, fresh: bool) -> str:
+async def _find_base(git: _Git, *, fresh: bool) -> str:
     """The commit to begin with; a `fresh` one is where the origin's main branch was last seen."""
     for name in _ORIGINS if fresh else ():
         with suppress(NoWorktree):
@@ -278,10 +287,10 @@ async def _has_ignored_work(own: _Git) -> bool:
     names = [entry[3:] for entry in listed.split("\0") if entry.startswith("!! ")]
     kept = [name for name in names if not name.endswith(("/", *_LEAVINGS))]
     top = Path(str(own.top).rpartition(f"/{WORKTREES}/")[0])
-    return bool(kept) and await asyncio.to_thread(_differ, own.top, top, kept)
+    return bool(kept) and await asyncio.to_thread(_has_difference, own.top, top, kept)
 
 
-def _differ(path: Path, top: Path, names: Sequence[str]) -> bool:
+def _has_difference(path: Path, top: Path, names: Sequence[str]) -> bool:
     for name in names:
         try:
             is_link = (path / name).is_symlink()

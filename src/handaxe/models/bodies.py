@@ -9,7 +9,7 @@ from handaxe.text.wellformed import scrub
 _ENCODER = msgspec.json.Encoder()
 
 
-def encoded(body: dict[str, Any]) -> bytes:
+def encode_body(body: dict[str, Any]) -> bytes:
     """JSON that every server reads: half of a UTF-16 pair is spelled out, not sent."""
     try:
         return _ENCODER.encode(body)

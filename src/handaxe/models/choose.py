@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.model import Model
 from handaxe.models.retries import MAX_RETRIES
-from handaxe.text.near_names import nearest
+from handaxe.text.near_names import find_closest_name
 
 FOUR_WAYS = """\
 No model is chosen, and there is no key from which one could be guessed. Four ways to choose one:
@@ -49,11 +49,11 @@ def open_model(
             f"A {type(choice).__name__} is not a model. An official SDK's client needs the name "
             "of one beside it: handaxe.models.sdk_clients.from_client(client, 'NAME')."
         )
-    name = _unaliased((choice or "").strip() or _suggested(env))
-    return _offline(name) or _online(name, env, http)
+    name = _resolve_alias((choice or "").strip() or _suggest_model(env))
+    return _open_offline(name) or _open_online(name, env, http)
 
 
-def _offline(name: str) -> Model | None:
+def _open_offline(name: str) -> Model | None:
     if name.startswith("scripted:"):
         from handaxe.models.scripted import ScriptedModel
 
@@ -69,15 +69,15 @@ def _offline(name: str) -> Model | None:
     return None
 
 
-def _online(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
+def _open_online(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
     vendor, slash, bare = name.partition("/")
     if slash and bare and vendor == "anthropic":
-        return _anthropic(bare, env, http)
+        return _open_anthropic(bare, env, http)
     if slash and bare and vendor == "openai":
-        return _openai(bare, env, http)
+        return _open_openai(bare, env, http)
     if name.startswith("claude-"):
-        return _anthropic(name, env, http)
-    near = nearest(vendor, [kind.rstrip("/:") for kind in _KINDS])
+        return _open_anthropic(name, env, http)
+    near = find_closest_name(vendor, [kind.rstrip("/:") for kind in _KINDS])
     hint = f" Did you mean {near!r}?" if near and near != vendor else ""
     raise SetupError(
         f"There is no model {name!r}.{hint} Say anthropic/NAME, openai/NAME, "
@@ -85,15 +85,15 @@ def _online(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN
     )
 
 
-def _suggested(env: Mapping[str, str]) -> str:
+def _suggest_model(env: Mapping[str, str]) -> str:
     if env.get("ANTHROPIC_MODEL"):
         return f"anthropic/{env['ANTHROPIC_MODEL'].removeprefix('anthropic/')}"
-    from handaxe.models.prices import price_list
+    from handaxe.models.prices import load_price_list
 
     if env.get("ANTHROPIC_API_KEY") or env.get("ANTHROPIC_AUTH_TOKEN"):
-        return f"anthropic/{price_list().defaults['anthropic']}"
+        return f"anthropic/{load_price_list().defaults['anthropic']}"
     if env.get("OPENAI_API_KEY") and not env.get("OPENAI_BASE_URL"):
-        return f"openai/{price_list().defaults['openai']}"
+        return f"openai/{load_price_list().defaults['openai']}"
     if env.get("OPENAI_BASE_URL"):
         raise SetupError(
             f"The server at {env['OPENAI_BASE_URL']} may have many models. "
@@ -102,22 +102,22 @@ def _suggested(env: Mapping[str, str]) -> str:
     raise SetupError(FOUR_WAYS)
 
 
-def _unaliased(name: str) -> str:
+def _resolve_alias(name: str) -> str:
     bare = name.removeprefix("anthropic/")
     if not bare.isalpha() or bare == "local":
         return name
-    from handaxe.models.prices import price_list
+    from handaxe.models.prices import load_price_list
 
-    return price_list().aliases.get(bare, name)
+    return load_price_list().aliases.get(bare, name)
 
 
-def _anthropic(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
+def _open_anthropic(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
     from handaxe.models.anthropic import DEFAULT_URL, AnthropicModel
-    from handaxe.models.wire.connect import open_wire
+    from handaxe.models.wire.connect import open_transport
 
-    base_url = _address(env, "ANTHROPIC_BASE_URL", DEFAULT_URL)
-    token = _secret(env, "ANTHROPIC_API_KEY") or _secret(env, "ANTHROPIC_AUTH_TOKEN")
-    extra = _extra_headers(env.get("ANTHROPIC_CUSTOM_HEADERS", ""))
+    base_url = _read_address(env, "ANTHROPIC_BASE_URL", DEFAULT_URL)
+    token = _read_secret(env, "ANTHROPIC_API_KEY") or _read_secret(env, "ANTHROPIC_AUTH_TOKEN")
+    extra = _parse_extra_headers(env.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     if not token and base_url == DEFAULT_URL and "authorization" not in extra:
         raise SetupError(
             f"The model {name!r} needs a key: set ANTHROPIC_API_KEY "
@@ -125,21 +125,21 @@ def _anthropic(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: 
         )
     return AnthropicModel(
         name,
-        open_wire(base_url, env, http),
+        open_transport(base_url, env, http),
         base_url=base_url,
         token=token,
         extra_headers=extra,
-        context_tokens=_context(name, 200_000),
-        max_retries=_max_retries(env),
+        context_tokens=_find_context_tokens(name, 200_000),
+        max_retries=_read_max_retries(env),
     )
 
 
-def _openai(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
+def _open_openai(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
     from handaxe.models.openai import DEFAULT_URL, OpenAIModel
-    from handaxe.models.wire.connect import open_wire
+    from handaxe.models.wire.connect import open_transport
 
-    base_url = _address(env, "OPENAI_BASE_URL", DEFAULT_URL)
-    token = _secret(env, "OPENAI_API_KEY")
+    base_url = _read_address(env, "OPENAI_BASE_URL", DEFAULT_URL)
+    token = _read_secret(env, "OPENAI_API_KEY")
     if not token and base_url == DEFAULT_URL:
         raise SetupError(
             f"The model {name!r} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for "
@@ -147,27 +147,27 @@ def _openai(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN
         )
     return OpenAIModel(
         name,
-        open_wire(base_url, env, http),
+        open_transport(base_url, env, http),
         base_url=base_url,
         token=token,
-        context_tokens=_context(name, 128_000),
-        max_retries=_max_retries(env),
+        context_tokens=_find_context_tokens(name, 128_000),
+        max_retries=_read_max_retries(env),
     )
 
 
-def _context(name: str, default: int) -> int:
-    from handaxe.models.prices import card_of
+def _find_context_tokens(name: str, default: int) -> int:
+    from handaxe.models.prices import find_model_card
 
-    card = card_of(name)
+    card = find_model_card(name)
     return default if card is None else card.context
 
 
-def _max_retries(env: Mapping[str, str]) -> int:
+def _read_max_retries(env: Mapping[str, str]) -> int:
     given = env.get("CLAUDE_CODE_MAX_RETRIES", "").strip()
     return min(int(given), _MOST_RETRIES) if given.isdecimal() else MAX_RETRIES
 
 
-def _address(env: Mapping[str, str], variable: str, default: str) -> str:
+def _read_address(env: Mapping[str, str], variable: str, default: str) -> str:
     address = env.get(variable, "").strip().rstrip("/") or default
     if not address.startswith(("http://", "https://")):
         raise SetupError(f"{variable} is {address!r}; it has to begin with http:// or https://.")
@@ -181,13 +181,13 @@ def _address(env: Mapping[str, str], variable: str, default: str) -> str:
     return address
 
 
-def _secret(env: Mapping[str, str], variable: str) -> str | None:
+def _read_secret(env: Mapping[str, str], variable: str) -> str | None:
     secret = env.get(variable, "").strip()
     if not (secret.isascii() and secret.isprintable()):
         raise SetupError(f"{variable} holds characters that no key has. Set it anew.")
     return secret or None
 
 
-def _extra_headers(lines: str) -> dict[str, str]:
+def _parse_extra_headers(lines: str) -> dict[str, str]:
     pairs = (line.partition(":") for line in lines.splitlines() if ":" in line)
     return {name.strip().lower(): value.strip() for name, _, value in pairs if name.strip()}

@@ -7,10 +7,16 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from handaxe.contract.ports.model import ModelEvent
-from handaxe.models.failures import Server, cut_off, not_a_stream, refusal, wire_failure
+from handaxe.models.failures import (
+    ModelServer,
+    make_format_failure,
+    make_status_failure,
+    make_transport_failure,
+    make_truncation_failure,
+)
 from handaxe.models.retries import AttemptFailed
 from handaxe.models.sse import EventParser, EventTooLong, ServerEvent
-from handaxe.models.wire import Answer, Wire, WireFailed
+from handaxe.models.wire import HttpResponse, HttpTransport, TransportFailed
 
 DONE = "[DONE]"
 MAX_WHOLE_BYTES = 64 * 1024 * 1024
@@ -19,7 +25,7 @@ _LAST = (DONE, "message_stop")
 Payload = dict[str, Any]
 
 
-class AnswerReader(Protocol):
+class ResponseReader(Protocol):
     """Turns a vendor's events into ours."""
 
     @property
@@ -41,11 +47,15 @@ class AnswerReader(Protocol):
         ...
 
 
-async def answer_events(
-    reader: AnswerReader, wire: Wire, server: Server, headers: Mapping[str, str], body: bytes
+async def stream_model_events(
+    reader: ResponseReader,
+    wire: HttpTransport,
+    server: ModelServer,
+    headers: Mapping[str, str],
+    body: bytes,
 ) -> AsyncGenerator[ModelEvent, None]:
     """One request, and its answer as our events; an answer that breaks off is a failed attempt."""
-    events = server_events(wire, server, headers, body)
+    events = stream_server_events(wire, server, headers, body)
     try:
         async for event in events:
             for given in reader.read(event):
@@ -55,13 +65,13 @@ async def answer_events(
     finally:
         await events.aclose()
     if not reader.is_complete:
-        raise cut_off(server)
+        raise make_truncation_failure(server)
     for given in reader.end():
         yield given
 
 
-async def server_events(
-    wire: Wire, server: Server, headers: Mapping[str, str], body: bytes
+async def stream_server_events(
+    wire: HttpTransport, server: ModelServer, headers: Mapping[str, str], body: bytes
 ) -> AsyncGenerator[Payload, None]:
     """The data of every event; a whole answer from a server that does not stream is one event.
 
@@ -72,57 +82,61 @@ async def server_events(
     """
     try:
         answer = await wire.post(server.url, headers, body)
-    except WireFailed as failed:
-        raise wire_failure(server, failed) from failed
+    except TransportFailed as failed:
+        raise make_transport_failure(server, failed) from failed
     try:
         if answer.status != 200:
-            raise refusal(server, answer.status, answer.headers, await answer.body())
+            raise make_status_failure(server, answer.status, answer.headers, await answer.body())
         kind = answer.headers.get("content-type", "")
         if "text/html" in kind:
-            raise not_a_stream(server, "a web page")
+            raise make_format_failure(server, "a web page")
         if "application/json" in kind:
-            yield _decoded(server, (await answer.body(MAX_WHOLE_BYTES)).decode("utf-8", "replace"))
+            yield _decode_object(
+                server, (await answer.body(MAX_WHOLE_BYTES)).decode("utf-8", "replace")
+            )
             return
-        async with aclosing(_events(server, answer)) as events:
+        async with aclosing(_stream_events(server, answer)) as events:
             async for event in events:
                 if event.get("type") in _LAST:
                     await answer.release()
                 yield event
-    except WireFailed as failed:
-        raise wire_failure(server, failed) from failed
+    except TransportFailed as failed:
+        raise make_transport_failure(server, failed) from failed
     finally:
         await answer.close()
 
 
-async def _events(server: Server, answer: Answer) -> AsyncGenerator[Payload, None]:
+async def _stream_events(
+    server: ModelServer, answer: HttpResponse
+) -> AsyncGenerator[Payload, None]:
     parser = EventParser()
     try:
-        async with aclosing(answer.chunks()) as chunks:
+        async with aclosing(answer.stream_chunks()) as chunks:
             async for chunk in chunks:
                 for event in parser.feed(chunk):
-                    yield _payload(server, event)
+                    yield _parse_payload(server, event)
     except EventTooLong:
-        raise not_a_stream(server, "an event without end") from None
+        raise make_format_failure(server, "an event without end") from None
     for event in parser.end():
         # The last event of a stream that was cut is half an event.
         with suppress(AttemptFailed):
-            yield _payload(server, event)
+            yield _parse_payload(server, event)
 
 
-def _payload(server: Server, event: ServerEvent) -> Payload:
+def _parse_payload(server: ModelServer, event: ServerEvent) -> Payload:
     if event.data.startswith(DONE):
         return {"type": DONE}
     if event.event == "ping":
         return {"type": "ping"}
-    payload = _decoded(server, event.data)
+    payload = _decode_object(server, event.data)
     return {"type": event.event, **payload} if event.event else payload
 
 
-def _decoded(server: Server, data: str) -> Payload:
+def _decode_object(server: ModelServer, data: str) -> Payload:
     try:
         payload: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        raise not_a_stream(server, f"{data[:80]!r}") from None
+        raise make_format_failure(server, f"{data[:80]!r}") from None
     if not isinstance(payload, dict):
-        raise not_a_stream(server, f"{data[:80]!r}")
+        raise make_format_failure(server, f"{data[:80]!r}")
     return cast("Payload", payload)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from handaxe.contract.ports.model import Failure, ModelFailed
-from handaxe.models.retries import AttemptFailed, asked_pause_s, can_retry
-from handaxe.models.wire import WireFailed
+from handaxe.models.retries import AttemptFailed, can_retry, read_retry_after_s
+from handaxe.models.wire import TransportFailed
 
 _MAX_WORDS_CHARS = 600
 
@@ -34,7 +34,7 @@ _KINDS: dict[str, tuple[Failure, int]] = {
 }
 
 
-class Server(NamedTuple):
+class ModelServer(NamedTuple):
     """Who was asked, for sentences."""
 
     vendor: str
@@ -44,7 +44,7 @@ class Server(NamedTuple):
     address_variable: str
 
 
-class Words(NamedTuple):
+class ErrorBody(NamedTuple):
     """What an error's body says."""
 
     message: str
@@ -57,16 +57,16 @@ class Words(NamedTuple):
         return re.search(pattern, everything, re.IGNORECASE) is not None
 
 
-def words_of(body: Any) -> Words:  # noqa: ANN401 - decoded JSON, text or bytes
+def parse_error_body(body: Any) -> ErrorBody:  # noqa: ANN401 - decoded JSON, text or bytes
     """The message, type and code in any of the shapes servers use."""
     if isinstance(body, bytes):
         text = body.decode("utf-8", "replace").strip()
         try:
-            return words_of(msgspec.json.decode(text))
+            return parse_error_body(msgspec.json.decode(text))
         except (msgspec.DecodeError, RecursionError):
-            return Words("" if text[:1] == "<" else text[:_MAX_WORDS_CHARS], "", "")
+            return ErrorBody("" if text[:1] == "<" else text[:_MAX_WORDS_CHARS], "", "")
     if not isinstance(body, dict):
-        return Words(str(body)[:_MAX_WORDS_CHARS], "", "")
+        return ErrorBody(str(body)[:_MAX_WORDS_CHARS], "", "")
     fields = cast("dict[str, Any]", body)
     inner = fields.get("error")
     if isinstance(inner, dict):
@@ -76,20 +76,20 @@ def words_of(body: Any) -> Words:  # noqa: ANN401 - decoded JSON, text or bytes
     said = fields.get("message") or fields.get("detail") or ""
     message = said if isinstance(said, str) else msgspec.json.encode(said).decode()
     kind, code = fields.get("type"), fields.get("code")
-    return Words(message[:_MAX_WORDS_CHARS], str(kind or ""), str(code or ""))
+    return ErrorBody(message[:_MAX_WORDS_CHARS], str(kind or ""), str(code or ""))
 
 
-def refusal(
-    server: Server,
+def make_status_failure(
+    server: ModelServer,
     status: int,
     headers: Mapping[str, str],
     body: Any,  # noqa: ANN401
 ) -> AttemptFailed:
     """The failure behind an error status."""
-    words = words_of(body)
-    failure = _failure_of(status, words)
-    sentence = _sentence(server, failure, status, words)
-    asked_s = asked_pause_s(headers)
+    words = parse_error_body(body)
+    failure = _classify_failure(status, words)
+    sentence = _describe_failure(server, failure, status, words)
+    asked_s = read_retry_after_s(headers)
     if asked_s is not None and asked_s > 0 and failure in ("rate_limited", "overloaded"):
         sentence += f" The server asks to wait {asked_s:.0f} s."
     may_help = can_retry(status, headers) and not words.hold(_NO_MONEY)
@@ -97,21 +97,21 @@ def refusal(
     return AttemptFailed(failed, can_retry=may_help, headers=headers)
 
 
-def refusal_in_stream(server: Server, body: Any) -> AttemptFailed:  # noqa: ANN401
+def make_stream_failure(server: ModelServer, body: Any) -> AttemptFailed:  # noqa: ANN401
     """The failure behind an error that arrived as an event."""
-    words = words_of(body)
+    words = parse_error_body(body)
     failure, status = _KINDS.get(words.kind, ("broken_stream", 500))
     if words.code.isdecimal() and words.kind not in _KINDS:
         status = int(words.code)
-        failure = _failure_of(status, words)
+        failure = _classify_failure(status, words)
     if words.hold(_TOO_LONG):
         failure = "too_long"
-    sentence = _sentence(server, failure, status, words)
+    sentence = _describe_failure(server, failure, status, words)
     may_help = can_retry(status, {}) and not words.hold(_NO_MONEY)
     return AttemptFailed(ModelFailed(failure, sentence, status=status), can_retry=may_help)
 
 
-def wire_failure(server: Server, failed: WireFailed) -> AttemptFailed:
+def make_transport_failure(server: ModelServer, failed: TransportFailed) -> AttemptFailed:
     """The failure behind a connection that could not be made or broke."""
     sentence = failed.sentence
     if failed.how == "unreachable":
@@ -119,13 +119,13 @@ def wire_failure(server: Server, failed: WireFailed) -> AttemptFailed:
     return AttemptFailed(ModelFailed(failed.how, sentence), can_retry=True)
 
 
-def cut_off(server: Server) -> AttemptFailed:
+def make_truncation_failure(server: ModelServer) -> AttemptFailed:
     """The failure of a stream that ended before its last event."""
     sentence = f"{server.vendor}'s answer ended in the middle. Ask again."
     return AttemptFailed(ModelFailed("broken_stream", sentence), can_retry=True)
 
 
-def not_a_stream(server: Server, about: str) -> AttemptFailed:
+def make_format_failure(server: ModelServer, about: str) -> AttemptFailed:
     """The failure of a stream that holds something else than its format."""
     sentence = (
         f"{server.url} answered with something that is not a model's stream ({about}). "
@@ -134,7 +134,7 @@ def not_a_stream(server: Server, about: str) -> AttemptFailed:
     return AttemptFailed(ModelFailed("broken_stream", sentence), can_retry=False)
 
 
-def _failure_of(status: int, words: Words) -> Failure:
+def _classify_failure(status: int, words: ErrorBody) -> Failure:
     if status in (400, 413, 422, 500) and words.hold(_TOO_LONG):
         return "too_long"
     if status == 529 or words.kind == "overloaded_error":
@@ -146,7 +146,7 @@ def _failure_of(status: int, words: Words) -> Failure:
     return by_status.get(status, "overloaded" if status >= 500 else "bad_request")
 
 
-def _sentence(server: Server, failure: Failure, status: int, words: Words) -> str:
+def _describe_failure(server: ModelServer, failure: Failure, status: int, words: ErrorBody) -> str:
     said = f" It says: {words.message.strip()}" if words.message.strip() else ""
     who = server.vendor
     if 300 <= status < 400:

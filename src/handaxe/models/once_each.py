@@ -9,7 +9,7 @@ Value = TypeVar("Value")
 Made = TypeVar("Made")
 
 
-def once_each(make: Callable[[Value], Made]) -> Callable[[Value], Made]:
+def cache_by_identity(make: Callable[[Value], Made]) -> Callable[[Value], Made]:
     """`make`, called once for each very value; what it gave is forgotten together with the value.
 
     Equal values are still two: comparing long messages would cost what this saves. Whoever gets

@@ -11,15 +11,15 @@ import msgspec
 
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.messages import Message, ToolResultBlock, UserMessage
-from handaxe.models.once_each import once_each
-from handaxe.text.magic import image_kind
+from handaxe.models.once_each import cache_by_identity
+from handaxe.text.magic import detect_image_type
 
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _HEAD_CHARS = 256 * 1024
 """How much of a picture is decoded to find its size; a JPEG's lies behind its thumbnails."""
 
 
-class Limits(msgspec.Struct, frozen=True):
+class ProviderImageLimits(msgspec.Struct, frozen=True):
     """What a provider takes."""
 
     each_chars: int
@@ -33,23 +33,25 @@ class Limits(msgspec.Struct, frozen=True):
     """Of all pictures together, so that the request stays below the provider's size."""
 
 
-ANTHROPIC = Limits(5 * 1024 * 1024, 8000, 20, 2000, 100, 24 * 1024 * 1024)
+ANTHROPIC = ProviderImageLimits(5 * 1024 * 1024, 8000, 20, 2000, 100, 24 * 1024 * 1024)
 """Sides and number as documented, the lower number of two; below 32 MB for a whole request."""
-OPENAI = Limits(20 * 1024 * 1024, 12_000, 500, 12_000, 500, 40 * 1024 * 1024)
+OPENAI = ProviderImageLimits(20 * 1024 * 1024, 12_000, 500, 12_000, 500, 40 * 1024 * 1024)
 """Guards against accidents only: servers of this format have limits of their own."""
 
 
-def dropped(messages: Sequence[Message], limits: Limits) -> dict[int, str]:
+def find_unsendable_images(
+    messages: Sequence[Message], limits: ProviderImageLimits
+) -> dict[int, str]:
     """By `id()` of its block, the sentence in place of each picture that cannot be sent.
 
     The newest pictures are kept: when there are too many, the oldest go first.
     """
-    pictures = [picture for message in messages for picture in of_message(message)]
+    pictures = [picture for message in messages for picture in collect_images(message)]
     side_px = limits.crowded_side_px if len(pictures) > limits.crowded_count else limits.side_px
     out: dict[int, str] = {}
     count = total = 0
     for picture in reversed(pictures):
-        flaw = _flaw_of(picture, limits, side_px)
+        flaw = _find_flaw(picture, limits, side_px)
         if flaw is None:
             count += 1
             total += len(picture.data)
@@ -60,8 +62,8 @@ def dropped(messages: Sequence[Message], limits: Limits) -> dict[int, str]:
     return out
 
 
-@once_each
-def of_message(message: Message) -> tuple[ImageBlock, ...]:
+@cache_by_identity
+def collect_images(message: Message) -> tuple[ImageBlock, ...]:
     """The pictures of a message, those in results as well."""
     if not isinstance(message, UserMessage):
         return ()
@@ -72,12 +74,12 @@ def of_message(message: Message) -> tuple[ImageBlock, ...]:
     return tuple(found)
 
 
-def _flaw_of(picture: ImageBlock, limits: Limits, side_px: int) -> str | None:
+def _find_flaw(picture: ImageBlock, limits: ProviderImageLimits, side_px: int) -> str | None:
     if picture.media_type not in MEDIA_TYPES:
         return f"the provider takes no {picture.media_type or 'unknown type'}"
     if len(picture.data) > limits.each_chars:
         return f"it has {len(picture.data):,} bytes as base64, at most {limits.each_chars:,} fit"
-    size = _seen_size(picture)
+    size = _read_size(picture)
     if isinstance(size, str):
         return size
     if size is not None and max(size) > side_px:
@@ -85,31 +87,31 @@ def _flaw_of(picture: ImageBlock, limits: Limits, side_px: int) -> str | None:
     return None
 
 
-@once_each
-def _seen_size(picture: ImageBlock) -> tuple[int, int] | str | None:
+@cache_by_identity
+def _read_size(picture: ImageBlock) -> tuple[int, int] | str | None:
     """Width and height, None if unknown, or why there is no picture."""
     try:
         head = binascii.a2b_base64(picture.data[:_HEAD_CHARS])
     except (binascii.Error, ValueError):
         return "its data is not base64"
-    if image_kind(head) is None:
+    if detect_image_type(head) is None:
         return "its data is not a picture"
-    return picture_size(head)
+    return read_image_size(head)
 
 
-def picture_size(head: bytes) -> tuple[int, int] | None:
+def read_image_size(head: bytes) -> tuple[int, int] | None:
     """Width and height from the beginning of a PNG, JPEG, GIF or WebP file; None if unknown."""
-    kind = image_kind(head)
+    kind = detect_image_type(head)
     if kind == "PNG" and len(head) >= 24:
         return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
     if kind == "GIF" and len(head) >= 10:
         return int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
     if kind == "WEBP" and len(head) >= 30:
-        return _webp_size(head)
-    return _jpeg_size(head) if kind == "JPEG" else None
+        return _read_webp_size(head)
+    return _read_jpeg_size(head) if kind == "JPEG" else None
 
 
-def _webp_size(head: bytes) -> tuple[int, int] | None:
+def _read_webp_size(head: bytes) -> tuple[int, int] | None:
     if head[12:16] == b"VP8X":
         width = int.from_bytes(head[24:27], "little") + 1
         return width, int.from_bytes(head[27:30], "little") + 1
@@ -122,7 +124,7 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _jpeg_size(head: bytes) -> tuple[int, int] | None:
+def _read_jpeg_size(head: bytes) -> tuple[int, int] | None:
     at = 2
     while at + 9 <= len(head) and head[at] == 0xFF:
         marker = head[at + 1]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 
 _MILLION = 1_000_000
 
@@ -27,7 +27,7 @@ class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """From how many prompt tokens on these hold."""
 
 
-class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of one model."""
 
     context: int
@@ -37,10 +37,10 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_write: float | None = None
     long: Rates | None = None
 
-    def cost_usd(self, usage: Usage) -> float:
+    def cost_usd(self, usage: TokenUsage) -> float:
         """What one response costs."""
         prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-        rates: Rates | Card = self.long if self.long and prompt > self.long.above else self
+        rates: Rates | ModelCard = self.long if self.long and prompt > self.long.above else self
         # Where no price for cached tokens is listed, they cost what all tokens cost.
         read = rates.input if rates.cache_read is None else rates.cache_read
         write = rates.input if rates.cache_write is None else rates.cache_write
@@ -59,11 +59,11 @@ class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     as_of: str
     defaults: dict[str, str]
     aliases: dict[str, str]
-    models: dict[str, Card]
+    models: dict[str, ModelCard]
 
 
 @cache
-def price_list() -> PriceList:
+def load_price_list() -> PriceList:
     """The list that comes with this version."""
     return msgspec.json.decode(Path(__file__).with_name("prices.json").read_bytes(), type=PriceList)
 
@@ -71,14 +71,14 @@ def price_list() -> PriceList:
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
-def card_of(model: str) -> Card | None:
+def find_model_card(model: str) -> ModelCard | None:
     """What is known of a model, by its name with or without vendor and date."""
-    models = price_list().models
+    models = load_price_list().models
     bare = model.rpartition("/")[2]
     return models.get(bare) or models.get(_DATED.sub("", bare))
 
 
-def cost_usd(model: str, usage: Usage) -> float | None:
+def cost_usd(model: str, usage: TokenUsage) -> float | None:
     """What one response cost; None if the model's price is not known."""
-    card = card_of(model)
+    card = find_model_card(model)
     return None if card is None else card.cost_usd(usage)

@@ -24,7 +24,7 @@ from handaxe.contract.ports.model import (
 FORMAT = 1
 
 
-class Failed(msgspec.Struct, frozen=True):
+class RecordedFailure(msgspec.Struct, frozen=True):
     """How an exchange ended that did not end well."""
 
     failure: Failure
@@ -32,7 +32,7 @@ class Failed(msgspec.Struct, frozen=True):
     status: int | None = None
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedExchange(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a recording."""
 
     format: int = FORMAT
@@ -43,7 +43,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     said: int
     """How many responses the conversation already held."""
     events: tuple[ModelEvent, ...]
-    failed: Failed | None = None
+    failed: RecordedFailure | None = None
 
 
 class RecordingModel(Model):
@@ -68,7 +68,7 @@ class RecordingModel(Model):
                 events.append(event)
                 yield event
         except ModelFailed as failure:
-            failed = Failed(failure.failure, failure.sentence, failure.status)
+            failed = RecordedFailure(failure.failure, failure.sentence, failure.status)
             raise
         finally:
             # Also what was broken off is on record, as far as it came.
@@ -77,13 +77,13 @@ class RecordingModel(Model):
                 await answer.aclose()
 
     def _write(
-        self, request: ModelRequest, events: tuple[ModelEvent, ...], failed: Failed | None
+        self, request: ModelRequest, events: tuple[ModelEvent, ...], failed: RecordedFailure | None
     ) -> None:
-        exchange = Exchange(
+        exchange = RecordedExchange(
             model=self.name,
             context_tokens=self.context_tokens,
-            request=digest(request),
-            said=_said(request),
+            request=hash_request(request),
+            said=_count_responses(request),
             events=events,
             failed=failed,
         )
@@ -122,8 +122,8 @@ class ReplayModel(Model):
             failed = exchange.failed
             raise ModelFailed(failed.failure, failed.sentence, status=failed.status)
 
-    def _take(self, request: ModelRequest) -> Exchange:
-        wanted, said = digest(request), _said(request)
+    def _take(self, request: ModelRequest) -> RecordedExchange:
+        wanted, said = hash_request(request), _count_responses(request)
         same = [each for each in self._exchanges if each.request == wanted]
         if not same and not self._strict:
             same = [each for each in self._exchanges if each.said == said]
@@ -135,21 +135,23 @@ class ReplayModel(Model):
         return same[0]
 
 
-def digest(request: ModelRequest) -> str:
+def hash_request(request: ModelRequest) -> str:
     """What a request is known by: its messages and tools, whatever the model or its limits."""
     asked: list[Any] = [request.messages, [tool.name for tool in request.tools]]
     encoded = msgspec.json.encode(asked, order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:32]
 
 
-def _said(request: ModelRequest) -> int:
+def _count_responses(request: ModelRequest) -> int:
     return sum(isinstance(message, AssistantMessage) for message in request.messages)
 
 
-def _load(path: Path) -> list[Exchange]:
+def _load(path: Path) -> list[RecordedExchange]:
     try:
         lines = path.read_bytes().splitlines()
-        exchanges = [msgspec.json.decode(line, type=Exchange) for line in lines if line.strip()]
+        exchanges = [
+            msgspec.json.decode(line, type=RecordedExchange) for line in lines if line.strip()
+        ]
     except OSError as error:
         raise SetupError(f"The recording {path} cannot be read: {error}") from error
     except msgspec.DecodeError as error:

@@ -35,7 +35,7 @@ class AttemptFailed(Exception):
         self.headers = headers or {}
 
 
-async def attempts(
+async def retry_attempts(
     attempt: Callable[[], AsyncGenerator[ModelEvent, None]], max_retries: int = MAX_RETRIES
 ) -> AsyncGenerator[ModelEvent, None]:
     """The events of the first attempt that succeeds, with a `Retrying` before each new one.
@@ -57,7 +57,7 @@ async def attempts(
             return
         finally:
             await events.aclose()
-        delay_s = pause_s(taken, again.headers)
+        delay_s = compute_backoff_s(taken, again.headers)
         yield Retrying(
             attempt=taken + 1,
             delay_s=delay_s,
@@ -69,7 +69,7 @@ async def attempts(
 
 def can_retry(status: int, headers: Mapping[str, str]) -> bool:
     """Whether the same request may succeed later."""
-    asked_s = asked_pause_s(headers)
+    asked_s = read_retry_after_s(headers)
     if asked_s is not None and asked_s > LONGEST_ASKED_PAUSE_S:
         return False
     wish = headers.get("x-should-retry")
@@ -78,9 +78,9 @@ def can_retry(status: int, headers: Mapping[str, str]) -> bool:
     return status in _RETRIED or status >= 500
 
 
-def pause_s(retries_taken: int, headers: Mapping[str, str]) -> float:
+def compute_backoff_s(retries_taken: int, headers: Mapping[str, str]) -> float:
     """How long to wait before the next attempt."""
-    asked_s = asked_pause_s(headers)
+    asked_s = read_retry_after_s(headers)
     if asked_s is not None and 0 < asked_s <= LONGEST_ASKED_PAUSE_S:
         return asked_s
     grown_s = min(FIRST_PAUSE_S * 2.0 ** min(retries_taken, 10), LONGEST_PAUSE_S)
@@ -89,7 +89,7 @@ def pause_s(retries_taken: int, headers: Mapping[str, str]) -> float:
     return grown_s * (1 - 0.25 * random.random())  # noqa: S311 - spreads clients, guards nothing
 
 
-def asked_pause_s(headers: Mapping[str, str]) -> float | None:
+def read_retry_after_s(headers: Mapping[str, str]) -> float | None:
     """The pause the server asks for: milliseconds, seconds or a date."""
     exact = _number(headers.get("retry-after-ms"))
     if exact is not None:

@@ -11,13 +11,19 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
 from handaxe.models.anthropic import request as anthropic_request
 from handaxe.models.anthropic.stream import MessageReader
-from handaxe.models.failures import Server, cut_off, refusal, refusal_in_stream, wire_failure
+from handaxe.models.failures import (
+    ModelServer,
+    make_status_failure,
+    make_stream_failure,
+    make_transport_failure,
+    make_truncation_failure,
+)
 from handaxe.models.openai import request as openai_request
-from handaxe.models.openai.allowances import Allowances
+from handaxe.models.openai.allowances import ServerQuirks
 from handaxe.models.openai.stream import CompletionReader
-from handaxe.models.prices import card_of
+from handaxe.models.prices import find_model_card
 from handaxe.models.retries import AttemptFailed
-from handaxe.models.wire import WireFailed
+from handaxe.models.wire import TransportFailed
 
 
 def from_client(client: Any, name: str) -> Model:  # noqa: ANN401 - a client of either vendor
@@ -36,17 +42,17 @@ class ClientModel(Model):
     """One model behind somebody else's client; the client stays open at the end."""
 
     def __init__(self, client: Any, name: str, vendor: str) -> None:  # noqa: ANN401
-        card = card_of(name)
+        card = find_model_card(name)
         self.name = name
         self.context_tokens = 200_000 if card is None else card.context
         self._client = client
         self._vendor = vendor
         prefix = vendor.upper()
-        self._server = Server(
+        self._server = ModelServer(
             vendor.capitalize(), str(getattr(client, "base_url", vendor)), name,
             f"{prefix}_API_KEY", f"{prefix}_BASE_URL",
         )  # fmt: skip
-        self._allowances = Allowances()
+        self._allowances = ServerQuirks()
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The response, event by event."""
@@ -69,7 +75,7 @@ class ClientModel(Model):
         except AttemptFailed as failed:
             raise failed.failure from failed
         except Exception as error:
-            failed = self._understood(error)
+            failed = self._convert_error(error)
             if failed is None:
                 raise
             raise failed.failure from error
@@ -78,11 +84,11 @@ class ClientModel(Model):
                 await events.close()
         # The vendors' clients keep the last event of a stream, its end, to themselves.
         if not reader.is_complete:
-            raise cut_off(self._server).failure
+            raise make_truncation_failure(self._server).failure
         for given in reader.end():
             yield given
 
-    def _understood(self, error: Exception) -> AttemptFailed | None:
+    def _convert_error(self, error: Exception) -> AttemptFailed | None:
         """The failure behind an error of the client; None for what is no error of a request."""
         status = getattr(error, "status_code", None)
         body = getattr(error, "body", None)
@@ -90,14 +96,18 @@ class ClientModel(Model):
             response: Any = getattr(error, "response", None)
             headers = cast("Mapping[str, str]", getattr(response, "headers", {}))
             known = {key.lower(): value for key, value in headers.items()}
-            return refusal(self._server, status, known, body if body is not None else str(error))
+            return make_status_failure(
+                self._server, status, known, body if body is not None else str(error)
+            )
         if isinstance(body, dict):
-            return refusal_in_stream(self._server, body)
+            return make_stream_failure(self._server, body)
         names = [kind.__name__ for kind in type(error).__mro__]
         if "APITimeoutError" in names:
-            return wire_failure(self._server, WireFailed("timed_out", str(error)))
+            return make_transport_failure(self._server, TransportFailed("timed_out", str(error)))
         if "APIConnectionError" in names:
-            return wire_failure(self._server, WireFailed("unreachable", str(error)))
+            return make_transport_failure(self._server, TransportFailed("unreachable", str(error)))
         if "APIError" in names or type(error).__module__.startswith("httpx2"):
-            return wire_failure(self._server, WireFailed("broken_stream", str(error)))
+            return make_transport_failure(
+                self._server, TransportFailed("broken_stream", str(error))
+            )
         return None

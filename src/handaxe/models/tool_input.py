@@ -20,26 +20,26 @@ def read_input(text: str) -> ToolInput:
     """
     if not text.strip():
         return ToolInput({}, None)
-    value = _decoded(text)
+    value = _decode_json(text)
     if value is _NOTHING and text.lstrip().startswith("{}"):
-        value = _decoded(text.lstrip().removeprefix("{}"))
+        value = _decode_json(text.lstrip().removeprefix("{}"))
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        inner = _decoded(value)
+        inner = _decode_json(value)
         value = value if inner is _NOTHING else inner
     if value is _NOTHING:
         return ToolInput({}, text)
     return ToolInput({} if value is None else value, None)
 
 
-def is_whole(text: str) -> bool:
+def is_complete_json(text: str) -> bool:
     """Whether `text` is complete JSON, so that nothing more is to come."""
-    return _decoded(text) is not _NOTHING
+    return _decode_json(text) is not _NOTHING
 
 
 _NOTHING = object()
 
 
-def _decoded(text: str) -> Any:  # noqa: ANN401 - any JSON value
+def _decode_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):

@@ -18,17 +18,17 @@ class AppliedEdits:
 
     def add(self, path: str, old: str, new: str) -> None:
         """Remember a replacement."""
-        event = EditApplied(path=path, fingerprint=_fingerprint(old, new))
+        event = EditApplied(path=path, fingerprint=_hash_edit(old, new))
         self.replay(event)
         self._announce(event)
 
     def has(self, path: str, old: str, new: str) -> bool:
         """Whether this very replacement was made here."""
-        return (path, _fingerprint(old, new)) in self._made
+        return (path, _hash_edit(old, new)) in self._made
 
-    def missed(self, path: str, old: str, call_id: str) -> int:
+    def count_miss(self, path: str, old: str, call_id: str) -> int:
         """How many calls, with this one, have looked for this text here without finding it."""
-        key = (path, _fingerprint(old, ""))
+        key = (path, _hash_edit(old, ""))
         calls = self._missed.setdefault(key, set())
         calls.add(call_id)
         if len(self._missed) > REMEMBERED:
@@ -42,5 +42,5 @@ class AppliedEdits:
             del self._made[next(iter(self._made))]
 
 
-def _fingerprint(old: str, new: str) -> str:
+def _hash_edit(old: str, new: str) -> str:
     return sha256(f"{len(old)}\0{old}{new}".encode(errors="surrogatepass")).hexdigest()[:32]

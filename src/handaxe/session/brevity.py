@@ -5,7 +5,7 @@ from collections.abc import Callable
 from handaxe.contract.events import BriefChanged
 
 
-class Brevity:
+class BriefMode:
     """How long answers should be."""
 
     def __init__(self, announce: Callable[[BriefChanged], None] = lambda _: None) -> None:

@@ -9,7 +9,7 @@ from struct import Struct
 
 import msgspec
 
-from handaxe.text.wellformed import in_words
+from handaxe.text.wellformed import to_safe_text
 
 FINGERPRINT_BYTES = 8
 
@@ -21,7 +21,7 @@ _MARK = Struct("<q")
 _MOST_RECENT = 64
 
 
-class CallFacts:
+class CallFingerprints:
     """Equally many bytes for every call id; what was kept last counts."""
 
     def __init__(self, size_bytes: int) -> None:
@@ -37,7 +37,7 @@ class CallFacts:
             raise ValueError(f"{self._size_bytes} bytes are kept of each call, not {len(fact)}")
         self._recent[call_id] = fact
         if len(self._recent) >= _MOST_RECENT:
-            self._sort_in()
+            self._flush_recent()
 
     def get(self, call_id: str) -> bytes | None:
         """What is kept about a call."""
@@ -55,14 +55,14 @@ class CallFacts:
             at = part.rfind(wanted, 0, at + _MARK.size - 1)
         return None if at < 0 else bytes(part[at + _MARK.size : at + record_bytes])
 
-    def _sort_in(self) -> None:
+    def _flush_recent(self) -> None:
         for call_id, fact in self._recent.items():
             mark = hash(call_id)
             self._parts[mark % _PARTS] += _MARK.pack(mark) + fact
         self._recent.clear()
 
 
-def fingerprint_of(tool: str, call_input: object) -> bytes:
+def compute_fingerprint(tool: str, call_input: object) -> bytes:
     """The tool's name and its input, to the letter.
 
     Sixty-four bits under a key of this process, as call ids are known by (`CallFacts`): nobody can
@@ -71,6 +71,6 @@ def fingerprint_of(tool: str, call_input: object) -> bytes:
     try:
         encoded = _encoder.encode(call_input)
     except Exception:  # noqa: BLE001 - whatever a host's program gave as input
-        encoded = in_words(call_input).encode()
+        encoded = to_safe_text(call_input).encode()
     name = tool.encode(errors="backslashreplace")
     return hash(name + b"\0" + encoded).to_bytes(FINGERPRINT_BYTES, "little", signed=True)

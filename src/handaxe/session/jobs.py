@@ -72,7 +72,7 @@ class Jobs:
         self._present: set[str] = set()
         self._viewer: str | None = None
 
-    def seen_by(self, agent_id: str) -> Self:
+    def share_with_agent(self, agent_id: str) -> Self:
         """The same work for a sub-agent: it is told of what it starts, as long as it is there."""
         # Most sessions have no sub-agent.
         import copy
@@ -136,10 +136,10 @@ class Jobs:
             else:
                 self._owners.pop(job_id, None)
             self._announce(JobStarted(job=job.state))
-            self._ends[job_id] = self.attend(self._see_to_its_end(job))
+            self._ends[job_id] = self.start_task(self._wait_for_end(job))
         return job_id
 
-    def attend(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let something go on until it is done or the session closes."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -156,14 +156,14 @@ class Jobs:
 
     def known(self) -> list[JobState]:
         """All work and all agents, also those of earlier runs and those somebody waits for."""
-        from handaxe.contract.ports.agents import as_job, worktree_sentence
+        from handaxe.contract.ports.agents import describe_worktree, to_job_state
 
         states = {state.job_id: state for state in self.listed()}
-        for agent in self._all_agents():
+        for agent in self._list_agents():
             if agent.agent_id not in self._jobs:
                 # What an agent had come to is only in what was kept of it.
-                said = (agent.result, worktree_sentence(agent).strip())
-                states[agent.agent_id] = as_job(agent, "\n\n".join(filter(None, said)))
+                said = (agent.result, describe_worktree(agent).strip())
+                states[agent.agent_id] = to_job_state(agent, "\n\n".join(filter(None, said)))
         return list(states.values())
 
     def running(self) -> list[JobState]:
@@ -181,13 +181,13 @@ class Jobs:
             self._left_out[job_id] = self._left_out.get(job_id, 0) + 1
         self._news.set()
 
-    def new_bytes(self, state: JobState) -> int:
+    def count_new_bytes(self, state: JobState) -> int:
         """How much work has said since somebody last looked; looking is noted."""
         before = self._looked_at.get(state.job_id, 0)
         self._looked_at[state.job_id] = state.output_bytes
         return max(0, state.output_bytes - before)
 
-    async def was_told(self, job_id: str) -> None:
+    async def mark_reported(self, job_id: str) -> None:
         """The model is about to see how this ended, so it need not be told.
 
         Whoever waited for the end may wake up before it was seen to; returns when it was.
@@ -210,10 +210,12 @@ class Jobs:
     def take_notices(self) -> tuple[str, ...]:
         """What the model has to be told, each thing once."""
         notices: list[str] = []
-        for job_id in [job_id for job_id in self._lines if self._hearer(job_id) == self._viewer]:
-            notices.append(self._line_notice(job_id, self._lines.pop(job_id)))
+        for job_id in [
+            job_id for job_id in self._lines if self._find_recipient(job_id) == self._viewer
+        ]:
+            notices.append(self._format_line_notice(job_id, self._lines.pop(job_id)))
             self._left_out.pop(job_id, None)
-        ended = [job_id for job_id in self._untold if self._hearer(job_id) == self._viewer]
+        ended = [job_id for job_id in self._untold if self._find_recipient(job_id) == self._viewer]
         notices += [self._untold.pop(job_id) for job_id in ended]
         if ended:
             self._announce(JobsTold(job_ids=tuple(ended)))
@@ -240,10 +242,10 @@ class Jobs:
             killed = msgspec.structs.replace(
                 state, status="killed", ended_by="host_ended", waiting_for_input=None
             )
-            self._end(killed, f"{_named(killed)} {HOST_ENDED}")
+            self._end(killed, f"{_describe_job(killed)} {HOST_ENDED}")
         self._lost.clear()
 
-    def leave_to_others(self) -> None:
+    def forget_lost(self) -> None:
         """Work without an end goes on in another process, which will tell it."""
         self._lost.clear()
 
@@ -264,7 +266,7 @@ class Jobs:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _see_to_its_end(self, job: Job) -> None:
+    async def _wait_for_end(self, job: Job) -> None:
         await job.wait()
         await self._finish(job.state)
 
@@ -276,7 +278,7 @@ class Jobs:
                 await self._at_end(state)
         finally:
             if state.job_id not in self._ended:
-                self._end(state, summary_of(state))
+                self._end(state, summarize_job(state))
 
     def _end(self, state: JobState, summary: str) -> None:
         self._ended[state.job_id] = state
@@ -284,7 +286,7 @@ class Jobs:
         self._tell(state, summary)
 
     def _tell(self, state: JobState, summary: str) -> None:
-        self._untold[state.job_id] = notice(
+        self._untold[state.job_id] = format_notice(
             state.job_id,
             output_file=state.output_path,
             status=state.status,
@@ -293,7 +295,7 @@ class Jobs:
         )
         self._news.set()
 
-    def _hearer(self, job_id: str) -> str | None:
+    def _find_recipient(self, job_id: str) -> str | None:
         """The sub-agent that is told of work; None: the session's own agent."""
         owner = self._owners.get(job_id)
         return owner if owner in self._present else None
@@ -306,7 +308,7 @@ class Jobs:
             return None
         return self._kept_work(state)
 
-    def _all_agents(self) -> "Iterable[AgentState]":
+    def _list_agents(self) -> "Iterable[AgentState]":
         if self.agents is not None:
             return self.agents.listed()
         return (
@@ -316,12 +318,12 @@ class Jobs:
             for agent in self._kept_agents()
         )
 
-    def _line_notice(self, job_id: str, lines: list[str]) -> str:
+    def _format_line_notice(self, job_id: str, lines: list[str]) -> str:
         job = self._jobs.get(job_id)
         left_out = self._left_out.get(job_id, 0)
         more = [f"({left_out:,} earlier lines are only in the output file)"] if left_out else []
         named = f'"{job.state.description}"' if job is not None else job_id
-        return notice(
+        return format_notice(
             job_id,
             output_file=job.state.output_path if job is not None else "",
             summary=f"Monitor {named} saw:",
@@ -329,7 +331,7 @@ class Jobs:
         )
 
 
-def notice(job_id: str, **fields: str) -> "Framed":
+def format_notice(job_id: str, **fields: str) -> "Framed":
     """A message for the model; nothing inside can be taken for its frame."""
     from handaxe.text.framing import frame, frame_field
 
@@ -338,21 +340,21 @@ def notice(job_id: str, **fields: str) -> "Framed":
     return frame("task-notification", *inside)
 
 
-def summary_of(state: JobState) -> str:
+def summarize_job(state: JobState) -> str:
     """How work ended, in one sentence."""
     if state.exit_code is not None and state.status in {"completed", "failed"}:
-        return f"{_named(state)} {state.status} (exit code {state.exit_code})"
+        return f"{_describe_job(state)} {state.status} (exit code {state.exit_code})"
     if state.ended_by == "output_limit":
-        return f"{_named(state)} was ended because it printed more than may be kept"
+        return f"{_describe_job(state)} was ended because it printed more than may be kept"
     if state.ended_by == "own_output":
-        return f"{_named(state)} was ended because it printed its own output again and again"
+        return f"{_describe_job(state)} was ended because it printed its own output again and again"
     if state.ended_by == "time_up":
-        return f"{_named(state)} was ended because its time was up"
+        return f"{_describe_job(state)} was ended because its time was up"
     if state.status == "killed":
-        return f"{_named(state)} was stopped"
-    return f"{_named(state)} {state.status}"
+        return f"{_describe_job(state)} was stopped"
+    return f"{_describe_job(state)} {state.status}"
 
 
-def _named(state: JobState) -> str:
+def _describe_job(state: JobState) -> str:
     kind = {"shell": "Background command", "monitor": "Monitor", "agent": "Agent"}[state.kind]
     return f'{kind} "{state.description or state.command or state.job_id}"'

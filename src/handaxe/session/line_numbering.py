@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from handaxe.text.line_tags import TAG_CHARS, tag_of
+from handaxe.text.line_tags import TAG_CHARS, compute_tag
 
 Move = tuple[int, int, int, str]
 """The first line, how many went, how many came in their place, and the tags of those that went."""
 
 
-class Meaning(msgspec.Struct, frozen=True):
+class LineCandidate(msgspec.Struct, frozen=True):
     """A line that had the number at some time, and what became of it."""
 
     line: int | None
@@ -26,15 +26,15 @@ class Meaning(msgspec.Struct, frozen=True):
     """Whether it was shown under the number, with its tag."""
 
 
-class Meanings(msgspec.Struct, frozen=True):
+class LineCandidates(msgspec.Struct, frozen=True):
     """What a number may stand for, the newest first."""
 
-    lines: tuple[Meaning, ...]
+    lines: tuple[LineCandidate, ...]
     is_complete: bool = True
     """Whether nothing is unknown before these."""
 
 
-class Numbering:
+class LineNumberHistory:
     """What happened to the numbers since all lines were shown."""
 
     def __init__(self) -> None:
@@ -51,29 +51,29 @@ class Numbering:
         if moves:
             self._steps.append(tuple(moves))
 
-    def lose(self) -> None:
+    def reset(self) -> None:
         """Somebody wrote another content, and no line is known to be where it was."""
         self._steps.append(None)
 
-    def meant_by(self, number: int) -> Meanings:
+    def find_candidates(self, number: int) -> LineCandidates:
         """The lines that had the number since all were shown; the last has it now."""
-        lines, is_complete = [Meaning(number, is_shown=True)], True
+        lines, is_complete = [LineCandidate(number, is_shown=True)], True
         for step in self._steps:
             if step is None:
-                lines, is_complete = [Meaning(number)], False
+                lines, is_complete = [LineCandidate(number)], False
             elif not isinstance(step, range):
-                lines = [*(_followed(line, step) for line in lines), Meaning(number)]
+                lines = [*(_follow_line(line, step) for line in lines), LineCandidate(number)]
             elif number in step:
-                lines[-1] = Meaning(number, is_shown=True)
-        return Meanings(tuple(reversed(lines)), is_complete)
+                lines[-1] = LineCandidate(number, is_shown=True)
+        return LineCandidates(tuple(reversed(lines)), is_complete)
 
 
-def tags_of(lines: Sequence[str]) -> str:
+def join_tags(lines: Sequence[str]) -> str:
     """The tags of lines, one behind the other."""
-    return "".join(map(tag_of, lines))
+    return "".join(map(compute_tag, lines))
 
 
-def _followed(meaning: Meaning, moves: Sequence[Move]) -> Meaning:
+def _follow_line(meaning: LineCandidate, moves: Sequence[Move]) -> LineCandidate:
     """A line after a change."""
     line = meaning.line
     if line is None:
@@ -81,6 +81,6 @@ def _followed(meaning: Meaning, moves: Sequence[Move]) -> Meaning:
     for first, went, _, tags in moves:
         if first <= line < first + went:
             at = (line - first) * TAG_CHARS
-            return Meaning(None, tags[at : at + TAG_CHARS], meaning.is_shown)
+            return LineCandidate(None, tags[at : at + TAG_CHARS], meaning.is_shown)
     shift = sum(came - went for first, went, came, _ in moves if first + went <= line)
-    return Meaning(line + shift, is_shown=meaning.is_shown)
+    return LineCandidate(line + shift, is_shown=meaning.is_shown)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from handaxe.contract.decision import ToolDefinition, definitions_for
+from handaxe.contract.decision import ToolDefinition, find_bound_definitions
 
 Mode = Literal["default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"]
 RuleSource = Literal["policy", "flags", "local", "project", "user", "session"]
@@ -19,7 +19,7 @@ RuleBehaviour = Literal["allow", "ask", "deny"]
 MAX_ANSWERS = 1000
 
 
-class RuleText(msgspec.Struct, frozen=True):
+class SourcedRule(msgspec.Struct, frozen=True):
     """A rule as somebody wrote it, and where."""
 
     text: str
@@ -33,7 +33,7 @@ class RuleText(msgspec.Struct, frozen=True):
     """The server's tools it was given for, as an answer; None if somebody wrote it by hand."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class PermissionAnswer(msgspec.Struct, frozen=True):
     """What was said about one call."""
 
     call_id: str
@@ -46,9 +46,9 @@ class Answer(msgspec.Struct, frozen=True):
 class _Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "default"
     mode_before_plan: Mode | None = None
-    rules: list[RuleText] = []
-    grants: list[RuleText] = []
-    answers: list[Answer] = []
+    rules: list[SourcedRule] = []
+    grants: list[SourcedRule] = []
+    answers: list[PermissionAnswer] = []
     never_prompt: bool = False
 
 
@@ -56,14 +56,18 @@ class PermissionState:
     """The permission context of one session or agent."""
 
     def __init__(
-        self, *, mode: Mode = "default", rules: Iterable[RuleText] = (), never_prompt: bool = False
+        self,
+        *,
+        mode: Mode = "default",
+        rules: Iterable[SourcedRule] = (),
+        never_prompt: bool = False,
     ) -> None:
         self._mode: Mode = mode
         self._before_plan: Mode | None = None
         self._rules = tuple(rules)
-        self._grants: tuple[RuleText, ...] = ()
-        self._turn_grants: tuple[RuleText, ...] = ()
-        self._answers: deque[Answer] = deque(maxlen=MAX_ANSWERS)
+        self._grants: tuple[SourcedRule, ...] = ()
+        self._turn_grants: tuple[SourcedRule, ...] = ()
+        self._answers: deque[PermissionAnswer] = deque(maxlen=MAX_ANSWERS)
         self.never_prompt = never_prompt
         """Whether nobody may be asked; what would ask is refused and recorded."""
         self.may_grant: Callable[[], bool] = lambda: True
@@ -88,17 +92,17 @@ class PermissionState:
         return self._before_plan
 
     @property
-    def rules(self) -> tuple[RuleText, ...]:
+    def rules(self) -> tuple[SourcedRule, ...]:
         """Every rule in force, this session's grants last."""
         return self._rules + self._grants + self._turn_grants
 
     @property
-    def grants(self) -> tuple[RuleText, ...]:
+    def grants(self) -> tuple[SourcedRule, ...]:
         """What was allowed for the rest of this session."""
         return self._grants
 
     @property
-    def answers(self) -> tuple[Answer, ...]:
+    def answers(self) -> tuple[PermissionAnswer, ...]:
         """The newest accepts and rejects, oldest first."""
         return tuple(self._answers)
 
@@ -118,22 +122,22 @@ class PermissionState:
             self.set_mode(before if self.may_enter(before) else "default")
         return self._mode
 
-    def rules_from(self, source: RuleSource) -> tuple[RuleText, ...]:
+    def list_rules(self, source: RuleSource) -> tuple[SourcedRule, ...]:
         """The rules of one source."""
         return tuple(rule for rule in self.rules if rule.source == source)
 
-    def add_rules(self, rules: Iterable[RuleText]) -> None:
+    def add_rules(self, rules: Iterable[SourcedRule]) -> None:
         """Put more rules in force; those already there are not repeated."""
         self._rules = tuple(dict.fromkeys((*self._rules, *rules)))
         self.revision += 1
 
-    def replace_rules(self, source: RuleSource, rules: Iterable[RuleText]) -> None:
+    def replace_rules(self, source: RuleSource, rules: Iterable[SourcedRule]) -> None:
         """Exchange all rules of a source, for example when its file has changed."""
         kept = [rule for rule in self._rules if rule.source != source]
         self._rules = (*kept, *(rule for rule in rules if rule.source == source))
         self.revision += 1
 
-    def remove_rules(self, rules: Iterable[RuleText]) -> None:
+    def remove_rules(self, rules: Iterable[SourcedRule]) -> None:
         """Take rules and grants out of force."""
         gone = set(rules)
         self._rules = tuple(rule for rule in self._rules if rule not in gone)
@@ -151,31 +155,31 @@ class PermissionState:
             return
         known = None if definitions is None else tuple(definitions)
         rules = (
-            RuleText(
+            SourcedRule(
                 text,
                 "allow",
                 "session",
-                approved=None if known is None else definitions_for(text, known),
+                approved=None if known is None else find_bound_definitions(text, known),
             )
             for text in texts
         )
         self._grants = tuple(dict.fromkeys((*self._grants, *rules)))
         self.revision += 1
 
-    def grant_for_turn(self, texts: Iterable[str], *, behaviour: RuleBehaviour = "allow") -> None:
+    def allow_for_turn(self, texts: Iterable[str], *, behaviour: RuleBehaviour = "allow") -> None:
         """Allow more, or less, until the model has finished its turn, as a skill's author said."""
         if behaviour == "allow" and not (self.may_grant() and self.may_files_grant()):
             return
-        rules = (RuleText(text, behaviour, "session") for text in texts)
+        rules = (SourcedRule(text, behaviour, "session") for text in texts)
         self._turn_grants = tuple(dict.fromkeys((*self._turn_grants, *rules)))
         self.revision += 1
 
     @contextmanager
-    def granting_for_turn(self, allow: Iterable[str], deny: Iterable[str]) -> Generator[None]:
+    def apply_turn_grants(self, allow: Iterable[str], deny: Iterable[str]) -> Generator[None]:
         """Allow and forbid more until the end of the turn, unless what is done meanwhile fails."""
         before = self._turn_grants
-        self.grant_for_turn(allow)
-        self.grant_for_turn(deny, behaviour="deny")
+        self.allow_for_turn(allow)
+        self.allow_for_turn(deny, behaviour="deny")
         try:
             yield
         except BaseException:
@@ -189,7 +193,7 @@ class PermissionState:
             self._turn_grants = ()
             self.revision += 1
 
-    def record(self, answer: Answer) -> None:
+    def record(self, answer: PermissionAnswer) -> None:
         """Keep what was said about a call."""
         self._answers.append(answer)
 

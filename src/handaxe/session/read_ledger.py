@@ -15,7 +15,7 @@ from handaxe.contract.events import FileForgotten, FileSeen
 from handaxe.contract.ports.files import FileVersion
 
 if TYPE_CHECKING:
-    from handaxe.session.line_numbering import Meanings, Numbering
+    from handaxe.session.line_numbering import LineCandidates, LineNumberHistory
 
 KEPT_CONTENT_BYTES = 4 * 1024 * 1024
 KEPT_FILE_BYTES = 256 * 1024
@@ -23,7 +23,7 @@ KEPT_FILE_BYTES = 256 * 1024
 Announce = Callable[[FileSeen | FileForgotten], None]
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenFile(msgspec.Struct, frozen=True):
     """What the session knows of one file."""
 
     version: FileVersion
@@ -51,14 +51,14 @@ class ReadLedger:
     """The versions seen so far, by real path."""
 
     def __init__(self, announce: Announce = lambda _: None) -> None:
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, SeenFile] = {}
         self._contents: OrderedDict[str, bytes] = OrderedDict()
         # Only of files whose lines were shown with tags.
-        self._numberings: dict[str, Numbering] = {}
+        self._numberings: dict[str, LineNumberHistory] = {}
         self._kept_bytes = 0
         self._announce = announce
 
-    def find(self, path: str) -> Seen | None:
+    def find(self, path: str) -> SeenFile | None:
         """What was seen of the file at this real path."""
         return self._seen.get(path)
 
@@ -70,7 +70,7 @@ class ReadLedger:
         """The bytes as they were seen, if they are still kept, for showing what changed."""
         return self._contents.get(path)
 
-    def saw(
+    def record_read(
         self,
         version: FileVersion,
         *,
@@ -90,7 +90,7 @@ class ReadLedger:
         ranges = (lines,) if lines is not None else ()
         if same and before is not None:
             ranges = () if before.is_whole or not ranges else merge(*before.lines, *ranges)
-        seen = Seen(version, total_lines, ranges)
+        seen = SeenFile(version, total_lines, ranges)
         if content is not None:
             self._keep(version.path, content)
         elif not same:
@@ -99,7 +99,7 @@ class ReadLedger:
             return
         self._note(seen, shown=() if shown is None else (shown,), changes=changes)
 
-    def edited(
+    def record_edit(
         self,
         version: FileVersion,
         changes: Sequence[LineChange],
@@ -121,9 +121,9 @@ class ReadLedger:
             self._drop(version.path)
         else:
             self._keep(version.path, content)
-        self._note(Seen(version, total, ranges), shown=shown, changes=changes)
+        self._note(SeenFile(version, total, ranges), shown=shown, changes=changes)
 
-    def share(self, path: str, other: str) -> Seen:
+    def copy_entry(self, path: str, other: str) -> SeenFile:
         """Two paths are names of one file: what is known of `other` is known of it here, too."""
         known = self._seen[other]
         seen = msgspec.structs.replace(
@@ -137,11 +137,11 @@ class ReadLedger:
         self._note(seen)
         return seen
 
-    def meant_by(self, path: str, number: int) -> "Meanings":
+    def find_candidates(self, path: str, number: int) -> "LineCandidates":
         """What the number of a line that was shown with its tag may stand for now."""
-        from handaxe.session.line_numbering import Numbering
+        from handaxe.session.line_numbering import LineNumberHistory
 
-        return self._numberings.get(path, Numbering()).meant_by(number)
+        return self._numberings.get(path, LineNumberHistory()).find_candidates(number)
 
     def forget(self, path: str) -> None:
         """The file is gone: nothing of it counts as seen."""
@@ -156,13 +156,13 @@ class ReadLedger:
             self._seen.pop(event.path, None)
             self._numberings.pop(event.path, None)
             return
-        self._renumber(event)
+        self._update_numbering(event)
         version = FileVersion(event.path, event.digest, event.size_bytes, event.mtime_ns)
-        self._seen[event.path] = Seen(version, event.total_lines, event.lines)
+        self._seen[event.path] = SeenFile(version, event.total_lines, event.lines)
 
     def _note(
         self,
-        seen: Seen,
+        seen: SeenFile,
         *,
         shown: tuple[tuple[int, int], ...] = (),
         changes: Sequence[LineChange] | None = None,
@@ -170,9 +170,9 @@ class ReadLedger:
         version = seen.version
         moved = None
         if changes is not None and version.path in self._numberings:
-            from handaxe.session.line_numbering import tags_of
+            from handaxe.session.line_numbering import join_tags
 
-            moved = tuple((c.first, c.old_count, c.new_count, tags_of(c.gone)) for c in changes)
+            moved = tuple((c.first, c.old_count, c.new_count, join_tags(c.gone)) for c in changes)
         event = FileSeen(
             path=version.path,
             digest=version.digest,
@@ -183,24 +183,24 @@ class ReadLedger:
             shown=shown,
             moved=moved,
         )
-        self._renumber(event)
+        self._update_numbering(event)
         self._seen[version.path] = seen
         self._announce(event)
 
-    def _renumber(self, event: FileSeen) -> None:
+    def _update_numbering(self, event: FileSeen) -> None:
         """Keep up with the numbers of lines that were shown with tags."""
         numbering, before = self._numberings.get(event.path), self._seen.get(event.path)
         if not event.shown and numbering is None:
             return
         is_other = before is not None and before.version.digest != event.digest
         if numbering is None or event.shown == ((1, event.total_lines),):
-            from handaxe.session.line_numbering import Numbering
+            from handaxe.session.line_numbering import LineNumberHistory
 
-            numbering = self._numberings[event.path] = Numbering()
+            numbering = self._numberings[event.path] = LineNumberHistory()
         elif event.moved is not None:
             numbering.move(event.moved)
         elif is_other:
-            numbering.lose()
+            numbering.reset()
         for first, last in event.shown:
             numbering.show(first, last)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 
-class TurnWishes:
+class TurnOverrides:
     """Passes wishes on to whoever can fulfil them, until the turn is over."""
 
     def __init__(
@@ -20,7 +20,7 @@ class TurnWishes:
         """How hard the model tries now; empty if nobody chose."""
         return self._effort() or ""
 
-    def wish(self, model: str | None, effort: str | None, source: str) -> None:
+    def request_override(self, model: str | None, effort: str | None, source: str) -> None:
         """Ask for another model or effort; None leaves it as it is."""
         if model or effort:
             self._hear(model, effort, source)

@@ -62,7 +62,7 @@ class Workdir:
 
         Nothing is decoded but the quoted spelling in which odd names are shown.
         """
-        path = _absolute(path, self.current, self.home)
+        path = _make_absolute(path, self.current, self.home)
         # A working directory that was named through a link is known by that name as well.
         for spelled, real in self.spellings.items():
             if is_inside(path, spelled):
@@ -71,7 +71,7 @@ class Workdir:
 
 
 @lru_cache(maxsize=64)
-def _absolute(path: str, current: str, home: str) -> str:
+def _make_absolute(path: str, current: str, home: str) -> str:
     """By name; kept, since a call asks for its path again and again."""
     if path.startswith("$'"):
         path = _unquote(path)
@@ -95,9 +95,9 @@ def _unquote(path: str) -> str:
 
 def _refuse_address(address: str) -> None:
     """Paths are literal; as a relative one an address would only make odd directories."""
-    from handaxe.text.file_address import path_of
+    from handaxe.text.file_address import parse_file_uri
 
-    meant = path_of(address)
+    meant = parse_file_uri(address)
     hint = f" Give the path itself: {meant[:200]!r}." if meant else " Give an absolute path."
     raise BadPath(f"{address[:200]!r} is an address and no path.{hint}")
 

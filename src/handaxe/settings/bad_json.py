@@ -1,7 +1,7 @@
 """The one way in which the text of a settings file can be no settings at all."""
 
 
-class BadJson(Exception):
+class BadSettingsJson(Exception):
     """The text is not JSON: on which line, and why."""
 
     def __init__(self, line: int, reason: str) -> None:

@@ -4,34 +4,34 @@ import json
 import re
 from typing import Any, cast
 
-from handaxe.settings.bad_json import BadJson
-from handaxe.settings.fragment import Problem, read_data
+from handaxe.settings.bad_json import BadSettingsJson
+from handaxe.settings.fragment import SettingsProblem, read_data
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.located_json import LocatedJson
 
 _INDENT = re.compile(r"^\{[ \t]*\r?\n([ \t]+)\"")
 
 
-def problems_with(path: KeyPath, value: object) -> tuple[Problem, ...]:
+def find_problems(path: KeyPath, value: object) -> tuple[SettingsProblem, ...]:
     """What is wrong with giving a key this value."""
-    return read_data(nested(path, value)).problems
+    return read_data(wrap_value(path, value)).problems
 
 
-def value_of_word(path: KeyPath, word: str) -> Any:  # noqa: ANN401 - any JSON value
+def parse_value(path: KeyPath, word: str) -> Any:  # noqa: ANN401 - any JSON value
     """What a word of a command line means for a key: JSON where that fits, else the word itself."""
     try:
         value = json.loads(word)
     except (ValueError, RecursionError):
         return word
-    fits_as_word = problems_with(path, value) and not problems_with(path, word)
+    fits_as_word = find_problems(path, value) and not find_problems(path, word)
     return word if fits_as_word else value
 
 
-def edited(text: str | None, path: KeyPath, value: object) -> str:
+def set_key(text: str | None, path: KeyPath, value: object) -> str:
     """The text with a key set, or taken out with None; raises `BadJson` if it is no object."""
     document: object = LocatedJson(text).value if text is not None and text.strip() else {}
     if not isinstance(document, dict):
-        raise BadJson(1, "settings are an object: { ... }")
+        raise BadSettingsJson(1, "settings are an object: { ... }")
     whole = cast("dict[str, Any]", document)
     # The same key may stand there in its dotted form, and would then count twice.
     for at in range(2, len(path) + 1):
@@ -45,7 +45,7 @@ def edited(text: str | None, path: KeyPath, value: object) -> str:
     return json.dumps(whole, indent=indent, ensure_ascii=False) + "\n"
 
 
-def nested(path: KeyPath, value: object) -> dict[str, Any]:
+def wrap_value(path: KeyPath, value: object) -> dict[str, Any]:
     """One value inside the objects that lead to it."""
     for name in reversed(path):
         value = {name: value}

@@ -16,52 +16,52 @@ import msgspec
 from handaxe.contract.faults import SetupError
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import read_regular
-from handaxe.settings.bad_json import BadJson
+from handaxe.settings.bad_json import BadSettingsJson
 from handaxe.settings.fragment import (
     PROTECTING,
     RULES,
-    Entry,
-    Fragment,
     Origin,
-    Problem,
+    SettingEntry,
+    SettingsFragment,
+    SettingsProblem,
     Source,
     read_data,
     read_text,
 )
 from handaxe.settings.keys import KeyPath
-from handaxe.settings.places import Place
-from handaxe.settings.watch import Watch, leads_nowhere
+from handaxe.settings.places import SettingsPath
+from handaxe.settings.watch import FileStamps, is_dangling
 
 MAX_BYTES = 2 << 20
 _WIDENING: frozenset[KeyPath] = frozenset({RULES[2], ("permissions", "additionalDirectories")})
 
 
-class RuleMemory(ABC):
+class RestrictionStore(ABC):
     """Knows what files forbade in earlier runs."""
 
     @abstractmethod
-    def entries(self, file: str, source: Source) -> tuple[Entry, ...]:
+    def entries(self, file: str, source: Source) -> tuple[SettingEntry, ...]:
         """What the file forbade when it could last be read."""
 
     @abstractmethod
-    def keep(self, fragment: Fragment) -> None:
+    def keep(self, fragment: SettingsFragment) -> None:
         """Remember what a file forbids now."""
 
 
 class SettingsFile:
     """One file as it was last read."""
 
-    def __init__(self, path: str, source: Source, memory: RuleMemory | None = None) -> None:
+    def __init__(self, path: str, source: Source, memory: RestrictionStore | None = None) -> None:
         self._memory = memory
         self.path = path
         self.source: Source = source
-        self.fragment = Fragment(source, path)
+        self.fragment = SettingsFragment(source, path)
         self.exists = False
         self.is_broken = False
         self.is_unknown = False
         """Whether it is broken and nobody knows what it forbade."""
-        self._settled: tuple[Fragment, bool, bool] | None = None
-        self._forbade: tuple[Entry, ...] = ()
+        self._settled: tuple[SettingsFragment, bool, bool] | None = None
+        self._forbade: tuple[SettingEntry, ...] = ()
         """What it forbade when it was last read without such a mistake."""
         self._is_new = True
         self._data: bytes | None = None
@@ -70,7 +70,7 @@ class SettingsFile:
     def read(self, *, is_there: bool) -> bool:
         """Take in what the file says now; whether that differs from before."""
         try:
-            data = _content(self.path) if is_there else None
+            data = _read_content(self.path) if is_there else None
             reason = None
         except (DiskFault, OSError) as error:
             data = None
@@ -104,33 +104,37 @@ class SettingsFile:
         if data is None:
             self.is_broken = self.is_unknown = False
             if self.source != "policy":
-                self.fragment = Fragment(self.source, self.path)
+                self.fragment = SettingsFragment(self.source, self.path)
             elif self.fragment.entries:
                 self._break(None, "the managed file is gone")
             return
         text = data.decode("utf-8", "replace")
         try:
             text = data.decode("utf-8")
-            self.fragment = self._on_guard(read_text(text, source=self.source, file=self.path))
+            self.fragment = self._keep_lost_rules(
+                read_text(text, source=self.source, file=self.path)
+            )
             self.is_broken = self.is_unknown = False
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             self._break(line, "it is not UTF-8 text", self._salvage(text))
-        except BadJson as bad:
+        except BadSettingsJson as bad:
             self._break(bad.line, f"it is not JSON: {bad.reason}", self._salvage(text))
 
-    def _salvage(self, text: str) -> tuple[Entry, ...]:
+    def _salvage(self, text: str) -> tuple[SettingEntry, ...]:
         """What a file forbids as far as it can be made out."""
-        from handaxe.settings.narrowing import only_forbids
-        from handaxe.settings.salvage import read_salvaged
+        from handaxe.settings.narrowing import is_restriction
+        from handaxe.settings.salvage import salvage_json
 
-        found = read_data(read_salvaged(text), source=self.source).entries
+        found = read_data(salvage_json(text), source=self.source).entries
         origin = Origin(self.source, self.path)
         return tuple(
-            msgspec.structs.replace(entry, origin=origin) for entry in found if only_forbids(entry)
+            msgspec.structs.replace(entry, origin=origin)
+            for entry in found
+            if is_restriction(entry)
         )
 
-    def _on_guard(self, fragment: Fragment) -> Fragment:
+    def _keep_lost_rules(self, fragment: SettingsFragment) -> SettingsFragment:
         """What it says now and, if a rule may be lost in it, what it forbade before."""
         if not fragment.is_doubtful:
             return fragment
@@ -142,17 +146,17 @@ class SettingsFile:
         if not kept:
             return fragment
         told = "a rule may be lost in a mistake; what it denied or asked for before still holds"
-        problem = Problem(Origin(self.source, self.path), f"{told}, until it is mended")
+        problem = SettingsProblem(Origin(self.source, self.path), f"{told}, until it is mended")
         return msgspec.structs.replace(
             fragment,
             entries=(*fragment.entries, *kept),
             problems=(*fragment.problems, problem),
         )
 
-    def _break(self, line: int | None, reason: str, salvaged: Sequence[Entry] = ()) -> None:
+    def _break(self, line: int | None, reason: str, salvaged: Sequence[SettingEntry] = ()) -> None:
         if self._is_new and self._memory is not None:
             entries = self._memory.entries(self.path, self.source)
-            self.fragment = Fragment(self.source, self.path, entries)
+            self.fragment = SettingsFragment(self.source, self.path, entries)
         self.is_broken = True
         kept = [
             entry
@@ -171,19 +175,23 @@ class SettingsFile:
             )
         else:
             told = "what it forbade still holds, what it allowed does not, until it is mended"
-        problem = Problem(Origin(self.source, self.path, line), f"{reason}; {told}", is_value=True)
-        self.fragment = Fragment(self.source, self.path, tuple(kept), (problem,))
+        problem = SettingsProblem(
+            Origin(self.source, self.path, line), f"{reason}; {told}", is_value=True
+        )
+        self.fragment = SettingsFragment(self.source, self.path, tuple(kept), (problem,))
 
 
 class SettingsFiles:
     """All files of one project, lowest layer first."""
 
-    def __init__(self, places: Sequence[Place], memory: RuleMemory | None = None) -> None:
+    def __init__(
+        self, places: Sequence[SettingsPath], memory: RestrictionStore | None = None
+    ) -> None:
         self._places = places
         self._memory = memory
         self._also: tuple[str, ...] = ()
         self._files: dict[str, SettingsFile] = {}
-        self._watch = Watch()
+        self._watch = FileStamps()
         self._read()
         self.settle()
         refuse_broken_policy(self.files)
@@ -193,7 +201,7 @@ class SettingsFiles:
         """Every file there is or could be."""
         return tuple(self._files.values())
 
-    def fragments(self) -> list[Fragment]:
+    def list_fragments(self) -> list[SettingsFragment]:
         """What they say, lowest layer first."""
         return [file.fragment for file in self._files.values() if file.fragment.entries]
 
@@ -201,11 +209,11 @@ class SettingsFiles:
         """The files of which nobody knows what they forbid."""
         return tuple(path for path, file in self._files.items() if file.is_unknown)
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[SettingsProblem]:
         """What is wrong in them."""
         return [problem for file in self._files.values() for problem in file.fragment.problems]
 
-    def watch_also(self, path: str) -> None:
+    def add_watched_file(self, path: str) -> None:
         """Count a change of this file as well; what it says is the caller's business."""
         if path not in self._also:
             self._also = (*self._also, path)
@@ -222,17 +230,17 @@ class SettingsFiles:
 
     def _read(self) -> tuple[str, ...]:
         # First how they look, then what they say: a change in between shows at the next look.
-        before, watch = self._watch, Watch(place.path for place in self._places)
+        before, watch = self._watch, FileStamps(place.path for place in self._places)
         expanded = list(self._expanded(watch))
         for path in (*(place.path for place in expanded), *self._also):
             watch.add(path)
         self._watch = watch
-        changed = [path for path in self._also if watch.stamp_of(path) != before.stamp_of(path)]
+        changed = [path for path in self._also if watch.get_stamp(path) != before.get_stamp(path)]
         files: dict[str, SettingsFile] = {}
         for place in expanded:
-            file = self._files.get(place.path) or self._new_file(place)
+            file = self._files.get(place.path) or self._make_file(place)
             files[place.path] = file
-            if file.read(is_there=watch.stamp_of(place.path) is not None):
+            if file.read(is_there=watch.get_stamp(place.path) is not None):
                 changed.append(place.path)
         for path, file in self._files.items():
             # A managed file does not end by being taken out of its directory.
@@ -242,16 +250,16 @@ class SettingsFiles:
         self._files = files
         return tuple(changed)
 
-    def _new_file(self, place: Place) -> SettingsFile:
+    def _make_file(self, place: SettingsPath) -> SettingsFile:
         # Without readable managed settings nothing starts, so nothing of them need be remembered.
         memory = None if place.source == "policy" else self._memory
         return SettingsFile(place.path, place.source, memory)
 
-    def _expanded(self, watch: Watch) -> Iterable[Place]:
+    def _expanded(self, watch: FileStamps) -> Iterable[SettingsPath]:
         for place in self._places:
             if not place.is_directory:
                 yield place
-            if not place.is_directory or watch.stamp_of(place.path) is None:
+            if not place.is_directory or watch.get_stamp(place.path) is None:
                 continue
             try:
                 names = sorted(os.listdir(place.path))
@@ -259,10 +267,10 @@ class SettingsFiles:
                 continue
             for name in names:
                 if name.endswith(".json") and not name.startswith("."):
-                    yield Place(f"{place.path}/{name}", place.source)
+                    yield SettingsPath(f"{place.path}/{name}", place.source)
 
 
-def _is_rule(entry: Entry) -> bool:
+def _is_rule(entry: SettingEntry) -> bool:
     return entry.path in PROTECTING and entry.kind == "item"
 
 
@@ -280,11 +288,11 @@ def refuse_broken_policy(files: Iterable[SettingsFile]) -> None:
         raise SetupError(f"The managed settings are wrong, so nothing starts:\n{listed}")
 
 
-def _content(path: str) -> bytes | None:
+def _read_content(path: str) -> bytes | None:
     """All bytes of a file, reached through links or not; None if there is none."""
     try:
         return read_regular(os.path.realpath(path), max_bytes=MAX_BYTES)[0]
     except (FileNotFoundError, NotADirectoryError):
-        if leads_nowhere(path):
+        if is_dangling(path):
             raise OSError(errno.ENOENT, "a link on the way to it leads nowhere") from None
         return None

@@ -14,7 +14,7 @@ KeyPath = tuple[str, ...]
 Kind = Literal["value", "list", "table"]
 
 
-class Key(msgspec.Struct, frozen=True):
+class SettingKey(msgspec.Struct, frozen=True):
     """One option."""
 
     path: KeyPath
@@ -37,23 +37,23 @@ class Key(msgspec.Struct, frozen=True):
 
 
 @cache
-def keys() -> dict[KeyPath, Key]:
+def list_keys() -> dict[KeyPath, SettingKey]:
     """Every option by its path."""
-    return {key.path: key for key in _keys(Settings, ())}
+    return {key.path: key for key in _walk_keys(Settings, ())}
 
 
 @cache
-def groups() -> frozenset[KeyPath]:
+def list_groups() -> frozenset[KeyPath]:
     """Every path that holds options and is none itself, the top among them."""
-    return frozenset(path[:at] for path in keys() for at in range(len(path)))
+    return frozenset(path[:at] for path in list_keys() for at in range(len(path)))
 
 
-def find_key(path: KeyPath) -> tuple[Key, str | None] | None:
+def find_key(path: KeyPath) -> tuple[SettingKey, str | None] | None:
     """The option at a path, and the name within it if it is a table."""
-    key = keys().get(path)
+    key = list_keys().get(path)
     if key is not None:
         return key, None
-    table = keys().get(path[:-1])
+    table = list_keys().get(path[:-1])
     return (table, path[-1]) if table is not None and table.kind == "table" else None
 
 
@@ -66,62 +66,66 @@ def split_key(name: str) -> KeyPath:
     """The path of a key as people write it; behind a table's name dots belong to the name."""
     parts = tuple(name.split("."))
     for at in range(1, len(parts)):
-        key = keys().get(parts[:at])
+        key = list_keys().get(parts[:at])
         if key is not None and key.kind == "table":
             return (*parts[:at], ".".join(parts[at:]))
     return parts
 
 
-def nearest_key(path: KeyPath) -> str | None:
+def find_nearest_key(path: KeyPath) -> str | None:
     """The key somebody probably meant, in full."""
-    from handaxe.text.near_names import nearest
+    from handaxe.text.near_names import find_closest_name
 
     group = path[:-1]
-    beside = {key[len(group)] for key in keys() if key[: len(group)] == group}
-    near = nearest(path[-1], sorted(beside | UNUSED.get(group, frozenset())))
+    beside = {key[len(group)] for key in list_keys() if key[: len(group)] == group}
+    near = find_closest_name(path[-1], sorted(beside | UNUSED.get(group, frozenset())))
     if near is not None:
         return ".".join((*group, near))
     # A name without its group, or in a wrong one: `deny` for `permissions.deny`.
-    elsewhere = {key[-1]: ".".join(key) for key in keys()}
-    near = nearest(path[-1], elsewhere) or nearest(".".join(path), elsewhere.values())
+    elsewhere = {key[-1]: ".".join(key) for key in list_keys()}
+    near = find_closest_name(path[-1], elsewhere) or find_closest_name(
+        ".".join(path), elsewhere.values()
+    )
     return elsewhere.get(near, near) if near is not None else None
 
 
-def choices(kind: Any) -> list[str]:  # noqa: ANN401 - any type
+def list_choices(kind: Any) -> list[str]:  # noqa: ANN401 - any type
     """The words a value may be, where its type lists them."""
     if get_origin(kind) is Literal:
         return [str(option) for option in get_args(kind)]
-    return [word for part in get_args(kind) for word in choices(part)]
+    return [word for part in get_args(kind) for word in list_choices(part)]
 
 
-def _keys(options: type[msgspec.Struct], group: KeyPath) -> Iterator[Key]:
+def _walk_keys(options: type[msgspec.Struct], group: KeyPath) -> Iterator[SettingKey]:
     for field in msgspec.structs.fields(options):
         path = (*group, field.encode_name)
-        kind, doc = _bare(field.type)
+        kind, doc = _strip_annotation(field.type)
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            yield from _keys(kind, path)
+            yield from _walk_keys(kind, path)
             continue
         default = field.default
         if default is msgspec.NODEFAULT:
             default = field.default_factory() if callable(field.default_factory) else None
-        yield _key(path, field.type, kind, doc, default)
+        yield _make_key(path, field.type, kind, doc, default)
 
 
-def _key(path: KeyPath, hint: Any, kind: Any, doc: str, default: object) -> Key:  # noqa: ANN401
-    listed = next((part for part in (kind, *_members(kind)) if get_origin(part) is tuple), None)
+def _make_key(path: KeyPath, hint: Any, kind: Any, doc: str, default: object) -> SettingKey:  # noqa: ANN401
+    listed = next(
+        (part for part in (kind, *_get_union_members(kind)) if get_origin(part) is tuple), None
+    )
     if listed is not None:
-        return Key(path, "list", get_args(listed)[0], doc, default)
+        return SettingKey(path, "list", get_args(listed)[0], doc, default)
     if get_origin(kind) is dict:
-        return Key(path, "table", get_args(kind)[1], doc, default)
-    return Key(path, "value", hint, doc, default)
+        return SettingKey(path, "table", get_args(kind)[1], doc, default)
+    return SettingKey(path, "value", hint, doc, default)
 
 
-def _bare(hint: Any) -> tuple[Any, str]:  # noqa: ANN401 - any type
+def _strip_annotation(hint: Any) -> tuple[Any, str]:  # noqa: ANN401 - any type
     if get_origin(hint) is not Annotated:
         return hint, ""
     kind, *facts = get_args(hint)
     return kind, next((fact for fact in facts if isinstance(fact, str)), "")
 
 
-def _members(kind: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any type
+def _get_union_members(kind: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any type
     return get_args(kind) if get_origin(kind) in {Union, types.UnionType} else ()

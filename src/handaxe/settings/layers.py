@@ -9,18 +9,18 @@ from typing import Any
 
 import msgspec
 
-from handaxe.settings.fragment import Entry, Fragment, Origin
+from handaxe.settings.fragment import Origin, SettingEntry, SettingsFragment
 from handaxe.settings.keys import KeyPath
 from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import ALLOW, Refusal, Trust, refusal, weakens_managed_sandbox
+from handaxe.settings.narrowing import ALLOW, Refusal, Trust, can_weaken_sandbox, find_refusal
 
 _UNASKED: KeyPath = ("sandbox", "autoAllowBashIfSandboxed")
 
 
-class Ignored(msgspec.Struct, frozen=True):
+class IgnoredSetting(msgspec.Struct, frozen=True):
     """A value that does not count, and why."""
 
-    entry: Entry
+    entry: SettingEntry
     why: Refusal
 
 
@@ -32,13 +32,13 @@ class HookGroup(msgspec.Struct, frozen=True):
     origin: Origin
 
 
-class Merged(msgspec.Struct, frozen=True):
+class MergedSettings(msgspec.Struct, frozen=True):
     """The settings in force, and where each comes from."""
 
     settings: Settings
-    entries: dict[KeyPath, tuple[Entry, ...]]
+    entries: dict[KeyPath, tuple[SettingEntry, ...]]
     """By key: the one value that won, or all items of a list, lowest layer first."""
-    ignored: tuple[Ignored, ...] = ()
+    ignored: tuple[IgnoredSetting, ...] = ()
 
     @property
     def hooks(self) -> tuple[HookGroup, ...]:
@@ -48,10 +48,10 @@ class Merged(msgspec.Struct, frozen=True):
             for path, entries in self.entries.items()
             if path[0] == "hooks"
             for entry in entries
-            if entry.kind == "item" and self._may_run(entry)
+            if entry.kind == "item" and self._can_run(entry)
         )
 
-    def _may_run(self, hook: Entry) -> bool:
+    def _can_run(self, hook: SettingEntry) -> bool:
         options = self.settings
         if hook.origin.source == "policy":
             disabling = self.entries.get(("disableAllHooks",))
@@ -60,19 +60,21 @@ class Merged(msgspec.Struct, frozen=True):
         return not (options.disable_all_hooks or options.allow_managed_hooks_only)
 
 
-def merge(fragments: Iterable[Fragment], trust: Trust, *, files_may_allow: bool = True) -> Merged:
+def merge(
+    fragments: Iterable[SettingsFragment], trust: Trust, *, files_may_allow: bool = True
+) -> MergedSettings:
     """Join fragments, lowest layer first.
 
     Where files may not allow, rules of the session's arguments still do.
     """
-    values: dict[KeyPath, Entry] = {}
-    items: dict[KeyPath, list[Entry]] = {}
-    ignored: list[Ignored] = []
+    values: dict[KeyPath, SettingEntry] = {}
+    items: dict[KeyPath, list[SettingEntry]] = {}
+    ignored: list[IgnoredSetting] = []
     for fragment in fragments:
         for entry in fragment.entries:
-            why = refusal(entry, values, trust)
+            why = find_refusal(entry, values, trust)
             if why is not None:
-                ignored.append(Ignored(entry, why))
+                ignored.append(IgnoredSetting(entry, why))
             elif entry.kind in {"item", "empty"}:
                 items.setdefault(entry.path, []).append(entry)
             else:
@@ -83,38 +85,44 @@ def merge(fragments: Iterable[Fragment], trust: Trust, *, files_may_allow: bool 
     _drop_weakening(values, items, ignored)
     if not files_may_allow:
         items[ALLOW] = [entry for entry in items.get(ALLOW, ()) if entry.origin.source == "flags"]
-        never = Entry(_UNASKED, value=False, origin=Origin("flags"))
+        never = SettingEntry(_UNASKED, value=False, origin=Origin("flags"))
         values[_UNASKED] = never
     entries = {path: (entry,) for path, entry in values.items()}
     entries |= {path: tuple(found) for path, found in items.items()}
-    return Merged(_settings(values, items), entries, tuple(ignored))
+    return MergedSettings(_build_settings(values, items), entries, tuple(ignored))
 
 
-def _drop_unmanaged(items: dict[KeyPath, list[Entry]], ignored: list[Ignored]) -> None:
+def _drop_unmanaged(
+    items: dict[KeyPath, list[SettingEntry]], ignored: list[IgnoredSetting]
+) -> None:
     found = items.pop(ALLOW, [])
     managed = [entry for entry in found if entry.origin.source == "policy"]
-    ignored.extend(Ignored(entry, "never") for entry in found if entry not in managed)
+    ignored.extend(IgnoredSetting(entry, "never") for entry in found if entry not in managed)
     if managed:
         items[ALLOW] = managed
 
 
 def _drop_weakening(
-    values: dict[KeyPath, Entry], items: dict[KeyPath, list[Entry]], ignored: list[Ignored]
+    values: dict[KeyPath, SettingEntry],
+    items: dict[KeyPath, list[SettingEntry]],
+    ignored: list[IgnoredSetting],
 ) -> None:
     """A sandbox that managed settings turn on stays what they make of it."""
     switch = values.get(("sandbox", "enabled"))
     if switch is None or switch.origin.source != "policy" or not switch.value:
         return
-    weakening = [entry for entry in values.values() if weakens_managed_sandbox(entry)]
+    weakening = [entry for entry in values.values() if can_weaken_sandbox(entry)]
     for entry in weakening:
         del values[entry.path]
     for path, entries in items.items():
-        weakening += [entry for entry in entries if weakens_managed_sandbox(entry)]
-        items[path] = [entry for entry in entries if not weakens_managed_sandbox(entry)]
-    ignored += [Ignored(entry, "managed") for entry in weakening]
+        weakening += [entry for entry in entries if can_weaken_sandbox(entry)]
+        items[path] = [entry for entry in entries if not can_weaken_sandbox(entry)]
+    ignored += [IgnoredSetting(entry, "managed") for entry in weakening]
 
 
-def _settings(values: dict[KeyPath, Entry], items: dict[KeyPath, list[Entry]]) -> Settings:
+def _build_settings(
+    values: dict[KeyPath, SettingEntry], items: dict[KeyPath, list[SettingEntry]]
+) -> Settings:
     plain: dict[str, Any] = {}
     for path, entry in values.items():
         if entry.kind != "unused":

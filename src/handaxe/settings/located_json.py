@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from typing import Any, cast
 
-from handaxe.settings.bad_json import BadJson
+from handaxe.settings.bad_json import BadSettingsJson
 
 Path = tuple[str | int, ...]
 
@@ -37,7 +37,7 @@ class LocatedJson:
         """Members whose name stood there before."""
         at = self._skip(0)
         if at == len(self._text):
-            raise BadJson(1, "the file is empty; an empty object is {}")
+            raise BadSettingsJson(1, "the file is empty; an empty object is {}")
         self.value: Any
         self.value, at = self._read(at, (), _MISSING)
         at = self._skip(at)
@@ -56,7 +56,7 @@ class LocatedJson:
             listed = cast("list[Any]", earlier) if isinstance(earlier, list) else []
             return self._array(at + 1, path, listed)
         if first == '"':
-            return self._string(at)
+            return self._read_string(at)
         if (number := _NUMBER.match(text, at)) is not None:
             return self._number(at, number), number.end()
         word = _WORD.match(text, at)
@@ -70,7 +70,7 @@ class LocatedJson:
             if self._text[at : at + 1] != '"':
                 raise self._bad(at, self._missing(at, "a name in double quotes"))
             line = self._line(at)
-            name, at = self._string(at)
+            name, at = self._read_string(at)
             below = (*path, name)
             if name in known:
                 self.repeated.append(below)
@@ -79,7 +79,7 @@ class LocatedJson:
             if self._text[at : at + 1] != ":":
                 raise self._bad(at, f"a colon is missing behind {name[:80]!r}")
             known[name], at = self._read(self._skip(at + 1), below, known.get(name, _MISSING))
-            at = self._next(at, "}")
+            at = self._skip_comma(at, "}")
         return known, at + 1
 
     def _array(self, at: int, path: Path, listed: list[Any]) -> tuple[list[Any], int]:
@@ -89,10 +89,10 @@ class LocatedJson:
             self.lines[below] = self._line(at)
             value, at = self._read(at, below, _MISSING)
             listed.append(value)
-            at = self._next(at, "]")
+            at = self._skip_comma(at, "]")
         return listed, at + 1
 
-    def _next(self, at: int, closing: str) -> int:
+    def _skip_comma(self, at: int, closing: str) -> int:
         """Where the next item or the closing bracket stands."""
         at = self._skip(at)
         char = self._text[at : at + 1]
@@ -105,7 +105,7 @@ class LocatedJson:
             raise self._bad(at, f"there is a comma too many before {closing!r}")
         return behind
 
-    def _string(self, at: int) -> tuple[str, int]:
+    def _read_string(self, at: int) -> tuple[str, int]:
         try:
             text, end = _DECODER.raw_decode(self._text, at)
         except json.JSONDecodeError as error:
@@ -134,5 +134,5 @@ class LocatedJson:
     def _line(self, at: int) -> int:
         return bisect_right(self._breaks, at - 1) + 1
 
-    def _bad(self, at: int, reason: str) -> BadJson:
-        return BadJson(self._line(at), reason)
+    def _bad(self, at: int, reason: str) -> BadSettingsJson:
+        return BadSettingsJson(self._line(at), reason)

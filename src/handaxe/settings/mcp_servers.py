@@ -21,7 +21,7 @@ from handaxe.settings.places import (
     MANAGED_DIRECTORIES,
     MANAGED_SERVERS,
     PROJECT_SERVERS,
-    shared_servers_file,
+    get_shared_servers_file,
 )
 
 ServerScope = Literal["managed", "flags", "local", "project", "user"]
@@ -118,7 +118,7 @@ ApprovedServer = NewType("ApprovedServer", ServerDefinition)
 """A server that somebody who may has said yes to; only such a one is started."""
 
 
-class Definitions(msgspec.Struct):
+class ServerDefinitions(msgspec.Struct):
     """All that was found, highest scope first, and what is wrong with the rest."""
 
     found: list[ServerDefinition] = []
@@ -138,13 +138,13 @@ def read_definitions(
     sources: Sequence[Scope] = ("user", "project", "local"),
     is_strict: bool = False,
     environment: Mapping[str, str] | None = None,
-) -> Definitions:
+) -> ServerDefinitions:
     """Every server there is for a project, highest scope first.
 
     `given` are files, JSON texts or tables of the caller's own; with `is_strict` nothing else
     counts. A mistake in them is a `SetupError`.
     """
-    all_found = Definitions()
+    all_found = ServerDefinitions()
     reader = _Reader(all_found, os.environ if environment is None else environment)
     for directory in MANAGED_DIRECTORIES:
         if reader.file(f"{directory}/{MANAGED_SERVERS}", "managed"):
@@ -159,19 +159,19 @@ def read_definitions(
             raise SetupError(f"The MCP servers of this session are wrong:\n{listed}")
     if is_strict:
         return all_found
-    shared = reader.load(shared_servers_file()) if {"user", "local"} & set(sources) else None
+    shared = reader.load(get_shared_servers_file()) if {"user", "local"} & set(sources) else None
     if shared is not None and "local" in sources:
-        reader.table(_local_table(shared, root), "local", shared_servers_file())
+        reader.table(_find_local_servers(shared, root), "local", get_shared_servers_file())
     if "project" in sources:
         reader.file(f"{root}/{PROJECT_SERVERS}", "project")
     if shared is not None and "user" in sources:
-        reader.table(shared.get("mcpServers"), "user", shared_servers_file())
+        reader.table(shared.get("mcpServers"), "user", get_shared_servers_file())
     reader.table(settings or None, "user", None)
     return all_found
 
 
 class _Reader:
-    def __init__(self, into: Definitions, environment: Mapping[str, str]) -> None:
+    def __init__(self, into: ServerDefinitions, environment: Mapping[str, str]) -> None:
         self._into = into
         self._environment = environment
 
@@ -246,7 +246,7 @@ class _Reader:
         if not isinstance(entry, Mapping):
             raise ValueError("an object is expected")  # noqa: TRY004 - every mistake is told alike
         raw = dict(cast("Mapping[str, Any]", entry))
-        filled = self._filled(raw, f"{_place(file)}: the MCP server {name!r}")
+        filled = self._filled(raw, f"{_format_place(file)}: the MCP server {name!r}")
         timeout = raw.get("timeout")
         if timeout is not None and not (_is_number(timeout) and timeout > 0):
             raise ValueError(f"`timeout` must be milliseconds, not {timeout!r}")
@@ -254,7 +254,7 @@ class _Reader:
             name=name,
             scope=scope,
             file=file,
-            config=_config(filled),
+            config=_parse_config(filled),
             raw=raw,
             timeout_s=timeout / 1000 if timeout is not None else None,
             always_load=raw.get("alwaysLoad") is True,
@@ -288,19 +288,25 @@ class _Reader:
         return filled
 
     def _complain(self, file: str | None, text: str) -> None:
-        self._into.problems.append(f"{_place(file)}: {text}.")
+        self._into.problems.append(f"{_format_place(file)}: {text}.")
 
 
-def _config(entry: dict[str, Any]) -> StdioConfig | RemoteConfig:
+def _parse_config(entry: dict[str, Any]) -> StdioConfig | RemoteConfig:
     kind = entry.get("type", "stdio")
     if kind == "stdio":
         if "command" not in entry and "url" in entry:
             raise ValueError('it has a `url` and no `type`; add "type": "http"')
-        return _checked(StdioConfig, {"command": entry.get("command"), **_own(entry, StdioConfig)})
+        return _convert_config(
+            StdioConfig, {"command": entry.get("command"), **_select_fields(entry, StdioConfig)}
+        )
     if kind in _KINDS:
-        fields = {**_own(entry, RemoteConfig), "kind": _KINDS[kind], "url": entry.get("url")}
+        fields = {
+            **_select_fields(entry, RemoteConfig),
+            "kind": _KINDS[kind],
+            "url": entry.get("url"),
+        }
         fields["headers_helper"] = entry.get(HEADERS_HELPER)
-        config = _checked(RemoteConfig, fields)
+        config = _convert_config(RemoteConfig, fields)
         if not re.match(r"https?://[^/]", config.url):
             raise ValueError(f"`url` must be an http or https address, not {config.url!r}")
         check_oauth(config.oauth)
@@ -312,12 +318,12 @@ def _config(entry: dict[str, Any]) -> StdioConfig | RemoteConfig:
     raise ValueError(f"`type` must be stdio, http or sse, not {kind!r}")
 
 
-def _own(entry: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+def _select_fields(entry: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     wanted = kind.__struct_fields__
     return {key: value for key, value in entry.items() if key in wanted and value is not None}
 
 
-def _checked(kind: type[Any], fields: dict[str, Any]) -> Any:  # noqa: ANN401 - the kind itself
+def _convert_config(kind: type[Any], fields: dict[str, Any]) -> Any:  # noqa: ANN401 - the kind itself
     for key in {"env", "headers"} & fields.keys():
         # Variables are texts, but people write "PORT": 80.
         if isinstance(fields[key], dict):
@@ -338,11 +344,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _place(file: str | None) -> str:
+def _format_place(file: str | None) -> str:
     return file or "the session's arguments"
 
 
-def _local_table(shared: dict[str, Any], root: str) -> object:
+def _find_local_servers(shared: dict[str, Any], root: str) -> object:
     projects = shared.get("projects")
     if not isinstance(projects, dict):
         return None

@@ -18,12 +18,12 @@ def is_rule(text: object) -> bool:
     return isinstance(text, str) and _RULE.fullmatch(text.strip()) is not None
 
 
-def looks_forbidding(value: Any) -> bool:  # noqa: ANN401 - whatever stands behind an unknown key
+def is_likely_restriction(value: Any) -> bool:  # noqa: ANN401 - whatever stands behind an unknown key
     """Whether a value holds what only rules hold: lists named deny or ask, or texts like rules."""
     if isinstance(value, str):
         return _SCOPED_RULE.fullmatch(value.strip()) is not None
     if isinstance(value, list):
-        return any(looks_forbidding(item) for item in cast("list[Any]", value)[:100])
+        return any(is_likely_restriction(item) for item in cast("list[Any]", value)[:100])
     if isinstance(value, Mapping):
         names = {str(name).casefold() for name in cast("Mapping[Any, Any]", value)}
         return not names.isdisjoint({"deny", "ask"})

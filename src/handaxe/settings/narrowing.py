@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from handaxe.settings.fragment import RULES, Entry, Fragment, Source
+from handaxe.settings.fragment import RULES, SettingEntry, SettingsFragment, Source
 from handaxe.settings.keys import KeyPath
 
 if TYPE_CHECKING:
-    from handaxe.contract.ports.trust_gate import Wish
+    from handaxe.contract.ports.trust_gate import TrustRequest
 
 FROM_THE_PROJECT: frozenset[Source] = frozenset({"project", "local"})
 MODE: KeyPath = ("permissions", "defaultMode")
@@ -134,7 +134,7 @@ class Trust(msgspec.Struct, frozen=True):
     """By settings file: the rules that the user allowed as an answer, which need no more trust."""
     root: str = ""
 
-    def has(self, entry: Entry) -> bool:
+    def has(self, entry: SettingEntry) -> bool:
         """Whether the user approved this very value."""
         if entry.path == ALLOW and entry.value in self.rules.get(entry.origin.file or "", ()):
             return True
@@ -143,36 +143,40 @@ class Trust(msgspec.Struct, frozen=True):
 
             if is_harmless(entry.path[1]):
                 return True
-        wish = entry_wish(entry, self.root)
+        wish = build_trust_request(entry, self.root)
         return self.approved.get(wish.key) == wish.note
 
 
-def entry_wish(entry: Entry, root: str) -> "Wish[bool]":
+def build_trust_request(entry: SettingEntry, root: str) -> "TrustRequest[bool]":
     """The wish of a project's file that a value counts."""
-    from handaxe.contract.ports.trust_gate import Wish
+    from handaxe.contract.ports.trust_gate import TrustRequest
 
     file = entry.origin.file or entry.origin.source
     key = f"{file.removeprefix(f'{root}/')}:{entry.name}"
     if entry.kind == "item":
         # Items of a list have no name but what they say.
-        key = f"{key}={Wish(entry.value, None, key='').note}"
-    return Wish(
+        key = f"{key}={TrustRequest(entry.value, None, key='').note}"
+    return TrustRequest(
         wanted=True, nothing=False, key=key, shown=entry.value, file=str(entry.origin), root=root
     )
 
 
-def settings_wishes(fragments: Iterable[Fragment], root: str) -> "list[Wish[bool]]":
+def list_trust_requests(
+    fragments: Iterable[SettingsFragment], root: str
+) -> "list[TrustRequest[bool]]":
     """All that a project's own files of settings want beyond what they may say anyway."""
     return [
-        entry_wish(entry, root)
+        build_trust_request(entry, root)
         for fragment in fragments
         if fragment.source in FROM_THE_PROJECT
         for entry in fragment.entries
-        if entry.kind != "unused" and not _is_never(entry) and not only_forbids(entry)
+        if entry.kind != "unused" and not _is_never(entry) and not is_restriction(entry)
     ]
 
 
-def refusal(entry: Entry, below: Mapping[KeyPath, Entry], trust: Trust) -> Refusal | None:
+def find_refusal(
+    entry: SettingEntry, below: Mapping[KeyPath, SettingEntry], trust: Trust
+) -> Refusal | None:
     """Why a value does not count, given what the layers below it say; None if it counts."""
     source = entry.origin.source
     if entry.path in _POLICY_ONLY:
@@ -181,19 +185,19 @@ def refusal(entry: Entry, below: Mapping[KeyPath, Entry], trust: Trust) -> Refus
         return None
     if _is_never(entry):
         return "never"
-    if only_forbids(entry) or _is_strict_mode(entry, below) or trust.has(entry):
+    if is_restriction(entry) or _is_strict_mode(entry, below) or trust.has(entry):
         return None
     return "changed" if trust.is_trusted else "untrusted"
 
 
-def weakens_managed_sandbox(entry: Entry) -> bool:
+def can_weaken_sandbox(entry: SettingEntry) -> bool:
     """Whether a value weakens a sandbox that an organisation turned on, and is not its own."""
     if entry.origin.source == "policy":
         return False
     return entry.path in _WEAKENING or entry.value is _WEAKENING_IF.get(entry.path, _WEAKENING)
 
 
-def _is_strict_mode(entry: Entry, below: Mapping[KeyPath, Entry]) -> bool:
+def _is_strict_mode(entry: SettingEntry, below: Mapping[KeyPath, SettingEntry]) -> bool:
     """Whether it is a mode that is in force anyway, or a stricter one."""
     if entry.path != MODE:
         return False
@@ -201,12 +205,12 @@ def _is_strict_mode(entry: Entry, below: Mapping[KeyPath, Entry]) -> bool:
     return entry.value == earlier or _STRICTNESS[entry.value] > _STRICTNESS[earlier]
 
 
-def only_forbids(entry: Entry) -> bool:
+def is_restriction(entry: SettingEntry) -> bool:
     """Whether a value can only take away what is allowed."""
     return entry.path in _NARROWING or entry.value is _NARROWING_IF.get(entry.path, _NARROWING)
 
 
-def _is_never(entry: Entry) -> bool:
+def _is_never(entry: SettingEntry) -> bool:
     path = entry.path
     if path in _NEVER or path in _POLICY_ONLY or entry.value is _NEVER_IF.get(path, _NEVER):
         return True

@@ -37,7 +37,7 @@ _NAMES: dict[Scope, str] = {
 }
 
 
-class Place(msgspec.Struct, frozen=True):
+class SettingsPath(msgspec.Struct, frozen=True):
     """A settings file, there or not; or a directory of them."""
 
     path: str
@@ -45,59 +45,61 @@ class Place(msgspec.Struct, frozen=True):
     is_directory: bool = False
 
 
-def all_places(root: str, sources: Sequence[Scope]) -> tuple[Place, ...]:
+def list_settings_paths(root: str, sources: Sequence[Scope]) -> tuple[SettingsPath, ...]:
     """Every file that may hold settings for a project, lowest first; managed ones always."""
-    found: list[Place] = []
+    found: list[SettingsPath] = []
     for scope in SCOPES:
         if scope not in sources:
             continue
         if scope == "local" and (top := _find_top(root)) != root:
             # What a person set for a repository counts in all of it; what it shares does not.
-            found += [Place(path, scope) for path in _files(top, scope)]
-        found += [Place(path, scope) for path in _files(root, scope)]
+            found += [SettingsPath(path, scope) for path in _build_paths(top, scope)]
+        found += [SettingsPath(path, scope) for path in _build_paths(root, scope)]
     # In the home directory itself both levels are one file, and it is the user's.
-    users = {os.path.realpath(path.rpartition("/")[0]) for path in _files(root, "user")}
-    found = [place for place in found if place.source == "user" or _directory(place) not in users]
+    users = {os.path.realpath(path.rpartition("/")[0]) for path in _build_paths(root, "user")}
+    found = [
+        place for place in found if place.source == "user" or _get_directory(place) not in users
+    ]
     for directory in MANAGED_DIRECTORIES:
-        found.append(Place(f"{directory}/managed-settings.json", "policy"))
-        found.append(Place(f"{directory}/managed-settings.d", "policy", is_directory=True))
+        found.append(SettingsPath(f"{directory}/managed-settings.json", "policy"))
+        found.append(SettingsPath(f"{directory}/managed-settings.d", "policy", is_directory=True))
     return tuple(found)
 
 
-def user_directories() -> tuple[str, str]:
+def get_user_directories() -> tuple[str, str]:
     """The ecosystem's and handaxe's own directory in the user's home."""
     shared = os.environ.get("CLAUDE_CONFIG_DIR") or f"~/{SHARED}"
     own = os.environ.get("HANDAXE_CONFIG_HOME") or f"~/{OWN}"
-    return _absolute(shared), _absolute(own)
+    return _make_absolute(shared), _make_absolute(own)
 
 
-def shared_servers_file() -> str:
+def get_shared_servers_file() -> str:
     """The ecosystem's file of the user's own MCP servers, for all projects and for single ones."""
     home = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~")  # noqa: PTH111
     return f"{home}/.claude.json"
 
 
-def server_files(root: str) -> tuple[str, ...]:
+def list_server_files(root: str) -> tuple[str, ...]:
     """Every file beside the settings that may define MCP servers for a project."""
     managed = (f"{directory}/{MANAGED_SERVERS}" for directory in MANAGED_DIRECTORIES)
-    return (*managed, shared_servers_file(), f"{root}/{PROJECT_SERVERS}")
+    return (*managed, get_shared_servers_file(), f"{root}/{PROJECT_SERVERS}")
 
 
-def own_file(root: str, scope: Scope) -> str:
+def get_own_file(root: str, scope: Scope) -> str:
     """The file that a change of this scope is written to."""
-    return _files(root, scope)[1]
+    return _build_paths(root, scope)[1]
 
 
-def read_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
+def parse_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
     """The layers that `--setting-sources` names; None stands for all, nothing for none."""
     if given is None:
         return SCOPES
-    names = given.replace(",", " ").split() if isinstance(given, str) else _listed(given)
+    names = given.replace(",", " ").split() if isinstance(given, str) else _list_names(given)
     for name in names:
         if name not in SCOPES:
-            from handaxe.text.near_names import nearest
+            from handaxe.text.near_names import find_closest_name
 
-            near = nearest(name, SCOPES)
+            near = find_closest_name(name, SCOPES)
             hint = f" Did you mean {near!r}?" if near else ""
             raise SetupError(
                 f"{name!r} is not a source of settings.{hint} Sources: {', '.join(SCOPES)}."
@@ -105,7 +107,7 @@ def read_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
     return tuple(scope for scope in SCOPES if scope in names)
 
 
-def _listed(given: object) -> list[str]:
+def _list_names(given: object) -> list[str]:
     names = list(cast("Iterable[object]", given)) if isinstance(given, Iterable) else [given]
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
@@ -113,10 +115,10 @@ def _listed(given: object) -> list[str]:
     return cast("list[str]", names)
 
 
-def _files(root: str, scope: Scope) -> tuple[str, str]:
+def _build_paths(root: str, scope: Scope) -> tuple[str, str]:
     """The ecosystem's file and handaxe's own."""
     in_project = f"{root}/{SHARED}", f"{root}/{OWN}"
-    directories = user_directories() if scope == "user" else in_project
+    directories = get_user_directories() if scope == "user" else in_project
     shared_file, own_path = (f"{directory}/{_NAMES[scope]}" for directory in directories)
     return shared_file, own_path
 
@@ -133,14 +135,14 @@ def _find_top(root: str) -> str:
     return root
 
 
-def _directory(place: Place) -> str:
+def _get_directory(place: SettingsPath) -> str:
     return place.path.rpartition("/")[0]
 
 
-def _absolute(path: str) -> str:
+def _make_absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))  # noqa: PTH111 - cheaper than a Path
 
 
 def is_users_own(path: Path) -> bool:
     """Whether a file lies in the user's own directories."""
-    return any(path.is_relative_to(user) for user in user_directories())
+    return any(path.is_relative_to(user) for user in get_user_directories())

@@ -78,7 +78,7 @@ _ENDINGS = """
 
 
 @cache
-def _steering() -> re.Pattern[str]:
+def _compile_steering() -> re.Pattern[str]:
     whole, beginnings, parts, endings = (
         "|".join(words.split()) for words in (_WHOLE, _BEGINNINGS, _PARTS, _ENDINGS)
     )
@@ -95,4 +95,4 @@ def is_harmless(variable: str) -> bool:
 
 def is_steering(variable: str) -> bool:
     """Whether a variable may choose what runs, how it is set up, or where requests go."""
-    return not is_harmless(variable) and _steering().fullmatch(variable) is not None
+    return not is_harmless(variable) and _compile_steering().fullmatch(variable) is not None

@@ -14,7 +14,7 @@ _TOKEN = re.compile(
 _MAX_DEPTH = 100
 
 
-def read_salvaged(text: str) -> dict[str, Any]:
+def salvage_json(text: str) -> dict[str, Any]:
     """The object that a text seems to hold; empty if it holds none."""
     reader = _Reader()
     for found in _TOKEN.finditer(text):

@@ -3,7 +3,7 @@
 from handaxe.settings.model import ShellOptions
 
 
-def words_of_prefix(options: ShellOptions) -> tuple[str, ...]:
+def split_prefix(options: ShellOptions) -> tuple[str, ...]:
     """The program and its first arguments; nothing where none is set."""
     given = (options.prefix or "").strip()
     if not given:

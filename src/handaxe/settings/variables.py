@@ -45,42 +45,42 @@ _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
 
 
-def given_by_variables(environment: Mapping[str, str]) -> dict[str, Any]:
+def read_env_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     """The settings that variables give, as plain data."""
     found: dict[str, dict[str, Any]] = {}
     for name, (group, key, least, most) in _NUMBERS.items():
-        if number := _number(environment, name):
+        if number := _read_number(environment, name):
             found.setdefault(group, {})[key] = min(max(number, least), most)
     for name, (group, key) in _TEXTS.items():
         if text := environment.get(name, "").strip():
             found.setdefault(group, {})[key] = text
     for name, (group, key) in _SWITCHES.items():
-        if (is_on := _word(environment, name)) is not None:
+        if (is_on := _read_switch(environment, name)) is not None:
             found.setdefault(group, {})[key] = is_on
     if _is_yes(environment, _AUTO_BACKGROUND):
         found.setdefault("agents", {})["auto_background_s"] = _AUTO_BACKGROUND_S
     if _is_yes(environment, _STAY):
         found.setdefault("shell", {})["carry_directory"] = False
     off = {key: False for name, key in _SWITCHED_OFF.items() if _is_yes(environment, name)}
-    at_once = _number(environment, _AT_ONCE)
+    at_once = _read_number(environment, _AT_ONCE)
     lanes = {"max_parallel_calls": min(at_once, _MOST_AT_ONCE)} if at_once else {}
     return {**found, **off, **lanes}
 
 
-def tools_left_out(environment: Mapping[str, str]) -> frozenset[str]:
+def list_excluded_tools(environment: Mapping[str, str]) -> frozenset[str]:
     """Tools that variables take out where nobody names tools: TodoWrite is to do their work."""
-    return _TASK_TOOLS if _word(environment, _TASKS) is False else frozenset()
+    return _TASK_TOOLS if _read_switch(environment, _TASKS) is False else frozenset()
 
 
-def _number(environment: Mapping[str, str], name: str) -> int:
+def _read_number(environment: Mapping[str, str], name: str) -> int:
     text = environment.get(name, "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 def _is_yes(environment: Mapping[str, str], name: str) -> bool:
-    return _word(environment, name) is True
+    return _read_switch(environment, name) is True
 
 
-def _word(environment: Mapping[str, str], name: str) -> bool | None:
+def _read_switch(environment: Mapping[str, str], name: str) -> bool | None:
     word = environment.get(name, "").strip().lower()
     return True if word in _YES else False if word in _NO else None

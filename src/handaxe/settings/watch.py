@@ -12,7 +12,7 @@ _TICK_NS = 50_000_000
 """Two changes within one tick of a file's clock can look like one."""
 
 
-class Watch:
+class FileStamps:
     """How some files looked. Of a file that is missing, the first missing directory is watched."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
@@ -27,18 +27,18 @@ class Watch:
         """Watch one more file or directory."""
         if path in self._stamps or path in self._missing:
             return
-        stamp = look(path)
-        if stamp is None and leads_nowhere(path):
+        stamp = read_stamp(path)
+        if stamp is None and is_dangling(path):
             stamp = _UNSEEN
         if stamp is None:
-            first = _first_missing(path)
+            first = _find_first_missing(path)
             self._missing[first] = os.fsencode(first)
             return
         self._stamps[path] = stamp
         # What was touched just now may be touched again without looking different.
         self._is_unsure |= max(stamp[:2]) > self._recent_ns
 
-    def stamp_of(self, path: str) -> Stamp | None:
+    def get_stamp(self, path: str) -> Stamp | None:
         """How the file looked; None if it was not there."""
         return self._stamps.get(path)
 
@@ -47,22 +47,22 @@ class Watch:
         if self._is_unsure:
             return False
         for path, stamp in self._stamps.items():
-            now = look(path)
-            if now != stamp and (now is not None or stamp != _UNSEEN or not leads_nowhere(path)):
+            now = read_stamp(path)
+            if now != stamp and (now is not None or stamp != _UNSEEN or not is_dangling(path)):
                 return False
         # Half the price of `stat`, which raises.
         return not any(map(os.access, self._missing.values(), repeat(os.F_OK)))
 
 
-def _first_missing(path: str) -> str:
+def _find_first_missing(path: str) -> str:
     """The topmost part of a missing path that is missing itself; while it is, so is the rest."""
     above = path.rpartition("/")[0]
-    while above and look(above) is None:
+    while above and read_stamp(above) is None:
         path, above = above, above.rpartition("/")[0]
     return path
 
 
-def look(path: str) -> Stamp | None:
+def read_stamp(path: str) -> Stamp | None:
     """What changes whenever the file or directory does; None if it is not there."""
     try:
         info = os.stat(path)
@@ -74,10 +74,10 @@ def look(path: str) -> Stamp | None:
     return (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_dev)
 
 
-def leads_nowhere(path: str) -> bool:
+def is_dangling(path: str) -> bool:
     """Whether a path is missing because a link on the way leads to nothing: it was meant to be."""
     if "\0" in path:
         return False
     while path and not os.path.lexists(path):
         path = path.rpartition("/")[0]
-    return bool(path) and look(path) is None
+    return bool(path) and read_stamp(path) is None

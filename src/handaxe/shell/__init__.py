@@ -9,34 +9,34 @@ May import: `handaxe.contract`, `handaxe.text`, msgspec; tree-sitter in `opinion
 from __future__ import annotations
 
 from handaxe.shell.analysis.analyze import analyze
-from handaxe.shell.decide import SecondOpinion, ShellDecision, decide, only_reads
-from handaxe.shell.facts import CommandFacts, Loss, TreeCopy
-from handaxe.shell.fences import Fence, Name, literal_name
+from handaxe.shell.decide import SecondOpinion, ShellDecision, decide, is_read_only
+from handaxe.shell.facts import CommandFacts, DestructiveForm, TreeCopy
+from handaxe.shell.fences import PathComponent, RestrictedPath, make_literal_component
 from handaxe.shell.opinion import count_from_shfmt
 from handaxe.shell.places import PathUse
 from handaxe.shell.propose import Proposal
 from handaxe.shell.verdicts import (
+    BashRule,
     Mode,
     PartDecision,
     PathVerdict,
     Repository,
-    Rule,
     ShellRules,
     Verdict,
 )
 
 __all__ = [
+    "BashRule",
     "CommandFacts",
-    "Fence",
-    "Loss",
+    "DestructiveForm",
     "Mode",
-    "Name",
     "PartDecision",
+    "PathComponent",
     "PathUse",
     "PathVerdict",
     "Proposal",
     "Repository",
-    "Rule",
+    "RestrictedPath",
     "SecondOpinion",
     "ShellDecision",
     "ShellRules",
@@ -45,6 +45,6 @@ __all__ = [
     "analyze",
     "count_from_shfmt",
     "decide",
-    "literal_name",
-    "only_reads",
+    "is_read_only",
+    "make_literal_component",
 ]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from handaxe.shell.fields import Field
-from handaxe.shell.flow import State
-from handaxe.shell.operands import Setting, checked_path
-from handaxe.shell.options import Refused
+from handaxe.shell.flow import ShellState
+from handaxe.shell.operands import ProofContext, check_path
+from handaxe.shell.options import NotProven
 from handaxe.shell.places import PathUse
-from handaxe.shell.tables import ProgramTable, names
+from handaxe.shell.tables import ProgramTable, split_names
 
 _TAR_LETTERS = frozenset("tvzjJf")
-_TAR_LONG = names("--list --verbose --gzip --bzip2 --xz --zstd")
+_TAR_LONG = split_names("--list --verbose --gzip --bzip2 --xz --zstd")
 
 
-def tar_uses(
-    fields: list[Field], _table: ProgramTable, state: State, _setting: Setting
+def check_tar(
+    fields: list[Field], _table: ProgramTable, state: ShellState, _setting: ProofContext
 ) -> list[PathUse]:
     """`tar -tf archive`: the list of what is in a file of this machine."""
-    words = _known(fields, "tar")
+    words = _require_known(fields, "tar")
     if words and not words[0].startswith("-"):
         words[0] = f"-{words[0]}"
     archive, lists, at = None, False, 0
@@ -31,19 +31,19 @@ def tar_uses(
             lists = lists or "t" in word
             if "f" in word:
                 if word.count("f") > 1 or not word.endswith("f") or at >= len(words):
-                    raise Refused(f"{word} of tar is not plain")
+                    raise NotProven(f"{word} of tar is not plain")
                 archive, at = words[at], at + 1
         elif word.startswith("-"):
-            raise Refused(f"the option {word} of tar is not known to be harmless")
+            raise NotProven(f"the option {word} of tar is not known to be harmless")
     if not lists or archive is None:
-        raise Refused("only tar -t with -f just looks")
+        raise NotProven("only tar -t with -f just looks")
     if ":" in archive or archive.startswith("-"):
-        raise Refused("tar would fetch the archive from another machine")
-    return checked_path(Field("known", archive, archive), state)
+        raise NotProven("tar would fetch the archive from another machine")
+    return check_path(Field("known", archive, archive), state)
 
 
-def _known(fields: list[Field], program: str) -> list[str]:
+def _require_known(fields: list[Field], program: str) -> list[str]:
     words = [field.known for field in fields]
     if any(word is None for word in words):
-        raise Refused(f"the arguments of {program} are not known before it runs")
+        raise NotProven(f"the arguments of {program} are not known before it runs")
     return [word for word in words if word is not None]

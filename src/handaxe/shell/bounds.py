@@ -8,14 +8,14 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from handaxe.shell.facts import CommandPart, History, PossibleCommand, Sweep
-from handaxe.shell.fences import Fence, may_hold, may_name, may_sweep
+from handaxe.shell.facts import CommandPart, GitHistoryRead, PossibleCommand, RecursiveRead
+from handaxe.shell.fences import RestrictedPath, can_contain, can_name, can_read_below
 from handaxe.shell.places import Access, PathUse, resolve
 
 _SAMPLES = ("q7-zw", "w.3kx")
 
 
-class SeesPath(Protocol):
+class PathVerdictLike(Protocol):
     """Anything with the attributes of a `PathVerdict`."""
 
     @property
@@ -49,10 +49,10 @@ class SeesPath(Protocol):
         ...
 
 
-PathJudge = Callable[[str, Access], SeesPath]
+PathJudge = Callable[[str, Access], PathVerdictLike]
 
 
-class Bound(Struct, frozen=True):
+class PathRuleMatch(Struct, frozen=True):
     """A rule of the user that stands against a file of the command."""
 
     verdict: Literal["ask", "deny"]
@@ -63,134 +63,145 @@ class Bound(Struct, frozen=True):
     """Whether the program only may open the file."""
 
 
-class Bounds(Struct):
+class PathRuleChecker(Struct):
     """The path rules of a session, for the files of its commands."""
 
     path_verdict: PathJudge
-    fences: tuple[Fence, ...] = ()
+    fences: tuple[RestrictedPath, ...] = ()
     operands: list[PathUse] = []
     """Every file operand that was looked at."""
 
-    def of(self, part: CommandPart) -> Bound | None:
+    def of(self, part: CommandPart) -> PathRuleMatch | None:
         """The strictest word on any file `part` names, directly or in what it runs."""
-        asked: Bound | None = None
+        asked: PathRuleMatch | None = None
         for certain, bound in self._all(part):
             if bound.verdict == "deny" and certain:
                 return bound
             asked = asked or bound
         if asked is not None and asked.verdict == "deny":
-            return Bound("ask", asked.reason, asked.rule, asked.source)
+            return PathRuleMatch("ask", asked.reason, asked.rule, asked.source)
         return asked
 
-    def _all(self, part: CommandPart) -> Iterator[tuple[bool, Bound]]:
+    def _all(self, part: CommandPart) -> Iterator[tuple[bool, PathRuleMatch]]:
         for use in part.inner_redirects:
-            if (bound := self._on(use)) is not None:
+            if (bound := self._check_use(use)) is not None:
                 yield True, bound
         if self.fences and part.rebinds:
-            yield False, Bound("ask", f"{part.rebinds}, and Read or Edit rules exist")
+            yield False, PathRuleMatch("ask", f"{part.rebinds}, and Read or Edit rules exist")
         for command in part.commands:
             for bound in self._command(command):
                 yield command.certain, bound
         for loss in part.losses:
-            for fence in (fence for fence in self.fences if fence.binds("write")):
-                if loss.in_checkout or any(may_hold(use, fence) for use in loss.targets):
-                    yield False, _asking(fence, f"{loss.text} may change it")
+            for fence in (fence for fence in self.fences if fence.is_binding_for("write")):
+                if loss.in_checkout or any(can_contain(use, fence) for use in loss.targets):
+                    yield False, _make_ask(fence, f"{loss.text} may change it")
         if part.history is not None:
             yield from ((False, bound) for bound in self._history(part.history, part.cwds))
 
-    def _history(self, history: History, cwds: frozenset[str]) -> Iterator[Bound]:
+    def _history(self, history: GitHistoryRead, cwds: frozenset[str]) -> Iterator[PathRuleMatch]:
         """What git prints may be any tracked file, or those below its pathspecs."""
         paths = [resolve(path, cwd) for path in history.paths for cwd in sorted(cwds)]
         places = [PathUse(path, "read", history.text) for path in paths]
-        sweeps = [Sweep(use) for use in places or [PathUse(None, "read", history.text)]]
+        sweeps = [RecursiveRead(use) for use in places or [PathUse(None, "read", history.text)]]
         for fence in self.fences:
             # What git keeps is none of our own data.
-            binds = fence.binds("read") and bool(fence.rule)
-            if binds and any(may_sweep(item, fence) for item in sweeps):
-                yield _asking(fence, f"{history.text} may print it")
+            binds = fence.is_binding_for("read") and bool(fence.rule)
+            if binds and any(can_read_below(item, fence) for item in sweeps):
+                yield _make_ask(fence, f"{history.text} may print it")
 
-    def _command(self, command: PossibleCommand) -> Iterator[Bound]:
+    def _command(self, command: PossibleCommand) -> Iterator[PathRuleMatch]:
         # What a wrapper is given are the words of the command inside it.
         for use in command.opened:
-            if (use.path is not None or self.fences) and (bound := self._on(use)) is not None:
+            if (use.path is not None or self.fences) and (
+                bound := self._check_use(use)
+            ) is not None:
                 yield bound
         found = command.files
         for use in (*found.uses, *found.opaque):
             is_file = found.holds_files or use in found.opaque
             if use.path is None and not (is_file and command.certain):
                 continue
-            if (bound := self._on(use, may_write=found.may_write)) is not None:
+            if (bound := self._check_use(use, may_write=found.may_write)) is not None:
                 yield bound
         for use in command.writes.uses:
-            if use.path is not None and (bound := self._on(use)) is not None:
+            if use.path is not None and (bound := self._check_use(use)) is not None:
                 yield bound
         text = " ".join(field.text for field in command.fields)
-        own = next((one for one in self.fences if one.binds("write") and not one.rule), None)
+        own = next(
+            (one for one in self.fences if one.is_binding_for("write") and not one.rule), None
+        )
         if found.changes_tree and own is not None:
-            yield _asking(own, f"{text} may change it")
+            yield _make_ask(own, f"{text} may change it")
         for fence in self.fences:
-            if any(fence.binds("read") and may_sweep(item, fence) for item in found.sweeps):
-                yield _asking(fence, f"{text} may read what lies below a directory")
-            elif any(fence.binds("write") and may_hold(use, fence) for use in found.moved):
-                yield _asking(fence, f"{text} moves a directory")
+            if any(
+                fence.is_binding_for("read") and can_read_below(item, fence)
+                for item in found.sweeps
+            ):
+                yield _make_ask(fence, f"{text} may read what lies below a directory")
+            elif any(
+                fence.is_binding_for("write") and can_contain(use, fence) for use in found.moved
+            ):
+                yield _make_ask(fence, f"{text} moves a directory")
 
-    def _on(self, use: PathUse, *, may_write: bool = False) -> Bound | None:
+    def _check_use(self, use: PathUse, *, may_write: bool = False) -> PathRuleMatch | None:
         """What the rules say about one file operand; `may_write`: of a program that may do more."""
         if use.is_sure:
             self.operands.append(use)
         if use.path is None:
-            return self._unknown(use)
+            return self._handle_unknown(use)
         if use.glob:
-            return self._glob(use)
+            return self._check_glob(use)
         answer = self.path_verdict(use.path, use.access)
         reason = f"{use.access} of {use.path}: {answer.reason}"
         if answer.verdict == "deny":
-            return Bound("deny" if use.is_sure else "ask", reason, answer.rule, answer.source)
+            return PathRuleMatch(
+                "deny" if use.is_sure else "ask", reason, answer.rule, answer.source
+            )
         # A protected path counts among the words of any program, a read where one is certain.
         may_mean_it = use.access == "write" and not answer.is_above
         is_bound = answer.is_binding and (use.is_sure or may_mean_it)
         if answer.verdict == "ask" and (answer.rule is not None or is_bound):
             guess = not use.is_sure
-            return Bound("ask", reason, answer.rule, answer.source, is_guess=guess)
+            return PathRuleMatch("ask", reason, answer.rule, answer.source, is_guess=guess)
         if may_write and use.access == "read":
             written = self.path_verdict(use.path, "write")
             is_bound = written.is_binding and not written.is_above
             if written.verdict != "allow" and (is_bound or written.rule is not None):
                 reason = f"it may write {use.path}: {written.reason}"
-                return Bound("ask", reason, written.rule, written.source, is_guess=True)
+                return PathRuleMatch("ask", reason, written.rule, written.source, is_guess=True)
         return None
 
-    def _unknown(self, use: PathUse) -> Bound | None:
+    def _handle_unknown(self, use: PathUse) -> PathRuleMatch | None:
         """A path that the text does not say may be any path."""
         for fence in self.fences:
             if fence.tool == ("Read" if use.access == "read" else "Edit"):
-                return _asking(fence, f"which file {use.text} names is not known before it runs")
+                return _make_ask(fence, f"which file {use.text} names is not known before it runs")
         return None
 
-    def _glob(self, use: PathUse) -> Bound | None:
+    def _check_glob(self, use: PathUse) -> PathRuleMatch | None:
         path = use.path or ""
-        answers = [self.path_verdict(sample, use.access) for sample in _samples(path)]
+        answers = [self.path_verdict(sample, use.access) for sample in _make_samples(path)]
         if answers and all(answer.verdict == "deny" and answer.rule for answer in answers):
             reason = f"{use.access} of {path}: {answers[0].reason}"
             verdict = "deny" if use.is_sure else "ask"
-            return Bound(verdict, reason, answers[0].rule, answers[0].source)
+            return PathRuleMatch(verdict, reason, answers[0].rule, answers[0].source)
         for fence in self.fences:
-            if fence.binds(use.access) and may_name(use, fence):
-                return _asking(fence, f"{use.text} may name it")
+            if fence.is_binding_for(use.access) and can_name(use, fence):
+                return _make_ask(fence, f"{use.text} may name it")
         return None
 
 
-def _samples(glob: str) -> list[str]:
+def _make_samples(glob: str) -> list[str]:
     """Paths that fit a glob and differ in everything it leaves open; none if it has brackets."""
     if "[" in glob or "?" in glob:
         return []
     return [re.sub(r"\*+", sample, glob) for sample in _SAMPLES]
 
 
-def _asking(fence: Fence, reason: str) -> Bound:
+def _make_ask(fence: RestrictedPath, reason: str) -> PathRuleMatch:
     if not fence.rule:
         told = f"data or settings of handaxe lie there, and {reason}"
-        return Bound("ask", told, None, fence.source)
-    return Bound(
+        return PathRuleMatch("ask", told, None, fence.source)
+    return PathRuleMatch(
         "ask", f"the {fence.verdict} rule {fence.rule}: {reason}", fence.rule, fence.source
     )

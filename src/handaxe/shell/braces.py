@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 
-from handaxe.shell.syntax import Piece
+from handaxe.shell.syntax import WordPiece
 
-_Atom = str | Piece
+_Atom = str | WordPiece
 _RANGE = r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?"
 EXPANSION_LIMIT = 64
 _GROUPS = 12
 
 
-def expand_braces(pieces: list[Piece]) -> list[list[Piece]] | None:
+def expand_braces(pieces: list[WordPiece]) -> list[list[WordPiece]] | None:
     """The words that `pieces` becomes, or None when there are too many to look at."""
     if sum(piece.text.count("{") for piece in pieces) > _GROUPS:
         return None
-    expanded = _expand(_atoms(pieces))
-    return None if expanded is None else [_pieces(atoms) for atoms in expanded]
+    expanded = _expand(_split_atoms(pieces))
+    return None if expanded is None else [_join_atoms(atoms) for atoms in expanded]
 
 
-def _atoms(pieces: list[Piece]) -> list[_Atom]:
+def _split_atoms(pieces: list[WordPiece]) -> list[_Atom]:
     """Unquoted text as single characters, everything else whole."""
     atoms: list[_Atom] = []
     for piece in pieces:
@@ -31,15 +31,15 @@ def _atoms(pieces: list[Piece]) -> list[_Atom]:
     return atoms
 
 
-def _pieces(atoms: list[_Atom]) -> list[Piece]:
-    pieces: list[Piece] = []
+def _join_atoms(atoms: list[_Atom]) -> list[WordPiece]:
+    pieces: list[WordPiece] = []
     for atom in atoms:
-        if isinstance(atom, Piece):
+        if isinstance(atom, WordPiece):
             pieces.append(atom)
         elif pieces and pieces[-1].kind == "text" and not pieces[-1].quoted:
-            pieces[-1] = Piece("text", pieces[-1].text + atom)
+            pieces[-1] = WordPiece("text", pieces[-1].text + atom)
         else:
-            pieces.append(Piece("text", atom))
+            pieces.append(WordPiece("text", atom))
     return pieces
 
 
@@ -47,7 +47,7 @@ def _expand(atoms: list[_Atom]) -> list[list[_Atom]] | None:
     for start, atom in enumerate(atoms):
         if atom != "{":
             continue
-        group = _group(atoms, start)
+        group = _read_group(atoms, start)
         if group is None:
             continue
         choices, end = group
@@ -64,7 +64,7 @@ def _expand(atoms: list[_Atom]) -> list[list[_Atom]] | None:
     return [atoms]
 
 
-def _group(atoms: list[_Atom], start: int) -> tuple[list[list[_Atom]], int] | None:
+def _read_group(atoms: list[_Atom], start: int) -> tuple[list[list[_Atom]], int] | None:
     """The alternatives of the group opening at `start` and where it ends, if it is one."""
     depth, part, parts = 0, list[_Atom](), list[list[_Atom]]()
     for at in range(start, len(atoms)):
@@ -74,7 +74,7 @@ def _group(atoms: list[_Atom], start: int) -> tuple[list[list[_Atom]], int] | No
             parts.append(part)
             if len(parts) > 1:
                 return parts, at + 1
-            ranged = _range(part)
+            ranged = _expand_range(part)
             return (ranged, at + 1) if ranged else None
         if atom == "," and depth == 1:
             parts.append(part)
@@ -84,7 +84,7 @@ def _group(atoms: list[_Atom], start: int) -> tuple[list[list[_Atom]], int] | No
     return None
 
 
-def _range(part: list[_Atom]) -> list[list[_Atom]] | None:
+def _expand_range(part: list[_Atom]) -> list[list[_Atom]] | None:
     if not all(isinstance(atom, str) for atom in part):
         return None
     found = re.fullmatch(_RANGE, "".join(atom for atom in part if isinstance(atom, str)))
@@ -94,7 +94,7 @@ def _range(part: list[_Atom]) -> list[list[_Atom]] | None:
     if first.lstrip("-").isdigit() != last.lstrip("-").isdigit():
         return None
     if len(first) > 6 or len(last) > 6:
-        return [[Piece("param", "many")]]
+        return [[WordPiece("param", "many")]]
     step = max(1, abs(int(found.group(3) or 1)))
     if first.isalpha():
         low, high = ord(first), ord(last)
@@ -102,6 +102,6 @@ def _range(part: list[_Atom]) -> list[list[_Atom]] | None:
         low, high = int(first), int(last)
     span = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
     if len(span) > EXPANSION_LIMIT:
-        return [[Piece("param", "many")]]
+        return [[WordPiece("param", "many")]]
     width = max(len(first), len(last)) if first.startswith("0") or last.startswith("0") else 0
     return [list(chr(n) if first.isalpha() else str(n).zfill(width)) for n in span]

@@ -19,7 +19,7 @@ _HIDDEN = re.compile(
 )
 
 
-def hidden_character(text: str) -> tuple[int, str] | None:
+def find_hidden_character(text: str) -> tuple[int, str] | None:
     """Where the first hidden or controlling character stands and how to name it."""
     if text.isascii() and text.isprintable():
         return None

@@ -27,7 +27,7 @@ class CompoundReader(WordReader):
         """Step over blanks and line ends; done by the grammar."""
         raise NotImplementedError
 
-    def reserved(self) -> str:
+    def peek_reserved(self) -> str:
         """The reserved word at the cursor; done by the grammar."""
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class CompoundReader(WordReader):
         readers: dict[str, Callable[[], Compound]] = {
             "(": lambda: self._read_bracketed("subshell", ")"),
             "{": lambda: self._read_bracketed("group", "}"),
-            "((": lambda: self._arithmetic("arithmetic"),
+            "((": lambda: self._read_arithmetic_command("arithmetic"),
             "[[": self._read_test,
             "if": self._read_if,
             "while": lambda: self._read_while("while"),
@@ -85,7 +85,7 @@ class CompoundReader(WordReader):
             self.take_reserved("}")
         return node
 
-    def _arithmetic(self, kind: CompoundKind) -> Compound:
+    def _read_arithmetic_command(self, kind: CompoundKind) -> Compound:
         node = self._compound(kind)
         node.words = [self.read_arithmetic()]
         return node
@@ -96,7 +96,7 @@ class CompoundReader(WordReader):
             node.conditions.append(self.read_block("then"))
             self.take_reserved("then")
             node.bodies.append(self.read_block("elif", "else", "fi"))
-            word = self.reserved()
+            word = self.peek_reserved()
             if word == "elif":
                 self.pos += 4
                 continue
@@ -140,7 +140,7 @@ class CompoundReader(WordReader):
 
     def _read_for_arithmetic(self) -> Compound:
         self.pos += 2
-        node = self._arithmetic("for-arithmetic")
+        node = self._read_arithmetic_command("for-arithmetic")
         self._skip_separator()
         node.bodies = [self._read_do()]
         return node
@@ -169,7 +169,7 @@ class CompoundReader(WordReader):
         self.pos += 2
         while True:
             self.skip_lines()
-            if self.reserved() == "esac":
+            if self.peek_reserved() == "esac":
                 self.pos += 4
                 return node
             self._read_patterns(node.words)

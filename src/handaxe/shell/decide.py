@@ -11,10 +11,10 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
-from handaxe.shell.bounds import Bounds, PathJudge
-from handaxe.shell.facts import CommandFacts, CommandPart, Loss, TreeCopy
-from handaxe.shell.fences import Fence
-from handaxe.shell.judge import Judge, find_project_program, find_whole_rule, strictest
+from handaxe.shell.bounds import PathJudge, PathRuleChecker
+from handaxe.shell.facts import CommandFacts, CommandPart, DestructiveForm, TreeCopy
+from handaxe.shell.fences import RestrictedPath
+from handaxe.shell.judge import PartDecider, find_project_program, find_whole_rule, select_strictest
 from handaxe.shell.opinion import is_plain
 from handaxe.shell.places import PathUse
 from handaxe.shell.propose import Proposal, propose
@@ -36,7 +36,7 @@ class ShellDecision(Struct, frozen=True):
     rule: str | None = None
     source: str | None = None
     by: str = "builtin"
-    losses: list[Loss] = []
+    losses: list[DestructiveForm] = []
     is_critical: bool = False
     """Whether a removal in it always needs a decision."""
     proposals: list[Proposal] = []
@@ -65,7 +65,7 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     working_dirs: tuple[str, ...] = (),
     repository: Repository = _CLEAN,
     project_programs: frozenset[str] = frozenset(),
-    fences: tuple[Fence, ...] = (),
+    fences: tuple[RestrictedPath, ...] = (),
     second_opinion: SecondOpinion | None = None,
     written_verdict: PathJudge | None = None,
     ask_irreversible: bool = True,
@@ -79,13 +79,13 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     compound is allowed. `written_verdict` says the same as `path_verdict` of files that a command
     covered by an allow rule writes by its operands.
     """
-    judge = Judge(
+    judge = PartDecider(
         rules,
         mode,
         facts,
         working_dirs or (facts.cwd,),
         path_verdict,
-        Bounds(path_verdict, fences),
+        PathRuleChecker(path_verdict, fences),
         repository,
         project_programs,
         ask_irreversible,
@@ -99,7 +99,7 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     return _join(decisions, facts, judge)
 
 
-def only_reads(
+def is_read_only(
     facts: CommandFacts,
     repository: Repository = _CLEAN,
     project_programs: frozenset[str] = frozenset(),
@@ -113,10 +113,10 @@ def only_reads(
             return False
         if find_project_program(part, project_programs) is not None:
             return False
-    return not _disagrees(facts, second_opinion)
+    return not _explain_disagreement(facts, second_opinion)
 
 
-def _judge_later(facts: CommandFacts, judge: Judge) -> list[PartDecision]:
+def _judge_later(facts: CommandFacts, judge: PartDecider) -> list[PartDecision]:
     """Parts beyond the limit: only deny can still be found, everything else asks."""
     if not facts.later_parts:
         return []
@@ -142,7 +142,7 @@ def _find_unproven(
 
 
 def _find_disagreement(
-    facts: CommandFacts, judge: Judge, second_opinion: SecondOpinion | None
+    facts: CommandFacts, judge: PartDecider, second_opinion: SecondOpinion | None
 ) -> list[PartDecision]:
     """An ask where another reader counts the commands differently."""
     allowing = judge.rules.allow
@@ -150,11 +150,11 @@ def _find_disagreement(
     everything = any(is_everything(rule.specifier) for rule in allowing)
     if judge.mode == "bypassPermissions" or everything or is_named:
         return []
-    reason = facts.disagreement or _disagrees(facts, second_opinion)
+    reason = facts.disagreement or _explain_disagreement(facts, second_opinion)
     return [PartDecision(facts.text, "ask", reason)] if reason else []
 
 
-def _disagrees(facts: CommandFacts, second_opinion: SecondOpinion | None) -> str:
+def _explain_disagreement(facts: CommandFacts, second_opinion: SecondOpinion | None) -> str:
     if second_opinion is None or facts.commands < 2 or is_plain(facts.text):
         return ""
     count = second_opinion(facts.text)
@@ -164,12 +164,12 @@ def _disagrees(facts: CommandFacts, second_opinion: SecondOpinion | None) -> str
     return f"the second reader {seen}, the analysis sees {facts.commands}"
 
 
-def _join(decisions: list[PartDecision], facts: CommandFacts, judge: Judge) -> ShellDecision:
+def _join(decisions: list[PartDecision], facts: CommandFacts, judge: PartDecider) -> ShellDecision:
     if not decisions:
         decisions = [PartDecision("", "allow", "the command does nothing")]
     if judge.mode == "dontAsk":
         decisions = [_refuse(item) for item in decisions]
-    worst = strictest(decisions)
+    worst = select_strictest(decisions)
     proposals, leaves = (
         propose(list(facts.parts), decisions) if worst.verdict == "ask" else ([], False)
     )
@@ -188,12 +188,14 @@ def _join(decisions: list[PartDecision], facts: CommandFacts, judge: Judge) -> S
         operands=list(dict.fromkeys(judge.bounds.operands)),
         written=list(dict.fromkeys(judge.written)),
         trees=list(dict.fromkeys(judge.trees)),
-        ruled=_allowed_by("rule", facts, decisions),
-        proved=_allowed_by("builtin", facts, decisions),
+        ruled=_list_allowed_by("rule", facts, decisions),
+        proved=_list_allowed_by("builtin", facts, decisions),
     )
 
 
-def _allowed_by(who: str, facts: CommandFacts, decisions: list[PartDecision]) -> list[CommandPart]:
+def _list_allowed_by(
+    who: str, facts: CommandFacts, decisions: list[PartDecision]
+) -> list[CommandPart]:
     pairs = zip(facts.parts, decisions, strict=False)
     return [part for part, item in pairs if item.verdict == "allow" and item.by == who]
 

@@ -12,22 +12,22 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from handaxe.shell.facts import FileUses, RedirectUse, Sweep
-from handaxe.shell.fields import PROCESS, Field, fields_of
+from handaxe.shell.facts import FileUses, RecursiveRead, RedirectUse
+from handaxe.shell.fields import PROCESS, Field, expand_word
 from handaxe.shell.find_actions import read_find
-from handaxe.shell.flow import Part, State
-from handaxe.shell.options import abbreviates
-from handaxe.shell.places import Access, PathUse, is_dynamic_device, resolve, uses_of
+from handaxe.shell.flow import Part, ShellState
+from handaxe.shell.options import is_abbreviation
+from handaxe.shell.places import Access, PathUse, is_dynamic_device, make_path_uses, resolve
 from handaxe.shell.program_names import strip_digits, strip_version
-from handaxe.shell.runners import program_name
-from handaxe.shell.subcommands import git_arguments
-from handaxe.shell.sweeps import sweeps_of
+from handaxe.shell.runners import get_program_name
+from handaxe.shell.subcommands import skip_git_globals
+from handaxe.shell.sweeps import find_recursive_reads
 from handaxe.shell.syntax import Redirect
-from handaxe.shell.tables import load_toml, names, read_only_programs
-from handaxe.shell.writes import writers
+from handaxe.shell.tables import load_read_only_programs, load_toml, split_names
+from handaxe.shell.writes import load_writers
 
-_AWKS = names("awk gawk mawk nawk")
-_SCRIPTED = _AWKS | names(
+_AWKS = split_names("awk gawk mawk nawk")
+_SCRIPTED = _AWKS | split_names(
     "vi vim nvim ex ed emacs perl python ruby node deno bun php lua tclsh sqlite psql osascript"
 )
 """Programs that may be given a script among their words."""
@@ -36,21 +36,21 @@ _TOKEN = re.compile(r"[\w.~][\w./~+@%-]*|/[\w./~+@%-]+")
 _TOKENS = 100
 _DUPLICATION = re.compile(r"\d+-?|-")
 _INPUTS = frozenset({"<", "<&"})
-_GOES = names("-C --directory --chdir --cwd --work-tree --prefix --git-dir --manifest-path")
+_GOES = split_names("-C --directory --chdir --cwd --work-tree --prefix --git-dir --manifest-path")
 """Options after which a program sees its operands from another directory."""
 _TARGET = ("--target-directory",)
-_GIT_READS = names(
+_GIT_READS = split_names(
     "add annotate blame cat-file check-ignore commit describe diff diff-tree diff-index grep log "
     "ls-files ls-tree push rev-list rev-parse shortlog show status whatchanged"
 )
 """Sub-commands that change no file of the working tree."""
-_GIT_WRITES = names(
+_GIT_WRITES = split_names(
     "am apply bisect checkout checkout-index cherry-pick clean merge pull read-tree rebase reset "
     "restore revert rm mv sparse-checkout stash submodule switch worktree"
 )
 """Sub-commands that change files of the working tree."""
-_TREE_WRITERS = names("patch gpatch cpio 7z 7za 7zr 7zz unar bsdcpio pax ar hg svn jj sl bzr")
-_PRINTS = names("echo printf true false : exit return seq sleep basename dirname type which")
+_TREE_WRITERS = split_names("patch gpatch cpio 7z 7za 7zr 7zz unar bsdcpio pax ar hg svn jj sl bzr")
+_PRINTS = split_names("echo printf true false : exit return seq sleep basename dirname type which")
 
 
 class _Table(Struct, frozen=True):
@@ -69,7 +69,7 @@ class _Table(Struct, frozen=True):
 
 
 @cache
-def _table() -> _Table:
+def _load_table() -> _Table:
     raw = load_toml("effects.toml")
     lists = " ".join(raw[key] for key in ("reads", "writes", "copies", "moves"))
     return _Table(
@@ -88,7 +88,7 @@ def _table() -> _Table:
     )
 
 
-def redirect_use(redirect: Redirect, state: State) -> RedirectUse:
+def find_redirect_use(redirect: Redirect, state: ShellState) -> RedirectUse:
     """The effect of one redirection."""
     operator, target = redirect.operator, redirect.target
     if redirect.heredoc is not None or operator == "<<<":
@@ -97,8 +97,8 @@ def redirect_use(redirect: Redirect, state: State) -> RedirectUse:
     if operator in (">&", "<&") and literal is not None and _DUPLICATION.fullmatch(literal):
         return RedirectUse(redirect.text)
     access: Access = "read" if operator in _INPUTS else "write"
-    fields = fields_of(target, state.variables)
-    uses = tuple(use for field in fields for use in uses_of(field, access, state.cwds))
+    fields = expand_word(target, state.variables)
+    uses = tuple(use for field in fields for use in make_path_uses(field, access, state.cwds))
     if len(fields) != 1 or fields[0].kind != "known" or target.has_tilde:
         problem = f"the target of {redirect.text} is not known before the command runs"
     elif fields[0].value == "/dev/null" or (fields[0].value == PROCESS and access == "read"):
@@ -115,114 +115,120 @@ def redirect_use(redirect: Redirect, state: State) -> RedirectUse:
     )
 
 
-def file_uses(fields: list[Field], state: State, *, is_fed: bool = False) -> FileUses:
+def find_file_uses(fields: list[Field], state: ShellState, *, is_fed: bool = False) -> FileUses:
     """The paths a command's words name, and the trees it reads."""
-    program = program_name(fields[0]) or ""
-    table = _table()
+    program = get_program_name(fields[0]) or ""
+    table = _load_table()
     if program in _PRINTS:
         return FileUses(may_write=False)
     if program == "dd":
-        return FileUses(tuple(_dd_uses(fields[1:], state)), holds_files=True)
+        return FileUses(tuple(_find_dd_uses(fields[1:], state)), holds_files=True)
     known = program in table.known
     found: list[PathUse] = []
-    sweeps: list[Sweep] = []
-    for place in _states(fields[1:], state):
-        uses = _option_uses(fields[1:], program, place)
-        operands = _operands(fields[1:], program)
+    sweeps: list[RecursiveRead] = []
+    for place in _list_states(fields[1:], state):
+        uses = _find_option_uses(fields[1:], program, place)
+        operands = _find_operands(fields[1:], program)
         for index, field in enumerate(operands):
             last = index == len(operands) - 1
-            for access in _accesses(program, fields, last=last, known=known):
-                uses.extend(uses_of(field, access, place.cwds))
+            for access in _list_accesses(program, fields, last=last, known=known):
+                uses.extend(make_path_uses(field, access, place.cwds))
         if program == "git":
-            uses.extend(_revision_uses(fields[1:], place))
+            uses.extend(_find_revision_uses(fields[1:], place))
         found.extend(use if known else replace(use, is_sure=False) for use in uses)
         if strip_digits(strip_version(program)) in _SCRIPTED:
-            found.extend(_script_uses(fields[1:], place))
-        sweeps.extend(sweeps_of(program, fields[1:], operands, place, is_fed=is_fed))
+            found.extend(_find_script_uses(fields[1:], place))
+        sweeps.extend(find_recursive_reads(program, fields[1:], operands, place, is_fed=is_fed))
     reads = tuple(use for use in found if use.access == "read")
     return FileUses(
         tuple(dict.fromkeys(found)),
         tuple(dict.fromkeys(sweeps)),
         holds_files=known and program not in table.unsure,
-        opaque=tuple(_opaque_uses(fields[1:], program)),
-        moved=reads if _moves_trees(program, fields) else (),
-        may_write=not _only_reads(program, fields),
-        changes_tree=_changes_tree(program, fields),
+        opaque=tuple(_find_opaque_uses(fields[1:], program)),
+        moved=reads if _is_tree_move(program, fields) else (),
+        may_write=not _is_read_only(program, fields),
+        changes_tree=_is_tree_change(program, fields),
     )
 
 
-def _script_uses(fields: list[Field], state: State) -> list[PathUse]:
+def _find_script_uses(fields: list[Field], state: ShellState) -> list[PathUse]:
     """Paths that may stand inside a script among the words: `awk '{print > "out"}'`."""
     scripts = (field for field in fields if _SCRIPT.search(field.value))
     tokens = dict.fromkeys(token for field in scripts for token in _TOKEN.findall(field.value))
     return [
         PathUse(use.path, "write", use.text, is_sure=False)
         for token in list(tokens)[:_TOKENS]
-        for use in uses_of(Field("known", token, token), "write", state.cwds)
+        for use in make_path_uses(Field("known", token, token), "write", state.cwds)
         if use.path is not None
     ]
 
 
-def _moves_trees(program: str, fields: list[Field]) -> bool:
+def _is_tree_move(program: str, fields: list[Field]) -> bool:
     """Whether what lies below its operands may change with them."""
     if program == "find":
         action = read_find(fields[1:])
         return action.deletes or not all(_is_reader(program) for program in action.programs)
-    return program in _table().moves
+    return program in _load_table().moves
 
 
-def _changes_tree(program: str, fields: list[Field]) -> bool:
+def _is_tree_change(program: str, fields: list[Field]) -> bool:
     if program != "git":
         return program in _TREE_WRITERS
-    rest = git_arguments(fields[1:])
+    rest = skip_git_globals(fields[1:])
     return bool(rest) and (rest[0].known is None or rest[0].value in _GIT_WRITES)
 
 
 def _is_reader(program: str | None) -> bool:
-    known = program in read_only_programs() or program in _PRINTS
-    return known and program not in writers()
+    known = program in load_read_only_programs() or program in _PRINTS
+    return known and program not in load_writers()
 
 
-def _only_reads(program: str, fields: list[Field]) -> bool:
+def _is_read_only(program: str, fields: list[Field]) -> bool:
     """Whether a program is known to only read the files among its words."""
     if program == "git":
-        rest = git_arguments(fields[1:])
+        rest = skip_git_globals(fields[1:])
         return bool(rest) and rest[0].value in _GIT_READS
     if program in _AWKS and any("inplace" in field.value for field in fields):
         return False
     # What the programs of `writers` write is known by their words.
-    return program in read_only_programs() or program in writers() or program in _table().viewers
+    return (
+        program in load_read_only_programs()
+        or program in load_writers()
+        or program in _load_table().viewers
+    )
 
 
-def moved_state(directory: Field, state: State) -> State:
+def change_state_directory(directory: Field, state: ShellState) -> ShellState:
     """The state after a wrapper went to `directory`."""
     target = directory.known
     if target is None or not (state.cwds or target.startswith("/")):
-        return State(frozenset(), state.variables)
-    return State(frozenset(resolve(target, base) for base in state.cwds or {"/"}), state.variables)
+        return ShellState(frozenset(), state.variables)
+    return ShellState(
+        frozenset(resolve(target, base) for base in state.cwds or {"/"}), state.variables
+    )
 
 
-def _states(fields: list[Field], state: State) -> list[State]:
+def _list_states(fields: list[Field], state: ShellState) -> list[ShellState]:
     """Where operands may be seen from: here, and where an option such as `-C` goes."""
     found = [state]
     for index, field in enumerate(fields):
         value = field.value
         name, equals, attached = value.partition("=")
         if value in _GOES and index + 1 < len(fields):
-            found.append(moved_state(fields[index + 1], state))
+            found.append(change_state_directory(fields[index + 1], state))
         elif equals and name in _GOES:
-            found.append(moved_state(Field("known", attached, field.text), state))
+            found.append(change_state_directory(Field("known", attached, field.text), state))
         elif value.startswith("-C") and len(value) > 2:
-            found.append(moved_state(Field("known", value[2:], field.text), state))
+            found.append(change_state_directory(Field("known", value[2:], field.text), state))
     return found
 
 
-def _opaque_uses(fields: list[Field], program: str) -> list[PathUse]:
+def _find_opaque_uses(fields: list[Field], program: str) -> list[PathUse]:
     """Files that a list names when the command runs, and `REV:$path` of git."""
     if program == "git":
         shown = [field for field in fields if field.kind == "unknown" and ":" in field.value]
         return [PathUse(None, "read", field.text) for field in shown]
-    options = _table().lists.get(program)
+    options = _load_table().lists.get(program)
     if options is None:
         return []
     for field in fields:
@@ -232,7 +238,7 @@ def _opaque_uses(fields: list[Field], program: str) -> list[PathUse]:
     return []
 
 
-def _revision_uses(fields: list[Field], state: State) -> list[PathUse]:
+def _find_revision_uses(fields: list[Field], state: ShellState) -> list[PathUse]:
     """`REV:PATH` and `:PATH` of git read that path as it was; options may hold them, too."""
     uses: list[PathUse] = []
     for field in fields:
@@ -243,23 +249,23 @@ def _revision_uses(fields: list[Field], state: State) -> list[PathUse]:
         path = path.partition(":")[2] if path[1:2] == ":" else path
         if path:
             # Seen from the top of the repository, which may be any directory above.
-            tops = frozenset(top for cwd in state.cwds for top in _directories_above(cwd))
-            uses.extend(uses_of(Field(field.kind, path, field.text), "read", tops))
+            tops = frozenset(top for cwd in state.cwds for top in _list_ancestors(cwd))
+            uses.extend(make_path_uses(Field(field.kind, path, field.text), "read", tops))
     return uses
 
 
-def _directories_above(path: str) -> list[str]:
+def _list_ancestors(path: str) -> list[str]:
     """A directory and those above it, the nearest first."""
     parts = path.split("/")
     return ["/".join(parts[:end]) for end in range(len(parts), 1, -1)]
 
 
-def _operands(fields: list[Field], program: str) -> list[Field]:
+def _find_operands(fields: list[Field], program: str) -> list[Field]:
     """The words that are not options; a word after an option stays, it may be an operand."""
-    table = _table()
+    table = _load_table()
     words: list[Field] = []
     ended = False
-    texts = _text_options(program)
+    texts = _list_text_options(program)
     for index, field in enumerate(fields):
         if field.known == "--" and not ended:
             ended = True
@@ -276,9 +282,9 @@ def _operands(fields: list[Field], program: str) -> list[Field]:
 
 
 @cache
-def _text_options(program: str) -> frozenset[str]:
+def _list_text_options(program: str) -> frozenset[str]:
     """Short and long options whose value is a text or number, never a file."""
-    table = read_only_programs().get(program)
+    table = load_read_only_programs().get(program)
     if table is None:
         return frozenset()
     plain = [name for name, kind in table.valued.items() if kind in ("text", "number", "pattern")]
@@ -286,14 +292,15 @@ def _text_options(program: str) -> frozenset[str]:
 
 
 def _is_one(word: str, options: frozenset[str]) -> bool:
-    return word.partition("=")[0] in options or abbreviates(word, options)
+    return word.partition("=")[0] in options or is_abbreviation(word, options)
 
 
-def _accesses(program: str, fields: list[Field], *, last: bool, known: bool) -> list[Access]:
-    table = _table()
+def _list_accesses(program: str, fields: list[Field], *, last: bool, known: bool) -> list[Access]:
+    table = _load_table()
     if program in table.copies:
         targeted = any(
-            (f.known or "").startswith("-t") or abbreviates(f.known or "", _TARGET) for f in fields
+            (f.known or "").startswith("-t") or is_abbreviation(f.known or "", _TARGET)
+            for f in fields
         )
         return ["write"] if last and not targeted else ["read"]
     if program in table.moves:
@@ -312,16 +319,16 @@ def _accesses(program: str, fields: list[Field], *, last: bool, known: bool) -> 
     return accesses
 
 
-def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUse]:
+def _find_option_uses(fields: list[Field], program: str, state: ShellState) -> list[PathUse]:
     """Paths inside option values: `--file=x`, `-fx`, and values known to be written."""
     uses: list[PathUse] = []
-    written = _table().written.get(program, frozenset[str]())
-    texts = _text_options(program) - written
+    written = _load_table().written.get(program, frozenset[str]())
+    texts = _list_text_options(program) - written
     for index, field in enumerate(fields):
         value = field.known or ""
         if not value.startswith("-"):
-            for path in _paths_inside(value):
-                uses.extend(uses_of(Field("known", path, field.text), "read", state.cwds))
+            for path in _find_embedded_paths(value):
+                uses.extend(make_path_uses(Field("known", path, field.text), "read", state.cwds))
             continue
         name, _, attached = value.partition("=")
         if not value.startswith("--") and len(value) > 2 and not attached:
@@ -331,13 +338,13 @@ def _option_uses(fields: list[Field], program: str, state: State) -> list[PathUs
         if name in texts:
             continue
         if attached:
-            uses.extend(uses_of(Field("known", attached, field.text), access, state.cwds))
+            uses.extend(make_path_uses(Field("known", attached, field.text), access, state.cwds))
         elif is_written and index + 1 < len(fields):
-            uses.extend(uses_of(fields[index + 1], "write", state.cwds))
+            uses.extend(make_path_uses(fields[index + 1], "write", state.cwds))
     return uses
 
 
-def _paths_inside(operand: str) -> Iterator[str]:
+def _find_embedded_paths(operand: str) -> Iterator[str]:
     """Paths in `file:` addresses and behind `=` and `@`: `file=@x`, `of=x`."""
     if operand.startswith("file:"):
         yield "/" + operand.removeprefix("file:").lstrip("/")
@@ -346,17 +353,17 @@ def _paths_inside(operand: str) -> Iterator[str]:
         yield inner.removeprefix("<")
 
 
-def _dd_uses(fields: list[Field], state: State) -> list[PathUse]:
+def _find_dd_uses(fields: list[Field], state: ShellState) -> list[PathUse]:
     uses: list[PathUse] = []
     for field in fields:
         name, _, path = field.value.partition("=")
         if name in ("if", "of"):
             inner = Field(field.kind, path, field.text, single=field.single)
-            uses.extend(uses_of(inner, "read" if name == "if" else "write", state.cwds))
+            uses.extend(make_path_uses(inner, "read" if name == "if" else "write", state.cwds))
     return uses
 
 
-def redirect_uses(part: Part) -> tuple[RedirectUse, ...]:
+def find_redirect_uses(part: Part) -> tuple[RedirectUse, ...]:
     """The redirections of a part in every state it may run in."""
-    found = [redirect_use(item, state) for state in part.states for item in part.redirects]
+    found = [find_redirect_use(item, state) for state in part.states for item in part.redirects]
     return tuple(dict.fromkeys(found))

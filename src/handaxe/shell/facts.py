@@ -14,7 +14,7 @@ from handaxe.shell.fields import Field
 from handaxe.shell.places import PathUse
 
 
-class Sweep(Struct, frozen=True):
+class RecursiveRead(Struct, frozen=True):
     """A read of everything below a place."""
 
     use: PathUse
@@ -38,7 +38,7 @@ class RedirectUse(Struct, frozen=True):
     """Whether the file loses what it held."""
 
 
-class Loss(Struct, frozen=True):
+class DestructiveForm(Struct, frozen=True):
     """A destructive form in a command, with what it destroys in plain words."""
 
     text: str
@@ -68,7 +68,7 @@ class FileUses(Struct, frozen=True):
     """The files of one command, as far as its words tell."""
 
     uses: tuple[PathUse, ...] = ()
-    sweeps: tuple[Sweep, ...] = ()
+    sweeps: tuple[RecursiveRead, ...] = ()
     holds_files: bool = False
     """Whether an operand that is not known before it runs is certainly a file."""
     opaque: tuple[PathUse, ...] = ()
@@ -121,7 +121,7 @@ class PossibleCommand(Struct, frozen=True):
     writes: Writes = Writes()
 
 
-class RuleText(Struct, frozen=True):
+class MatchText(Struct, frozen=True):
     """One reading of a part that an allow rule may match."""
 
     text: str
@@ -134,7 +134,7 @@ class RuleText(Struct, frozen=True):
     """Directories that a global option such as `git -C` enters; None where it is not known."""
 
 
-class History(Struct, frozen=True):
+class GitHistoryRead(Struct, frozen=True):
     """Content of a repository that git prints: of all its past, or of the files it tracks now."""
 
     text: str
@@ -169,7 +169,7 @@ class CommandPart(Struct, frozen=True, kw_only=True):
     is_prefix_harmless: bool = True
     """Whether what is set before the words leaves what runs as it is."""
     redirect_text: str = ""
-    rule_texts: tuple[tuple[RuleText, ...], ...] = ()
+    rule_texts: tuple[tuple[MatchText, ...], ...] = ()
     """For every state the part may run in, its readings for allow rules."""
     redirects: tuple[RedirectUse, ...] = ()
     cwds: frozenset[str] = frozenset()
@@ -194,12 +194,12 @@ class CommandPart(Struct, frozen=True, kw_only=True):
     """What the proof rests on: the files it reads."""
     listed: ListedOperands | None = None
     """The listing whose names `xargs` gives to a program that only reads them."""
-    history: History | None = None
+    history: GitHistoryRead | None = None
     """What of a repository's history or index it prints."""
     edit_refusal: str = "it is not a file command"
     """Why it is not a plain file command that only edits; empty when it is."""
     runs_git: bool = False
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[DestructiveForm, ...] = ()
     removals: tuple[Removal, ...] = ()
 
 

@@ -13,14 +13,14 @@ from typing import Literal
 
 from msgspec import Struct
 
-from handaxe.shell.facts import Sweep
+from handaxe.shell.facts import RecursiveRead
 from handaxe.shell.places import Access, PathUse
 
 _BRACKET = re.compile(r"\[[!^]?\]?(?:\[[:.=].*?[:.=]\]|[^\]])*\]")
 _WILD = re.compile(r"[*?]")
 
 
-class Name(Struct, frozen=True):
+class PathComponent(Struct, frozen=True):
     """One component of a path pattern."""
 
     literal: str | None
@@ -33,11 +33,11 @@ class Name(Struct, frozen=True):
     """Whether it leaves out names that start with a dot."""
 
 
-Step = Name | Literal["deep", "shown"]
+Step = PathComponent | Literal["deep", "shown"]
 """A name, or any number of directories: all of them, or only those without a leading dot."""
 
 
-class Fence(Struct, frozen=True):
+class RestrictedPath(Struct, frozen=True):
     """The places one deny or ask rule covers: what it names, and everything below."""
 
     steps: tuple[Step, ...]
@@ -49,65 +49,69 @@ class Fence(Struct, frozen=True):
     names_content: bool = False
     """Whether the rule speaks of a directory's content (`dir/**`), so its last name is one."""
 
-    def binds(self, access: Access) -> bool:
+    def is_binding_for(self, access: Access) -> bool:
         """Whether the rule speaks of this access; what may not be read may not be changed."""
         if access == "read":
             return self.tool == "Read"
         return self.tool == "Edit" or self.verdict == "deny"
 
 
-def literal_name(name: str) -> Name:
+def make_literal_component(name: str) -> PathComponent:
     """The component that is exactly `name`."""
-    return Name(name)
+    return PathComponent(name)
 
 
 @lru_cache(maxsize=2048)
-def glob_name(part: str) -> Name:
+def make_glob_component(part: str) -> PathComponent:
     """A component of an unquoted glob; a bracket may stand for anything."""
     text = _BRACKET.sub("*", part)
     if not _WILD.search(text):
-        return Name(text)
+        return PathComponent(text)
     pieces = _WILD.split(text)
     source = fnmatch.translate(text.replace("[", "[[]"))
-    return Name(None, source, pieces[0], pieces[-1], is_shown=not pieces[0])
+    return PathComponent(None, source, pieces[0], pieces[-1], is_shown=not pieces[0])
 
 
-def steps_of(path: str, *, glob: bool) -> tuple[Step, ...]:
+def split_steps(path: str, *, glob: bool) -> tuple[Step, ...]:
     """An absolute path, or a glob made absolute, as steps."""
     parts = [part for part in path.split("/") if part]
-    return tuple(glob_name(part) if glob else Name(part) for part in parts)
+    return tuple(make_glob_component(part) if glob else PathComponent(part) for part in parts)
 
 
-def may_name(use: PathUse, fence: Fence) -> bool:
+def can_name(use: PathUse, fence: RestrictedPath) -> bool:
     """Whether a glob could name a place behind the fence."""
-    return use.path is not None and _meet(steps_of(use.path, glob=use.glob), fence.steps)
+    return use.path is not None and _has_overlap(split_steps(use.path, glob=use.glob), fence.steps)
 
 
-def may_sweep(sweep: Sweep, fence: Fence) -> bool:
+def can_read_below(sweep: RecursiveRead, fence: RestrictedPath) -> bool:
     """Whether a read of a whole tree could reach a place behind the fence."""
     path = sweep.use.path
     if path is None:
         return True
     if _is_left_out(sweep, fence, path):
         return False
-    root = steps_of(path, glob=sweep.use.glob)
-    return _meet((*root, "shown" if sweep.shown_only else "deep"), fence.steps)
+    root = split_steps(path, glob=sweep.use.glob)
+    return _has_overlap((*root, "shown" if sweep.shown_only else "deep"), fence.steps)
 
 
-def may_hold(use: PathUse, fence: Fence) -> bool:
+def can_contain(use: PathUse, fence: RestrictedPath) -> bool:
     """Whether the rule spells out a place below the one `use` names."""
     if use.path is None:
         return False
-    root = steps_of(use.path, glob=use.glob)
+    root = split_steps(use.path, glob=use.glob)
     head = fence.steps[: len(root)]
     spelled = len(head) == len(root) < len(fence.steps) and "deep" not in head
-    return spelled and _meet(root, head)
+    return spelled and _has_overlap(root, head)
 
 
-def _is_left_out(sweep: Sweep, fence: Fence, path: str) -> bool:
+def _is_left_out(sweep: RecursiveRead, fence: RestrictedPath, path: str) -> bool:
     """Whether the reader's own exclusions keep it from every place behind the fence."""
     last = fence.steps[-1] if fence.steps else "deep"
-    if not isinstance(last, Name) or last.literal is None or last.literal in path.split("/"):
+    if (
+        not isinstance(last, PathComponent)
+        or last.literal is None
+        or last.literal in path.split("/")
+    ):
         return False
     name = last.literal
     as_directory = any(fnmatch.fnmatchcase(name, item) for item in sweep.without_directories)
@@ -115,9 +119,9 @@ def _is_left_out(sweep: Sweep, fence: Fence, path: str) -> bool:
     return as_directory and (as_file or fence.names_content)
 
 
-def _meet(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
+def _has_overlap(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
     """Whether some path fits `left` and lies at or below a place that fits `fence`."""
-    if _parts_early(left, fence):
+    if _is_disjoint(left, fence):
         return False
     right: tuple[Step, ...] = (*fence, "deep")
     seen: set[tuple[int, int]] = set()
@@ -134,18 +138,22 @@ def _meet(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
         other = right[j] if j < len(right) else None
         if isinstance(one, str):
             todo.append((i + 1, j))
-            if other is not None and _passes(one, other):
+            if other is not None and _can_match_step(one, other):
                 todo.append((i, j + 1))
         if isinstance(other, str):
             todo.append((i, j + 1))
-            if one is not None and _passes(other, one):
+            if one is not None and _can_match_step(other, one):
                 todo.append((i + 1, j))
-        if isinstance(one, Name) and isinstance(other, Name) and _names_meet(one, other):
+        if (
+            isinstance(one, PathComponent)
+            and isinstance(other, PathComponent)
+            and _has_component_overlap(one, other)
+        ):
             todo.append((i + 1, j + 1))
     return False
 
 
-def _parts_early(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
+def _is_disjoint(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
     """Whether the literal beginnings differ: the quick no among many rules."""
     for one, other in zip(left, fence, strict=False):
         if isinstance(one, str) or isinstance(other, str):
@@ -157,7 +165,7 @@ def _parts_early(left: tuple[Step, ...], fence: tuple[Step, ...]) -> bool:
     return False
 
 
-def _passes(deep: Literal["deep", "shown"], step: Step) -> bool:
+def _can_match_step(deep: Literal["deep", "shown"], step: Step) -> bool:
     """Whether one of any number of directories can be what `step` is."""
     if deep == "deep" or isinstance(step, str):
         return True
@@ -165,13 +173,13 @@ def _passes(deep: Literal["deep", "shown"], step: Step) -> bool:
     return not start.startswith(".")
 
 
-def _names_meet(one: Name, other: Name) -> bool:
+def _has_component_overlap(one: PathComponent, other: PathComponent) -> bool:
     if one.literal is not None and other.literal is not None:
         return one.literal == other.literal
     if one.literal is not None:
-        return _fits(one.literal, other)
+        return _is_component_match(one.literal, other)
     if other.literal is not None:
-        return _fits(other.literal, one)
+        return _is_component_match(other.literal, one)
     hides = (one.is_shown and other.prefix.startswith(".")) or (
         other.is_shown and one.prefix.startswith(".")
     )
@@ -182,12 +190,12 @@ def _names_meet(one: Name, other: Name) -> bool:
     )
 
 
-def _fits(name: str, pattern: Name) -> bool:
+def _is_component_match(name: str, pattern: PathComponent) -> bool:
     if pattern.is_shown and name.startswith("."):
         return False
-    return _compiled(pattern.source).fullmatch(name) is not None
+    return _compile_pattern(pattern.source).fullmatch(name) is not None
 
 
 @lru_cache(maxsize=4096)
-def _compiled(source: str) -> re.Pattern[str]:
+def _compile_pattern(source: str) -> re.Pattern[str]:
     return re.compile(source)

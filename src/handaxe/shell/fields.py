@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from handaxe.shell.braces import expand_braces
-from handaxe.shell.syntax import Param, Piece, Simple, Word
+from handaxe.shell.syntax import Param, Simple, Word, WordPiece
 
 PROCESS = "/dev/fd/of-a-process"
 """Stands for the name bash gives the output of `<( )`."""
@@ -55,7 +55,7 @@ Variables = Mapping[str, Field | None]
 """What is known of shell variables: a field, or None when it was set to something unknown."""
 
 
-def fields_of(word: Word, variables: Variables) -> list[Field]:
+def expand_word(word: Word, variables: Variables) -> list[Field]:
     """The arguments that `word` becomes."""
     if not (word.has_brace or word.has_expansion or word.has_glob or word.has_tilde):
         if word.made is None:
@@ -63,35 +63,37 @@ def fields_of(word: Word, variables: Variables) -> list[Field]:
             word.made = [Field("known", value, word.text)]
         return word.made
     if not word.has_brace:
-        return [_field(word.pieces, word.text, variables)]
+        return [_expand_pieces(word.pieces, word.text, variables)]
     expanded = expand_braces(word.pieces)
     if expanded is None:
         return [Field("unknown", "", word.text, single=False)]
     # An empty alternative is no word at all, and the next one takes its place.
-    return [_field(_read_tilde(pieces), word.text, variables) for pieces in expanded if pieces]
+    return [
+        _expand_pieces(_read_tilde(pieces), word.text, variables) for pieces in expanded if pieces
+    ]
 
 
-def _read_tilde(pieces: list[Piece]) -> list[Piece]:
+def _read_tilde(pieces: list[WordPiece]) -> list[WordPiece]:
     """An alternative of a brace expansion with the tilde it begins with, which bash expands too."""
     first = pieces[0]
     found = _TILDE.match(first.text) if first.kind == "text" and not first.quoted else None
     if found is None:
         return pieces
-    return [Piece("tilde", found[1]), Piece("text", first.text[found.end() :]), *pieces[1:]]
+    return [WordPiece("tilde", found[1]), WordPiece("text", first.text[found.end() :]), *pieces[1:]]
 
 
-def value_field(word: Word, variables: Variables) -> Field:
+def expand_value(word: Word, variables: Variables) -> Field:
     """The value of an assignment: no splitting, no globs, no braces."""
     pieces = [
-        Piece("text", piece.text, quoted=True)
+        WordPiece("text", piece.text, quoted=True)
         if piece.kind == "glob"
-        else Piece(piece.kind, piece.text, quoted=True, param=piece.param)
+        else WordPiece(piece.kind, piece.text, quoted=True, param=piece.param)
         for piece in word.pieces
     ]
-    return _field(pieces, word.text, variables)
+    return _expand_pieces(pieces, word.text, variables)
 
 
-def _field(pieces: list[Piece], text: str, variables: Variables) -> Field:
+def _expand_pieces(pieces: list[WordPiece], text: str, variables: Variables) -> Field:
     value, kind, single = "", "known", True
     for piece in pieces:
         if piece.kind == "text":
@@ -101,16 +103,16 @@ def _field(pieces: list[Piece], text: str, variables: Variables) -> Field:
             value += piece.text
             kind = "glob"
             continue
-        part = _expansion(piece, variables)
+        part = _expand_piece(piece, variables)
         if part is None or part.kind == "unknown":
-            return _unknown(pieces, value, text, variables)
+            return _make_unknown(pieces, value, text, variables)
         value += part.value
         single = single and part.single
         kind = "glob" if part.kind == "glob" else kind
     return Field("glob" if kind == "glob" else "known", value, text, single=single)
 
 
-def _unknown(pieces: list[Piece], head: str, text: str, variables: Variables) -> Field:
+def _make_unknown(pieces: list[WordPiece], head: str, text: str, variables: Variables) -> Field:
     single = all(
         p.quoted or p.kind in ("text", "tilde", "arithmetic") or _is_number(p, variables)
         for p in pieces
@@ -124,7 +126,7 @@ def _unknown(pieces: list[Piece], head: str, text: str, variables: Variables) ->
     return Field("unknown", head, text, single=single and not many, is_number=is_number)
 
 
-def _is_number(piece: Piece, variables: Variables) -> bool:
+def _is_number(piece: WordPiece, variables: Variables) -> bool:
     """Whether bash can put nothing but digits, after a minus at most, in the place of `piece`."""
     if piece.kind == "arithmetic":
         return True
@@ -139,7 +141,7 @@ def _is_number(piece: Piece, variables: Variables) -> bool:
     return param.name in _COUNTS or (value is not None and value.is_number)
 
 
-def _expansion(piece: Piece, variables: Variables) -> Field | None:
+def _expand_piece(piece: WordPiece, variables: Variables) -> Field | None:
     if piece.kind == "tilde":
         name = {"": "HOME", "+": "PWD"}.get(piece.text)
         return variables.get(name) if name else None
@@ -147,10 +149,10 @@ def _expansion(piece: Piece, variables: Variables) -> Field | None:
         return Field("known", PROCESS, piece.text)
     if piece.kind != "param" or piece.param is None:
         return None
-    return _parameter(piece.param, variables, quoted=piece.quoted)
+    return _expand_parameter(piece.param, variables, quoted=piece.quoted)
 
 
-def _parameter(param: Param, variables: Variables, *, quoted: bool) -> Field | None:
+def _expand_parameter(param: Param, variables: Variables, *, quoted: bool) -> Field | None:
     found = variables.get(param.name)
     if found is None or param.operator or param.prefix:
         return None

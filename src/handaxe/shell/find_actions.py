@@ -8,13 +8,13 @@ from itertools import pairwise
 from msgspec import Struct
 
 from handaxe.shell.fields import Field
-from handaxe.shell.runners import FIND_RUNS, program_name
-from handaxe.shell.tables import names
+from handaxe.shell.runners import FIND_RUNS, get_program_name
+from handaxe.shell.tables import split_names
 
-REMOVERS = names("rm rmdir unlink shred")
+REMOVERS = split_names("rm rmdir unlink shred")
 _HERE = Field("known", ".", ".")
 _STARTS = frozenset({"-H", "-L", "-P"})
-_NAME_TESTS = names("-name -iname -path -ipath -wholename -iwholename -regex -iregex")
+_NAME_TESTS = split_names("-name -iname -path -ipath -wholename -iwholename -regex -iregex")
 _OPENERS = frozenset({"!", "-not", "-o", "-or", ","})
 """After one of these a test need not hold for what is found."""
 
@@ -34,7 +34,7 @@ class FindAction(Struct, frozen=True):
         """Whether files go."""
         return self.deletes or not REMOVERS.isdisjoint(self.programs)
 
-    def may_meet(self, path: str) -> bool:
+    def can_match(self, path: str) -> bool:
         """Whether the file at `path` may be among what it acts on."""
         path = path.lower()
         texts = (path, path.rpartition("/")[2])
@@ -52,7 +52,7 @@ def read_find(args: list[Field]) -> FindAction:
     deletes, is_narrowed = False, True
     for before, field in pairwise((_HERE, *args[at:])):
         if before.known in FIND_RUNS:
-            programs.append(program_name(field))
+            programs.append(get_program_name(field))
         elif before.known in _NAME_TESTS and not programs and not deletes:
             is_pattern = field.known is not None and "regex" not in before.value
             patterns.append(field.value.lower() if is_pattern else "*")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from handaxe.shell.fields import Field
-from handaxe.shell.flow import State
-from handaxe.shell.operands import checked_path
-from handaxe.shell.options import Refused
+from handaxe.shell.flow import ShellState
+from handaxe.shell.operands import check_path
+from handaxe.shell.options import NotProven
 from handaxe.shell.places import PathUse
-from handaxe.shell.tables import names
+from handaxe.shell.tables import split_names
 
-PRIMARIES = names(
+PRIMARIES = split_names(
     "-print -print0 -ls -prune -quit -empty -depth -mount -xdev -daystart -readable -writable "
     "-executable -true -false -not -a -o -and -or -nouser -nogroup -noleaf ! ( ) , "
     "-ignore_readdir_race"
 )
 """Words of an expression that stand alone."""
-VALUED_PRIMARIES = names(
+VALUED_PRIMARIES = split_names(
     "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex "
     "-regextype -type -xtype -size -mtime -atime -ctime -mmin -amin -cmin -maxdepth -mindepth "
     "-perm -user -group -uid -gid -links -inum -fstype -used -printf -context"
@@ -24,33 +24,33 @@ VALUED_PRIMARIES = names(
 _PATHS = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
 
 
-def find_uses(fields: list[Field], state: State) -> list[PathUse]:
+def check_find(fields: list[Field], state: ShellState) -> list[PathUse]:
     """The starting points of a find that runs nothing and writes nothing; raises `Refused`."""
     at = 0
     while at < len(fields) and fields[at].known in ("-H", "-P"):
         at += 1
     uses: list[PathUse] = []
-    while at < len(fields) and not _opens_expression(fields[at]):
-        uses.extend(checked_path(fields[at], state))
+    while at < len(fields) and not _is_expression_start(fields[at]):
+        uses.extend(check_path(fields[at], state))
         at += 1
     while at < len(fields):
         word = fields[at].known
         at += 1
         if word is None:
-            raise Refused(f"{fields[at - 1].text} may expand to an action of find")
+            raise NotProven(f"{fields[at - 1].text} may expand to an action of find")
         if word in PRIMARIES:
             continue
         if word not in VALUED_PRIMARIES and word not in _PATHS and not word.startswith("-newer"):
-            raise Refused(f"the expression {word} of find is not known to be harmless")
+            raise NotProven(f"the expression {word} of find is not known to be harmless")
         if at >= len(fields):
-            raise Refused(f"{word} has no value")
+            raise NotProven(f"{word} has no value")
         if word in _PATHS:
-            uses.extend(checked_path(fields[at], state))
+            uses.extend(check_path(fields[at], state))
         elif word.startswith("-newer") and not word.endswith("t"):
-            raise Refused(f"the expression {word} of find is not known to be harmless")
+            raise NotProven(f"the expression {word} of find is not known to be harmless")
         at += 1
     return uses
 
 
-def _opens_expression(field: Field) -> bool:
+def _is_expression_start(field: Field) -> bool:
     return field.may_be_option or field.known in ("(", ")", "!", ",")

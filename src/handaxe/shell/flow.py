@@ -10,42 +10,42 @@ import re
 
 from msgspec import Struct
 
-from handaxe.shell.fields import Field, fields_of, is_sequence, value_field
+from handaxe.shell.fields import Field, expand_value, expand_word, is_sequence
 from handaxe.shell.places import resolve
 from handaxe.shell.syntax import (
     Assignment,
-    Chain,
+    CommandChain,
+    CommandPipeline,
     Compound,
     Node,
-    Pipeline,
+    ParsedScript,
     Redirect,
-    Script,
     Sequence,
     Simple,
     Word,
 )
-from handaxe.shell.tables import names
+from handaxe.shell.tables import split_names
 
-_STATEFUL = names(
+_STATEFUL = split_names(
     "eval source . mapfile readarray declare typeset local export readonly unset let getopts "
     "pushd popd shopt exec trap alias unalias enable builtin command set bind complete fc"
 )
-_NAMING = names("export readonly declare typeset local unset")
+_NAMING = split_names("export readonly declare typeset local unset")
 _NAMED = re.compile(r"([A-Za-z_]\w*)(?:=(.*))?", re.ASCII | re.DOTALL)
 _KEEPS = re.compile(r"-[gprvx]+")
 _VISITS = 40
 _LOOP_VALUES = 12
 
 
-class State(Struct, frozen=True):
+class ShellState(Struct, frozen=True):
     """What is known before a command: possible directories (none: unknown) and variables."""
 
     cwds: frozenset[str]
     variables: dict[str, Field | None]
 
-    def lost(self) -> State:
+    def lost(self) -> ShellState:
         """Nothing known any more."""
-        return State(frozenset(), dict.fromkeys(self.variables))
+        return ShellState(frozenset(), dict.fromkeys(self.variables))
 
 
 class Part(Struct):
@@ -54,7 +54,7 @@ class Part(Struct):
     node: Simple | Compound
     kind: str
     """simple, test, arithmetic, function, coproc, header (words and redirections of a compound)."""
-    states: list[State]
+    states: list[ShellState]
     background: bool = False
     reads_pipe: bool = False
     producer: Part | None = None
@@ -71,21 +71,21 @@ class Part(Struct):
         return " ".join(pieces)
 
 
-_Pair = tuple[State | None, State | None]
+_Pair = tuple[ShellState | None, ShellState | None]
 
 
-def walk(script: Script, cwd: str, home: str) -> list[Part]:
+def walk(script: ParsedScript, cwd: str, home: str) -> list[Part]:
     """Every part of `script`, in source order of first visit."""
     known = {
         "HOME": Field("known", home, home),
         "PWD": Field("known", cwd, cwd),
     }
     walker = _Walker()
-    walker.sequence(script.body, State(frozenset({cwd}), dict(known)))
+    walker.sequence(script.body, ShellState(frozenset({cwd}), dict(known)))
     return walker.parts
 
 
-def merge(first: State | None, second: State | None) -> State | None:
+def merge(first: ShellState | None, second: ShellState | None) -> ShellState | None:
     """What holds whichever of two ways was taken."""
     if first is None or second is None or first is second:
         return first or second
@@ -97,7 +97,7 @@ def merge(first: State | None, second: State | None) -> State | None:
         else None
         for name in names
     }
-    return State(cwds, variables)
+    return ShellState(cwds, variables)
 
 
 class _Walker:
@@ -106,14 +106,14 @@ class _Walker:
         self._by_node: dict[tuple[int, str], Part] = {}
         self._visits = 0
         self._background = False
-        self._escaped: State | None = None
+        self._escaped: ShellState | None = None
         self._has_functions = False
 
-    def sequence(self, node: Sequence, state: State | None) -> State | None:
+    def sequence(self, node: Sequence, state: ShellState | None) -> ShellState | None:
         for item, background in zip(node.items, node.background, strict=False):
             if state is None:
                 # Nothing is reached after exit, but it is still looked at, with nothing known.
-                state = State(frozenset(), {})
+                state = ShellState(frozenset(), {})
             if background:
                 before, self._background = self._background, True
                 self.node(item, state)
@@ -122,24 +122,24 @@ class _Walker:
                 state = merge(*self.node(item, state))
         return state
 
-    def node(self, node: Node, state: State) -> _Pair:
+    def node(self, node: Node, state: ShellState) -> _Pair:
         if isinstance(node, Simple):
-            return self._simple(node, state)
-        if isinstance(node, Pipeline):
+            return self._walk_simple(node, state)
+        if isinstance(node, CommandPipeline):
             return self._pipeline(node, state)
-        if isinstance(node, Chain):
-            return self._chain(node, state)
+        if isinstance(node, CommandChain):
+            return self._walk_chain(node, state)
         if isinstance(node, Sequence):
             after = self.sequence(node, state)
             return after, after
         return self._compound(node, state)
 
-    def _chain(self, node: Chain, state: State) -> _Pair:
+    def _walk_chain(self, node: CommandChain, state: ShellState) -> _Pair:
         good, bad = self.node(node.items[0], state)
         for operator, item in zip(node.operators, node.items[1:], strict=True):
             start = good if operator == "&&" else bad
             # A branch that cannot be reached is looked at with nothing known.
-            inner = self.node(item, start if start is not None else State(frozenset(), {}))
+            inner = self.node(item, start if start is not None else ShellState(frozenset(), {}))
             if start is None:
                 continue
             if operator == "&&":
@@ -148,7 +148,7 @@ class _Walker:
                 good, bad = merge(good, inner[0]), inner[1]
         return good, bad
 
-    def _pipeline(self, node: Pipeline, state: State) -> _Pair:
+    def _pipeline(self, node: CommandPipeline, state: ShellState) -> _Pair:
         if len(node.commands) == 1:
             good, bad = self.node(node.commands[0], state)
             return (bad, good) if node.negated else (good, bad)
@@ -168,7 +168,7 @@ class _Walker:
         self,
         node: Simple | Compound,
         kind: str,
-        state: State,
+        state: ShellState,
         words: list[Word],
         redirects: list[Redirect],
     ) -> None:
@@ -193,8 +193,8 @@ class _Walker:
                 if is_fed and len(self.parts) > first:
                     self.parts[first].reads_pipe = True
 
-    def _simple(self, node: Simple, state: State) -> _Pair:
-        values = _assigned_words(node.assignments)
+    def _walk_simple(self, node: Simple, state: ShellState) -> _Pair:
+        values = _list_assigned_words(node.assignments)
         self._record(node, "simple", state, [*values, *node.words], node.redirects)
         if not node.words:
             after = _assign(node.assignments, state)
@@ -202,9 +202,9 @@ class _Walker:
         if node.words[0].literal in ("break", "continue"):
             self._escaped = merge(self._escaped, state)
             return None, None
-        return _step(node, state)
+        return _run_simple(node, state)
 
-    def _compound(self, node: Compound, state: State) -> _Pair:
+    def _compound(self, node: Compound, state: ShellState) -> _Pair:
         kind = node.kind
         if kind in ("test", "arithmetic", "coproc", "function", "select", "for-arithmetic"):
             self._record(node, kind, state, node.words, node.redirects)
@@ -213,13 +213,13 @@ class _Walker:
         if kind in ("test", "arithmetic"):
             after = state if kind == "test" else state.lost()
             return after, after
-        return self._body(node, state)
+        return self._walk_body(node, state)
 
-    def _body(self, node: Compound, state: State) -> _Pair:
+    def _walk_body(self, node: Compound, state: ShellState) -> _Pair:
         if node.kind == "if":
-            return self._if(node, state)
+            return self._walk_if(node, state)
         if node.kind == "case":
-            return self._case(node, state)
+            return self._walk_case(node, state)
         if node.kind in ("function", "coproc"):
             return self._function(node, state)
         if node.kind not in ("subshell", "group"):
@@ -227,12 +227,12 @@ class _Walker:
         after = self.sequence(node.bodies[0], state)
         return (state, state) if node.kind == "subshell" else (after, after)
 
-    def _if(self, node: Compound, state: State) -> _Pair:
-        result: State | None = None
-        current: State | None = state
+    def _walk_if(self, node: Compound, state: ShellState) -> _Pair:
+        result: ShellState | None = None
+        current: ShellState | None = state
         for condition, body in zip(node.conditions, node.bodies, strict=True):
-            entry = current or State(frozenset(), {})
-            good, bad = self._condition(condition, entry)
+            entry = current or ShellState(frozenset(), {})
+            good, bad = self._walk_condition(condition, entry)
             result = merge(result, self.sequence(body, good))
             current = bad
         if node.otherwise is not None:
@@ -241,36 +241,36 @@ class _Walker:
             result = merge(result, current)
         return result, result
 
-    def _condition(self, node: Sequence, state: State) -> _Pair:
+    def _walk_condition(self, node: Sequence, state: ShellState) -> _Pair:
         if len(node.items) == 1 and not node.background[0]:
             return self.node(node.items[0], state)
         after = self.sequence(node, state)
         return after, after
 
-    def _case(self, node: Compound, state: State) -> _Pair:
-        result: State | None = state
+    def _walk_case(self, node: Compound, state: ShellState) -> _Pair:
+        result: ShellState | None = state
         for body in node.bodies:
             # `;&` falls through, so a body may start in the state another one left.
             result = merge(result, self.sequence(body, result))
         return result, result
 
-    def _function(self, node: Compound, state: State) -> _Pair:
+    def _function(self, node: Compound, state: ShellState) -> _Pair:
         self._has_functions = True
         self.sequence(node.bodies[0], state.lost())
         lost = state.lost()
         return lost, lost
 
-    def _loop(self, node: Compound, state: State) -> _Pair:
-        values = self._loop_values(node, state)
+    def _loop(self, node: Compound, state: ShellState) -> _Pair:
+        values = self._find_loop_values(node, state)
         if values is not None:
-            current: State | None = state
+            current: ShellState | None = state
             for value in values:
-                entry = _with(current or state.lost(), node.name, value)
+                entry = _set_variable(current or state.lost(), node.name, value)
                 current = merge(self._once(node, entry), entry)
             after = merge(current, state)
             return after, after
-        counted = self._loop_number(node, state)
-        entry = _with(state, node.name.rstrip("@"), counted) if node.name else state
+        counted = self._find_loop_number(node, state)
+        entry = _set_variable(state, node.name.rstrip("@"), counted) if node.name else state
         after = merge(entry, self._once(node, entry))
         if after is not None and after != entry:
             again = merge(after, self._once(node, after))
@@ -280,31 +280,31 @@ class _Walker:
                 return lost, lost
         return after, after
 
-    def _once(self, node: Compound, state: State) -> State | None:
-        current: State | None = state
+    def _once(self, node: Compound, state: ShellState) -> ShellState | None:
+        current: ShellState | None = state
         if node.conditions:
-            current = merge(*self._condition(node.conditions[0], state))
+            current = merge(*self._walk_condition(node.conditions[0], state))
         # What left by break or continue also goes on; `break 2` reaches the outer loop too.
         return merge(self.sequence(node.bodies[0], current), self._escaped)
 
-    def _loop_number(self, node: Compound, state: State) -> Field | None:
+    def _find_loop_number(self, node: Compound, state: ShellState) -> Field | None:
         """The loop variable where every value is a number: literals, and what `seq` prints."""
         if node.kind != "for" or node.name.endswith("@") or not node.words:
             return None
         for word in node.words:
-            fields = fields_of(word, state.variables)
+            fields = expand_word(word, state.variables)
             counts = all((field.known or "").isdigit() or field.is_number for field in fields)
             if not counts and (self._has_functions or not is_sequence(word)):
                 return None
         return Field("unknown", "", f"${node.name}", is_number=True)
 
-    def _loop_values(self, node: Compound, state: State) -> list[Field] | None:
+    def _find_loop_values(self, node: Compound, state: ShellState) -> list[Field] | None:
         """The values a `for` loop takes, if the text says and they are few."""
         if node.kind != "for" or node.name.endswith("@") or self._visits > _VISITS:
             return None
         values: list[Field] = []
         for word in node.words:
-            values.extend(fields_of(word, state.variables))
+            values.extend(expand_word(word, state.variables))
         if len(values) > _LOOP_VALUES or any(value.kind == "unknown" for value in values):
             return None
         if any(value.kind == "glob" and not value.single for value in values):
@@ -312,7 +312,7 @@ class _Walker:
         return values
 
 
-def _assigned_words(assignments: list[Assignment]) -> list[Word]:
+def _list_assigned_words(assignments: list[Assignment]) -> list[Word]:
     words: list[Word] = []
     for item in assignments:
         words.extend([item.value] if item.value is not None else [])
@@ -320,23 +320,23 @@ def _assigned_words(assignments: list[Assignment]) -> list[Word]:
     return words
 
 
-def _with(state: State, name: str, value: Field | None) -> State:
-    return State(state.cwds, {**state.variables, name: value})
+def _set_variable(state: ShellState, name: str, value: Field | None) -> ShellState:
+    return ShellState(state.cwds, {**state.variables, name: value})
 
 
-def _assign(assignments: list[Assignment], state: State) -> State:
+def _assign(assignments: list[Assignment], state: ShellState) -> ShellState:
     variables = dict(state.variables)
     for item in assignments:
         plain = item.value is not None and not item.append and item.subscript is None
-        value = value_field(item.value, variables) if plain and item.value else None
+        value = expand_value(item.value, variables) if plain and item.value else None
         is_told = value is not None and (value.kind == "known" or value.is_number)
         variables[item.name] = value if is_told else None
-    return State(state.cwds, variables)
+    return ShellState(state.cwds, variables)
 
 
-def _step(node: Simple, state: State) -> _Pair:
+def _run_simple(node: Simple, state: ShellState) -> _Pair:
     """The states after a simple command succeeded and failed."""
-    fields = [field for word in node.words for field in fields_of(word, state.variables)]
+    fields = [field for word in node.words for field in expand_word(word, state.variables)]
     while len(fields) > 1 and fields[0].known in ("builtin", "command"):
         fields = fields[1:]
     program = fields[0].known if fields else None
@@ -346,17 +346,17 @@ def _step(node: Simple, state: State) -> _Pair:
         return None, None
     if program == "read":
         unset = {field.value: None for field in fields[1:]} | {"REPLY": None}
-        after = State(state.cwds, {**state.variables, **unset})
+        after = ShellState(state.cwds, {**state.variables, **unset})
         return after, after
     if program in _NAMING:
-        after = _named(fields[1:], state)
+        after = _declare_variables(fields[1:], state)
         return after, after
-    if program is None or _may_change_shell(program, fields[1:]):
+    if program is None or _can_change_shell(program, fields[1:]):
         return state.lost(), state.lost()
     return state, state
 
 
-def _named(operands: list[Field], state: State) -> State:
+def _declare_variables(operands: list[Field], state: ShellState) -> ShellState:
     """The state after variables were declared or unset, if the text says which; else lost."""
     variables = dict(state.variables)
     for field in operands:
@@ -366,10 +366,10 @@ def _named(operands: list[Field], state: State) -> State:
             variables[name[1]] = None if value is None else Field("known", value, value)
         elif field.known is None or not _KEEPS.fullmatch(field.known):
             return state.lost()
-    return State(state.cwds, variables)
+    return ShellState(state.cwds, variables)
 
 
-def _may_change_shell(program: str, operands: list[Field]) -> bool:
+def _can_change_shell(program: str, operands: list[Field]) -> bool:
     if program == "trap":
         # An empty action ignores signals, and - undoes that; neither runs anything.
         return not operands or operands[0].known not in ("", "-")
@@ -380,7 +380,7 @@ def _may_change_shell(program: str, operands: list[Field]) -> bool:
     return program in _STATEFUL
 
 
-def _change_directory(operands: list[Field], state: State) -> State:
+def _change_directory(operands: list[Field], state: ShellState) -> ShellState:
     while operands and operands[0].known in ("--", "-L", "-P", "-e"):
         operands = operands[1:]
     target = operands[0].known if len(operands) == 1 else None
@@ -388,11 +388,11 @@ def _change_directory(operands: list[Field], state: State) -> State:
         home = state.variables.get("HOME")
         target = home.known if home else None
     if target is None or target == "-" or target.startswith("-") or not target:
-        return State(frozenset(), {**state.variables, "PWD": None})
+        return ShellState(frozenset(), {**state.variables, "PWD": None})
     may_search = "CDPATH" in state.variables and not target.startswith(("/", "./", "../"))
     if (may_search or not state.cwds) and not target.startswith("/"):
-        return State(frozenset(), {**state.variables, "PWD": None})
+        return ShellState(frozenset(), {**state.variables, "PWD": None})
     cwds = frozenset(resolve(target, base) for base in (state.cwds or {"/"}))
     only = next(iter(cwds))
     here = Field("known", only, only) if len(cwds) == 1 else None
-    return State(cwds, {**state.variables, "PWD": here})
+    return ShellState(cwds, {**state.variables, "PWD": here})

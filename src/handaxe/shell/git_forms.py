@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from handaxe.shell.fields import Field
-from handaxe.shell.flow import State
-from handaxe.shell.operands import Setting, path_uses, ref_uses
-from handaxe.shell.options import Arguments, Refused, read_arguments
+from handaxe.shell.flow import ShellState
+from handaxe.shell.operands import ProofContext, collect_path_uses, make_ref_uses
+from handaxe.shell.options import Arguments, NotProven, read_arguments
 from handaxe.shell.places import PathUse, resolve
 from handaxe.shell.subcommands import PLAIN_GIT_GLOBALS
-from handaxe.shell.tables import ProgramTable, git_forms
+from handaxe.shell.tables import ProgramTable, load_git_forms
 from handaxe.shell.word_reader import check_single
 
 _CONFIG_KEYS = re.compile(
@@ -27,27 +27,27 @@ _COMMIT_OUTPUT = re.compile(
 """A commit that git itself prints, as in `$(git merge-base A B)..HEAD`."""
 
 
-def git_uses(fields: list[Field], state: State, setting: Setting) -> list[PathUse]:
+def check_git(fields: list[Field], state: ShellState, setting: ProofContext) -> list[PathUse]:
     """The paths a read-only git form names; raises `Refused`."""
     if state.cwds != frozenset({setting.cwd}):
-        raise Refused("git in another directory may run what that directory configures")
+        raise NotProven("git in another directory may run what that directory configures")
     fields = _skip_globals(fields, setting)
     if not fields:
-        raise Refused("git without a sub-command")
+        raise NotProven("git without a sub-command")
     name = fields[0].known
     if len(fields) == 1 and name in ("--version", "-v"):
         return []
-    table = git_forms().get(name or "")
+    table = load_git_forms().get(name or "")
     if table is None:
-        raise Refused(f"git {fields[0].text} is not in the read-only set")
+        raise NotProven(f"git {fields[0].text} is not in the read-only set")
     words, uses = _read_commit_outputs(fields[1:], table, setting)
     arguments = read_arguments(words, table)
     _check_form(name or "", arguments)
-    return [*uses, *path_uses(arguments, f"git {name}", state, setting)]
+    return [*uses, *collect_path_uses(arguments, f"git {name}", state, setting)]
 
 
 def _read_commit_outputs(
-    fields: list[Field], table: ProgramTable, setting: Setting
+    fields: list[Field], table: ProgramTable, setting: ProofContext
 ) -> tuple[list[Field], list[PathUse]]:
     """The words with a commit in place of each `$(git merge-base A B)`; all others single."""
     plain: list[Field] = []
@@ -55,16 +55,16 @@ def _read_commit_outputs(
     for field in fields:
         found = _COMMIT_OUTPUT.fullmatch(field.text) if field.kind == "unknown" else None
         # Where git finds no commit the word is gone, and an option before it would take the next.
-        if found is None or (plain and not _ends_option(plain[-1], table)):
+        if found is None or (plain and not _is_option_complete(plain[-1], table)):
             plain.append(check_single(field, "the argument"))
             continue
         plain.append(Field("known", "HEAD", field.text))
         for word in found.group(1).split():
-            uses.extend(ref_uses(Field("known", word, word), setting))
+            uses.extend(make_ref_uses(Field("known", word, word), setting))
     return plain, uses
 
 
-def _ends_option(field: Field, table: ProgramTable) -> bool:
+def _is_option_complete(field: Field, table: ProgramTable) -> bool:
     """Whether the word after this one is certainly not the value of an option."""
     if not field.may_be_option:
         return True
@@ -75,7 +75,7 @@ def _ends_option(field: Field, table: ProgramTable) -> bool:
     return name in table.flags or name.isdigit()
 
 
-def _skip_globals(fields: list[Field], setting: Setting) -> list[Field]:
+def _skip_globals(fields: list[Field], setting: ProofContext) -> list[Field]:
     while fields:
         value = fields[0].known
         if value in PLAIN_GIT_GLOBALS:
@@ -83,7 +83,7 @@ def _skip_globals(fields: list[Field], setting: Setting) -> list[Field]:
         elif value == "-C" and len(fields) > 1:
             target = fields[1].known
             if target is None or resolve(target, setting.cwd) != setting.cwd:
-                raise Refused("git -C goes to another directory")
+                raise NotProven("git -C goes to another directory")
             fields = fields[2:]
         else:
             break
@@ -95,8 +95,8 @@ def _check_form(name: str, arguments: Arguments) -> None:
     for option, value in arguments.options:
         text = value.value if value is not None else ""
         if option in ("format", "pretty", "sort") and ("%G" in text or "signature" in text):
-            raise Refused("checking signatures runs another program")
+            raise NotProven("checking signatures runs another program")
     if name == "config" and len(words) != 1:
-        raise Refused("git config with anything but one key lists or changes configuration")
+        raise NotProven("git config with anything but one key lists or changes configuration")
     if name == "config" and not _CONFIG_KEYS.fullmatch(words[0]):
-        raise Refused(f"the configuration value {words[0]} may hold a secret")
+        raise NotProven(f"the configuration value {words[0]} may hold a secret")

@@ -7,7 +7,7 @@ import re
 from fnmatch import fnmatchcase
 
 from handaxe.shell.places import PathUse, resolve
-from handaxe.shell.word_reader import Refused
+from handaxe.shell.word_reader import NotProven
 
 _GLOBBING = frozenset("*?[\\")
 _SECRET_SAMPLES = (".env", ".env.local", ".env.production")
@@ -58,7 +58,7 @@ def make_pathspec_uses(text: str, cwd: str, tops: list[str]) -> list[PathUse]:
     magic, pattern = _split_magic(text)
     # An attribute only leaves files out.
     if not all(word in _PLAIN_MAGIC or word.startswith("attr:") for word in magic):
-        raise Refused(f"the pathspec {text} does not say which files it names")
+        raise NotProven(f"the pathspec {text} does not say which files it names")
     if "exclude" in magic or pattern is None:
         return []
     bases = tops if "top" in magic else [cwd]
@@ -76,11 +76,11 @@ def _make_use(path: str, base: str, text: str) -> PathUse:
 
 def _make_glob_uses(pattern: str, base: str, text: str) -> list[PathUse]:
     if "\\" in pattern:
-        raise Refused(f"the pathspec {text} is escaped")
+        raise NotProven(f"the pathspec {text} is escaped")
     parts = pattern.split("/")
     at = next(index for index, part in enumerate(parts) if _GLOBBING.intersection(part))
     if ".." in parts[at:]:
-        raise Refused(f"the pathspec {text} climbs out of what it matches")
+        raise NotProven(f"the pathspec {text} climbs out of what it matches")
     directory = resolve("/".join(parts[:at]) or ("/" if pattern.startswith("/") else "."), base)
     rest = "/".join(parts[at:])
     start = directory.rstrip("/")
@@ -99,7 +99,7 @@ def _split_magic(text: str) -> tuple[set[str], str | None]:
     if text.startswith(":("):
         words, closed, pattern = text[2:].partition(")")
         if not closed:
-            raise Refused(f"the pathspec {text} is not closed")
+            raise NotProven(f"the pathspec {text} is not closed")
         return set(words.split(",")), pattern or "."
     magic: set[str] = set()
     at = 1
@@ -109,7 +109,7 @@ def _split_magic(text: str) -> tuple[set[str], str | None]:
     if at < len(text) and text[at] == ":":
         at += 1
     elif at < len(text) and not (text[at].isalnum() or text[at] in "._-*?["):
-        raise Refused(f"the pathspec {text} is not plain")
+        raise NotProven(f"the pathspec {text} is not plain")
     if at == len(text) and not magic:
         return magic, None
     return magic, text[at:] or "."
@@ -121,7 +121,7 @@ def split_line_range(text: str) -> str | None:
     if at == len(text):
         return None
     if at < 0 or text[at] != ":" or at + 1 == len(text):
-        raise Refused(f"the line range {text} is not plain")
+        raise NotProven(f"the line range {text} is not plain")
     return text[at + 1 :]
 
 

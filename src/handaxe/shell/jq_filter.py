@@ -27,7 +27,7 @@ class _Token(Struct, frozen=True):
 def is_plain_jq(program: str) -> bool:
     """Whether a jq filter reads nothing but its input: no environment, no module, no file."""
     tokens = _read_tokens(program)
-    return tokens is not None and _reads_only_input(tokens)
+    return tokens is not None and _is_input_only(tokens)
 
 
 def _read_tokens(program: str) -> list[_Token] | None:
@@ -78,7 +78,7 @@ def _skip_string(program: str, at: int) -> tuple[int, bool]:
     return -1, False
 
 
-def _reads_only_input(tokens: list[_Token]) -> bool:
+def _is_input_only(tokens: list[_Token]) -> bool:
     brackets: list[str] = []
     for index, token in enumerate(tokens):
         before = tokens[index - 1].text if index else ""

@@ -10,27 +10,27 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from handaxe.shell.analysis.losses import names_lasting_form
-from handaxe.shell.bounds import Bounds, PathJudge
-from handaxe.shell.facts import CommandFacts, CommandPart, Loss, RedirectUse, TreeCopy
+from handaxe.shell.analysis.losses import is_irreversible_form
+from handaxe.shell.bounds import PathJudge, PathRuleChecker
+from handaxe.shell.facts import CommandFacts, CommandPart, DestructiveForm, RedirectUse, TreeCopy
 from handaxe.shell.places import PathUse, is_critical, is_inside, resolve
 from handaxe.shell.rules import (
-    allows,
+    build_rule_set,
+    can_any_allow,
+    collapse_blanks,
     compile_specifier,
-    hits,
+    is_allowed_by,
     is_everything,
     is_exact,
-    may_allow,
-    rule_set,
-    squeeze_blanks,
+    match_rule,
 )
 from handaxe.shell.verdicts import (
+    BashRule,
     By,
     Mode,
     PartDecision,
     PathVerdict,
     Repository,
-    Rule,
     ShellRules,
     Verdict,
 )
@@ -40,7 +40,7 @@ _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 _NOWHERE = PathVerdict("ask", "the text does not say where")
 
 
-class Judge(Struct):
+class PartDecider(Struct):
     """Everything a verdict depends on besides the facts."""
 
     rules: ShellRules
@@ -48,7 +48,7 @@ class Judge(Struct):
     facts: CommandFacts
     working_dirs: tuple[str, ...]
     path_verdict: PathJudge
-    bounds: Bounds
+    bounds: PathRuleChecker
     repository: Repository = Repository()
     project_programs: frozenset[str] = frozenset()
     ask_irreversible: bool = True
@@ -63,21 +63,21 @@ class Judge(Struct):
     def part(self, part: CommandPart) -> PartDecision:
         """The verdict on one part."""
         text = part.text
-        bound = (self._denied(part), self._path_bound(part))
+        bound = (self._find_deny_rule(part), self._check_path_rules(part))
         for decision in bound:
             if decision is not None and decision.verdict == "deny":
                 return decision
         asked = self._asked(part)
-        redirected = self._redirected(part)
+        redirected = self._check_redirects(part)
         if redirected is not None and redirected.verdict == "deny":
             return redirected
-        for decision in (asked, *bound, self._critical(part, text)):
+        for decision in (asked, *bound, self._find_critical_removal(part, text)):
             if decision is not None:
                 return decision
         granted = self._free(part, redirected)
-        return self._unless_written(self._unless_lasting(granted, part), part)
+        return self._check_written_files(self._check_irreversible(granted, part), part)
 
-    def _unless_written(self, granted: PartDecision, part: CommandPart) -> PartDecision:
+    def _check_written_files(self, granted: PartDecision, part: CommandPart) -> PartDecision:
         """A rule for a command is none for protected files and for those outside it writes."""
         if self.written_verdict is None or granted.verdict != "allow" or granted.by != "rule":
             return granted
@@ -87,7 +87,7 @@ class Judge(Struct):
             self.trees.extend(command.writes.trees)
             for use in command.writes.uses:
                 self.written.append(use)
-                path = self._seen_from_start(use, part)
+                path = self._resolve_from_start(use, part)
                 answer = self.written_verdict(path, "write") if path is not None else _NOWHERE
                 if answer.verdict != "allow":
                     why = f"write of {path or use.text}: {answer.reason}"
@@ -95,7 +95,7 @@ class Judge(Struct):
                     return PartDecision(part.text, "ask", why, None, source, cause="redirection")
         return granted
 
-    def _seen_from_start(self, use: PathUse, part: CommandPart) -> str | None:
+    def _resolve_from_start(self, use: PathUse, part: CommandPart) -> str | None:
         """A literal word where the directory is not known: the rule lets it go there as well."""
         if use.path is not None or part.cwds or use.word is None:
             return use.path
@@ -106,9 +106,9 @@ class Judge(Struct):
         if find_whole_rule(self.rules.allow, self.facts) is not None:
             return True
         exact = (rule for rule in self.rules.allow if is_exact(rule.specifier))
-        return any(allows(rule.specifier, part) for rule in exact)
+        return any(is_allowed_by(rule.specifier, part) for rule in exact)
 
-    def _unless_lasting(self, granted: PartDecision, part: CommandPart) -> PartDecision:
+    def _check_irreversible(self, granted: PartDecision, part: CommandPart) -> PartDecision:
         """A rule covers destructive forms inside; what nobody can take back it has to name."""
         if granted.verdict != "allow" or granted.by != "rule" or self._is_exact(part):
             return granted
@@ -129,21 +129,21 @@ class Judge(Struct):
                 return replace(granted, verdict="ask", reason=reason, cause="redirection")
         return granted
 
-    def _is_named(self, loss: Loss, part: CommandPart) -> bool:
+    def _is_named(self, loss: DestructiveForm, part: CommandPart) -> bool:
         return any(
-            names_lasting_form(compile_specifier(rule.specifier).head, loss.form)
-            and allows(rule.specifier, part, self.working_dirs)
+            is_irreversible_form(compile_specifier(rule.specifier).head, loss.form)
+            and is_allowed_by(rule.specifier, part, self.working_dirs)
             for rule in self.rules.allow
         )
 
-    def _outside(self, loss: Loss, part: CommandPart) -> str | None:
+    def _outside(self, loss: DestructiveForm, part: CommandPart) -> str | None:
         places = (*loss.paths, *(part.cwds if loss.in_checkout else ()))
         for path in sorted(places):
             if not any(is_inside(path, root) for root in self.working_dirs):
                 return path
         return None
 
-    def _critical(self, part: CommandPart, text: str) -> PartDecision | None:
+    def _find_critical_removal(self, part: CommandPart, text: str) -> PartDecision | None:
         """A removal whose target is, or may be, the system, the home or the project itself."""
         for removal in part.removals:
             target = f"whatever {removal.target} becomes" if removal.is_open else None
@@ -156,12 +156,12 @@ class Judge(Struct):
                 return PartDecision(text, "ask", reason, cause="critical")
         return None
 
-    def _denied(self, part: CommandPart) -> PartDecision | None:
+    def _find_deny_rule(self, part: CommandPart) -> PartDecision | None:
         maybe: PartDecision | None = None
-        if not self._may_hit(self.rules.deny, part):
+        if not self._can_match_rules(self.rules.deny, part):
             return None
         for rule in self.rules.deny:
-            hit = hits(rule.specifier, part)
+            hit = match_rule(rule.specifier, part)
             if hit == "yes":
                 reason = f"the deny rule {rule.text} covers it"
                 return PartDecision(part.text, "deny", reason, rule.text, rule.source, "rule")
@@ -170,21 +170,21 @@ class Judge(Struct):
                 maybe = PartDecision(part.text, "ask", reason, rule.text, rule.source, "rule")
         return maybe
 
-    def _may_hit(self, rules: tuple[Rule, ...], part: CommandPart) -> bool:
-        return rule_set(tuple(rule.specifier for rule in rules)).may_hit(part)
+    def _can_match_rules(self, rules: tuple[BashRule, ...], part: CommandPart) -> bool:
+        return build_rule_set(tuple(rule.specifier for rule in rules)).can_match_part(part)
 
     def denied(self, part: CommandPart) -> PartDecision | None:
         """Only what denies `part`: the cheap look for parts beyond the limits."""
-        for look in (self._denied, self._path_bound, self._redirected):
+        for look in (self._find_deny_rule, self._check_path_rules, self._check_redirects):
             found = look(part)
             if found is not None and found.verdict == "deny":
                 return found
         return None
 
     def _asked(self, part: CommandPart) -> PartDecision | None:
-        asking = self.rules.ask if self._may_hit(self.rules.ask, part) else ()
+        asking = self.rules.ask if self._can_match_rules(self.rules.ask, part) else ()
         for rule in asking:
-            if hits(rule.specifier, part) != "no":
+            if match_rule(rule.specifier, part) != "no":
                 reason = f"the ask rule {rule.text} covers it"
                 return PartDecision(part.text, "ask", reason, rule.text, rule.source, "rule")
         doubt = part.unknown or part.evaluates or part.rebinds
@@ -193,7 +193,7 @@ class Judge(Struct):
             return PartDecision(part.text, "ask", reason)
         return None
 
-    def _path_bound(self, part: CommandPart) -> PartDecision | None:
+    def _check_path_rules(self, part: CommandPart) -> PartDecision | None:
         """Read and Edit rules of the user bind file operands, whatever Bash rules say."""
         bound = self.bounds.of(part)
         if bound is None or (bound.rule is None and bound.is_guess and self._is_exact(part)):
@@ -201,7 +201,7 @@ class Judge(Struct):
         by: By = "rule" if bound.rule else "builtin"
         return PartDecision(part.text, bound.verdict, bound.reason, bound.rule, bound.source, by)
 
-    def _redirected(self, part: CommandPart) -> PartDecision | None:
+    def _check_redirects(self, part: CommandPart) -> PartDecision | None:
         """What redirections alone demand; None when all are free."""
         worst: PartDecision | None = None
         for use in part.redirects:
@@ -214,7 +214,7 @@ class Judge(Struct):
 
     def _redirect(self, use: RedirectUse, part: CommandPart) -> PartDecision | None:
         worst: PartDecision | None = None
-        text, doubt = part.text, self._redirect_doubt(use, part)
+        text, doubt = part.text, self._explain_redirect_doubt(use, part)
         if doubt:
             worst = PartDecision(text, "ask", doubt, cause="redirection")
         for item in use.uses:
@@ -233,7 +233,7 @@ class Judge(Struct):
                 )
         return worst
 
-    def _redirect_doubt(self, use: RedirectUse, part: CommandPart) -> str:
+    def _explain_redirect_doubt(self, use: RedirectUse, part: CommandPart) -> str:
         if use.problem:
             return use.problem
         if use.writes and part.cwds != frozenset({self.facts.cwd}):
@@ -251,14 +251,14 @@ class Judge(Struct):
             return PartDecision(part.text, "allow", reason, by="mode")
         if self.facts.hidden_character:
             return PartDecision(part.text, "ask", self.facts.hidden_character, cause="unreadable")
-        granted = self._granted(part)
+        granted = self._decide_grant(part)
         if granted.verdict == "allow" and redirected is not None:
             return redirected
         if redirected is not None:
             return replace(granted, beside=redirected.reason)
         return granted
 
-    def _granted(self, part: CommandPart) -> PartDecision:
+    def _decide_grant(self, part: CommandPart) -> PartDecision:
         text = part.text
         if self.facts.problems:
             reason = f"the command cannot be read: {self.facts.problems[0]}"
@@ -270,21 +270,23 @@ class Judge(Struct):
                 rule, source = everything.text, everything.source
                 return PartDecision(text, "allow", reason, rule, source, "rule")
             if (whole := find_whole_rule(self.rules.allow, self.facts)) is not None:
-                return _by_rule(text, whole)
+                return _make_rule_decision(text, whole)
             if part.evaluates:
                 return PartDecision(text, "ask", part.evaluates, cause="unreadable")
-            if (ruled := self._allowed_by_rule(part)) is not None:
+            if (ruled := self._find_allow_rule(part)) is not None:
                 return ruled
-        return self._proven(part)
+        return self._decide_by_proof(part)
 
-    def _allowed_by_rule(self, part: CommandPart) -> PartDecision | None:
-        if not may_allow(tuple(rule.specifier for rule in self.rules.allow), part):
+    def _find_allow_rule(self, part: CommandPart) -> PartDecision | None:
+        if not can_any_allow(tuple(rule.specifier for rule in self.rules.allow), part):
             return None
         dirs = self.working_dirs
-        rule = next((rule for rule in self.rules.allow if allows(rule.specifier, part, dirs)), None)
-        return _by_rule(part.text, rule) if rule is not None else None
+        rule = next(
+            (rule for rule in self.rules.allow if is_allowed_by(rule.specifier, part, dirs)), None
+        )
+        return _make_rule_decision(part.text, rule) if rule is not None else None
 
-    def _proven(self, part: CommandPart) -> PartDecision:
+    def _decide_by_proof(self, part: CommandPart) -> PartDecision:
         text = part.text
         if (program := find_project_program(part, self.project_programs)) is not None:
             reason = f"PATH finds {program} in the project, so it may do anything"
@@ -307,7 +309,7 @@ class Judge(Struct):
             self.uses.append(use)
             if use.path is None:
                 return f"the path {use.text} is not known before the command runs"
-            for path in _looked_at(use):
+            for path in _list_checked_paths(use):
                 answer = self.path_verdict(path, use.access)
                 if answer.verdict != "allow":
                     return f"{use.access} of {path}: {answer.reason}"
@@ -337,11 +339,11 @@ class Judge(Struct):
         return PartDecision(part.text, "allow", reason, by="mode")
 
 
-def find_whole_rule(rules: tuple[Rule, ...], facts: CommandFacts) -> Rule | None:
+def find_whole_rule(rules: tuple[BashRule, ...], facts: CommandFacts) -> BashRule | None:
     """A rule that gives the exact text of the whole command."""
-    whole = squeeze_blanks(facts.text)
+    whole = collapse_blanks(facts.text)
     return next(
-        (r for r in rules if is_exact(r.specifier) and squeeze_blanks(r.specifier) == whole), None
+        (r for r in rules if is_exact(r.specifier) and collapse_blanks(r.specifier) == whole), None
     )
 
 
@@ -353,12 +355,12 @@ def find_project_program(part: CommandPart, programs: frozenset[str]) -> str | N
     return next((name for name in run if name in programs), None)
 
 
-def _by_rule(text: str, rule: Rule) -> PartDecision:
+def _make_rule_decision(text: str, rule: BashRule) -> PartDecision:
     reason = f"the allow rule {rule.text} covers it"
     return PartDecision(text, "allow", reason, rule.text, rule.source, "rule")
 
 
-def _looked_at(use: PathUse) -> list[str]:
+def _list_checked_paths(use: PathUse) -> list[str]:
     """The path, and for a glob also the secret names it would match."""
     path = use.path or ""
     if not use.glob:
@@ -368,6 +370,6 @@ def _looked_at(use: PathUse) -> list[str]:
     return [directory or "/", *(f"{directory}/{name}" for name in names)]
 
 
-def strictest(decisions: list[PartDecision]) -> PartDecision:
+def select_strictest(decisions: list[PartDecision]) -> PartDecision:
     """The first of the strictest decisions."""
     return max(decisions, key=lambda item: _ORDER[item.verdict])

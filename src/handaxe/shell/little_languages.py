@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from handaxe.shell.tables import names
+from handaxe.shell.tables import split_names
 
 # A bracket without a slash, a newline or another bracket inside: everybody reads its end alike.
 _BRACKET = r"\[\^?(?:\]?(?:[^\]\[/\n\\]|\\[^\]\[/\n])*|\[:[a-z]+:\])\]"
@@ -31,14 +31,14 @@ def is_printing_sed(script: str) -> bool:
         if script.startswith("{", at):
             at += 1
             continue
-        end = _sed_command(script, at)
+        end = _skip_sed_command(script, at)
         if end < 0 or not re.compile(_SED_SEPARATOR).match(script, end):
             return False
         at = end
     return True
 
 
-def _sed_command(script: str, at: int) -> int:
+def _skip_sed_command(script: str, at: int) -> int:
     """Where the command at `at` ends, or -1."""
     text = re.compile(_SED_TEXT).match(script, at)
     # A backslash at the end of a line would take the next line as text.
@@ -50,12 +50,12 @@ def _sed_command(script: str, at: int) -> int:
     letter, delimiter = script[at : at + 1], script[at + 1 : at + 2]
     if letter not in ("s", "y") or not delimiter or delimiter in "\\\n \t":
         return -1
-    return -1 if delimiter.isalnum() else _sed_change(script, at + 2, letter, delimiter)
+    return -1 if delimiter.isalnum() else _skip_sed_substitution(script, at + 2, letter, delimiter)
 
 
-def _sed_change(script: str, at: int, letter: str, delimiter: str) -> int:
+def _skip_sed_substitution(script: str, at: int, letter: str, delimiter: str) -> int:
     for _ in range(2):
-        at = _sed_part(script, at, delimiter)
+        at = _skip_sed_part(script, at, delimiter)
         if at < 0:
             return -1
     if letter == "y":
@@ -64,7 +64,7 @@ def _sed_change(script: str, at: int, letter: str, delimiter: str) -> int:
     return flags.end() if flags else at
 
 
-def _sed_part(script: str, at: int, delimiter: str) -> int:
+def _skip_sed_part(script: str, at: int, delimiter: str) -> int:
     """The end of one part of `s` or `y`; a delimiter inside brackets is read in two ways."""
     while at < len(script):
         char = script[at]
@@ -84,7 +84,7 @@ def _sed_part(script: str, at: int, delimiter: str) -> int:
     return -1
 
 
-_AWK_CALLS = names(
+_AWK_CALLS = split_names(
     "length substr split index tolower toupper sprintf gsub sub match int sqrt exp log sin "
     "cos atan2 rand srand gensub strftime systime asort asorti strtonum"
 )
@@ -96,7 +96,7 @@ _AWK_PIECE = r"""(?xa)(?P<space>[ \t]+|\n|\\\n|\#[^\n]*)
 _AWK_REGEX = rf"/(?:[^/\\\n\[]|\\.|{_BRACKET})+/"
 _AWK_OPERAND = frozenset({"string", "number", "word", "regex"})
 _AWK_BANNED = r"system|getline|ENVIRON|PROCINFO|@|close|fflush|ARGV|ARGC|SYMTAB|FUNCTAB"
-_AWK_REFUSED = names("function func nextfile")
+_AWK_REFUSED = split_names("function func nextfile")
 
 
 def is_printing_awk(program: str) -> bool:
@@ -105,7 +105,7 @@ def is_printing_awk(program: str) -> bool:
         return False
     at, before, printing, depth = 0, "", False, 0
     while at < len(program):
-        kind, text, at = _awk_token(program, at, before)
+        kind, text, at = _read_awk_token(program, at, before)
         if kind == "space":
             # A line end finishes a statement, so a slash after it opens a regular expression.
             before = "" if "\n" in text and not text.startswith("\\") else before
@@ -119,11 +119,11 @@ def is_printing_awk(program: str) -> bool:
         if printing and text == ">" and depth <= 0:
             return False
         printing = printing and text not in (";", "}", "{")
-        before = _awk_before(kind, text)
+        before = _get_slash_context(kind, text)
     return True
 
 
-def _awk_before(kind: str, text: str) -> str:
+def _get_slash_context(kind: str, text: str) -> str:
     """What a following slash has to know about this token."""
     if text in ("print", "printf", "in", "else", "do", "exit"):
         return ""
@@ -132,7 +132,7 @@ def _awk_before(kind: str, text: str) -> str:
     return text if kind == "op" else kind
 
 
-def _awk_token(program: str, at: int, before: str) -> tuple[str, str, int]:
+def _read_awk_token(program: str, at: int, before: str) -> tuple[str, str, int]:
     if program[at] == "/":
         if before in ("call", "$", "++", "--") or (
             before == ")" and re.search(_AWK_BRANCH, program)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from handaxe.shell.fields import Field
-from handaxe.shell.flow import State
+from handaxe.shell.flow import ShellState
 from handaxe.shell.git_paths import (
     make_pathspec_uses,
     make_revision_uses,
@@ -17,8 +17,8 @@ from handaxe.shell.git_paths import (
 )
 from handaxe.shell.jq_filter import is_plain_jq
 from handaxe.shell.little_languages import is_printing_awk, is_printing_sed
-from handaxe.shell.options import Arguments, Refused
-from handaxe.shell.places import PathUse, is_inside, uses_of
+from handaxe.shell.options import Arguments, NotProven
+from handaxe.shell.places import PathUse, is_inside, make_path_uses
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 _SORT_KEY = r"-?[\w:*.()=/ -]+"
@@ -27,7 +27,7 @@ _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _GLOBBING = frozenset("*?[")
 
 
-class Setting(Struct, frozen=True):
+class ProofContext(Struct, frozen=True):
     """The facts a proof may use besides the text."""
 
     cwd: str
@@ -50,57 +50,59 @@ class Setting(Struct, frozen=True):
         return tops
 
 
-def path_uses(arguments: Arguments, program: str, state: State, setting: Setting) -> list[PathUse]:
+def collect_path_uses(
+    arguments: Arguments, program: str, state: ShellState, setting: ProofContext
+) -> list[PathUse]:
     """The files that typed operands and option values read; raises `Refused`."""
     uses: list[PathUse] = []
     for kind, field in arguments.typed:
         if kind == "path":
-            found = checked_path(field, state)
+            found = check_path(field, state)
             uses.extend(replace(use, sweeps=True) for use in found if arguments.sweeps)
             uses.extend(use for use in found if not arguments.sweeps)
         elif kind == "ref":
-            uses.extend(ref_uses(field, setting))
+            uses.extend(make_ref_uses(field, setting))
         elif kind == "names" or (
             kind == "pattern" and arguments.takes_globs and field.kind == "glob"
         ):
-            uses.extend(listed_by(field, state))
+            uses.extend(check_listing(field, state))
         elif kind == "lineplace":
-            uses.extend(_line_place(field, state))
+            uses.extend(_check_line_range(field, state))
         else:
             _check_text(kind, field, program)
     for field in arguments.stray:
         if field.known is not None and not program.startswith("git "):
-            uses.extend(checked_path(field, state))
+            uses.extend(check_path(field, state))
     return uses
 
 
-def checked_path(field: Field, state: State) -> list[PathUse]:
+def check_path(field: Field, state: ShellState) -> list[PathUse]:
     """The places a file operand can name; raises `Refused` when the text does not say."""
-    uses = uses_of(field, "read", state.cwds)
+    uses = make_path_uses(field, "read", state.cwds)
     for use in uses:
         if use.path is None:
-            raise Refused(f"the path {field.text} is not known before the command runs")
+            raise NotProven(f"the path {field.text} is not known before the command runs")
     return uses
 
 
-def listed_by(field: Field, state: State) -> list[PathUse]:
+def check_listing(field: Field, state: ShellState) -> list[PathUse]:
     """The directory that a word lists while it is only printed: an unquoted glob does."""
     if field.kind == "glob":
-        return checked_path(field, state)
+        return check_path(field, state)
     if field.kind == "unknown" and not field.single:
         for name in _VARIABLE.findall(field.text):
             value = state.variables.get(name)
             if value is not None and value.kind == "known" and _GLOBBING.intersection(value.value):
-                raise Refused(f"what {field.text} lists is not known before the command runs")
+                raise NotProven(f"what {field.text} lists is not known before the command runs")
     return []
 
 
 def _check_text(kind: str, field: Field, program: str) -> None:
     if field.kind == "glob" or not field.single:
-        raise Refused(f"{field.text} may become several arguments of {program}")
+        raise NotProven(f"{field.text} may become several arguments of {program}")
     check = _TEXT_CHECKS.get(kind)
     if check is not None and (field.known is None or not check(field.known)):
-        raise Refused(f"{field.text} is not provably harmless for {program}")
+        raise NotProven(f"{field.text} is not provably harmless for {program}")
 
 
 _TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
@@ -115,17 +117,17 @@ _TEXT_CHECKS: dict[str, Callable[[str], bool]] = {
 }
 
 
-def ref_uses(field: Field, setting: Setting) -> list[PathUse]:
+def make_ref_uses(field: Field, setting: ProofContext) -> list[PathUse]:
     """A revision or a pathspec of git, in both readings; `rev:path` reads that path."""
     if field.known is None:
-        raise Refused(f"{field.text} is not known before git runs")
+        raise NotProven(f"{field.text} is not known before git runs")
     tops = setting.git_tops
     revisions = make_revision_uses(field.known, setting.cwd, tops)
     return [*revisions, *make_pathspec_uses(field.known, setting.cwd, tops)]
 
 
-def _line_place(field: Field, state: State) -> list[PathUse]:
+def _check_line_range(field: Field, state: ShellState) -> list[PathUse]:
     if field.known is None:
-        raise Refused(f"the line range {field.text} is not known before git runs")
+        raise NotProven(f"the line range {field.text} is not known before git runs")
     path = split_line_range(field.known)
-    return checked_path(Field("known", path, field.text), state) if path else []
+    return check_path(Field("known", path, field.text), state) if path else []

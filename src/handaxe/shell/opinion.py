@@ -22,7 +22,7 @@ def is_plain(text: str) -> bool:
 
 
 @cache
-def _reader() -> tuple[Any, Any, Any] | None:
+def _load_tree_sitter() -> tuple[Any, Any, Any] | None:
     """Parser, query and cursor class of tree-sitter, loaded on first use."""
     try:
         import tree_sitter
@@ -36,7 +36,7 @@ def _reader() -> tuple[Any, Any, Any] | None:
 
 def count_by_tree_sitter(text: str) -> int | None:
     """How many commands tree-sitter sees; None when it sees an error or is not there."""
-    reader = _reader()
+    reader = _load_tree_sitter()
     if reader is None:
         return None
     parser, query, cursor = reader

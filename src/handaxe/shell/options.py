@@ -13,14 +13,14 @@ from msgspec import Struct
 
 from handaxe.shell.fields import Field
 from handaxe.shell.tables import ProgramTable
-from handaxe.shell.word_reader import Refused, WordReader
+from handaxe.shell.word_reader import ArgumentReader, NotProven
 
-__all__ = ["Arguments", "Refused", "abbreviates", "read_arguments"]
+__all__ = ["Arguments", "NotProven", "is_abbreviation", "read_arguments"]
 
 _NUMBER = re.compile(r"[+-]?\d+[A-Za-z]*")
 
 
-def abbreviates(word: str, options: Iterable[str]) -> bool:
+def is_abbreviation(word: str, options: Iterable[str]) -> bool:
     """Whether a word may stand for one of the long `options`: GNU programs take any beginning."""
     name = word.partition("=")[0]
     if not name.startswith("--") or len(name) < 3:
@@ -50,7 +50,7 @@ class Arguments(Struct):
 def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
     """The arguments as options and operands; raises `Refused` at anything not allowed."""
     found = Arguments(sweeps=table.sweeps, takes_globs=table.globs == "any")
-    words = WordReader(fields)
+    words = ArgumentReader(fields)
     _read_subcommand(words, table, found)
     while words:
         field = words.take_operand()
@@ -75,13 +75,13 @@ def read_arguments(fields: list[Field], table: ProgramTable) -> Arguments:
             _check_at_file(field)
     if table.requires and not found.has(*table.requires):
         dashed = " or ".join(f"-{name}" for name in sorted(table.requires) if len(name) == 1)
-        raise Refused(f"only with {dashed} it just looks")
+        raise NotProven(f"only with {dashed} it just looks")
     _check_pairs(found, table)
-    _type_operands(found, table)
+    _assign_operand_types(found, table)
     return found
 
 
-def _read_subcommand(words: WordReader, table: ProgramTable, found: Arguments) -> None:
+def _read_subcommand(words: ArgumentReader, table: ProgramTable, found: Arguments) -> None:
     """The sub-command is the first word: behind `--` or an option it would be an operand."""
     if not table.subcommands:
         return
@@ -90,7 +90,7 @@ def _read_subcommand(words: WordReader, table: ProgramTable, found: Arguments) -
         found.subcommand = words.take_operand().value
     elif "-" not in table.subcommands or (words and first is None) or first == "--":
         told = " or ".join(sorted(table.subcommands - {"-"}))
-        raise Refused(f"only with {told} as the first word it just looks")
+        raise NotProven(f"only with {told} as the first word it just looks")
 
 
 def _check_late(fields: list[Field], table: ProgramTable) -> list[Field]:
@@ -101,26 +101,28 @@ def _check_late(fields: list[Field], table: ProgramTable) -> list[Field]:
         if field.kind != "known":
             _check_dynamic(field, table)
         elif field.value.startswith("-") and not re.fullmatch(r"-|-[\d.]+", field.value):
-            raise Refused(f"{field.value} after an operand is an option to some versions")
+            raise NotProven(f"{field.value} after an operand is an option to some versions")
     return fields
 
 
 def _check_at_file(field: Field) -> None:
     head = field.value[:1]
     if head == "@" or (field.kind == "glob" and head in ("*", "?", "[")):
-        raise Refused(f"{field.text} may name a file with more arguments")
+        raise NotProven(f"{field.text} may name a file with more arguments")
     if field.kind == "unknown" and not head:
-        raise Refused(f"{field.text} may become @FILE, a file with more arguments")
+        raise NotProven(f"{field.text} may become @FILE, a file with more arguments")
 
 
 def _check_pairs(found: Arguments, table: ProgramTable) -> None:
     """Options that follow links out of the tree in some company only."""
     for first, second in table.apart:
         if found.has(first) and found.has(second):
-            raise Refused(f"the options {first} and {second} together follow links out of the tree")
+            raise NotProven(
+                f"the options {first} and {second} together follow links out of the tree"
+            )
     for first, second in table.together:
         if found.has(first) and not found.has(*second.split("|")):
-            raise Refused(f"the option {first} is harmless only together with {second}")
+            raise NotProven(f"the option {first} is harmless only together with {second}")
 
 
 def _is_option_glob(field: Field, table: ProgramTable) -> bool:
@@ -136,32 +138,32 @@ def _is_option_glob(field: Field, table: ProgramTable) -> bool:
 def _check_dynamic(field: Field, table: ProgramTable) -> None:
     if field.kind == "glob":
         if field.value.startswith("-"):
-            raise Refused(f"the glob {field.text} is or becomes an option")
+            raise NotProven(f"the glob {field.text} is or becomes an option")
         if table.globs == "none":
-            raise Refused(f"the unquoted glob {field.text} may expand to options")
+            raise NotProven(f"the unquoted glob {field.text} may expand to options")
         if table.globs == "anchored" and field.may_be_option:
-            raise Refused(f"the glob {field.text} may expand to an option")
+            raise NotProven(f"the glob {field.text} may expand to an option")
     elif field.may_be_option and table.globs != "loose":
-        raise Refused(f"{field.text} may expand to an option")
+        raise NotProven(f"{field.text} may expand to an option")
 
 
-def _read_long(field: Field, words: WordReader, table: ProgramTable, found: Arguments) -> None:
+def _read_long(field: Field, words: ArgumentReader, table: ProgramTable, found: Arguments) -> None:
     name, equals, value = field.value[2:].partition("=")
     if len(name) < 2:
-        raise Refused(f"the option {field.value} is abbreviated")
+        raise NotProven(f"the option {field.value} is abbreviated")
     if equals:
         if name not in table.valued:
-            raise Refused(f"the option --{name} is not known to be harmless")
+            raise NotProven(f"the option --{name} is not known to be harmless")
         _add_value(name, Field("known", value, field.text), table, found)
     elif name in table.flags or name in table.optional:
         found.options.append((name, None))
     elif name in table.valued:
         _read_separate(name, words, table, found)
     else:
-        raise Refused(f"the option --{name} is not known to be harmless")
+        raise NotProven(f"the option --{name} is not known to be harmless")
 
 
-def _read_short(field: Field, words: WordReader, table: ProgramTable, found: Arguments) -> None:
+def _read_short(field: Field, words: ArgumentReader, table: ProgramTable, found: Arguments) -> None:
     bundle = field.value[1:]
     if table.number_option and bundle.isdigit():
         return
@@ -179,19 +181,19 @@ def _read_short(field: Field, words: WordReader, table: ProgramTable, found: Arg
         if letter in table.flags or letter in table.optional:
             found.options.append((letter, None))
         elif not (table.number_option and letter.isdigit()):
-            raise Refused(f"the option -{letter} is not known to be harmless")
+            raise NotProven(f"the option -{letter} is not known to be harmless")
         if rest and not table.bundles:
-            raise Refused(f"{field.value}: letters behind one dash may be read as one option")
+            raise NotProven(f"{field.value}: letters behind one dash may be read as one option")
 
 
-def _read_separate(name: str, words: WordReader, table: ProgramTable, found: Arguments) -> None:
+def _read_separate(name: str, words: ArgumentReader, table: ProgramTable, found: Arguments) -> None:
     value = words.take_single(f"the value of option {name}")
     if table.at_files:
         _check_at_file(value)
     # A value that starts with a dash is where a wrong table entry would hide an option.
     is_key = table.valued[name] == "key" and re.fullmatch(r"-[a-z:]+", value.value)
     if value.may_be_option and not is_key and not _NUMBER.fullmatch(value.value):
-        raise Refused(f"the value {value.text} of option {name} is not plain")
+        raise NotProven(f"the value {value.text} of option {name} is not plain")
     _add_value(name, value, table, found)
     if found.operands:
         found.stray.append(value)
@@ -204,26 +206,26 @@ def _add_value(name: str, value: Field, table: ProgramTable, found: Arguments) -
         found.typed.append((kind, value))
 
 
-def _type_operands(found: Arguments, table: ProgramTable) -> None:
+def _assign_operand_types(found: Arguments, table: ProgramTable) -> None:
     kinds = list(table.operands)
     if kinds and table.pattern_from and found.has(*table.pattern_from):
         kinds = kinds[1:]
     if found.operands and table.alone and found.has(*table.alone):
-        raise Refused(f"{found.operands[0].text} is not expected with that option")
+        raise NotProven(f"{found.operands[0].text} is not expected with that option")
     if len(found.operands) < table.min_operands and not found.has("help", "version", "h"):
-        raise Refused("without a file it reads one of the system's")
+        raise NotProven("without a file it reads one of the system's")
     if table.max_operands and len(found.operands) > table.max_operands:
-        raise Refused(f"a second file operand ({found.operands[-1].text}) would be written")
+        raise NotProven(f"a second file operand ({found.operands[-1].text}) would be written")
     if found.operands and table.subcommands and not found.subcommand:
-        raise Refused(f"{found.operands[0].text} is not a sub-command that just looks")
+        raise NotProven(f"{found.operands[0].text} is not a sub-command that just looks")
     if found.operands and table.needs and not found.has(*table.needs):
-        raise Refused(f"{found.operands[0].text} would be created, not listed")
+        raise NotProven(f"{found.operands[0].text} would be created, not listed")
     for index, field in enumerate(found.operands):
         if table.refused_words and (field.known is None or field.value in table.refused_words):
-            raise Refused(f"{field.text} may be another sub-command")
+            raise NotProven(f"{field.text} may be another sub-command")
         if not kinds:
-            raise Refused(f"the operand {field.text} is not expected")
+            raise NotProven(f"the operand {field.text} is not expected")
         kind = kinds[min(index, len(kinds) - 1)]
         if index >= len(kinds) and not kinds[-1].endswith("*"):
-            raise Refused(f"the operand {field.text} is not expected")
+            raise NotProven(f"the operand {field.text} is not expected")
         found.typed.append((kind.rstrip("*"), field))

@@ -8,12 +8,21 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from handaxe.shell.characters import hidden_character
-from handaxe.shell.quotes import heredoc_lines
+from handaxe.shell.characters import find_hidden_character
+from handaxe.shell.quotes import read_heredoc
 from handaxe.shell.simples import SimpleReader
-from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Problem, Script, Sequence, Word
-from handaxe.shell.tables import names
-from handaxe.shell.words import DEPTH_LIMIT, Unreadable
+from handaxe.shell.syntax import (
+    CommandChain,
+    CommandPipeline,
+    Compound,
+    Node,
+    ParsedScript,
+    ParseProblem,
+    Sequence,
+    Word,
+)
+from handaxe.shell.tables import split_names
+from handaxe.shell.words import DEPTH_LIMIT, UnparsableCommand
 
 _SPACE = re.compile(r"(?:[ \t]|\\\n)*")
 _RESERVED = re.compile(
@@ -21,35 +30,35 @@ _RESERVED = re.compile(
     r"(?=[ \t\n;&|()<>]|$)"
 )
 _TIME_FLAGS = re.compile(r"(?:-p|--)[ \t]+(?:--[ \t]+)?")
-_CLOSERS = names("then elif else fi do done esac }")
+_CLOSERS = split_names("then elif else fi do done esac }")
 TEXT_LIMIT = 100_000
 
 
 # For one command the same text is asked for several times: by rules, by danger, by its reach.
 @lru_cache(maxsize=64)
-def parse(text: str) -> Script:
+def parse(text: str) -> ParsedScript:
     """What `text` says to bash; never raises, what is not understood is in `problems`.
 
     Nobody changes what it returns: the next one gets the same.
     """
-    problems: list[Problem] = []
-    hidden = hidden_character(text)
+    problems: list[ParseProblem] = []
+    hidden = find_hidden_character(text)
     if hidden is not None:
         message = f"the command holds the invisible or control character {hidden[1]}"
-        problems.append(Problem("characters", message, hidden[0]))
+        problems.append(ParseProblem("characters", message, hidden[0]))
     if len(text) > TEXT_LIMIT:
-        problems.append(Problem("length", f"the command has {len(text)} characters"))
-        return Script(text, Sequence([], []), problems)
+        problems.append(ParseProblem("length", f"the command has {len(text)} characters"))
+        return ParsedScript(text, Sequence([], []), problems)
     reader = _Grammar(text)
     try:
         body = reader.read_all()
-    except Unreadable as stop:
+    except UnparsableCommand as stop:
         problems.append(stop.problem)
         body = Sequence(reader.finished, [False] * len(reader.finished))
     except RecursionError:
-        problems.append(Problem("depth", "the command is nested too deeply"))
+        problems.append(ParseProblem("depth", "the command is nested too deeply"))
         body = Sequence([], [])
-    return Script(text, body, problems, reader.commands)
+    return ParsedScript(text, body, problems, reader.commands)
 
 
 def parse_expansions(text: str) -> list[Sequence]:
@@ -57,7 +66,7 @@ def parse_expansions(text: str) -> list[Sequence]:
     reader = _Grammar(text)
     try:
         return reader.read_body().scripts
-    except (Unreadable, RecursionError):
+    except (UnparsableCommand, RecursionError):
         return []
 
 
@@ -121,7 +130,7 @@ class _Grammar(SimpleReader):
 
     def _read_bodies(self) -> None:
         for document in self.pending:
-            body, end = heredoc_lines(
+            body, end = read_heredoc(
                 self.text,
                 self.pos,
                 document.delimiter,
@@ -130,11 +139,11 @@ class _Grammar(SimpleReader):
             )
             if body is None:
                 raise self.fail(f"the here-document never reaches {document.delimiter!r}")
-            document.body = self._body_word(body, expands=document.expands)
+            document.body = self._read_body_word(body, expands=document.expands)
             self.pos = end
         self.pending = []
 
-    def _body_word(self, body: str, *, expands: bool) -> Word:
+    def _read_body_word(self, body: str, *, expands: bool) -> Word:
         if not expands:
             return Word(body, 0, [], quoted=True)
         inner = _Grammar(body, self.depth)
@@ -142,7 +151,7 @@ class _Grammar(SimpleReader):
         self.commands += inner.commands
         return word
 
-    def reserved(self) -> str:
+    def peek_reserved(self) -> str:
         """The reserved word at the cursor, or nothing."""
         found = _RESERVED.match(self.text, self.pos)
         return found.group(1) if found else ""
@@ -150,7 +159,7 @@ class _Grammar(SimpleReader):
     def take_reserved(self, name: str) -> None:
         """Step over the reserved word `name` or stop."""
         self.skip_lines()
-        if self.reserved() != name:
+        if self.peek_reserved() != name:
             raise self.fail(f"{name!r} is missing")
         self.pos += len(name)
 
@@ -180,7 +189,7 @@ class _Grammar(SimpleReader):
             return False
         if self.text.startswith((")", ";;", ";&"), self.pos):
             return True
-        return self.reserved() in ends
+        return self.peek_reserved() in ends
 
     def read_block(self, *ends: str) -> Sequence:
         """Statements of which bash demands at least one."""
@@ -202,14 +211,14 @@ class _Grammar(SimpleReader):
             self.skip_lines()
             operators.append(operator)
             items.append(self.read_pipeline())
-        return Chain(items, operators) if operators else items[0]
+        return CommandChain(items, operators) if operators else items[0]
 
     def read_pipeline(self) -> Node:
         """Commands joined by pipes, after `!` and `time`."""
         negated = False
-        while self.reserved() in ("!", "time") and not self._is_time_program():
-            negated = negated or self.reserved() == "!"
-            self.pos += len(self.reserved())
+        while self.peek_reserved() in ("!", "time") and not self._is_time_program():
+            negated = negated or self.peek_reserved() == "!"
+            self.pos += len(self.peek_reserved())
             self.skip_space()
             flags = _TIME_FLAGS.match(self.text, self.pos)
             if flags:
@@ -223,11 +232,11 @@ class _Grammar(SimpleReader):
             self.pos += 2 if self.text.startswith("|&", self.pos) else 1
             self.skip_lines()
             commands.append(self.read_command())
-        return Pipeline(commands, negated) if negated or len(commands) > 1 else commands[0]
+        return CommandPipeline(commands, negated) if negated or len(commands) > 1 else commands[0]
 
     def _is_time_program(self) -> bool:
         """Whether `time` here is the program: an option other than `-p` follows."""
-        if self.reserved() != "time":
+        if self.peek_reserved() != "time":
             return False
         rest = self.text[self.pos + 4 : self.pos + 200].lstrip(" \t")
         return rest.startswith("-") and not _TIME_FLAGS.match(rest)
@@ -236,13 +245,15 @@ class _Grammar(SimpleReader):
         """One simple or compound command."""
         self.depth += 1
         if self.depth > DEPTH_LIMIT:
-            raise Unreadable(Problem("depth", "the command is nested too deeply", self.pos))
+            raise UnparsableCommand(
+                ParseProblem("depth", "the command is nested too deeply", self.pos)
+            )
         node = self._read_command()
         self.depth -= 1
         return node
 
     def _read_command(self) -> Node:
-        keyword = self.reserved()
+        keyword = self.peek_reserved()
         if keyword in _CLOSERS or keyword == "!":
             raise self.fail(f"unexpected {keyword!r}")
         if keyword and keyword != "time":

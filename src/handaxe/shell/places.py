@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from handaxe.shell.fields import PROCESS, Field
-from handaxe.shell.tables import names
+from handaxe.shell.tables import split_names
 
 Access = Literal["read", "write"]
 
@@ -22,7 +22,7 @@ _FREE = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", PROC
 _PROCESS_PLACE = re.compile(
     r"/+(?:proc/+[^/]+/+(?:task/+[^/]+/+)?(?:cwd|root|map_files|fd(?!/+\d+$))|dev/+fd(?!/+\d+$))(?:/|$)"
 )
-_SYSTEM = names(
+_SYSTEM = split_names(
     "bin boot dev etc home lib lib32 lib64 media mnt opt proc root run sbin srv sys tmp usr "
     "var Applications Library System Users Volumes private nix snap"
 )
@@ -59,7 +59,7 @@ def is_inside(path: str, directory: str) -> bool:
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
-def uses_of(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]:
+def make_path_uses(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]:
     """The places `field` can name as a file operand, one per possible current directory."""
     if field.kind == "unknown":
         return [PathUse(None, access, field.text)]
@@ -67,7 +67,7 @@ def uses_of(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]
     if value == "-" or (value in _FREE and field.kind == "known" and access == "read"):
         return []
     if field.kind == "glob":
-        return _glob_uses(field, access, cwds)
+        return _make_glob_uses(field, access, cwds)
     if not cwds and not value.startswith("/"):
         return [PathUse(None, access, field.text, word=value)]
     bases = ["/"] if value.startswith("/") else sorted(cwds)
@@ -75,14 +75,14 @@ def uses_of(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]
         PathUse(resolve(value, base), access, field.text, posixpath.join(base, value))
         for base in bases
     ]
-    return _with_doubt(uses)
+    return _add_doubt(uses)
 
 
-def _glob_uses(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]:
+def _make_glob_uses(field: Field, access: Access, cwds: frozenset[str]) -> list[PathUse]:
     parts = field.value.split("/")
     at = next((i for i, part in enumerate(parts) if _is_glob(part)), len(parts))
     # A component such as `.*` can match `..`, and `..` after a glob can lead anywhere.
-    climbs = any(_may_climb(part) for part in parts[at:])
+    climbs = any(_can_climb(part) for part in parts[at:])
     if climbs or (not cwds and not field.value.startswith("/")):
         return [PathUse(None, access, field.text)]
     bases = ["/"] if field.value.startswith("/") else sorted(cwds)
@@ -92,18 +92,18 @@ def _glob_uses(field: Field, access: Access, cwds: frozenset[str]) -> list[PathU
         uses.append(PathUse(path, access, field.text, posixpath.join(base, field.value), glob=True))
         directory = "/".join(parts[:at]) or ("/" if field.value.startswith("/") else ".")
         uses.append(PathUse(resolve(directory, base), "read", field.text))
-    return _with_doubt(uses)
+    return _add_doubt(uses)
 
 
-def _with_doubt(uses: list[PathUse]) -> list[PathUse]:
+def _add_doubt(uses: list[PathUse]) -> list[PathUse]:
     """The same and, if one goes through a process's places, a file that the text does not say."""
     for use in uses:
-        if goes_through_process(use.path or "") or goes_through_process(use.joined or ""):
+        if is_process_path(use.path or "") or is_process_path(use.joined or ""):
             return [*uses, PathUse(None, use.access, use.text)]
     return uses
 
 
-def goes_through_process(path: str) -> bool:
+def is_process_path(path: str) -> bool:
     """Whether a path leads to wherever a process stands or what it has open: `/proc/self/cwd/a`."""
     return path.startswith(("/proc", "/dev/")) and _PROCESS_PLACE.match(path) is not None
 
@@ -112,7 +112,7 @@ def _is_glob(part: str) -> bool:
     return any(char in part for char in "*?[")
 
 
-def _may_climb(part: str) -> bool:
+def _can_climb(part: str) -> bool:
     if part.startswith((".[^.]", ".[!.]")):
         return False
     return part == ".." or (part.startswith(".") and len(part) > 1 and part[1] in "*?[.")

@@ -14,7 +14,7 @@ _DIGITS = re.compile(r"(.*?[A-Za-z+])[.-]?\d[\d.]*")
 
 
 @lru_cache(maxsize=4096)
-def base_name(path: str) -> str:
+def get_base_name(path: str) -> str:
     """The last component of a path, without `.exe`."""
     name = path.rstrip("/").rpartition("/")[2]
     return name[:-4] if name[-4:].lower() == ".exe" and len(name) > 4 else name

@@ -11,23 +11,23 @@ from msgspec import Struct
 
 from handaxe.shell.analysis.losses import is_destructive_name
 from handaxe.shell.facts import CommandPart
-from handaxe.shell.runners import SHELLS, runners
-from handaxe.shell.running_options import may_run_others
+from handaxe.shell.runners import SHELLS, load_wrappers
+from handaxe.shell.running_options import can_run_programs
 from handaxe.shell.stdin_programs import (
     CONSOLES,
     can_have_prefix,
-    never_takes_standard_input,
-    program_names,
-    takes_standard_input,
+    can_run_stdin,
+    is_stdin_data_only,
+    list_program_names,
 )
 from handaxe.shell.subcommands import WITH_SUBCOMMANDS
-from handaxe.shell.tables import names, read_only_programs
+from handaxe.shell.tables import load_read_only_programs, split_names
 from handaxe.shell.verdicts import PartDecision
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _PLAIN_PROGRAM = re.compile(r"[\w./+@-]+")
 _THIRD = frozenset({"run", "exec", "compose", "x", "script"})
-_NEVER = names(
+_NEVER = split_names(
     "git curl wget nc ssh scp eval source . exec cd pushd kill crontab chmod chown mv cp ln "
     "tee sed dd"
 )
@@ -57,26 +57,26 @@ def propose(parts: list[CommandPart], decisions: list[PartDecision]) -> tuple[li
         if decision.verdict != "ask":
             continue
         settles = decision.cause == "program" and at < len(parts)
-        proposal = _proposal(parts[at]) if settles else None
+        proposal = _make_proposal(parts[at]) if settles else None
         leaves = leaves or proposal is None or bool(decision.beside)
         if proposal is not None:
             found.setdefault(proposal.rule, proposal)
     return list(found.values())[:_LIMIT], leaves or len(found) > _LIMIT
 
 
-def _proposal(part: CommandPart) -> Proposal | None:
+def _make_proposal(part: CommandPart) -> Proposal | None:
     if not part.words or part.assignments:
         return None
     words, text = list(part.words), part.squeezed or ""
     program = words[0]
-    if program is None or takes_standard_input(words):
+    if program is None or can_run_stdin(words):
         return None
-    head = None if _is_exact_only(program, words[1:]) else _prefix(program, words)
+    head = None if _is_exact_only(program, words[1:]) else _choose_prefix(program, words)
     if head is not None:
-        return _by_prefix(head, text)
+        return _propose_prefix(head, text)
     if "*" in text or None in words:
         return None
-    return _exact(text)
+    return _propose_exact(text)
 
 
 def _is_exact_only(program: str, rest: list[str | None]) -> bool:
@@ -84,24 +84,24 @@ def _is_exact_only(program: str, rest: list[str | None]) -> bool:
     # A quoted blank would make a prefix of two words, which is another program.
     if not _PLAIN_PROGRAM.fullmatch(program):
         return True
-    known_names = program_names(program)
+    known_names = list_program_names(program)
     for known in known_names:
         if known in SHELLS | _NEVER or is_destructive_name(known):
             return True
         # Of a program that looks, only what it was asked to look at is in question.
-        if known in read_only_programs():
+        if known in load_read_only_programs():
             return True
-        runs_others = known in runners() or may_run_others(known)
+        runs_others = known in load_wrappers() or can_run_programs(known)
         if runs_others and known not in WITH_SUBCOMMANDS:
             return True
-    found = [runners()[name] for name in known_names if name in runners()]
+    found = [load_wrappers()[name] for name in known_names if name in load_wrappers()]
     if any(not runner.after for runner in found):
         return True
     after = CONSOLES.union(*(runner.after for runner in found))
     return any(word in after for word in rest)
 
 
-def _prefix(program: str, words: list[str | None]) -> str | None:
+def _choose_prefix(program: str, words: list[str | None]) -> str | None:
     """The words a prefix rule begins with; None where only the exact command may be offered."""
     fixed = [program]
     for word in words[1:3]:
@@ -110,7 +110,7 @@ def _prefix(program: str, words: list[str | None]) -> str | None:
         fixed.append(word)
         if word not in _THIRD:
             break
-    if never_takes_standard_input(program):
+    if is_stdin_data_only(program):
         return program
     # `npm run` alone would cover every script; of a program nobody knows, what its first argument
     # names is as far as a yes can go.
@@ -118,12 +118,12 @@ def _prefix(program: str, words: list[str | None]) -> str | None:
     return " ".join(fixed) if is_named and can_have_prefix(words) else None
 
 
-def _exact(text: str) -> Proposal:
+def _propose_exact(text: str) -> Proposal:
     misses = [f"{text} more", f"{text} && other", f"sudo {text}"]
     return Proposal(f"Bash({text})", text, [text], misses, f"exactly the command {text}")
 
 
-def _by_prefix(head: str, text: str) -> Proposal:
+def _propose_prefix(head: str, text: str) -> Proposal:
     hits = dict.fromkeys((text, head, f"{head} other", f"{head} --option"))
     misses = [f"{head}x", f"{head} && other", f"sudo {head}"]
     meaning = f"any command that begins with {head}, whatever follows"

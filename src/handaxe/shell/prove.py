@@ -11,15 +11,15 @@ import re
 from msgspec import Struct
 
 from handaxe.shell.checks import CHECKS
-from handaxe.shell.fields import Field, Variables, fields_of, value_field
-from handaxe.shell.flow import Part, State
-from handaxe.shell.operands import Setting, path_uses
-from handaxe.shell.options import Refused, read_arguments
-from handaxe.shell.places import PathUse, uses_of
+from handaxe.shell.fields import Field, Variables, expand_value, expand_word
+from handaxe.shell.flow import Part, ShellState
+from handaxe.shell.operands import ProofContext, collect_path_uses
+from handaxe.shell.options import NotProven, read_arguments
+from handaxe.shell.places import PathUse, make_path_uses
 from handaxe.shell.reevaluation import find_reevaluation
-from handaxe.shell.secrets import is_harmless_prefix, is_own_variable, looks_secret
-from handaxe.shell.syntax import Compound, Piece, Simple, Word
-from handaxe.shell.tables import names, read_only_programs, version_calls
+from handaxe.shell.secrets import is_harmless_prefix, is_own_variable, is_secret_name
+from handaxe.shell.syntax import Compound, Simple, Word, WordPiece
+from handaxe.shell.tables import load_read_only_programs, load_version_calls, split_names
 
 _ARITHMETIC_CHANGE = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 _EXPANDING = frozenset(
@@ -46,7 +46,7 @@ _EXPANDING = frozenset(
 )
 _SYSTEM_DIRS = ("/bin/", "/usr/bin/")
 _NUMERIC_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
-_STRING_TESTS = names("= == != =~ < > -nt -ot -ef")
+_STRING_TESTS = split_names("= == != =~ < > -nt -ot -ef")
 _UNARY_TESTS = frozenset("-" + letter for letter in "abcdefghknprstuwxzGLNOS")
 _SIGNS = frozenset({"&&", "||", "(", ")", "!"})
 
@@ -57,7 +57,7 @@ class Proof(Struct):
     reads: list[PathUse] = []
 
 
-def prove(part: Part, setting: Setting) -> Proof:
+def prove(part: Part, setting: ProofContext) -> Proof:
     """The proof for `part` in every state it may run in; raises `Refused` with the reason."""
     proof = Proof()
     for state in part.states:
@@ -65,7 +65,7 @@ def prove(part: Part, setting: Setting) -> Proof:
     return proof
 
 
-def _prove_in(part: Part, state: State, setting: Setting) -> list[PathUse]:
+def _prove_in(part: Part, state: ShellState, setting: ProofContext) -> list[PathUse]:
     _check_expansions(part, state)
     node = part.node
     if isinstance(node, Simple):
@@ -77,13 +77,13 @@ def _prove_in(part: Part, state: State, setting: Setting) -> list[PathUse]:
     if part.kind == "arithmetic":
         _check_arithmetic(node.words[0].text)
         return []
-    raise Refused(f"{part.kind} is not part of the provable syntax")
+    raise NotProven(f"{part.kind} is not part of the provable syntax")
 
 
-def _check_expansions(part: Part, state: State) -> None:
+def _check_expansions(part: Part, state: ShellState) -> None:
     doubt = find_reevaluation(part, state)
     if doubt:
-        raise Refused(doubt)
+        raise NotProven(doubt)
     words = list(part.words)
     for redirect in part.redirects:
         words.append(redirect.target)
@@ -95,46 +95,46 @@ def _check_expansions(part: Part, state: State) -> None:
                 _check_piece(piece, state.variables)
 
 
-def _check_piece(piece: Piece, variables: Variables) -> None:
+def _check_piece(piece: WordPiece, variables: Variables) -> None:
     if piece.kind == "arithmetic":
         _check_arithmetic(piece.text)
     elif piece.kind == "process" and piece.text == ">":
-        raise Refused(">( ) feeds another command")
+        raise NotProven(">( ) feeds another command")
     elif piece.param is not None:
         param = piece.param
         name = param.name.removesuffix("[]")
         if param.operator not in _EXPANDING or param.prefix == "!":
-            raise Refused(f"${{{piece.text}}} does more than read a variable")
-        if variables.get(name) is None and looks_secret(name):
-            raise Refused(f"${name} looks like a secret")
+            raise NotProven(f"${{{piece.text}}} does more than read a variable")
+        if variables.get(name) is None and is_secret_name(name):
+            raise NotProven(f"${name} looks like a secret")
 
 
 def _check_arithmetic(text: str) -> None:
     if _ARITHMETIC_CHANGE.search(text):
-        raise Refused("arithmetic that does more than compute")
+        raise NotProven("arithmetic that does more than compute")
 
 
-def _prove_header(node: Compound, state: State) -> list[PathUse]:
+def _prove_header(node: Compound, state: ShellState) -> list[PathUse]:
     """The list of a loop or the subject of a case: globs read their directory."""
     uses: list[PathUse] = []
     if node.kind == "for":
         if not is_own_variable(node.name.rstrip("@")):
-            raise Refused(f"the loop variable {node.name} may change how programs run")
+            raise NotProven(f"the loop variable {node.name} may change how programs run")
         for word in node.words:
-            uses.extend(glob_reads(word, state))
+            uses.extend(find_glob_reads(word, state))
     return uses
 
 
-def glob_reads(word: Word, state: State) -> list[PathUse]:
+def find_glob_reads(word: Word, state: ShellState) -> list[PathUse]:
     """The directories that an unquoted glob in `word` lists."""
     uses: list[PathUse] = []
-    for field in fields_of(word, state.variables):
+    for field in expand_word(word, state.variables):
         if field.kind == "glob":
-            uses.extend(uses_of(field, "read", state.cwds))
+            uses.extend(make_path_uses(field, "read", state.cwds))
     return uses
 
 
-def _prove_test(node: Compound, state: State) -> list[PathUse]:
+def _prove_test(node: Compound, state: ShellState) -> list[PathUse]:
     """`[[ ]]`: what its operands evaluate to was looked at before; file tests read."""
     uses: list[PathUse] = []
     words = node.words
@@ -144,61 +144,61 @@ def _prove_test(node: Compound, state: State) -> list[PathUse]:
             continue
         if word.text.startswith("-") and not word.quoted and index + 1 < len(words):
             if word.text not in _UNARY_TESTS:
-                raise Refused(f"the test {word.text} is not known to be harmless")
+                raise NotProven(f"the test {word.text} is not known to be harmless")
             if word.text not in ("-n", "-z", "-t"):
-                field = value_field(words[index + 1], state.variables)
-                uses.extend(uses_of(field, "read", state.cwds))
+                field = expand_value(words[index + 1], state.variables)
+                uses.extend(make_path_uses(field, "read", state.cwds))
     return uses
 
 
-def _prove_simple(node: Simple, state: State, setting: Setting) -> list[PathUse]:
+def _prove_simple(node: Simple, state: ShellState, setting: ProofContext) -> list[PathUse]:
     check_assignments(node, state)
     if not node.words:
         return []
     uses: list[PathUse] = []
-    fields = [field for word in node.words for field in fields_of(word, state.variables)]
+    fields = [field for word in node.words for field in expand_word(word, state.variables)]
     fields = unwrap_proven(fields)
     if not fields:
-        raise Refused("nothing is run")
-    program = well_known_name(fields[0])
-    words = version_calls().get(program)
+        raise NotProven("nothing is run")
+    program = get_program(fields[0])
+    words = load_version_calls().get(program)
     if words and len(fields) == 2 and fields[1].known in words:
         return []
-    table = read_only_programs().get(program)
+    table = load_read_only_programs().get(program)
     if table is None:
-        raise Refused(f"{program} is not in the read-only set")
+        raise NotProven(f"{program} is not in the read-only set")
     check = CHECKS.get(table.check)
     if check is not None:
         uses.extend(check(fields[1:], table, state, setting))
     else:
-        uses.extend(path_uses(read_arguments(fields[1:], table), program, state, setting))
+        uses.extend(collect_path_uses(read_arguments(fields[1:], table), program, state, setting))
     return uses
 
 
-def well_known_name(first: Field) -> str:
+def get_program(first: Field) -> str:
     """The program that a command's first word names; raises `Refused` if that is not certain."""
     program = first.known
     if program is None:
-        raise Refused(f"the program {first.text} is not known before it runs")
+        raise NotProven(f"the program {first.text} is not known before it runs")
     for directory in _SYSTEM_DIRS:
         program = program.removeprefix(directory)
     return program
 
 
-def check_assignments(node: Simple, state: State) -> None:
+def check_assignments(node: Simple, state: ShellState) -> None:
     """Raise `Refused` unless what is set before a command leaves the command what it is."""
     for item in node.assignments:
         is_open = item.array is not None and not all(w.literal is not None for w in item.array)
         if item.subscript is not None or item.append or is_open:
-            raise Refused(f"the assignment {item.text} is more than a plain value")
+            raise NotProven(f"the assignment {item.text} is more than a plain value")
         if node.words:
-            value = value_field(item.value, state.variables).known if item.value else ""
+            value = expand_value(item.value, state.variables).known if item.value else ""
             if item.name == "IFS" and node.words[0].literal == "read" and value is not None:
                 continue
             if not is_harmless_prefix(item.name, value):
-                raise Refused(f"{item.name}= may change what runs")
+                raise NotProven(f"{item.name}= may change what runs")
         elif not is_own_variable(item.name):
-            raise Refused(f"setting {item.name} may change how programs run")
+            raise NotProven(f"setting {item.name} may change how programs run")
 
 
 def unwrap_proven(fields: list[Field], layers: int = 4) -> list[Field]:

@@ -69,7 +69,7 @@ def unescape_backticks(text: str, at: int) -> tuple[str | None, int]:
     return None, at
 
 
-def heredoc_lines(
+def read_heredoc(
     text: str, at: int, delimiter: str, *, joins: bool, strip_tabs: bool
 ) -> tuple[str | None, int]:
     """The body of a here-document starting at `at`, and where the text goes on; None if open."""
@@ -77,7 +77,7 @@ def heredoc_lines(
     size = len(text)
     while at < size:
         start = at
-        line, at = _next_line(text, at, joins=joins)
+        line, at = _read_line(text, at, joins=joins)
         # Where tabs are stripped and lines joined, bash versions differ.
         if strip_tabs and "\n" in text[start : at - 1]:
             return None, at
@@ -89,7 +89,7 @@ def heredoc_lines(
     return None, at
 
 
-def _next_line(text: str, at: int, *, joins: bool) -> tuple[str, int]:
+def _read_line(text: str, at: int, *, joins: bool) -> tuple[str, int]:
     """One line with its newline; with `joins`, a line ending in a lone backslash goes on."""
     out = ""
     while True:

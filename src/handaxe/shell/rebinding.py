@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from handaxe.shell.fields import Field
 from handaxe.shell.flow import Part
-from handaxe.shell.runners import SHELLS, program_name, runners
+from handaxe.shell.runners import SHELLS, get_program_name, load_wrappers
 from handaxe.shell.syntax import Simple
-from handaxe.shell.tables import names
+from handaxe.shell.tables import split_names
 
-_MEANING = names(
+_MEANING = split_names(
     "IFS PATH BASH_ENV ENV BASH_ALIASES BASH_CMDS SHELLOPTS BASHOPTS EXECIGNORE GLOBIGNORE "
     "POSIXLY_CORRECT BASH_COMPAT BASH_LOADABLES_PATH LD_PRELOAD LD_AUDIT CDPATH "
     "RIPGREP_CONFIG_PATH GREP_OPTIONS"
@@ -24,19 +24,19 @@ _MEANING = names(
 _ANY = "|".join(sorted(_MEANING))
 _DEFAULTED = re.compile(rf"\$\{{(?:{_ANY})(?:\[[^]]*\])?:?=")
 _COMPUTED = re.compile(rf"\b(?:{_ANY})\b\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|(?:\+\+|--)\s*(?:{_ANY})\b")
-_DECLARING = names("declare typeset local export readonly")
-_STORING = names("read mapfile readarray getopts unset wait let")
+_DECLARING = split_names("declare typeset local export readonly")
+_STORING = split_names("read mapfile readarray getopts unset wait let")
 _ATTRIBUTES = frozenset("nluci")
-_HARMLESS_SHOPTS = names(
+_HARMLESS_SHOPTS = split_names(
     "nullglob failglob lastpipe inherit_errexit checkwinsize huponexit cmdhist histappend"
 )
-_HARMLESS_SETS = names(
+_HARMLESS_SETS = split_names(
     "pipefail errexit nounset xtrace noglob noclobber verbose allexport notify monitor "
     "braceexpand errtrace functrace noexec physical"
 )
 
 
-def rebinding_part(part: Part) -> str:
+def find_part_rebinding(part: Part) -> str:
     """Which assignment, loop, expansion or descriptor of `part` changes a meaning; else empty."""
     node = part.node
     found: list[str] = [node.name.rstrip("@")] if not isinstance(node, Simple) else []
@@ -59,73 +59,77 @@ def rebinding_part(part: Part) -> str:
     return ""
 
 
-def rebinding_command(fields: list[Field]) -> str:
+def find_command_rebinding(fields: list[Field]) -> str:
     """Whether a command changes what names mean, and how; empty when it does not."""
-    program = program_name(fields[0]) or ""
+    program = get_program_name(fields[0]) or ""
     args = fields[1:]
     if program in _DECLARING:
-        changes = _declares(program, args)
+        changes = _is_rebinding_declaration(program, args)
     elif program in _STORING:
-        changes = any(_sets(field) for field in args if not field.value.startswith("-"))
+        changes = any(
+            _is_rebinding_field(field) for field in args if not field.value.startswith("-")
+        )
     elif program in SHELLS:
-        changes = _starts_otherwise(args)
+        changes = _is_rebinding_shell(args)
     else:
-        changes = _by_name(program, args)
+        changes = _is_rebinding_program(program, args)
     return f"{program} changes what later words mean" if changes else ""
 
 
-def _by_name(program: str, args: list[Field]) -> bool:
+def _is_rebinding_program(program: str, args: list[Field]) -> bool:
     if program in _BUILTINS:
         return _BUILTINS[program](args)
-    runner = runners().get(program)
+    runner = load_wrappers().get(program)
     assigns = runner is not None and runner.assigns
-    return assigns and any("=" in field.value and _named(field.value) for field in args)
+    return assigns and any(
+        "=" in field.value and _has_meaningful_name(field.value) for field in args
+    )
 
 
-def _hash(args: list[Field]) -> bool:
+def _is_rebinding_hash(args: list[Field]) -> bool:
     return any(field.value.startswith("-") and "p" in field.value for field in args)
 
 
-def _alias(args: list[Field]) -> bool:
+def _is_rebinding_alias(args: list[Field]) -> bool:
     return any("=" in field.value or field.kind != "known" for field in args)
 
 
-def _printf(args: list[Field]) -> bool:
+def _is_rebinding_printf(args: list[Field]) -> bool:
     first = args[0].value if args else ""
     stored = [field.value for field in args[1:2]] if first == "-v" else [first[2:]]
-    return first.startswith("-v") and _named(*stored)
+    return first.startswith("-v") and _has_meaningful_name(*stored)
 
 
-def _declares(program: str, args: list[Field]) -> bool:
+def _is_rebinding_declaration(program: str, args: list[Field]) -> bool:
     for field in args:
         if field.value.startswith("-"):
             if program not in ("export", "readonly") and _ATTRIBUTES.intersection(field.value):
                 return True
-        elif _sets(field):
+        elif _is_rebinding_field(field):
             return True
     return False
 
 
-def _sets(field: Field) -> bool:
+def _is_rebinding_field(field: Field) -> bool:
     """Whether the variable that a word names has a meaning, or cannot be known."""
     if field.kind != "known" and "=" not in field.value and "[" not in field.value:
         return True
-    return _named(field.value)
+    return _has_meaningful_name(field.value)
 
 
-def _named(*values: str) -> bool:
+def _has_meaningful_name(*values: str) -> bool:
     heads = [re.split(r"[\[+=]", value, maxsplit=1)[0] for value in values]
     return any(head in _MEANING or head.startswith("BASH_FUNC_") for head in heads)
 
 
-def _options(args: list[Field]) -> bool:
+def _is_rebinding_shopt(args: list[Field]) -> bool:
     """Whether shopt switches an option that changes how text is read."""
     switches = any(f.value.startswith("-") and set("suo") & set(f.value) for f in args)
     given = [field for field in args if not field.value.startswith("-")]
     return switches and any(field.known not in _HARMLESS_SHOPTS for field in given)
 
 
-def _sets_options(args: list[Field]) -> bool:
+def _is_rebinding_set(args: list[Field]) -> bool:
     for index, field in enumerate(args):
         value = field.value
         if value in ("--", "-"):
@@ -139,7 +143,7 @@ def _sets_options(args: list[Field]) -> bool:
     return False
 
 
-def _starts_otherwise(args: list[Field]) -> bool:
+def _is_rebinding_shell(args: list[Field]) -> bool:
     """Whether a shell is started with other options of reading, or another start-up file."""
     for index, field in enumerate(args):
         value = field.value
@@ -156,10 +160,10 @@ def _starts_otherwise(args: list[Field]) -> bool:
 
 
 _BUILTINS: dict[str, Callable[[list[Field]], bool]] = {
-    "hash": _hash,
+    "hash": _is_rebinding_hash,
     "enable": bool,
-    "alias": _alias,
-    "shopt": _options,
-    "set": _sets_options,
-    "printf": _printf,
+    "alias": _is_rebinding_alias,
+    "shopt": _is_rebinding_shopt,
+    "set": _is_rebinding_set,
+    "printf": _is_rebinding_printf,
 }

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from handaxe.shell.fields import Field, Variables, value_field
-from handaxe.shell.flow import Part, State
-from handaxe.shell.syntax import Assignment, Param, Piece, Simple, Word
-from handaxe.shell.tables import names
+from handaxe.shell.fields import Field, Variables, expand_value
+from handaxe.shell.flow import Part, ShellState
+from handaxe.shell.syntax import Assignment, Param, Simple, Word, WordPiece
+from handaxe.shell.tables import split_names
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROMPT = re.compile(r"PS[0-4]|PROMPT_COMMAND")
@@ -24,47 +24,47 @@ _TOKEN = re.compile(
     |[A-Za-z_]\w*\s*=(?!=)|\$?(?P<name>[A-Za-z_]\w*)|\$\{(?P<braced>[A-Za-z_]\w*)\}
     |[-+*/%()<>=!&|^~?:,]"""
 )
-_OWN_NUMBERS = names("RANDOM SRANDOM LINENO PPID UID EUID BASHPID")
+_OWN_NUMBERS = split_names("RANDOM SRANDOM LINENO PPID UID EUID BASHPID")
 """Variables that bash itself fills with numbers, whatever the environment holds."""
 _NUMERIC_TESTS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _NAMED_TESTS = frozenset({"-v", "-R"})
-_TEST_OPERATORS = names("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef -a -o ! ( ) ]")
+_TEST_OPERATORS = split_names("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef -a -o ! ( ) ]")
 _TEST_UNARY = frozenset("-" + letter for letter in "abcdefghknoprstuwxzGLNOS")
 _KEYS = frozenset({"@", "*"})
 _VALUED_READ = frozenset("adinNptu")
 
 
-def find_reevaluation(part: Part, state: State) -> str:
+def find_reevaluation(part: Part, state: ShellState) -> str:
     """Which text of `part` bash would evaluate again, in words; empty when there is none."""
     variables = state.variables
-    for word in _words(part):
+    for word in _list_words(part):
         for piece in (*word.pieces, *word.nested):
-            if doubt := _piece_doubt(piece, variables):
+            if doubt := _find_piece_doubt(piece, variables):
                 return doubt
     node = part.node
     if isinstance(node, Simple):
-        doubts = (_assignment_doubt(item, variables) for item in node.assignments)
+        doubts = (_find_assignment_doubt(item, variables) for item in node.assignments)
         return next(filter(None, doubts), "")
     if part.kind in ("arithmetic", "for-arithmetic"):
-        return arithmetic_doubt(node.words[0].text.replace(";", ","), variables)
-    return _test_doubt(node.words, variables) if part.kind == "test" else ""
+        return find_arithmetic_doubt(node.words[0].text.replace(";", ","), variables)
+    return _find_test_doubt(node.words, variables) if part.kind == "test" else ""
 
 
-def _assignment_doubt(item: Assignment, variables: Variables) -> str:
+def _find_assignment_doubt(item: Assignment, variables: Variables) -> str:
     if _PROMPT.fullmatch(item.name):
         return f"{item.name} is expanded as a prompt, which runs code"
-    if doubt := _subscript_doubt(item.subscript, variables):
+    if doubt := _find_subscript_doubt(item.subscript, variables):
         return f"the subscript of {item.name}: {doubt}"
     inner = next((word for word in item.array or () if word.text.startswith("[")), None)
     return "" if inner is None else f"the subscript {inner.text} of {item.name} is evaluated"
 
 
-def _subscript_doubt(subscript: str | None, variables: Variables) -> str:
+def _find_subscript_doubt(subscript: str | None, variables: Variables) -> str:
     is_key = subscript is None or subscript in _KEYS
-    return "" if is_key else arithmetic_doubt(subscript or "", variables)
+    return "" if is_key else find_arithmetic_doubt(subscript or "", variables)
 
 
-def _words(part: Part) -> Iterator[Word]:
+def _list_words(part: Part) -> Iterator[Word]:
     yield from part.words
     for redirect in part.redirects:
         yield redirect.target
@@ -72,29 +72,29 @@ def _words(part: Part) -> Iterator[Word]:
             yield redirect.heredoc.body
 
 
-def _piece_doubt(piece: Piece, variables: Variables) -> str:
+def _find_piece_doubt(piece: WordPiece, variables: Variables) -> str:
     if piece.kind == "arithmetic":
-        return arithmetic_doubt(piece.text, variables)
+        return find_arithmetic_doubt(piece.text, variables)
     param = piece.param
     if param is None:
         return ""
     if param.operator == "@P":
         return f"${{{piece.text}}} expands its value as a prompt, which runs code"
-    if param.prefix == "!" and not _lists_names(param):
+    if param.prefix == "!" and not _is_key_listing(param):
         return f"${{{piece.text}}} evaluates what the variable holds"
-    doubt = _subscript_doubt(param.subscript, variables)
+    doubt = _find_subscript_doubt(param.subscript, variables)
     if not doubt and param.operator == ":":
-        bounds = (arithmetic_doubt(bound, variables) for bound in param.operand.split(":"))
+        bounds = (find_arithmetic_doubt(bound, variables) for bound in param.operand.split(":"))
         doubt = next(filter(None, bounds), "")
     return f"${{{piece.text}}}: {doubt}" if doubt else ""
 
 
-def _lists_names(param: Param) -> bool:
+def _is_key_listing(param: Param) -> bool:
     """Whether `${!x...}` gives the keys of an array."""
     return param.subscript in _KEYS and not param.operator
 
 
-def arithmetic_doubt(text: str, variables: Variables) -> str:
+def find_arithmetic_doubt(text: str, variables: Variables) -> str:
     """Why arithmetic does more than compute with numbers; empty when it does not."""
     at = 0
     while at < len(text):
@@ -102,20 +102,20 @@ def arithmetic_doubt(text: str, variables: Variables) -> str:
         if found is None:
             return f"arithmetic evaluates {text.strip()!r}"
         name = found["name"] or found["braced"]
-        if name and not _holds_number(name, variables):
+        if name and not _is_number(name, variables):
             return f"arithmetic evaluates what {name} holds"
         at = found.end()
     return ""
 
 
-def _holds_number(name: str, variables: Variables) -> bool:
+def _is_number(name: str, variables: Variables) -> bool:
     if name not in variables and name in _OWN_NUMBERS:
         return True
     value = variables.get(name)
     return value is not None and (value.is_number or (value.known or "").isdigit())
 
 
-def _test_doubt(words: list[Word], variables: Variables) -> str:
+def _find_test_doubt(words: list[Word], variables: Variables) -> str:
     """`[[ ]]`: numeric tests evaluate both sides, `-v` the subscript of a name."""
     for index, word in enumerate(words):
         following = words[index + 1 : index + 2]
@@ -125,9 +125,9 @@ def _test_doubt(words: list[Word], variables: Variables) -> str:
         if word.text not in _NUMERIC_TESTS:
             continue
         for side in (words[index - 1], *words[index + 1 : index + 2]):
-            value = value_field(side, variables)
+            value = expand_value(side, variables)
             known = value.known
-            if not value.is_number and (known is None or arithmetic_doubt(known, variables)):
+            if not value.is_number and (known is None or find_arithmetic_doubt(known, variables)):
                 return f"[[ {word.text} ]] evaluates {side.text}"
     return ""
 
@@ -206,7 +206,7 @@ def _check_read(args: list[Field]) -> Field | None:
 
 
 def _check_let(args: list[Field]) -> Field | None:
-    return next((f for f in args if f.known is None or arithmetic_doubt(f.known, {})), None)
+    return next((f for f in args if f.known is None or find_arithmetic_doubt(f.known, {})), None)
 
 
 def _check_text(args: list[Field]) -> Field | None:

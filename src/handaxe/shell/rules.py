@@ -12,17 +12,17 @@ from typing import Literal
 
 from msgspec import Struct
 
-from handaxe.shell.facts import CommandPart, PossibleCommand, RuleText
+from handaxe.shell.facts import CommandPart, MatchText, PossibleCommand
 from handaxe.shell.places import is_inside
 from handaxe.shell.program_names import (
-    base_name,
     compare_names,
+    get_base_name,
     strip_digits,
     strip_version,
 )
-from handaxe.shell.runners import program_name
-from handaxe.shell.scan import occurrences
-from handaxe.shell.subcommands import takes_no_value
+from handaxe.shell.runners import get_program_name
+from handaxe.shell.scan import find_occurrences
+from handaxe.shell.subcommands import is_flag
 
 Hit = Literal["no", "maybe", "yes"]
 
@@ -61,9 +61,9 @@ def compile_specifier(specifier: str) -> Pattern:
     return Pattern(text, text in ("", "*"), "*" in body, head, program, regex)
 
 
-def may_allow(specifiers: tuple[str, ...], part: CommandPart) -> bool:
+def can_any_allow(specifiers: tuple[str, ...], part: CommandPart) -> bool:
     """Whether looking at allow rules one by one can find anything."""
-    joined = rule_set(specifiers).any_text
+    joined = build_rule_set(specifiers).any_text
     if joined is None or not part.rule_texts:
         return False
     lead = f"{part.assignments} " if part.assignments else ""
@@ -75,7 +75,7 @@ def may_allow(specifiers: tuple[str, ...], part: CommandPart) -> bool:
     return False
 
 
-def allows(specifier: str, part: CommandPart, dirs: tuple[str, ...] = ()) -> bool:
+def is_allowed_by(specifier: str, part: CommandPart, dirs: tuple[str, ...] = ()) -> bool:
     """Whether an allow rule covers `part` in every state; redirections are judged elsewhere.
 
     A global option of git is seen through; `-C` only to a place inside `dirs`.
@@ -91,14 +91,16 @@ def allows(specifier: str, part: CommandPart, dirs: tuple[str, ...] = ()) -> boo
         is_spelled = pattern.head.startswith(lead)
         return is_spelled and bool(pattern.regex.fullmatch(f"{lead}{part.squeezed}"))
     return all(
-        any(_covers(pattern, reading, part, dirs) for reading in readings)
+        any(_is_covered(pattern, reading, part, dirs) for reading in readings)
         for readings in part.rule_texts
     )
 
 
-def _covers(pattern: Pattern, reading: RuleText, part: CommandPart, dirs: tuple[str, ...]) -> bool:
+def _is_covered(
+    pattern: Pattern, reading: MatchText, part: CommandPart, dirs: tuple[str, ...]
+) -> bool:
     program, text = reading.program, reading.text
-    if program is None or not all(_lies_inside(place, dirs) for place in reading.goes):
+    if program is None or not all(_is_inside_any(place, dirs) for place in reading.goes):
         return False
     full = f"{text} {part.redirect_text}" if part.redirect_text else text
     if not pattern.regex.fullmatch(text) and not pattern.regex.fullmatch(full):
@@ -113,12 +115,12 @@ def _covers(pattern: Pattern, reading: RuleText, part: CommandPart, dirs: tuple[
     return not reading.runs or reading.runs.partition("=")[0] in pattern.head.split(" ")
 
 
-def _lies_inside(place: str | None, dirs: tuple[str, ...]) -> bool:
+def _is_inside_any(place: str | None, dirs: tuple[str, ...]) -> bool:
     return place is not None and any(is_inside(place, root) for root in dirs)
 
 
 @lru_cache(maxsize=256)
-def squeeze_blanks(text: str) -> str:
+def collapse_blanks(text: str) -> str:
     """A text with one blank for several; lines stay lines."""
     return re.sub(r"[ \t]+", " ", text.strip())
 
@@ -142,7 +144,7 @@ class RuleSet(Struct):
     programs: frozenset[str]
     """First words of rules, for arguments that are not known."""
 
-    def may_hit(self, part: CommandPart) -> bool:
+    def can_match_part(self, part: CommandPart) -> bool:
         """Whether looking at the rules one by one can find anything."""
         if self.any_text is None:
             return False
@@ -152,10 +154,10 @@ class RuleSet(Struct):
         texts += [part.squeezed] if part.squeezed is not None else []
         if any(self.any_text.fullmatch(text) for text in texts):
             return True
-        return any(self._may_hit_command(command, self.any_text) for command in part.commands)
+        return any(self._can_match_command(command, self.any_text) for command in part.commands)
 
-    def _may_hit_command(self, command: PossibleCommand, any_text: re.Pattern[str]) -> bool:
-        values = _values(command)
+    def _can_match_command(self, command: PossibleCommand, any_text: re.Pattern[str]) -> bool:
+        values = _list_values(command)
         is_open = UNKNOWN in values or any(_is_option(value) for value in values[1:])
         program = command.program or ""
         known = {values[0], program, strip_version(program), strip_digits(program)}
@@ -163,14 +165,14 @@ class RuleSet(Struct):
             return True
         if any(strip_digits(name) == program for name in self.programs):
             return True
-        return any(any_text.fullmatch(text) for text in _texts(values))
+        return any(any_text.fullmatch(text) for text in _list_texts(values))
 
 
 @lru_cache(maxsize=64)
-def rule_set(specifiers: tuple[str, ...]) -> RuleSet:
+def build_rule_set(specifiers: tuple[str, ...]) -> RuleSet:
     """The set of some rules."""
     patterns = [compile_specifier(item) for item in specifiers]
-    readings = [regex.pattern for item in patterns for regex in _readings(item)]
+    readings = [regex.pattern for item in patterns for regex in _list_readings(item)]
     if any(item.everything for item in patterns):
         readings.append(".*")
     joined = (
@@ -180,44 +182,44 @@ def rule_set(specifiers: tuple[str, ...]) -> RuleSet:
     return RuleSet(specifiers, joined, first)
 
 
-def hits(specifier: str, part: CommandPart) -> Hit:
+def match_rule(specifier: str, part: CommandPart) -> Hit:
     """Whether a deny or ask rule covers anything `part` could run."""
     pattern = compile_specifier(specifier)
     if pattern.everything:
         return "yes"
-    if part.squeezed is not None and _matches_text(pattern, part.squeezed):
+    if part.squeezed is not None and _is_text_match(pattern, part.squeezed):
         return "yes"
-    if part.kind == "simple" and _matches_text(pattern, _BLANKS.sub(" ", part.text)):
+    if part.kind == "simple" and _is_text_match(pattern, _BLANKS.sub(" ", part.text)):
         return "yes"
     best: Hit = "no"
-    for command in (*part.commands, *_mentioned_commands(pattern, part)):
-        found = _hits_command(pattern, command)
+    for command in (*part.commands, *_find_mentioned_commands(pattern, part)):
+        found = _match_command(pattern, command)
         if found == "yes":
             return "yes"
         best = found if found != "no" else best
     return "maybe" if best == "no" and _is_mentioned(pattern, part) else best
 
 
-def _mentioned_commands(pattern: Pattern, part: CommandPart) -> Iterator[PossibleCommand]:
+def _find_mentioned_commands(pattern: Pattern, part: CommandPart) -> Iterator[PossibleCommand]:
     """Where a rule's program stands in texts that could not be parsed, however long they are."""
     program = frozenset({pattern.program})
     for text in part.unread:
-        for fields in occurrences(text, program):
-            yield PossibleCommand(tuple(fields), certain=True, program=program_name(fields[0]))
+        for fields in find_occurrences(text, program):
+            yield PossibleCommand(tuple(fields), certain=True, program=get_program_name(fields[0]))
 
 
 def _is_mentioned(pattern: Pattern, part: CommandPart) -> bool:
     """Whether the rule's words stand, in their order, among words that may name a program."""
-    words = [word for word in _more_plain(pattern.head).split(" ") if word]
+    words = [word for word in _strip_quotes(pattern.head).split(" ") if word]
     if not words:
         return False
-    return any(_stand_in_order(words, tokens) for tokens in part.mentions)
+    return any(_has_words_in_order(words, tokens) for tokens in part.mentions)
 
 
-def _stand_in_order(words: list[str], tokens: tuple[str, ...]) -> bool:
+def _has_words_in_order(words: list[str], tokens: tuple[str, ...]) -> bool:
     at = 0
     for token in tokens:
-        is_next = _names_program(token, words[0]) if at == 0 else token == words[at]
+        is_next = _is_program_mention(token, words[0]) if at == 0 else token == words[at]
         if is_next:
             at += 1
             if at == len(words):
@@ -225,31 +227,31 @@ def _stand_in_order(words: list[str], tokens: tuple[str, ...]) -> bool:
     return False
 
 
-def _names_program(token: str, program: str) -> bool:
+def _is_program_mention(token: str, program: str) -> bool:
     """Whether a word is a program's name, a path to it, or an option with it: `-xrm`."""
     if program not in token and strip_digits(program) not in token:
         return False
-    if compare_names(program, base_name(token)) != "no":
+    if compare_names(program, get_base_name(token)) != "no":
         return True
     return token[0] == "-" and token[1:2] != "-" and token[2:].endswith(program)
 
 
-def _matches_text(pattern: Pattern, text: str) -> bool:
+def _is_text_match(pattern: Pattern, text: str) -> bool:
     return bool(pattern.regex.fullmatch(text))
 
 
-def _hits_command(pattern: Pattern, command: PossibleCommand) -> Hit:
-    values = _values(command)
-    texts = _texts(values)
-    is_same = compare_names(base_name(pattern.program), command.program or "")
+def _match_command(pattern: Pattern, command: PossibleCommand) -> Hit:
+    values = _list_values(command)
+    texts = _list_texts(values)
+    is_same = compare_names(get_base_name(pattern.program), command.program or "")
     if is_same != "no":
         # The rule's own name in place of another version's.
-        texts = texts | {" ".join([base_name(pattern.program), *values[1:]])}
-    for regex in _readings(pattern):
+        texts = texts | {" ".join([get_base_name(pattern.program), *values[1:]])}
+    for regex in _list_readings(pattern):
         if any(regex.fullmatch(text) for text in texts):
             return "yes" if command.certain and is_same != "maybe" else "maybe"
     open_ended = UNKNOWN in values[1:] and values[0] != UNKNOWN
-    if open_ended and any(_may_match(pattern, text) for text in texts):
+    if open_ended and any(_can_match(pattern, text) for text in texts):
         return "maybe"
     return "maybe" if _is_hidden(pattern, command, values) else "no"
 
@@ -274,15 +276,15 @@ def _is_hidden(pattern: Pattern, candidate: PossibleCommand, values: list[str]) 
         if len(words) in following and (pattern.has_star or index == len(values) - 1):
             return True
         places = following - {len(words)}
-        may_be_value = _is_option(value) and not takes_no_value(candidate.program, value)
+        may_be_value = _is_option(value) and not is_flag(candidate.program, value)
     return False
 
 
-def _values(candidate: PossibleCommand) -> list[str]:
+def _list_values(candidate: PossibleCommand) -> list[str]:
     return [field.value if field.kind == "known" else UNKNOWN for field in candidate.fields]
 
 
-def _texts(values: list[str]) -> set[str]:
+def _list_texts(values: list[str]) -> set[str]:
     """The candidate's texts, with and without the program's directory."""
     plain = " ".join(values)
     texts = {plain, _BLANKS.sub(" ", plain)}
@@ -291,26 +293,26 @@ def _texts(values: list[str]) -> set[str]:
     return texts
 
 
-def _more_plain(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     return _QUOTES.sub("", text)
 
 
 @lru_cache(maxsize=4096)
-def _more_readings(text: str) -> tuple[re.Pattern[str], ...]:
+def _list_bare_readings(text: str) -> tuple[re.Pattern[str], ...]:
     """The rule without its quotes, and with its program's directory left out."""
-    bare = _more_plain(text)
+    bare = _strip_quotes(text)
     first, blank, rest = bare.partition(" ")
     texts = {bare, first.rpartition("/")[2] + blank + rest}
     return tuple(compile_specifier(item).regex for item in sorted(texts) if item)
 
 
-def _readings(pattern: Pattern) -> tuple[re.Pattern[str], ...]:
+def _list_readings(pattern: Pattern) -> tuple[re.Pattern[str], ...]:
     if any(char in pattern.text for char in "'\"\\/"):
-        return (pattern.regex, *_more_readings(pattern.text))
+        return (pattern.regex, *_list_bare_readings(pattern.text))
     return (pattern.regex,)
 
 
-def _may_match(pattern: Pattern, text: str) -> bool:
+def _can_match(pattern: Pattern, text: str) -> bool:
     """Whether some value of the unknown arguments would make the rule match."""
     program = text.partition(" ")[0]
     first = pattern.text.partition(" ")[0].removesuffix(":*")
@@ -324,7 +326,7 @@ def _intersect(left: str, right: str) -> bool:
     """Whether two texts with wildcards have a text in common."""
     row = {0}
     for at in range(len(left) + 1):
-        row = _spread(left, right, at, row)
+        row = _skip_wildcards(left, right, at, row)
         if len(right) in row and at == len(left):
             return True
         if at == len(left):
@@ -333,7 +335,7 @@ def _intersect(left: str, right: str) -> bool:
     return False
 
 
-def _spread(_left: str, right: str, _at: int, row: set[int]) -> set[int]:
+def _skip_wildcards(_left: str, right: str, _at: int, row: set[int]) -> set[int]:
     """Positions reachable by letting wildcards on the right stand for nothing."""
     out: set[int] = set()
     for start in row:

@@ -14,19 +14,19 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from handaxe.shell.fields import Field
-from handaxe.shell.program_names import base_name
-from handaxe.shell.tables import load_toml, names
+from handaxe.shell.program_names import get_base_name
+from handaxe.shell.tables import load_toml, split_names
 
-SHELLS = names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh")
+SHELLS = split_names("sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash posh")
 _SHELL_VALUED = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
-FED = names("xargs parallel")
+FED = split_names("xargs parallel")
 """Programs that give another one the operands they read."""
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _LOOSE_LIMIT = 40
 
 
-class Runner(Struct, frozen=True):
+class WrapperOptions(Struct, frozen=True):
     """How one program that runs programs takes its arguments."""
 
     flags: frozenset[str]
@@ -46,7 +46,7 @@ class Runner(Struct, frozen=True):
     after: tuple[str, ...] = ()
 
 
-class Inner(Struct):
+class InnerCommands(Struct):
     """What a runner runs: argument lists and shell texts, each certain or only possible."""
 
     commands: list[tuple[list[Field], bool]] = []
@@ -60,20 +60,20 @@ class Inner(Struct):
 
 
 @cache
-def runners() -> dict[str, Runner]:
+def load_wrappers() -> dict[str, WrapperOptions]:
     """Every known runner by name."""
-    table: dict[str, Runner] = {}
+    table: dict[str, WrapperOptions] = {}
     for name, entry in load_toml("runners.toml").items():
-        runner = _runner(entry)
+        runner = _make_options(entry)
         for alias in (*entry.get("same", "").split(), name):
             table.setdefault(alias, runner)
         table[name] = runner
     return table
 
 
-def _runner(entry: dict[str, Any]) -> Runner:
+def _make_options(entry: dict[str, Any]) -> WrapperOptions:
     names = f"{entry.get('valued', '')} {entry.get('long_valued', '')}".split()
-    return Runner(
+    return WrapperOptions(
         flags=frozenset(entry.get("flags", "")) | frozenset(entry.get("long", "").split()),
         valued=frozenset(name for name in names if not name.endswith("?")),
         optional=frozenset(name[:-1] for name in names if name.endswith("?")),
@@ -92,36 +92,36 @@ def _runner(entry: dict[str, Any]) -> Runner:
 
 def is_wrapper(program: str | None) -> bool:
     """Whether `program` only runs the command it is given."""
-    runner = runners().get(program or "")
+    runner = load_wrappers().get(program or "")
     return program == "eval" or (runner is not None and not runner.loose)
 
 
-def program_name(field: Field) -> str | None:
+def get_program_name(field: Field) -> str | None:
     """The name of a program without its directory."""
     known = field.known
-    return None if known is None else base_name(known)
+    return None if known is None else get_base_name(known)
 
 
-def inner_of(fields: list[Field]) -> Inner:
+def find_inner_commands(fields: list[Field]) -> InnerCommands:
     """What the command `fields` runs in turn."""
-    program = program_name(fields[0])
-    inner = Inner()
+    program = get_program_name(fields[0])
+    inner = InnerCommands()
     if program is None:
         return inner
     args = fields[1:]
     if program in SHELLS:
-        _shell(args, inner)
+        _read_shell(args, inner)
     elif program in ("eval", "trap", "alias", "coproc"):
-        _evaluating(program, args, inner)
+        _read_evaluation(program, args, inner)
     elif program == "command" and args and args[0].known in ("-v", "-V"):
         pass
     elif program in ("source", "."):
         if args:
-            _script_file(args, inner)
+            _add_script_file(args, inner)
     elif program == "find":
-        _find(args, inner)
+        _read_find(args, inner)
     else:
-        runner = runners().get(program)
+        runner = load_wrappers().get(program)
         if runner is not None and runner.loose:
             _skip_options(runner, args, inner)
         elif runner is not None:
@@ -133,18 +133,18 @@ def inner_of(fields: list[Field]) -> Inner:
     return inner
 
 
-def _check_fed(inner: Inner) -> None:
+def _check_fed(inner: InnerCommands) -> None:
     """A wrapper or shell that `xargs` gives its command: standard input names the program."""
     for command, _ in list(inner.commands):
-        name = program_name(command[0]) if command else None
+        name = get_program_name(command[0]) if command else None
         if not (is_wrapper(name) or name in SHELLS):
             continue
-        found = inner_of(command)
+        found = find_inner_commands(command)
         if not found.commands and not found.texts:
             inner.unknown = f"standard input names what {command[0].text} runs"
 
 
-def _split_strings(env: Field, inner: Inner) -> None:
+def _split_strings(env: Field, inner: InnerCommands) -> None:
     """`env -S` splits its text into words by itself; no shell reads it."""
     rest = [command for command, _ in inner.commands[-1:]]
     for text, _ in list(inner.texts):
@@ -162,7 +162,7 @@ def _split_strings(env: Field, inner: Inner) -> None:
         inner.commands.append(([env, *fields, *(rest[0] if rest else [])], True))
 
 
-def _shell(args: list[Field], inner: Inner) -> None:
+def _read_shell(args: list[Field], inner: InnerCommands) -> None:
     at, wants_text = 0, False
     while at < len(args):
         value = args[at].known
@@ -182,17 +182,17 @@ def _shell(args: list[Field], inner: Inner) -> None:
             inner.commands.append((rest[2:], False))
             inner.commands.append((rest[1:], False))
     elif rest:
-        _script_file(rest, inner)
+        _add_script_file(rest, inner)
 
 
-def _script_file(args: list[Field], inner: Inner) -> None:
+def _add_script_file(args: list[Field], inner: InnerCommands) -> None:
     """A file that a shell reads; one that is a pipe holds what nobody knows yet."""
     if args[0].value.startswith(("/dev/fd/", "/dev/stdin", "/proc/")):
         inner.unknown = f"{args[0].text} feeds a shell"
     inner.commands.append((args, True))
 
 
-def _evaluating(program: str, args: list[Field], inner: Inner) -> None:
+def _read_evaluation(program: str, args: list[Field], inner: InnerCommands) -> None:
     if program == "trap":
         args = args[1:] if args and args[0].known in ("--", "-p", "-l") else args
         if args and args[0].known not in ("-", ""):
@@ -205,21 +205,21 @@ def _evaluating(program: str, args: list[Field], inner: Inner) -> None:
     elif program == "coproc":
         inner.commands.extend([(args, True), (args[1:], False)])
     elif args and args[0].known == "--":
-        _evaluating(program, args[1:], inner)
+        _read_evaluation(program, args[1:], inner)
     elif args and all(_PLAIN.fullmatch(field.known or "$") for field in args):
         inner.commands.append((args, True))
     elif args:
-        inner.texts.append((_joined(args), True))
+        inner.texts.append((_join_fields(args), True))
 
 
-def _joined(args: list[Field]) -> Field:
+def _join_fields(args: list[Field]) -> Field:
     text = " ".join(field.text for field in args)
     if all(field.kind == "known" for field in args):
         return Field("known", " ".join(field.value for field in args), text)
     return Field("unknown", "", text, single=False)
 
 
-def _find(args: list[Field], inner: Inner) -> None:
+def _read_find(args: list[Field], inner: InnerCommands) -> None:
     for index, field in enumerate(args):
         if field.known in FIND_RUNS:
             end = index + 1
@@ -230,7 +230,7 @@ def _find(args: list[Field], inner: Inner) -> None:
             inner.commands.append((args[index + 1 :], False))
 
 
-def _run(runner: Runner, args: list[Field], inner: Inner) -> None:
+def _run(runner: WrapperOptions, args: list[Field], inner: InnerCommands) -> None:
     at, certain = _skip_options(runner, args, inner)
     if not certain:
         for index in range(min(len(args), _LOOSE_LIMIT)):
@@ -238,18 +238,20 @@ def _run(runner: Runner, args: list[Field], inner: Inner) -> None:
             if " " in args[index].value:
                 inner.texts.append((args[index], False))
     if not certain and any(field.kind != "known" for field in args):
-        inner.unknown = f"which of {_joined(args).text} is the program is not known"
+        inner.unknown = f"which of {_join_fields(args).text} is the program is not known"
     rest = args[at + runner.skip :]
     if not rest:
         return
     if rest[0].known in {f"-{name}" for name in runner.strings} and len(rest) > 1:
         inner.texts.append((rest[1], certain))
     if runner.joins:
-        inner.texts.append((_joined(rest), certain))
+        inner.texts.append((_join_fields(rest), certain))
     inner.commands.append((rest, certain))
 
 
-def _skip_options(runner: Runner, args: list[Field], inner: Inner) -> tuple[int, bool]:
+def _skip_options(
+    runner: WrapperOptions, args: list[Field], inner: InnerCommands
+) -> tuple[int, bool]:
     at, certain = 0, True
     while at < len(args):
         value = args[at].known
@@ -263,7 +265,7 @@ def _skip_options(runner: Runner, args: list[Field], inner: Inner) -> tuple[int,
         at += 1
         if value == "--":
             break
-        step, known = _option(runner, value, args[at : at + 1], inner)
+        step, known = _read_option(runner, value, args[at : at + 1], inner)
         at += step
         certain = certain and known
     if runner.assigns:
@@ -272,10 +274,12 @@ def _skip_options(runner: Runner, args: list[Field], inner: Inner) -> tuple[int,
     return at, certain
 
 
-def _option(runner: Runner, value: str, following: list[Field], inner: Inner) -> tuple[int, bool]:
+def _read_option(
+    runner: WrapperOptions, value: str, following: list[Field], inner: InnerCommands
+) -> tuple[int, bool]:
     """How many more words the option takes, and whether it was known."""
     if value.startswith("--"):
-        return _long_option(runner, value[2:], following, inner)
+        return _read_long_option(runner, value[2:], following, inner)
     if runner.number and value[1:].lstrip("-").isdigit():
         return 0, True
     for index, letter in enumerate(value[1:], start=2):
@@ -288,12 +292,12 @@ def _option(runner: Runner, value: str, following: list[Field], inner: Inner) ->
     return 0, True
 
 
-def _long_option(
-    runner: Runner, text: str, following: list[Field], inner: Inner
+def _read_long_option(
+    runner: WrapperOptions, text: str, following: list[Field], inner: InnerCommands
 ) -> tuple[int, bool]:
     name, equals, attached = text.partition("=")
     known = runner.flags | runner.valued | runner.optional | runner.strings
-    name = _unabbreviated(name, known)
+    name = _expand_abbreviation(name, known)
     _take(runner, name, attached if equals else None, following, inner)
     if equals:
         return 0, name in runner.valued | runner.optional | runner.strings
@@ -302,7 +306,7 @@ def _long_option(
     return 0, name in runner.flags | runner.optional
 
 
-def _unabbreviated(name: str, known: frozenset[str]) -> str:
+def _expand_abbreviation(name: str, known: frozenset[str]) -> str:
     """The option that an abbreviation stands for, if only one begins so."""
     if name in known or not name:
         return name
@@ -311,10 +315,14 @@ def _unabbreviated(name: str, known: frozenset[str]) -> str:
 
 
 def _take(
-    runner: Runner, name: str, attached: str | None, following: list[Field], inner: Inner
+    runner: WrapperOptions,
+    name: str,
+    attached: str | None,
+    following: list[Field],
+    inner: InnerCommands,
 ) -> None:
     """Note what the value of an option says: a shell text, a directory, a file."""
-    values = [field for field, _ in _text_of(attached, following)]
+    values = [field for field, _ in _get_option_text(attached, following)]
     if name in runner.strings:
         inner.texts.extend((field, True) for field in values)
     if name in runner.goes:
@@ -325,7 +333,7 @@ def _take(
         inner.opened.extend((field, "write") for field in values)
 
 
-def _text_of(attached: str | None, following: list[Field]) -> list[tuple[Field, bool]]:
+def _get_option_text(attached: str | None, following: list[Field]) -> list[tuple[Field, bool]]:
     if attached is not None:
         return [(Field("known", attached, attached), True)]
     return [(following[0], True)] if following else []

@@ -26,15 +26,15 @@ _INVISIBLE = re.compile(
 def scan(text: str) -> Iterator[list[Field]]:
     """Argument lists that may run, in every reading of the quotes."""
     seen: set[str] = set()
-    for version in _versions(text):
+    for version in _list_versions(text):
         for piece in _SEPARATORS.split(version):
             fragment = piece.strip()
             if fragment and fragment not in seen:
                 seen.add(fragment)
-                yield from _argument_lists(fragment)
+                yield from _split_arguments(fragment)
 
 
-def _versions(text: str) -> Iterator[str]:
+def _list_versions(text: str) -> Iterator[str]:
     yield text
     bare = _INVISIBLE.sub("", text)
     if bare != text:
@@ -42,7 +42,7 @@ def _versions(text: str) -> Iterator[str]:
         yield _INVISIBLE.sub(" ", text)
 
 
-def _argument_lists(fragment: str) -> Iterator[list[Field]]:
+def _split_arguments(fragment: str) -> Iterator[list[Field]]:
     words = [word for word in _QUOTING.sub("", fragment).split() if word]
     while words and _LEAD.fullmatch(words[0]):
         words = words[1:]
@@ -55,7 +55,7 @@ def _argument_lists(fragment: str) -> Iterator[list[Field]]:
             yield [Field("known", word.replace("\\", ""), word) for word in inner]
 
 
-def occurrences(text: str, programs: frozenset[str]) -> Iterator[list[Field]]:
+def find_occurrences(text: str, programs: frozenset[str]) -> Iterator[list[Field]]:
     """Argument lists that start at any mention of one of `programs`; only for very long texts."""
     plain = [re.escape(name) for name in programs if name and "*" not in name]
     if len(text) < _LONG or not plain:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-from handaxe.shell.tables import names
-from handaxe.text.secret_names import looks_secret
+from handaxe.shell.tables import split_names
+from handaxe.text.secret_names import is_secret_name
 
-__all__ = ["HARMLESS", "is_harmless_prefix", "is_own_variable", "looks_secret"]
+__all__ = ["HARMLESS", "is_harmless_prefix", "is_own_variable", "is_secret_name"]
 
-HARMLESS = names(
+HARMLESS = split_names(
     "NODE_ENV CI LANG LC_ALL TZ NO_COLOR FORCE_COLOR PYTHONUNBUFFERED LC_CTYPE LC_COLLATE "
     "LC_MESSAGES LC_NUMERIC LC_TIME LC_MONETARY COLUMNS CLICOLOR CLICOLOR_FORCE "
     "RUST_BACKTRACE PYTHONDONTWRITEBYTECODE PYTHONIOENCODING GIT_OPTIONAL_LOCKS"
 )
 """Names whose value cannot change which program runs or what it may do."""
 
-_OWN_UPPER = names(
+_OWN_UPPER = split_names(
     "FILE FILES DIR DIRS N I J X Y NAME NAMES COUNT TOTAL SRC DST DEST OUT PATTERN VERSION "
     "LINE LINES_ RESULT RESULTS BRANCH COMMIT SHA FROM TO START ITEM MSG MESSAGE EXT ROOT_DIR"
 )

@@ -15,9 +15,9 @@ from handaxe.shell.syntax import (
     Simple,
     Word,
 )
-from handaxe.shell.tables import names
+from handaxe.shell.tables import split_names
 
-_KEYWORDS = names(
+_KEYWORDS = split_names(
     "if then elif else fi for while until do done case esac select function time coproc [[ { } !"
 )
 _REDIRECT = re.compile(
@@ -27,7 +27,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)")
 _SUBSCRIPTED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[")
 _OPERATOR = re.compile(r"\+?=")
 _PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
-_DECLARING = names("declare typeset local export readonly alias eval")
+_DECLARING = split_names("declare typeset local export readonly alias eval")
 
 
 class SimpleReader(CompoundReader):

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from handaxe.shell.fields import Field
-from handaxe.shell.runners import program_name
-from handaxe.shell.tables import names
+from handaxe.shell.runners import get_program_name
+from handaxe.shell.tables import split_names
 
-_GIT_VALUED = names(
+_GIT_VALUED = split_names(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --list-cmds"
 )
-PLAIN_GIT_GLOBALS = names(
+PLAIN_GIT_GLOBALS = split_names(
     "--no-pager -P --no-optional-locks --no-replace-objects --no-lazy-fetch --no-advice "
     "--literal-pathspecs --glob-pathspecs --noglob-pathspecs"
 )
 """Options before the sub-command that change neither what runs nor where."""
-_GIT_FLAGS = PLAIN_GIT_GLOBALS | names(
+_GIT_FLAGS = PLAIN_GIT_GLOBALS | split_names(
     "--icase-pathspecs --paginate -p --bare --html-path --man-path --info-path --version -v "
     "--help -h --exec-path"
 )
-_GIT_COMMANDS = names(
+_GIT_COMMANDS = split_names(
     "add am annotate apply archimport archive bisect blame branch bugreport bundle cat-file "
     "check-attr check-ignore check-mailmap checkout checkout-index check-ref-format cherry "
     "cherry-pick citool clean clone column commit commit-graph commit-tree config count-objects "
@@ -38,7 +38,7 @@ _GIT_COMMANDS = names(
     "upload-archive upload-pack var verify-commit verify-pack verify-tag version whatchanged "
     "worktree write-tree"
 )
-WITH_SUBCOMMANDS = names(
+WITH_SUBCOMMANDS = split_names(
     "git docker podman kubectl helm npm yarn pnpm bun cargo go uv pip pip3 poetry aws gcloud "
     "az gh glab systemctl terraform tofu brew apt apt-get yum dnf pacman apk make hg svn jj "
     "composer bundle gem mix rails flutter dart dotnet conda mamba heroku vercel netlify fly "
@@ -48,24 +48,24 @@ WITH_SUBCOMMANDS = names(
 )
 
 
-def git_arguments(args: list[Field]) -> list[Field]:
+def skip_git_globals(args: list[Field]) -> list[Field]:
     """The sub-command of git and what follows it."""
-    at = _past_git_globals(args)
+    at = _count_git_globals(args)
     return args[at:]
 
 
-def takes_no_value(program: str | None, option: str) -> bool:
+def is_flag(program: str | None, option: str) -> bool:
     """Whether the word after an option is certainly not its value."""
     return "=" in option or (program == "git" and option in _GIT_FLAGS)
 
 
-def unknown_subcommand(fields: list[Field]) -> list[Field] | None:
+def make_unknown_subcommand(fields: list[Field]) -> list[Field] | None:
     """The program with any sub-command, where an alias may stand for one."""
-    program = program_name(fields[0])
+    program = get_program_name(fields[0])
     if program not in WITH_SUBCOMMANDS or len(fields) < 2:
         return None
     if program == "git":
-        rest = _exact_git(fields) or [fields]
+        rest = _strip_git_globals(fields) or [fields]
         word = rest[0][1] if len(rest[0]) > 1 else fields[1]
         if word.known is None or word.value.startswith("-") or word.value in _GIT_COMMANDS:
             return None
@@ -74,13 +74,13 @@ def unknown_subcommand(fields: list[Field]) -> list[Field] | None:
     return [fields[0], Field("unknown", "", fields[1].text, single=False)]
 
 
-def without_global_options(fields: list[Field]) -> list[list[Field]]:
+def strip_global_options(fields: list[Field]) -> list[list[Field]]:
     """The same command with options before the sub-command left out, in every plausible reading."""
-    program = program_name(fields[0])
+    program = get_program_name(fields[0])
     if program not in WITH_SUBCOMMANDS or len(fields) < 3 or not fields[1].may_be_option:
         return []
     if program == "git":
-        return _exact_git(fields)
+        return _strip_git_globals(fields)
     found: list[list[Field]] = []
     for index in range(1, len(fields)):
         field = fields[index]
@@ -93,12 +93,12 @@ def without_global_options(fields: list[Field]) -> list[list[Field]]:
     return found
 
 
-def _exact_git(fields: list[Field]) -> list[list[Field]]:
-    rest = git_arguments(fields[1:])
+def _strip_git_globals(fields: list[Field]) -> list[list[Field]]:
+    rest = skip_git_globals(fields[1:])
     return [[fields[0], *rest]] if rest else []
 
 
-def _past_git_globals(args: list[Field]) -> int:
+def _count_git_globals(args: list[Field]) -> int:
     at = 0
     while at < len(args) and (args[at].value.startswith("-") or args[at].known is None):
         at += 2 if args[at].value in _GIT_VALUED else 1

@@ -11,22 +11,22 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from handaxe.shell.facts import Sweep
+from handaxe.shell.facts import RecursiveRead
 from handaxe.shell.fields import Field
-from handaxe.shell.flow import State
-from handaxe.shell.options import Arguments, Refused, read_arguments
-from handaxe.shell.places import PathUse, uses_of
-from handaxe.shell.subcommands import git_arguments
-from handaxe.shell.tables import ProgramTable, load_toml, names, read_only_programs
+from handaxe.shell.flow import ShellState
+from handaxe.shell.options import Arguments, NotProven, read_arguments
+from handaxe.shell.places import PathUse, make_path_uses
+from handaxe.shell.subcommands import skip_git_globals
+from handaxe.shell.tables import ProgramTable, load_read_only_programs, load_toml, split_names
 
 _HERE = Field("known", ".", ".")
 _FIND_ACTIONS = ("-exec", "-ok")
-_STDIN = names("rg ag ack")
+_STDIN = split_names("rg ag ack")
 """Without a place they read what they are fed, if anything feeds them."""
-_BUNDLED = names("tar bsdtar")
+_BUNDLED = split_names("tar bsdtar")
 """Their first word holds options even without a dash."""
-_RG_HIDDEN = names("hidden u unrestricted .")
-_NOTHING = names("files type-list help version V h")
+_RG_HIDDEN = split_names("hidden u unrestricted .")
+_NOTHING = split_names("files type-list help version V h")
 
 
 class _Reader(Struct, frozen=True):
@@ -36,7 +36,7 @@ class _Reader(Struct, frozen=True):
 
 
 @cache
-def _readers() -> dict[str, _Reader]:
+def _load_readers() -> dict[str, _Reader]:
     found: dict[str, _Reader] = {}
     for program, text in load_toml("effects.toml")["sweeps"].items():
         options = text.split()
@@ -46,49 +46,54 @@ def _readers() -> dict[str, _Reader]:
     return found
 
 
-def sweeps_of(
-    program: str, args: list[Field], operands: list[Field], state: State, *, is_fed: bool
-) -> list[Sweep]:
+def find_recursive_reads(
+    program: str, args: list[Field], operands: list[Field], state: ShellState, *, is_fed: bool
+) -> list[RecursiveRead]:
     """The trees whose content the command reads; `operands` are its words without options."""
     if program == "find":
-        return _by_find(args, state)
+        return _find_by_find(args, state)
     if program == "git":
-        return _by_git(args, state)
-    reader = _readers().get(program)
+        return _find_by_git(args, state)
+    reader = _load_readers().get(program)
     if reader is None:
         return []
-    table = read_only_programs().get(program, ProgramTable())
+    table = load_read_only_programs().get(program, ProgramTable())
     bundle = args[:1] if args and program in _BUNDLED and args[0].value[:1] != "-" else []
     bundled = any(letter in reader.letters for field in bundle for letter in field.value)
     if not (reader.always or bundled or _has_option(args, reader, table)):
         return []
     try:
         arguments = read_arguments(args, table) if table.operands else None
-    except Refused:
+    except NotProven:
         arguments = None
     if arguments is None:
         roots = operands if operands and program not in _STDIN else [*operands, _HERE]
-        return [Sweep(use) for use in _uses(roots, state)]
+        return [RecursiveRead(use) for use in _make_uses(roots, state)]
     globs = [field.value for field in args if field.kind == "glob"]
-    found = _by_table(program, arguments, state, is_fed=is_fed)
+    found = _find_by_table(program, arguments, state, is_fed=is_fed)
     # An unquoted pattern in an option's value.
     given = [text.partition("=")[2] for text in globs if text.startswith("--include=")]
     return [replace(item, only_files=(*item.only_files, *given)) for item in found]
 
 
-def _by_table(program: str, found: Arguments, state: State, *, is_fed: bool) -> list[Sweep]:
+def _find_by_table(
+    program: str, found: Arguments, state: ShellState, *, is_fed: bool
+) -> list[RecursiveRead]:
     if program in _STDIN and found.has(*_NOTHING):
         return []
     roots = [field for kind, field in found.typed if kind == "path"]
     if not roots and is_fed and program in _STDIN:
         return []
-    files, directories = _exclusions(found)
+    files, directories = _list_exclusions(found)
     shown = program == "rg" and not found.has(*_RG_HIDDEN)
-    only = _inclusions(found)
-    return [Sweep(use, shown, files, directories, only) for use in _uses(roots or [_HERE], state)]
+    only = _list_inclusions(found)
+    return [
+        RecursiveRead(use, shown, files, directories, only)
+        for use in _make_uses(roots or [_HERE], state)
+    ]
 
 
-def _inclusions(found: Arguments) -> tuple[str, ...]:
+def _list_inclusions(found: Arguments) -> tuple[str, ...]:
     """File names to which the reader's own options limit it."""
     given = [(name, value.known) for name, value in found.options if value is not None]
     names = [text for name, text in given if name == "include" and text]
@@ -96,7 +101,7 @@ def _inclusions(found: Arguments) -> tuple[str, ...]:
     return (*names, *(text for text in globs if not text.startswith("!")))
 
 
-def _exclusions(found: Arguments) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _list_exclusions(found: Arguments) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """File and directory names that the reader's own options leave out."""
     given = [(name, value.known) for name, value in found.options if value is not None]
     files = [text for name, text in given if name == "exclude" and text]
@@ -133,7 +138,7 @@ def _has_option(args: list[Field], reader: _Reader, table: ProgramTable) -> bool
     return False
 
 
-def _by_find(args: list[Field], state: State) -> list[Sweep]:
+def _find_by_find(args: list[Field], state: ShellState) -> list[RecursiveRead]:
     if not any(field.value.startswith(_FIND_ACTIONS) for field in args):
         return []
     roots: list[Field] = []
@@ -142,12 +147,12 @@ def _by_find(args: list[Field], state: State) -> list[Sweep]:
             break
         if field.value[:1] not in ("-", "(", "!"):
             roots.append(field)
-    return [Sweep(use) for use in _uses(roots or [_HERE], state)]
+    return [RecursiveRead(use) for use in _make_uses(roots or [_HERE], state)]
 
 
-def _by_git(args: list[Field], state: State) -> list[Sweep]:
+def _find_by_git(args: list[Field], state: ShellState) -> list[RecursiveRead]:
     """`git grep` and `git archive` read the whole tree unless paths follow a double dash."""
-    rest = git_arguments(args)
+    rest = skip_git_globals(args)
     if not rest or rest[0].known not in ("grep", "archive"):
         return []
     values = [field.value for field in rest]
@@ -156,8 +161,8 @@ def _by_git(args: list[Field], state: State) -> list[Sweep]:
         roots = rest[values.index("--") + 1 :]
     if any(field.value.startswith(":") for field in roots):
         roots = []
-    return [Sweep(use) for use in _uses(roots or [_HERE], state)]
+    return [RecursiveRead(use) for use in _make_uses(roots or [_HERE], state)]
 
 
-def _uses(roots: list[Field], state: State) -> list[PathUse]:
-    return [use for field in roots for use in uses_of(field, "read", state.cwds)]
+def _make_uses(roots: list[Field], state: ShellState) -> list[PathUse]:
+    return [use for field in roots for use in make_path_uses(field, "read", state.cwds)]

@@ -13,7 +13,7 @@ PieceKind = Literal["text", "glob", "tilde", "param", "command", "process", "ari
 """What a piece of a word is: literal text, a glob character, or something bash expands."""
 
 
-class Piece(Struct):
+class WordPiece(Struct):
     """One run inside a word; `text` is the value for text, the inner source for the rest."""
 
     kind: PieceKind
@@ -39,7 +39,7 @@ class Word(Struct):
 
     text: str
     start: int
-    pieces: list[Piece]
+    pieces: list[WordPiece]
     quoted: bool = False
     has_glob: bool = False
     has_brace: bool = False
@@ -47,7 +47,7 @@ class Word(Struct):
     has_expansion: bool = False
     scripts: list[Sequence] = []
     """The scripts inside its expansions, at any depth."""
-    nested: list[Piece] = []
+    nested: list[WordPiece] = []
     """The pieces inside its expansions, at any depth: `$B` of `${A:-$B}`."""
     is_sign: bool = False
     """An operator of `[[ ]]`, not an operand."""
@@ -105,14 +105,14 @@ class Simple(Struct):
     redirects: list[Redirect] = []
 
 
-class Pipeline(Struct):
+class CommandPipeline(Struct):
     """Commands joined by `|` or `|&`; more than one means each runs in its own subshell."""
 
     commands: list[Node]
     negated: bool = False
 
 
-class Chain(Struct):
+class CommandChain(Struct):
     """Pipelines joined by `&&` and `||`; `operators` has one entry fewer than `items`."""
 
     items: list[Node]
@@ -151,10 +151,10 @@ class Compound(Struct):
     redirects: list[Redirect] = []
 
 
-Node = Simple | Pipeline | Chain | Sequence | Compound
+Node = Simple | CommandPipeline | CommandChain | Sequence | Compound
 
 
-class Problem(Struct, frozen=True):
+class ParseProblem(Struct, frozen=True):
     """Why a text was not understood, and where."""
 
     code: Literal["characters", "syntax", "depth", "length", "ambiguous"]
@@ -162,10 +162,10 @@ class Problem(Struct, frozen=True):
     at: int = 0
 
 
-class Script(Struct):
+class ParsedScript(Struct):
     """What a text says: its statements, what could not be read, and how many commands it holds."""
 
     text: str
     body: Sequence
-    problems: list[Problem] = []
+    problems: list[ParseProblem] = []
     commands: int = 0

@@ -60,7 +60,7 @@ class ProgramTable(Struct, frozen=True):
     check: str = ""
 
 
-def names(text: str) -> frozenset[str]:
+def split_names(text: str) -> frozenset[str]:
     """The words of `text` as a set; keeps long lists of names readable."""
     return frozenset(text.split())
 
@@ -90,7 +90,7 @@ def read_plain_toml(text: str) -> dict[str, Any]:
 
 
 @cache
-def listed_programs() -> dict[str, ProgramTable]:
+def load_programs() -> dict[str, ProgramTable]:
     """Every program of the data files by name, verified or not."""
     tables: dict[str, ProgramTable] = {}
     for name in ("files.toml", "system.toml"):
@@ -99,23 +99,23 @@ def listed_programs() -> dict[str, ProgramTable]:
 
 
 @cache
-def read_only_programs() -> dict[str, ProgramTable]:
+def load_read_only_programs() -> dict[str, ProgramTable]:
     """Programs of the read-only set by name."""
-    return {name: table for name, table in listed_programs().items() if table.is_verified}
+    return {name: table for name, table in load_programs().items() if table.is_verified}
 
 
 @cache
-def git_forms() -> dict[str, ProgramTable]:
+def load_git_forms() -> dict[str, ProgramTable]:
     """Read-only git sub-commands by name."""
     return make_tables(load_toml("git.toml"), getopt="exact")
 
 
 @cache
-def version_calls() -> dict[str, frozenset[str]]:
+def load_version_calls() -> dict[str, frozenset[str]]:
     """The single words a program may be called with to print its version."""
     raw = load_toml("system.toml")["versions"]
     without = raw["without"].split()
-    calls = {name: {"--version"} for name in read_only_programs() if name not in without}
+    calls = {name: {"--version"} for name in load_read_only_programs() if name not in without}
     for key, word in _VERSION_WORDS.items():
         for program in raw[key].split():
             calls.setdefault(program, set()).add(word)
@@ -132,13 +132,13 @@ def make_tables(raw: dict[str, Any], *, getopt: str = "gnu") -> dict[str, Progra
     for name, entry in raw.items():
         if name in ("versions", "history"):
             continue
-        table = _table({"getopt": getopt, **raw.get(entry.get("inherits", ""), {}), **entry})
+        table = _make_table({"getopt": getopt, **raw.get(entry.get("inherits", ""), {}), **entry})
         for alias in (name, *entry.get("same", "").split()):
             tables[alias] = table
     return tables
 
 
-def _table(entry: dict[str, Any]) -> ProgramTable:
+def _make_table(entry: dict[str, Any]) -> ProgramTable:
     valued: dict[str, str] = {}
     optional: set[str] = set()
     for item in f"{entry.get('valued', '')} {entry.get('long_valued', '')}".split():
@@ -167,8 +167,8 @@ def _table(entry: dict[str, Any]) -> ProgramTable:
         pattern_from=frozenset(entry.get("pattern_from", "").split()),
         needs=frozenset(entry.get("needs", "").split()),
         requires=frozenset(entry.get("requires", "").split()),
-        apart=_pairs(entry.get("apart", "")),
-        together=_pairs(entry.get("together", "")),
+        apart=_split_pairs(entry.get("apart", "")),
+        together=_split_pairs(entry.get("together", "")),
         alone=frozenset(entry.get("alone", "").split()),
         min_operands=entry.get("min_operands", 0),
         max_operands=entry.get("max_operands", 0),
@@ -176,5 +176,5 @@ def _table(entry: dict[str, Any]) -> ProgramTable:
     )
 
 
-def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+def _split_pairs(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((first, second) for first, _, second in (p.partition(":") for p in text.split()))

@@ -33,7 +33,7 @@ class Repository(Struct, frozen=True):
     """Which program it names, in words."""
 
 
-class Rule(Struct, frozen=True):
+class BashRule(Struct, frozen=True):
     """A Bash rule: the text between the parentheses (empty for all of Bash) and its source."""
 
     specifier: str
@@ -49,9 +49,9 @@ class Rule(Struct, frozen=True):
 class ShellRules(Struct, frozen=True):
     """The Bash rules of a session."""
 
-    allow: tuple[Rule, ...] = ()
-    ask: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
+    allow: tuple[BashRule, ...] = ()
+    ask: tuple[BashRule, ...] = ()
+    deny: tuple[BashRule, ...] = ()
 
 
 class PartDecision(Struct, frozen=True):

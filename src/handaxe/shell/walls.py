@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from handaxe.shell.facts import CommandFacts, CommandPart
 from handaxe.shell.fields import Field
 from handaxe.shell.places import is_inside, resolve
-from handaxe.shell.subcommands import git_arguments
-from handaxe.shell.tables import names
+from handaxe.shell.subcommands import skip_git_globals
+from handaxe.shell.tables import split_names
 
 _PATH_END = r"[^\s'\"`;&|<>()$\\,]*"
 _CLIMB = re.compile(r"(?<![\w./-])(?:[\w.@+-]+/|/)*\.\.(?:/" + _PATH_END + ")?")
@@ -31,15 +31,17 @@ _MOVING = {
 _CONFIG_READS = ("--get", "--list", "-l")
 _GIT_ELSEWHERE = ("--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix")
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
-_GIT_SHARED = names("update-ref symbolic-ref replace filter-branch filter-repo")
+_GIT_SHARED = split_names("update-ref symbolic-ref replace filter-branch filter-repo")
 _INIT_ELSEWHERE = ("--template", "--separate-git-dir")
-_GIT_BETWEEN = names("push fetch pull clone remote")
-_GIT_TELLING = names(
+_GIT_BETWEEN = split_names("push fetch pull clone remote")
+_GIT_TELLING = split_names(
     "--git-common-dir --git-dir --absolute-git-dir --git-path --show-superproject-working-tree"
 )
 
 
-def find_way_out(facts: CommandFacts, *, wall: str, is_ours: Callable[[str], bool]) -> str | None:
+def find_worktree_escape(
+    facts: CommandFacts, *, wall: str, is_ours: Callable[[str], bool]
+) -> str | None:
     """Where a command may leave its own checkout for the one behind the wall; None: nowhere."""
 
     def is_behind(path: str) -> bool:
@@ -56,13 +58,13 @@ def find_way_out(facts: CommandFacts, *, wall: str, is_ours: Callable[[str], boo
     if facts.later_parts:
         return "a command of too many parts"
     for part in facts.parts:
-        found_out = _out_of_part(part, is_behind, is_alone=len(facts.parts) == 1)
+        found_out = _find_part_escape(part, is_behind, is_alone=len(facts.parts) == 1)
         if found_out is not None:
             return found_out
     return None
 
 
-def _out_of_part(
+def _find_part_escape(
     part: CommandPart, is_behind: Callable[[str], bool], *, is_alone: bool
 ) -> str | None:
     if not part.cwds:
@@ -72,19 +74,19 @@ def _out_of_part(
             return place
     for command in part.commands:
         for field in command.fields[1:]:
-            for path in _paths_of(field, part.cwds):
+            for path in _find_paths(field, part.cwds):
                 if is_behind(path):
                     return path
         fields = list(command.fields)
-        reason = _git_way(fields, is_alone=is_alone) if command.program == "git" else None
+        reason = _find_git_escape(fields, is_alone=is_alone) if command.program == "git" else None
         if command.program == "env":
-            reason = _elsewhere(fields)
+            reason = _find_env_escape(fields)
         if reason is not None:
             return reason
     return None
 
 
-def _paths_of(field: Field, places: frozenset[str]) -> Iterator[str]:
+def _find_paths(field: Field, places: frozenset[str]) -> Iterator[str]:
     if field.kind == "unknown":
         return
     # The word itself, an option's value, and whatever climbs inside a piece of code.
@@ -95,7 +97,7 @@ def _paths_of(field: Field, places: frozenset[str]) -> Iterator[str]:
             yield from (resolve(text, place) for place in places)
 
 
-def _elsewhere(fields: list[Field]) -> str | None:
+def _find_env_escape(fields: list[Field]) -> str | None:
     """A program that `env` starts in a directory nobody knows beforehand."""
     for at, field in enumerate(fields[:-1]):
         if field.value in {"-C", "--chdir"} and fields[at + 1].kind != "known":
@@ -103,13 +105,13 @@ def _elsewhere(fields: list[Field]) -> str | None:
     return None
 
 
-def changes_repository(part: CommandPart) -> bool:
+def is_repository_change(part: CommandPart) -> bool:
     """Whether git may run other programs after this part: it changes the configuration."""
     for command in part.commands:
         is_git = command.program == "git"
-        words = [f.value for f in git_arguments(list(command.fields[1:]))] if is_git else []
+        words = [f.value for f in skip_git_globals(list(command.fields[1:]))] if is_git else []
         name, rest = (words[0], words[1:]) if words else ("", [])
-        if name in {"submodule", "lfs"} or (name == "config" and _changes_config(rest)):
+        if name in {"submodule", "lfs"} or (name == "config" and _is_config_change(rest)):
             return True
         if name == "init" and any(_is_option(word, _INIT_ELSEWHERE) for word in rest):
             return True
@@ -122,7 +124,7 @@ def _is_option(word: str, options: Sequence[str]) -> bool:
     return len(given) > 2 and any(option.startswith(given) for option in options)
 
 
-def _git_way(fields: list[Field], *, is_alone: bool) -> str | None:
+def _find_git_escape(fields: list[Field], *, is_alone: bool) -> str | None:
     values = [field.value for field in fields]
     at = 1
     while at < len(values) and values[at].startswith("-"):
@@ -132,7 +134,7 @@ def _git_way(fields: list[Field], *, is_alone: bool) -> str | None:
             return "git -C"
         at += 2 if values[at] in _GIT_VALUED else 1
     name, rest = (values[at] if at < len(values) else ""), values[at + 1 :]
-    if (shared := _shared_change(name, rest)) is not None:
+    if (shared := _find_shared_change(name, rest)) is not None:
         return shared
     if name in _GIT_BETWEEN and any(word.startswith((".", "/", "file:")) for word in rest):
         return f"git {name} between local checkouts"
@@ -141,11 +143,11 @@ def _git_way(fields: list[Field], *, is_alone: bool) -> str | None:
     return None
 
 
-def _shared_change(name: str, rest: list[str]) -> str | None:
+def _find_shared_change(name: str, rest: list[str]) -> str | None:
     """A change of what all checkouts share: their branches, their configuration."""
     if name in _GIT_SHARED or (name == "worktree" and rest[:1] != ["list"]):
         return f"git {name}"
-    if name == "config" and _changes_config(rest):
+    if name == "config" and _is_config_change(rest):
         return "git config"
     letters, options = _MOVING.get(name, ("", ()))
     for word in rest[: rest.index("--")] if "--" in rest else rest:
@@ -156,7 +158,7 @@ def _shared_change(name: str, rest: list[str]) -> str | None:
     return None
 
 
-def _changes_config(rest: list[str]) -> bool:
+def _is_config_change(rest: list[str]) -> bool:
     options = [word for word in rest if word.startswith("-")]
     words = [word for word in rest if not word.startswith("-")]
     if words[:1] in (["get"], ["list"]) or any(o.startswith(_CONFIG_READS) for o in options):

@@ -9,18 +9,18 @@ from __future__ import annotations
 from handaxe.shell.fields import Field
 
 
-class Refused(Exception):
+class NotProven(Exception):
     """The arguments are not provably harmless; the text says why."""
 
 
 def check_single(field: Field, what: str) -> Field:
     """The field if it certainly is one argument; raises `Refused`."""
     if field.kind == "glob" or not field.single:
-        raise Refused(f"{what} {field.text} may become several arguments")
+        raise NotProven(f"{what} {field.text} may become several arguments")
     return field
 
 
-class WordReader:
+class ArgumentReader:
     """Hands out the arguments of a command in order."""
 
     def __init__(self, fields: list[Field]) -> None:
@@ -48,12 +48,12 @@ class WordReader:
     def take_single(self, what: str) -> Field:
         """The next word, which must be one argument; `what` names it in the refusal."""
         if not self:
-            raise Refused(f"{what} is missing")
+            raise NotProven(f"{what} is missing")
         return check_single(self.take_operand(), what)
 
     def take_literal(self, what: str) -> str:
         """The next word, which must be known from the text."""
         field = self.take_single(what)
         if field.known is None:
-            raise Refused(f"{what} {field.text} is not known before the command runs")
+            raise NotProven(f"{what} {field.text} is not known before the command runs")
         return field.value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from handaxe.shell.quotes import decode_ansi, unescape_backticks
-from handaxe.shell.syntax import Param, Piece, Problem, Sequence, Word
+from handaxe.shell.syntax import Param, ParseProblem, Sequence, Word, WordPiece
 
 _PLAIN = re.compile(r"[^\s|&;()<>'\"\\$`*?\[~]+")
 _QUOTED_PLAIN = re.compile(r"[^\"\\$`]+")
@@ -24,10 +24,10 @@ _WORD_END = frozenset(" \t\n|&;()<>")
 DEPTH_LIMIT = 40
 
 
-class Unreadable(Exception):
+class UnparsableCommand(Exception):
     """Reading stopped: the text is not bash, or not bash that can be read in one way only."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ParseProblem) -> None:
         super().__init__(problem.message)
         self.problem = problem
 
@@ -50,10 +50,10 @@ class WordReader:
         """The statements of a text that was unescaped first (backticks); done by the grammar."""
         raise NotImplementedError
 
-    def fail(self, message: str, *, ambiguous: bool = False) -> Unreadable:
+    def fail(self, message: str, *, ambiguous: bool = False) -> UnparsableCommand:
         """The error that ends reading here."""
         code = "ambiguous" if ambiguous else "syntax"
-        return Unreadable(Problem(code, message, self.pos))
+        return UnparsableCommand(ParseProblem(code, message, self.pos))
 
     def read_word(self, *, assigned: bool = False) -> Word:
         """The word at the cursor, empty if a separator stands there."""
@@ -64,11 +64,11 @@ class WordReader:
             plain = _PLAIN.match(text, self.pos)
             if plain:
                 self.pos = plain.end()
-                word.pieces.append(Piece("text", plain.group()))
+                word.pieces.append(WordPiece("text", plain.group()))
             elif not self._read_special(word, start, assigned=assigned):
                 break
         word.text = text[start : self.pos]
-        _settle_flags(word)
+        _set_flags(word)
         return word
 
     def _read_special(self, word: Word, start: int, *, assigned: bool) -> bool:
@@ -78,7 +78,7 @@ class WordReader:
         if char in _WORD_END:
             return False
         if char in "*?[":
-            word.pieces.append(Piece("glob", char))
+            word.pieces.append(WordPiece("glob", char))
             self.pos += 1
         elif char == "~":
             self._read_tilde(word, start, assigned=assigned)
@@ -101,17 +101,17 @@ class WordReader:
         opens = not before or (assigned and before.endswith(":")) or _ASSIGNED.fullmatch(before)
         found = _TILDE.match(self.text, self.pos) if opens else None
         if found:
-            word.pieces.append(Piece("tilde", found.group(1)))
+            word.pieces.append(WordPiece("tilde", found.group(1)))
             self.pos = found.end()
         else:
-            word.pieces.append(Piece("text", "~"))
+            word.pieces.append(WordPiece("text", "~"))
             self.pos += 1
 
     def _read_single(self, word: Word) -> None:
         end = self.text.find("'", self.pos + 1)
         if end < 0:
             raise self.fail("a single quote is never closed")
-        word.pieces.append(Piece("text", self.text[self.pos + 1 : end], quoted=True))
+        word.pieces.append(WordPiece("text", self.text[self.pos + 1 : end], quoted=True))
         self.pos = end + 1
 
     def _read_escape(self, word: Word) -> None:
@@ -120,16 +120,16 @@ class WordReader:
         char = self.text[self.pos + 1]
         self.pos += 2
         if char != "\n":
-            word.pieces.append(Piece("text", char, quoted=True))
+            word.pieces.append(WordPiece("text", char, quoted=True))
 
     def _read_double(self, word: Word) -> None:
         self.pos += 1
         # An empty pair of quotes still makes a word.
-        word.pieces.append(Piece("text", "", quoted=True))
+        word.pieces.append(WordPiece("text", "", quoted=True))
         while True:
             plain = _QUOTED_PLAIN.match(self.text, self.pos)
             if plain:
-                word.pieces.append(Piece("text", plain.group(), quoted=True))
+                word.pieces.append(WordPiece("text", plain.group(), quoted=True))
                 self.pos = plain.end()
             if self.pos >= self.size:
                 raise self.fail("a double quote is never closed")
@@ -149,7 +149,7 @@ class WordReader:
             self.pos += 2
             if follower != "\n":
                 kept = follower if follower and follower in escapes else "\\" + follower
-                word.pieces.append(Piece("text", kept, quoted=True))
+                word.pieces.append(WordPiece("text", kept, quoted=True))
 
     def read_body(self) -> Word:
         """The whole text as the body of a here-document whose delimiter is unquoted."""
@@ -157,11 +157,11 @@ class WordReader:
         while self.pos < self.size:
             plain = _BODY_PLAIN.match(self.text, self.pos)
             if plain:
-                word.pieces.append(Piece("text", plain.group(), quoted=True))
+                word.pieces.append(WordPiece("text", plain.group(), quoted=True))
                 self.pos = plain.end()
             else:
                 self._read_inside_quotes(word, escapes="$`\\")
-        _settle_flags(word)
+        _set_flags(word)
         return word
 
     def _read_dollar(self, word: Word, *, quoted: bool) -> None:
@@ -170,7 +170,7 @@ class WordReader:
         name = _NAME.match(text, after) or _SPECIAL.match(text, after)
         if name:
             self.pos = name.end()
-            word.pieces.append(Piece("param", name.group(), quoted, Param(name.group())))
+            word.pieces.append(WordPiece("param", name.group(), quoted, Param(name.group())))
         elif follower == "{":
             self._read_param(word, quoted=quoted)
         elif text.startswith("((", after):
@@ -178,8 +178,8 @@ class WordReader:
             self._add_arithmetic(word, quoted=quoted)
         elif follower == "(":
             self.pos += 2
-            word.scripts.append(self._nested())
-            word.pieces.append(Piece("command", "", quoted))
+            word.scripts.append(self._read_nested_script())
+            word.pieces.append(WordPiece("command", "", quoted))
         elif follower == "'" and not quoted:
             self._read_ansi(word)
         elif follower == "[" or (follower == '"' and not quoted):
@@ -187,20 +187,22 @@ class WordReader:
         elif follower == "\\" and text.startswith("\\\n", after):
             raise self.fail("a line continuation splits an expansion", ambiguous=True)
         else:
-            word.pieces.append(Piece("text", "$", quoted))
+            word.pieces.append(WordPiece("text", "$", quoted))
             self.pos = after
 
     def _read_ansi(self, word: Word) -> None:
         decoded, end = decode_ansi(self.text, self.pos + 2)
         if decoded is None:
             raise self.fail("$'...' is not closed or holds a NUL", ambiguous=True)
-        word.pieces.append(Piece("text", decoded, quoted=True))
+        word.pieces.append(WordPiece("text", decoded, quoted=True))
         self.pos = end
 
-    def _nested(self) -> Sequence:
+    def _read_nested_script(self) -> Sequence:
         self.depth += 1
         if self.depth > DEPTH_LIMIT:
-            raise Unreadable(Problem("depth", "expansions are nested too deeply", self.pos))
+            raise UnparsableCommand(
+                ParseProblem("depth", "expansions are nested too deeply", self.pos)
+            )
         found = self.read_nested()
         self.depth -= 1
         return found
@@ -213,8 +215,8 @@ class WordReader:
         if before:
             raise self.fail("a process substitution inside a word", ambiguous=True)
         self.pos += 2
-        word.scripts.append(self._nested())
-        word.pieces.append(Piece("process", direction))
+        word.scripts.append(self._read_nested_script())
+        word.pieces.append(WordPiece("process", direction))
         return True
 
     def _read_backtick(self, word: Word, *, quoted: bool) -> None:
@@ -225,15 +227,17 @@ class WordReader:
             raise self.fail("escaped quotes inside quoted backticks", ambiguous=True)
         self.depth += 1
         if self.depth > DEPTH_LIMIT:
-            raise Unreadable(Problem("depth", "backticks are nested too deeply", self.pos))
+            raise UnparsableCommand(
+                ParseProblem("depth", "backticks are nested too deeply", self.pos)
+            )
         word.scripts.append(self.read_inner(inner))
         self.depth -= 1
-        word.pieces.append(Piece("command", "`", quoted))
+        word.pieces.append(WordPiece("command", "`", quoted))
         self.pos = end
 
     def _add_arithmetic(self, word: Word, *, quoted: bool) -> None:
         inner = self.read_arithmetic()
-        word.pieces.append(Piece("arithmetic", inner.text, quoted))
+        word.pieces.append(WordPiece("arithmetic", inner.text, quoted))
         word.scripts.extend(inner.scripts)
         word.nested.extend([*inner.pieces, *inner.nested])
 
@@ -277,7 +281,7 @@ class WordReader:
         if not self.text.startswith("}", self.pos):
             self._read_operand(word, param, quoted=quoted)
         self.pos += 1
-        word.pieces.append(Piece("param", self.text[start : self.pos - 1], quoted, param))
+        word.pieces.append(WordPiece("param", self.text[start : self.pos - 1], quoted, param))
 
     def _read_subscript(self, word: Word, param: Param) -> None:
         start = self.pos + 1
@@ -304,10 +308,10 @@ class WordReader:
             if char == close:
                 self.pos += 1
                 return
-            self._step_region(word, char, quoted=quoted)
+            self._read_region_character(word, char, quoted=quoted)
         raise self.fail(f"{close!r} is missing")
 
-    def _step_region(self, word: Word, char: str, *, quoted: bool) -> None:
+    def _read_region_character(self, word: Word, char: str, *, quoted: bool) -> None:
         inner = Word("", self.pos, [])
         if char == "'":
             if quoted:
@@ -335,7 +339,7 @@ def _is_balanced(text: str) -> bool:
     return text.count("(") == text.count(")") and not any(char in text for char in "'\"\\#")
 
 
-def _settle_flags(word: Word) -> None:
+def _set_flags(word: Word) -> None:
     """Set the flags from the pieces; a `[` without a later `]` is plain text."""
     pieces = word.pieces
     closing = max((at for at, piece in enumerate(pieces) if "]" in piece.text), default=-1)
@@ -354,10 +358,10 @@ def _settle_flags(word: Word) -> None:
         else:
             word.has_expansion = True
             word.quoted = word.quoted or piece.quoted
-    word.has_brace = "{" in word.text and _may_brace(word)
+    word.has_brace = "{" in word.text and _can_expand_braces(word)
 
 
-def _may_brace(word: Word) -> bool:
+def _can_expand_braces(word: Word) -> bool:
     """Whether unquoted text could be a brace expansion."""
     bare = "".join(
         piece.text if piece.kind in ("text", "glob") and not piece.quoted else "x"

@@ -17,9 +17,9 @@ from handaxe.shell.facts import TreeCopy, Writes
 from handaxe.shell.fields import Field
 from handaxe.shell.find_actions import read_find
 from handaxe.shell.little_languages import is_printing_sed
-from handaxe.shell.options import abbreviates
-from handaxe.shell.places import PathUse, resolve, uses_of
-from handaxe.shell.tables import load_toml, names
+from handaxe.shell.options import is_abbreviation
+from handaxe.shell.places import PathUse, make_path_uses, resolve
+from handaxe.shell.tables import load_toml, split_names
 
 _HERE = Field("known", ".", ".")
 _SYMBOLIC = ("-s", "--symbolic")
@@ -28,18 +28,18 @@ _SUFFIX_OPTIONS = ("-S", "--suffix")
 _KEEPS_LINKS = ("-P", "-d", "--no-dereference", "--preserve", "-s", "--symbolic")
 _BACKUPS = ("-b", "--backup", *_SUFFIX_OPTIONS)
 _TAR_VALUED = frozenset("fCTXIFHbKLNVg")
-_FIND_WRITES = names("-fprint -fprint0 -fprintf -fls")
+_FIND_WRITES = split_names("-fprint -fprint0 -fprintf -fls")
 _TO_STDOUT = re.compile(r"-[a-zA-Z]*[clt][a-zA-Z]*|--(stdout|list|test)")
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".tbz2", ".Z")
 _SUFFIXES = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 _DIRECTORIES = re.compile(r"-[A-Za-z]*d[A-Za-z]*|--directory")
 _HIDDEN_GLOB = re.compile(r"(^|/)\.[^/]*[*?\[]")
 """It may name `.git` and its like."""
-_TAR_LONG = names("--file --directory --files-from --exclude")
+_TAR_LONG = split_names("--file --directory --files-from --exclude")
 _SED_DOES_MORE = re.compile(r"[wWe]")
 
 
-class Writer(Struct, frozen=True):
+class WriterOptions(Struct, frozen=True):
     """What one program writes by its words."""
 
     shape: str = ""
@@ -50,19 +50,19 @@ class Writer(Struct, frozen=True):
 
 
 @cache
-def writers() -> dict[str, Writer]:
+def load_writers() -> dict[str, WriterOptions]:
     """Every program of the table by name."""
-    table: dict[str, Writer] = {}
+    table: dict[str, WriterOptions] = {}
     for name, entry in load_toml("writers.toml").items():
-        made = _writer(entry)
+        made = _make_options(entry)
         for alias in (name, *entry.get("same", "").split()):
             table[alias] = made
     return table
 
 
-def _writer(entry: dict[str, Any]) -> Writer:
+def _make_options(entry: dict[str, Any]) -> WriterOptions:
     words = {key: frozenset(entry.get(key, "").split()) for key in ("outputs", "values", "copies")}
-    return Writer(entry.get("shape", ""), **words)
+    return WriterOptions(entry.get("shape", ""), **words)
 
 
 class _Words(Struct):
@@ -77,7 +77,7 @@ class _Words(Struct):
     def has(self, options: Iterable[str]) -> bool:
         """Whether one of `options` is among them, in a bundle or abbreviated, too."""
         for given in self.options:
-            if given.partition("=")[0] in options or abbreviates(given, options):
+            if given.partition("=")[0] in options or is_abbreviation(given, options):
                 return True
             letters = given[1:] if not given.startswith("--") else ""
             if any(f"-{letter}" in options for letter in letters):
@@ -96,7 +96,7 @@ class _Found(Struct):
 
 def find_writes(program: str | None, fields: tuple[Field, ...], cwds: frozenset[str]) -> Writes:
     """The paths that a command writes for certain, and the trees whose names it writes."""
-    writer = writers().get(program or "")
+    writer = load_writers().get(program or "")
     if writer is None:
         return Writes()
     words = _sort_words(fields[1:], writer)
@@ -104,16 +104,16 @@ def find_writes(program: str | None, fields: tuple[Field, ...], cwds: frozenset[
     shape = _SHAPES.get(writer.shape)
     if shape is not None:
         shape(program or "", words, writer, found)
-    uses = (use for field in found.fields for use in uses_of(field, "write", cwds))
-    reads = (use for field in found.sources for use in uses_of(field, "read", cwds))
+    uses = (use for field in found.fields for use in make_path_uses(field, "write", cwds))
+    reads = (use for field in found.sources for use in make_path_uses(field, "read", cwds))
     return Writes(
-        uses=tuple(dict.fromkeys(_without_hidden_globs(uses))),
-        trees=tuple(_tree_copies(found, cwds, makes_link=program == "ln")),
+        uses=tuple(dict.fromkeys(_replace_hidden_globs(uses))),
+        trees=tuple(_find_tree_copies(found, cwds, makes_link=program == "ln")),
         reads=tuple(dict.fromkeys(reads)),
     )
 
 
-def _without_hidden_globs(uses: Iterable[PathUse]) -> Iterator[PathUse]:
+def _replace_hidden_globs(uses: Iterable[PathUse]) -> Iterator[PathUse]:
     for use in uses:
         if use.access != "write" or use.path == "/dev/null":
             continue
@@ -121,7 +121,9 @@ def _without_hidden_globs(uses: Iterable[PathUse]) -> Iterator[PathUse]:
         yield PathUse(None, "write", use.text) if is_open else use
 
 
-def _tree_copies(found: _Found, cwds: frozenset[str], *, makes_link: bool) -> Iterator[TreeCopy]:
+def _find_tree_copies(
+    found: _Found, cwds: frozenset[str], *, makes_link: bool
+) -> Iterator[TreeCopy]:
     for source, target, name, is_archive in found.trees:
         text = f"{source.text} to {target.text}"
         if source.kind == "unknown" or target.kind != "known" or not cwds:
@@ -132,7 +134,7 @@ def _tree_copies(found: _Found, cwds: frozenset[str], *, makes_link: bool) -> It
             yield TreeCopy(text, *places, name, is_archive, makes_link)
 
 
-def _sort_words(fields: tuple[Field, ...], writer: Writer) -> _Words:
+def _sort_words(fields: tuple[Field, ...], writer: WriterOptions) -> _Words:
     words = _Words(all=list(fields))
     pending: list[Field] | None = None
     for at, field in enumerate(fields):
@@ -148,7 +150,7 @@ def _sort_words(fields: tuple[Field, ...], writer: Writer) -> _Words:
         else:
             words.options.append(value)
             for known, into in ((writer.outputs, words.outputs), (writer.values, words.values)):
-                given = _value_of(value, known)
+                given = _get_option_value(value, known)
                 if given or (given is not None and "=" in value):
                     into.append(Field(field.kind, given, field.text))
                 elif given is not None:
@@ -158,10 +160,10 @@ def _sort_words(fields: tuple[Field, ...], writer: Writer) -> _Words:
     return words
 
 
-def _value_of(option: str, known: frozenset[str]) -> str | None:
+def _get_option_value(option: str, known: frozenset[str]) -> str | None:
     """What an option of these is given: its text, "" for the next word, None for another option."""
     name, equals, attached = option.partition("=")
-    if name in known or abbreviates(name, known):
+    if name in known or is_abbreviation(name, known):
         return attached if equals else ""
     if option.startswith("--"):
         return None
@@ -172,31 +174,33 @@ def _value_of(option: str, known: frozenset[str]) -> str | None:
     return None
 
 
-def _every(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_all_operands(_program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
     found.fields.extend(words.operands)
 
 
-def _rest(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_rest_operands(_program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
     has_model = any(option.startswith("--reference") for option in words.options)
     found.fields.extend(words.operands if has_model else words.operands[1:])
 
 
-def _first(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_first_operand(_program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
     found.fields.extend(words.operands[:1])
 
 
-def _second(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_second_operand(
+    _program: str, words: _Words, _writer: WriterOptions, found: _Found
+) -> None:
     found.fields.extend(words.operands[1:2])
 
 
-def _of(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_of_operands(_program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
     for field in words.operands:
         name, _, path = field.value.partition("=")
         if name == "of":
             found.fields.append(Field(field.kind, path, field.text, single=field.single))
 
 
-def _pack(program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_packed(program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
     """Gzip and its like write a file of another name and remove the one they were given."""
     if any(_TO_STDOUT.fullmatch(option) for option in words.options):
         return
@@ -207,7 +211,7 @@ def _pack(program: str, words: _Words, _writer: Writer, found: _Found) -> None:
         found.fields.append(Field(field.kind, other, field.text, single=field.single))
 
 
-def _put(program: str, words: _Words, writer: Writer, found: _Found) -> None:
+def _add_copied(program: str, words: _Words, writer: WriterOptions, found: _Found) -> None:
     """Into the target, or in it under each source's name: the target may be a directory."""
     if program == "install" and any(map(_DIRECTORIES.fullmatch, words.options)):
         found.fields.extend(words.operands)
@@ -232,20 +236,20 @@ def _put(program: str, words: _Words, writer: Writer, found: _Found) -> None:
         found.fields.extend(sources)
     before = len(found.fields)
     for source in sources:
-        name = _last_name(source)
+        name = _get_last_name(source)
         if not is_whole and name is None:
             found.fields.append(Field("unknown", target.value, f"{source.text} in {target.text}"))
         elif not is_whole and name:
-            found.fields.append(_inside(target, name))
+            found.fields.append(_join_name(target, name))
         if copies_trees:
             found.trees.append((source, target, "" if is_whole else name or "", False))
     if words.has(_BACKUPS):
         suffix = words.values[-1].value if words.values and words.has(_SUFFIX_OPTIONS) else "~"
         named = [target, *found.fields[before:]]
-        found.fields.extend(_backup(field, suffix) for field in named)
+        found.fields.extend(_make_backup(field, suffix) for field in named)
 
 
-def _last_name(source: Field) -> str | None:
+def _get_last_name(source: Field) -> str | None:
     """The name a source gets in a directory; empty: its content goes there, None: unknown."""
     if source.kind == "unknown":
         return None
@@ -253,31 +257,33 @@ def _last_name(source: Field) -> str | None:
     return "" if name in ("", ".", "..") else name
 
 
-def _inside(target: Field, name: str) -> Field:
+def _join_name(target: Field, name: str) -> Field:
     is_glob = any(sign in name for sign in "*?[") or target.kind == "glob"
     kind = "unknown" if target.kind == "unknown" else "glob" if is_glob else "known"
     return Field(kind, f"{target.value.rstrip('/')}/{name}", target.text)
 
 
-def _in_place(program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_edited_in_place(
+    program: str, words: _Words, _writer: WriterOptions, found: _Found
+) -> None:
     scripts, operands = words.values, words.operands
     if program != "perl" and not scripts:
         scripts, operands = operands[:1], operands[1:]
     if program in ("sed", "gsed"):
-        found.fields.extend(Field("unknown", "", s.text) for s in scripts if _does_more(s))
-    suffix = _backup_suffix(words.options)
+        found.fields.extend(Field("unknown", "", s.text) for s in scripts if _has_side_effects(s))
+    suffix = _find_backup_suffix(words.options)
     if suffix is None:
         return
     found.fields.extend(operands)
     if program != "yq" and suffix:
-        found.fields.extend(_backup(field, suffix) for field in operands)
+        found.fields.extend(_make_backup(field, suffix) for field in operands)
 
 
-def _does_more(script: Field) -> bool:
+def _has_side_effects(script: Field) -> bool:
     return bool(_SED_DOES_MORE.search(script.value)) and not is_printing_sed(script.value)
 
 
-def _backup_suffix(options: list[str]) -> str | None:
+def _find_backup_suffix(options: list[str]) -> str | None:
     """What `-i` appends to the name of a backup; None without `-i`."""
     for option in options:
         if option.startswith("--i"):
@@ -288,13 +294,13 @@ def _backup_suffix(options: list[str]) -> str | None:
     return None
 
 
-def _backup(field: Field, suffix: str) -> Field:
+def _make_backup(field: Field, suffix: str) -> Field:
     if "*" in suffix or "/" in suffix or field.kind == "unknown":
         return Field("unknown", "", f"{field.text} with the suffix {suffix}")
     return Field(field.kind, field.value + suffix, field.text, single=field.single)
 
 
-def _tar(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_tar(_program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
     """A tar that packs writes its archive, one that unpacks every name of it."""
     given = _read_tar(words.all)
     archives, modes = given.get("f", given.get("--file", [])), given.keys()
@@ -343,16 +349,16 @@ def _read_tar_letters(field: Field, given: dict[str, list[Field]]) -> list[str]:
     return waiting
 
 
-def _find(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_find(_program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
     for at, field in enumerate(words.all[:-1]):
         if field.known in _FIND_WRITES:
             found.fields.append(words.all[at + 1])
     action = read_find(words.all)
-    if action.deletes or any(program in writers() for program in action.programs):
+    if action.deletes or any(program in load_writers() for program in action.programs):
         found.fields.extend(action.roots)
 
 
-def _unzip(_program: str, words: _Words, _writer: Writer, found: _Found) -> None:
+def _add_unzip(_program: str, words: _Words, _writer: WriterOptions, found: _Found) -> None:
     if words.has(("-l", "-t", "-v", "-Z", "-z", "-p", "-c")) or not words.operands:
         return
     goes = "-d" in words.options and len(words.operands) > 1
@@ -363,17 +369,17 @@ def _unzip(_program: str, words: _Words, _writer: Writer, found: _Found) -> None
     found.trees.append((words.operands[0], target, "", True))
 
 
-_Shape = Callable[[str, _Words, Writer, _Found], None]
+_Shape = Callable[[str, _Words, WriterOptions, _Found], None]
 _SHAPES: dict[str, _Shape] = {
-    "every": _every,
-    "rest": _rest,
-    "first": _first,
-    "second": _second,
-    "of": _of,
-    "pack": _pack,
-    "put": _put,
-    "in_place": _in_place,
-    "tar": _tar,
-    "find": _find,
-    "unzip": _unzip,
+    "every": _add_all_operands,
+    "rest": _add_rest_operands,
+    "first": _add_first_operand,
+    "second": _add_second_operand,
+    "of": _add_of_operands,
+    "pack": _add_packed,
+    "put": _add_copied,
+    "in_place": _add_edited_in_place,
+    "tar": _add_tar,
+    "find": _add_find,
+    "unzip": _add_unzip,
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.ports.agents import AgentState
-from handaxe.storage.home import make_private
+from handaxe.storage.home import make_private_directory
 from handaxe.text.redact import Redactor
 
 STATES_NAME = "states.jsonl"
@@ -34,7 +34,7 @@ class AgentFiles:
 
     def keep(self, state: AgentState) -> None:
         """Write down how an agent stands; the last line of an agent counts."""
-        make_private(self.directory)
+        make_private_directory(self.directory)
         # One write to a file opened for appending: whole lines, whoever else writes.
         place = os.open(self.directory / STATES_NAME, _APPEND, 0o600)
         try:
@@ -45,7 +45,7 @@ class AgentFiles:
     def say(self, agent_id: str, text: str) -> None:
         """Add to what an agent said."""
         path = self.output_of(agent_id)
-        make_private(path.parent)
+        make_private_directory(path.parent)
         place = os.open(path, _APPEND, 0o600)
         with os.fdopen(place, "a", encoding="utf-8", errors="backslashreplace") as output:
             output.write(self._redactor.redact(text))

@@ -24,32 +24,39 @@ from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.boot_clock import read_clock
 from handaxe.storage.undo.bundles import INLINE_BYTES
 from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.entries import Entry
-from handaxe.storage.undo.extents import Places, Room, WrittenPlaces, resolve_extent
+from handaxe.storage.undo.entries import CallEntry
+from handaxe.storage.undo.extents import ExtentLimits, Places, WriteTargets, resolve_extent
 from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.not_recorded import raising_not_recorded
-from handaxe.storage.undo.place_keeper import PlaceKeeper
-from handaxe.storage.undo.records import COMMAND_S, LATE_S, After, Ambiguous, Before, State
-from handaxe.storage.undo.shared_names import with_shared_names
-from handaxe.storage.undo.states import Keeper, Known, nothing_known
-from handaxe.storage.undo.threads import SlowRecords, in_thread
+from handaxe.storage.undo.not_recorded import convert_disk_errors
+from handaxe.storage.undo.place_keeper import PathRecorder
+from handaxe.storage.undo.records import (
+    COMMAND_S,
+    LATE_S,
+    AfterRecord,
+    AmbiguousPath,
+    BeforeRecord,
+    PathState,
+)
+from handaxe.storage.undo.shared_names import add_shared_names
+from handaxe.storage.undo.states import Known, StateRecorder, find_no_file
+from handaxe.storage.undo.threads import SlowRecords, run_in_thread
 from handaxe.storage.undo.trees import (
     TooBig,
-    changes,
     describe_ambiguous,
     describe_left_out,
+    find_changes,
     show_path,
 )
 
 if TYPE_CHECKING:
-    from handaxe.storage.undo.tree_record import TreeRecord
+    from handaxe.storage.undo.tree_record import TreeTracker
 
 IDLE_S = 5.0
 _LARGE_BYTES = 1 << 20
 _MANY = 50
-_ROOM = Room(files=1_000, size_bytes=8 << 20)
+_ROOM = ExtentLimits(files=1_000, size_bytes=8 << 20)
 """So much is copied for a command that was proved to write no more ..."""
-_ROOM_BESIDE_TREE = Room(_MANY, _LARGE_BYTES)
+_ROOM_BESIDE_TREE = ExtentLimits(_MANY, _LARGE_BYTES)
 """... where the whole tree is compared for others, which then is cheaper."""
 _OFF = "Undo of commands is switched off (undo.shell_max_files: 0)."
 
@@ -64,11 +71,11 @@ class DiskCheckpoints(Checkpoints):
         journal: UndoJournal,
         store: ContentStore,
         *,
-        known: Known = nothing_known,
+        known: Known = find_no_file,
         replacing: Collection[str] = (),
         waiting: Collection[str] = (),
         roots: Callable[[], Sequence[str]] = tuple,
-        tree: "Callable[[], TreeRecord] | None" = None,
+        tree: "Callable[[], TreeTracker] | None" = None,
         unfinished: "list[ThreadWork[Any]] | None" = None,
     ) -> None:
         """`replacing` names the tools that change files by a rename and in no other way.
@@ -79,17 +86,17 @@ class DiskCheckpoints(Checkpoints):
         """
         self._journal = journal
         self._store = store
-        self._keeper = Keeper(store, known)
-        self._places = PlaceKeeper(self._keeper)
+        self._keeper = StateRecorder(store, known)
+        self._places = PathRecorder(self._keeper)
         self._replacing = frozenset(replacing)
         # Undo puts back attributes as well, which only a look at the file itself tells.
         self._comparing = self._replacing - {"Undo"}
         self._waiting = frozenset(waiting)
         self._roots = roots
         self._tree = tree
-        self._tracked: TreeRecord | None = None
+        self._tracked: TreeTracker | None = None
         self._making = threading.Lock()
-        self._open: dict[str, Before] = {}
+        self._open: dict[str, BeforeRecord] = {}
         self._bounded: set[str] = set()
         self._lost: dict[str, dict[str, str]] = {}
         self.slow = SlowRecords([] if unfinished is None else unfinished)
@@ -101,7 +108,7 @@ class DiskCheckpoints(Checkpoints):
         if self._tree is not None:
             self._is_prepared = True
             with contextlib.suppress(OSError, DiskFault):
-                await in_thread(lambda: self._whole_tree().prepare())
+                await run_in_thread(lambda: self._get_tree_tracker().prepare())
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""
@@ -118,7 +125,7 @@ class DiskCheckpoints(Checkpoints):
             except TooBig:
                 self._track(call_id, tool, paths)
 
-        with raising_not_recorded():
+        with convert_disk_errors():
             # Small contents stand in the record, and whoever waits syncs it in a thread.
             is_short = tool in self._waiting and self._journal.is_begun and len(paths) <= _MANY
             if is_short and not self._is_compared and not any(map(_is_large, paths)):
@@ -128,7 +135,7 @@ class DiskCheckpoints(Checkpoints):
 
     async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
         """Why what lies at and below these paths could not be put back; empty if it could."""
-        return await in_thread(lambda: self._find_loss(effects, paths))
+        return await run_in_thread(lambda: self._find_loss(effects, paths))
 
     def _find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
         from handaxe.storage.undo.loss import LossFinder, find_existing
@@ -136,7 +143,7 @@ class DiskCheckpoints(Checkpoints):
         there = find_existing(paths)
         if effects.is_read_only or not there:
             return ""
-        tree = self._whole_tree if self._tree is not None else None
+        tree = self._get_tree_tracker if self._tree is not None else None
         finder = LossFinder(
             self._roots(), str(self._store.home), tree, is_prepared=self._is_prepared
         )
@@ -148,7 +155,7 @@ class DiskCheckpoints(Checkpoints):
 
     def keep_promises(self) -> None:
         """Return when what running calls may change is durable; raising stops the change."""
-        with raising_not_recorded():
+        with convert_disk_errors():
             self._store.keep_pins()
             self._journal.keep_promises()
 
@@ -181,7 +188,7 @@ class DiskCheckpoints(Checkpoints):
             states = before.states
             is_long = len(states) > _MANY or self._is_compared
             if is_long or any(_is_slow(s, is_known=is_known) for s in states):
-                notes += await in_thread(lambda: self._finish(before))
+                notes += await run_in_thread(lambda: self._finish(before))
             else:
                 notes += self._finish(before)
         except (OSError, DiskFault) as error:
@@ -190,7 +197,7 @@ class DiskCheckpoints(Checkpoints):
         finally:
             self._let_go(call_id)
             self._journal.leave()
-            self._rest_later()
+            self._schedule_release()
         return notes
 
     async def _forget(self, call_id: str) -> tuple[str, ...]:
@@ -200,16 +207,16 @@ class DiskCheckpoints(Checkpoints):
         self._lost.pop(call_id, None)
         try:
             if before is not None:
-                await in_thread(lambda: self._finish_unstarted(before))
+                await run_in_thread(lambda: self._finish_unstarted(before))
             elif tracked is not None and call_id in tracked:
-                await in_thread(lambda: tracked.forget(call_id))
+                await run_in_thread(lambda: tracked.forget(call_id))
         except (OSError, DiskFault) as error:
             _log.warning("that %s left nothing could not be recorded: %s", call_id, error)
         finally:
-            self._rest_later()
+            self._schedule_release()
         return ()
 
-    def _finish_unstarted(self, before: Before) -> None:
+    def _finish_unstarted(self, before: BeforeRecord) -> None:
         try:
             self._left(before, ())
             for state in before.states:
@@ -217,24 +224,24 @@ class DiskCheckpoints(Checkpoints):
         finally:
             self._journal.leave()
 
-    async def _finish_tracked(self, call_id: str, tracked: "TreeRecord") -> tuple[str, ...]:
+    async def _finish_tracked(self, call_id: str, tracked: "TreeTracker") -> tuple[str, ...]:
         try:
-            return await in_thread(lambda: tracked.after(call_id))
+            return await run_in_thread(lambda: tracked.after(call_id))
         except (OSError, DiskFault) as error:
             _log.warning("what %s left could not be recorded: %s", call_id, error)
             return ("What it changed could not be recorded; undo finds it out later.",)
         finally:
-            self._rest_later()
+            self._schedule_release()
 
     async def _finish_again(self, call_id: str) -> None:
         """What a bounded call went on to do in the background, if it is one."""
         if call_id in self._bounded:
             try:
-                await in_thread(lambda: self._extend(call_id))
+                await run_in_thread(lambda: self._extend(call_id))
             except (OSError, DiskFault, UntrustedRecord) as error:
                 _log.warning("what %s left could not be recorded: %s", call_id, error)
             finally:
-                self._rest_later()
+                self._schedule_release()
 
     def _begin_command(self, call_id: str, tool: str, extent: Extent | None) -> None:
         """Keep what a call was proved to write at most, or else everything in the roots."""
@@ -242,15 +249,15 @@ class DiskCheckpoints(Checkpoints):
         if not self._keep_written(call_id, tool, written):
             self._track(call_id, tool, (), written)
 
-    def _resolve(self, extent: Extent | None) -> WrittenPlaces:
+    def _resolve(self, extent: Extent | None) -> WriteTargets:
         # What is known of programs and their options is known of those of this system.
         if extent is None or sys.platform != "linux":
-            return WrittenPlaces(doubt="what it writes is not known")
+            return WriteTargets(doubt="what it writes is not known")
         is_tracked = self._tracked is not None and self._tracked.has_begun
         room = _ROOM_BESIDE_TREE if is_tracked else _ROOM
         return resolve_extent(extent, self._roots(), str(self._store.home), room)
 
-    def _keep_written(self, call_id: str, tool: str, written: WrittenPlaces) -> bool:
+    def _keep_written(self, call_id: str, tool: str, written: WriteTargets) -> bool:
         """Keep what a call can write; False if that may be more than these places."""
         if written.doubt:
             return False
@@ -267,13 +274,13 @@ class DiskCheckpoints(Checkpoints):
         return True
 
     def _track(
-        self, call_id: str, tool: str, scopes: Sequence[str], written: WrittenPlaces | None = None
+        self, call_id: str, tool: str, scopes: Sequence[str], written: WriteTargets | None = None
     ) -> None:
         """Have the whole tree compared; one that is too big by itself is no reason to refuse."""
-        tracked = self._whole_tree()
-        bundle = self._store.new_bundle()
+        tracked = self._get_tree_tracker()
+        bundle = self._store.create_bundle()
         try:
-            outside = self._places.keep_outside(written or WrittenPlaces(), bundle)
+            outside = self._places.keep_outside(written or WriteTargets(), bundle)
             bundle.seal()
             evidence = tracked.gather_evidence(scopes, written)
             tracked.before(call_id, tool, scopes or tracked.roots, outside, evidence)
@@ -281,7 +288,7 @@ class DiskCheckpoints(Checkpoints):
             bundle.discard()
             raise
 
-    def _whole_tree(self) -> "TreeRecord":
+    def _get_tree_tracker(self) -> "TreeTracker":
         with self._making:
             if self._tracked is None:
                 assert self._tree is not None
@@ -306,10 +313,10 @@ class DiskCheckpoints(Checkpoints):
         *,
         late_s: float = LATE_S,
         lost: Collection[str] = (),
-    ) -> Before:
+    ) -> BeforeRecord:
         self._journal.enter()
-        states: list[State] = []
-        bundle = self._store.new_bundle()
+        states: list[PathState] = []
+        bundle = self._store.create_bundle()
         try:
             if self._tracked is not None:
                 self._tracked.prepare_claim(call_id, tuple(places))
@@ -319,13 +326,13 @@ class DiskCheckpoints(Checkpoints):
                 bundle,
                 may_pin=tool in self._replacing,
                 trusting=tool in self._comparing,
-                leaves_out=not self._tracks(places),
+                leaves_out=not self._is_tracking(places),
             )
-            record = Before(
+            record = BeforeRecord(
                 call_id,
                 tool,
                 time.time(),
-                tuple(with_shared_names(states, self._journal, tool)),
+                tuple(add_shared_names(states, self._journal, tool)),
                 (*left_out, *map(show_path, lost)),
                 tool in self._replacing,
                 late_s,
@@ -360,18 +367,18 @@ class DiskCheckpoints(Checkpoints):
         roots = self._roots()
         return is_within(path, roots) or is_within(path, map(os.path.realpath, roots))
 
-    def _tracks(self, paths: Collection[str]) -> bool:
+    def _is_tracking(self, paths: Collection[str]) -> bool:
         """Whether all of these are in the roots, where trees of any size are compared."""
         return self._tree is not None and all(is_within(path, self._roots()) for path in paths)
 
-    def _finish(self, before: Before) -> tuple[str, ...]:
+    def _finish(self, before: BeforeRecord) -> tuple[str, ...]:
         found = {state.place: state for state in before.states}
         trusting = before.tool in self._comparing
 
-        def look_at(place: str, state: State | None) -> State:
-            return self._keeper.looked_at(place, state, trusting=trusting)
+        def look_at(place: str, state: PathState | None) -> PathState:
+            return self._keeper.read_left_state(place, state, trusting=trusting)
 
-        changed = changes(found, before.left_out, look_at, paths_only=before.paths_only)
+        changed = find_changes(found, before.left_out, look_at, paths_only=before.paths_only)
         try:
             return self._left(before, changed)
         finally:
@@ -386,11 +393,11 @@ class DiskCheckpoints(Checkpoints):
             entries = [e for e in self._journal.entries() if e.call_id == call_id]
             if not entries:
                 return
-            mine, others = entries[-1], self._journal.changed_after(call_id)
-            changed = changes(
-                self._journal.contents_of(mine),
+            mine, others = entries[-1], self._journal.find_changed_after(call_id)
+            changed = find_changes(
+                self._journal.read_contents(mine),
                 mine.left_out,
-                lambda place, state: self._keeper.looked_at(place, state, trusting=False),
+                lambda place, state: self._keeper.read_left_state(place, state, trusting=False),
             )
             first = (mine.after or {}).values()
             kept = [state for state in first if state.place in others]
@@ -399,17 +406,20 @@ class DiskCheckpoints(Checkpoints):
             self._journal.leave()
 
     def _left(
-        self, call: Before | Entry, changed: Sequence[State], earlier: Sequence[State] = ()
+        self,
+        call: BeforeRecord | CallEntry,
+        changed: Sequence[PathState],
+        earlier: Sequence[PathState] = (),
     ) -> tuple[str, ...]:
         """Record what a call left, now and `earlier`; what there is to tell of it."""
         call_id = call.call_id
-        of_others: tuple[Ambiguous, ...] = ()
+        of_others: tuple[AmbiguousPath, ...] = ()
         if changed and call_id in self._bounded:
             from handaxe.storage.undo.evidence import find_changes_of_others, find_states_of_others
 
             others = find_changes_of_others(self._journal.directory, call)
             of_others = find_states_of_others(changed, others)
-        record = After(
+        record = AfterRecord(
             call_id, time.time(), (*earlier, *changed), ambiguous=of_others, clock=read_clock()
         )
         self._journal.append(record, durable=False)
@@ -417,20 +427,20 @@ class DiskCheckpoints(Checkpoints):
             self._tracked.claim(call_id, [state.place for state in changed])
         return describe_ambiguous(of_others, is_traced=False)
 
-    def _rest_later(self) -> None:
+    def _schedule_release(self) -> None:
         """Close the file when it was not used for a while: idle sessions hold no descriptor."""
         self._used = True
-        self._journal.awake()
+        self._journal.mark_used()
         if self._idle is None:
-            self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._rest_if_idle)
+            self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._release_if_idle)
 
-    def _rest_if_idle(self) -> None:
+    def _release_if_idle(self) -> None:
         self._idle = None
         if self._used:
-            self._rest_later()
+            self._schedule_release()
             self._used = False
         else:
-            self._journal.rest()
+            self._journal.release_files()
 
 
 def _is_large(path: str) -> bool:
@@ -438,7 +448,7 @@ def _is_large(path: str) -> bool:
     return os.path.lexists(path) and os.lstat(path).st_size > INLINE_BYTES
 
 
-def _is_slow(state: State, *, is_known: bool) -> bool:
+def _is_slow(state: PathState, *, is_known: bool) -> bool:
     """Whether a look at what a call left means reading or copying a lot."""
     try:
         info = os.lstat(state.place)

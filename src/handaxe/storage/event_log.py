@@ -27,15 +27,15 @@ from handaxe.contract.events import (
     UserSaid,
 )
 from handaxe.contract.faults import ResultLost
-from handaxe.contract.result import ToolResult, as_json
+from handaxe.contract.result import ToolResult, to_json_data
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import LineLog, scan
-from handaxe.session.call_facts import CallFacts
-from handaxe.storage.home import keep_name, make_private
-from handaxe.storage.open_files import Resting
-from handaxe.storage.presence import Presence
+from handaxe.session.call_facts import CallFingerprints
+from handaxe.storage.home import make_private_directory, sync_directory_names
+from handaxe.storage.open_files import PooledFile
+from handaxe.storage.presence import SessionPresence
 from handaxe.text.redact import Redactor
-from handaxe.text.wellformed import in_json, scrub
+from handaxe.text.wellformed import scrub, to_json_leaf
 
 IDLE_S = 5.0
 SYNC_DELAY_S = 0.05
@@ -50,16 +50,16 @@ _WRITTEN_SOON = (UserSaid, AssistantEnded)
 
 _OFFSET_BYTES = 8
 _log = logging.getLogger("handaxe.storage")
-_encoder = msgspec.json.Encoder(enc_hook=in_json)
+_encoder = msgspec.json.Encoder(enc_hook=to_json_leaf)
 
 
 @cache
-def _decoder() -> "msgspec.json.Decoder[Event]":
+def _make_decoder() -> "msgspec.json.Decoder[Event]":
     """Made for whoever reads a log; writing one needs none."""
     return msgspec.json.Decoder(Event)
 
 
-class EventLog(Resting):
+class EventLog(PooledFile):
     """Appends events, and finds the results of finished calls again."""
 
     def __init__(
@@ -75,7 +75,7 @@ class EventLog(Resting):
         self._redactor = Redactor() if redactor is None else redactor
         self._directory = path.parent
         self._opening = opening
-        self._presence = Presence(path.parent)
+        self._presence = SessionPresence(path.parent)
         self.problem: str | None = None
         """Why events are missing from the log, if any are."""
         self.elsewhere: frozenset[str] = frozenset()
@@ -85,7 +85,7 @@ class EventLog(Resting):
         """What goes on, by the ids of calls and background work, and whether it only looks."""
         self._is_flush_due = False
         self._lines = LineLog(path)
-        self._result_at = CallFacts(_OFFSET_BYTES)
+        self._result_at = CallFingerprints(_OFFSET_BYTES)
         self._used = False
         self._has_directory = self._has_lasting_name = self._is_known = False
         self._watcher: asyncio.TimerHandle | None = None
@@ -105,7 +105,7 @@ class EventLog(Resting):
             if not event.is_read_only:
                 self.flush()
         elif isinstance(event, CallFinished):
-            self._waiting.append(event if event.result.display is None else _undisplayed(event))
+            self._waiting.append(event if event.result.display is None else _strip_display(event))
             if self._open.pop(event.call_id, False):
                 self._flush_soon()
             else:
@@ -205,7 +205,7 @@ class EventLog(Resting):
                 raise ResultLost(call_id, "another process has it under way, or had until it ended")
             return None
         try:
-            event = _decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
+            event = _make_decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
         except (DiskFault, OSError, msgspec.DecodeError) as error:
             raise ResultLost(call_id, str(error)) from None
         if not isinstance(event, CallFinished) or event.call_id != call_id:
@@ -224,26 +224,26 @@ class EventLog(Resting):
         try:
             self.flush()
             if self._has_directory:
-                from handaxe.disk.threads import begin
+                from handaxe.disk.threads import start_in_thread
 
-                await begin(self._make_durable).result
+                await start_in_thread(self._make_durable).result
                 self._lines.close()
         finally:
             self._presence.leave()
 
     def _write(self, events: Sequence[Event]) -> list[int]:
-        if (harm := self._lines.harm()) is not None:
+        if (harm := self._lines.find_damage()) is not None:
             return self._begin_anew(events, harm)
         if not self._has_directory:
-            make_private(self._directory)
+            make_private_directory(self._directory)
             self._has_directory = True
         if not self._is_known:
             self._presence.enter()
             self._is_known = True
         redact = self._redactor.redact_json
-        offsets = self._lines.extend([redact(_encoded(event)) for event in events])
+        offsets = self._lines.extend([redact(_encode_event(event)) for event in events])
         self._used = True
-        self.awake()
+        self.mark_used()
         if self._watcher is None:
             self._watch()
         return offsets
@@ -255,7 +255,7 @@ class EventLog(Resting):
         self._presence.leave()
         self._has_directory = self._has_lasting_name = self._is_known = False
         if harm == "removed":
-            self._result_at = CallFacts(_OFFSET_BYTES)
+            self._result_at = CallFingerprints(_OFFSET_BYTES)
         if self._opening is None:
             return self._write(events)
         opening = msgspec.structs.replace(self._opening(), at=time.time())
@@ -272,10 +272,10 @@ class EventLog(Resting):
 
     def _close_if_idle(self) -> None:
         self._watcher = None
-        if self._used or not self.rest():
+        if self._used or not self.release_files():
             self._watch()
 
-    def rest(self) -> bool:
+    def release_files(self) -> bool:
         """Let go of the file if nothing goes on; the next event opens it again."""
         if self._open:
             return False
@@ -293,42 +293,44 @@ class EventLog(Resting):
     def _start_sync(self) -> None:
         self._sync_timer = None
         self._flush_or_report()
-        from handaxe.disk.threads import begin
+        from handaxe.disk.threads import start_in_thread
 
-        self._sync = begin(self._make_durable).result
-        self._sync.add_done_callback(self._synced)
+        self._sync = start_in_thread(self._make_durable).result
+        self._sync.add_done_callback(self._finish_sync)
 
     def _make_durable(self) -> None:
         self._lines.sync()
         if not self._has_lasting_name:
-            keep_name(self._directory)
+            sync_directory_names(self._directory)
             self._has_lasting_name = True
 
-    def _synced(self, sync: asyncio.Future[None]) -> None:
+    def _finish_sync(self, sync: asyncio.Future[None]) -> None:
         self._sync = None
         if not sync.cancelled() and sync.exception() is not None:
             self.problem = str(sync.exception())
             _log.error("the event log could not be made durable: %s", sync.exception())
 
 
-def _undisplayed(event: CallFinished) -> CallFinished:
+def _strip_display(event: CallFinished) -> CallFinished:
     shown = msgspec.structs.replace(event.result, display=None)
     return msgspec.structs.replace(event, result=shown)
 
 
-def _encoded(event: Event) -> bytes:
+def _encode_event(event: Event) -> bytes:
     try:
         return _encoder.encode(event)
     except Exception:  # noqa: BLE001 - an own tool's data may be anything, and fail in any way
-        return _encoder.encode(scrub(msgspec.to_builtins(_tamed(event), enc_hook=in_json)))
+        return _encoder.encode(
+            scrub(msgspec.to_builtins(_scrub_event(event), enc_hook=to_json_leaf))
+        )
 
 
-def _tamed(event: Event) -> Event:
+def _scrub_event(event: Event) -> Event:
     """The event with an end to what a caller or a tool put into it, however that is made."""
     if isinstance(event, CallStarted):
         return msgspec.structs.replace(event, input=scrub(event.input))
     if isinstance(event, CallFinished):
-        result = msgspec.structs.replace(event.result, data=scrub(as_json(event.result.data)))
+        result = msgspec.structs.replace(event.result, data=scrub(to_json_data(event.result.data)))
         return msgspec.structs.replace(event, result=result)
     return event
 
@@ -343,7 +345,7 @@ class LoggedEvents:
     def __iter__(self) -> Iterator[tuple[int, Event]]:
         for record in self._scan:
             try:
-                yield record.offset, _decoder().decode(record.payload)
+                yield record.offset, _make_decoder().decode(record.payload)
             except (msgspec.DecodeError, msgspec.ValidationError) as error:
                 self._unreadable.append(f"record {record.seq} is no event: {error}")
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from handaxe.contract.faults import SetupError
 from handaxe.disk import private
 from handaxe.disk.durability import sync_names
-from handaxe.disk.private import find_sharing
+from handaxe.disk.private import find_shared_access
 from handaxe.settings.places import (
     MANAGED_DIRECTORIES,
     OWN,
     SHARED,
-    shared_servers_file,
-    user_directories,
+    get_shared_servers_file,
+    get_user_directories,
 )
 
 _not_kept: set[Path] = set()
@@ -23,7 +23,7 @@ _not_kept: set[Path] = set()
 _SESSION_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
-def data_home(given: str | os.PathLike[str] | None = None) -> Path:
+def find_data_home(given: str | os.PathLike[str] | None = None) -> Path:
     """Where handaxe keeps its own files.
 
     Raises:
@@ -34,7 +34,7 @@ def data_home(given: str | os.PathLike[str] | None = None) -> Path:
     problem: str | None = None
     with contextlib.suppress(OSError):
         # Where nothing can be read, nothing is believed.
-        problem = find_sharing(home) if home.is_dir() else None
+        problem = find_shared_access(home) if home.is_dir() else None
     if problem is not None:
         raise SetupError(
             f"The data directory cannot be used: {problem}. Take it into your own hands "
@@ -60,7 +60,7 @@ def _find_home(given: str | os.PathLike[str] | None = None) -> Path:
     return (Path(state) if state else Path.home() / ".local" / "state") / "handaxe"
 
 
-def own_places(home: Path) -> tuple[str, ...]:
+def list_own_paths(home: Path) -> tuple[str, ...]:
     """Where data and settings of handaxe and its ecosystem lie, as spelled and after links.
 
     No root holds them, whatever directory it is: permission, searches, the sandbox and undo all
@@ -71,8 +71,8 @@ def own_places(home: Path) -> tuple[str, ...]:
     spelled = (
         str(home),
         str(_find_home()),
-        *user_directories(),
-        shared_servers_file(),
+        *get_user_directories(),
+        get_shared_servers_file(),
         *usual,
         f"{configured}/handaxe",
         *MANAGED_DIRECTORIES,
@@ -81,17 +81,17 @@ def own_places(home: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*absolute, *map(os.path.realpath, absolute))))
 
 
-def sessions_directory(home: Path) -> Path:
+def get_sessions_directory(home: Path) -> Path:
     """Where all sessions of a data directory lie."""
     return home / "sessions"
 
 
-def session_directory(home: Path, session_id: str) -> Path:
+def get_session_directory(home: Path, session_id: str) -> Path:
     """Where one session keeps its log and its results."""
-    return sessions_directory(home) / checked_session_id(session_id)
+    return get_sessions_directory(home) / validate_session_id(session_id)
 
 
-def tasks_directory(home: Path, name: str) -> Path:
+def get_tasks_directory(home: Path, name: str) -> Path:
     """Where a list of tasks lies: by the id of its session, or by the name that several share."""
     return home / "tasks" / name
 
@@ -101,7 +101,7 @@ def is_session_id(text: str) -> bool:
     return re.fullmatch(_SESSION_ID, text) is not None
 
 
-def checked_session_id(session_id: str) -> str:
+def validate_session_id(session_id: str) -> str:
     """The id, if it can be a directory name of its own."""
     # What the type promises a program may not keep.
     if not is_session_id(str(session_id)) or session_id != str(session_id):
@@ -112,12 +112,12 @@ def checked_session_id(session_id: str) -> str:
     return session_id
 
 
-def new_session_id() -> str:
+def generate_session_id() -> str:
     """A fresh id."""
     return os.urandom(16).hex()
 
 
-def make_private(directory: Path) -> None:
+def make_private_directory(directory: Path) -> None:
     """Create a directory of ours, with those above it, readable by its owner only.
 
     They survive a power failure when whoever needs that calls `keep_name`, which takes its time.
@@ -126,7 +126,7 @@ def make_private(directory: Path) -> None:
         _not_kept.update(private.make_private(directory))
 
 
-def keep_name(directory: Path) -> None:
+def sync_directory_names(directory: Path) -> None:
     """Make a directory of ours survive a power failure, with those above it, whoever made it."""
     for place in (*[above for above in directory.parents if above in _not_kept], directory):
         # Of a directory that may be written and not read, nobody can say so much.
@@ -135,7 +135,7 @@ def keep_name(directory: Path) -> None:
         _not_kept.discard(place)
 
 
-def make_durably(directory: Path) -> None:
+def make_durable_directory(directory: Path) -> None:
     """Create a directory of ours, with those above it, so that it survives a power failure."""
     for place in private.make_private(directory):
-        keep_name(place)
+        sync_directory_names(place)

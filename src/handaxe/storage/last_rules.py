@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from handaxe.disk.private import make_private, write_private
-from handaxe.settings.files import RuleMemory
-from handaxe.settings.fragment import PROTECTING, Entry, Fragment, Origin, Source
+from handaxe.settings.files import RestrictionStore
+from handaxe.settings.fragment import PROTECTING, Origin, SettingEntry, SettingsFragment, Source
 
 DIRECTORY = "last-rules"
 MAX_BYTES = 256 << 10
@@ -26,29 +26,29 @@ class _Record(msgspec.Struct, frozen=True):
     ask: tuple[str, ...] = ()
 
 
-class LastRules(RuleMemory):
+class RuleCache(RestrictionStore):
     """One small record for each settings file that forbids something."""
 
     def __init__(self, home: Path) -> None:
         # A plain text: every start with rules looks here, and a `Path` would cost more than that.
         self._directory = f"{home}/{DIRECTORY}"
 
-    def entries(self, file: str, source: Source) -> tuple[Entry, ...]:
+    def entries(self, file: str, source: Source) -> tuple[SettingEntry, ...]:
         """What the file forbade; nothing if that is not known."""
         try:
-            record = msgspec.json.decode(_content(self._place(file)) or b"", type=_Record)
+            record = msgspec.json.decode(_read_content(self._place(file)) or b"", type=_Record)
         except (OSError, msgspec.DecodeError, UnicodeError):
             return ()
         if record.file != file:
             return ()
         origin = Origin(source, file)
         return tuple(
-            Entry(path, rule, origin, "item")
+            SettingEntry(path, rule, origin, "item")
             for path, rules in zip(PROTECTING, (record.deny, record.ask), strict=True)
             for rule in rules
         )
 
-    def keep(self, fragment: Fragment) -> None:
+    def keep(self, fragment: SettingsFragment) -> None:
         """Remember what a file forbids; written only if that is new, and nobody's way if not."""
         deny, ask = (
             tuple(e.value for e in fragment.entries if e.path == path and e.kind == "item")
@@ -62,7 +62,7 @@ class LastRules(RuleMemory):
                     Path(place).unlink()
                 return
             data = msgspec.json.encode(_Record(file, deny, ask))
-            if len(data) <= MAX_BYTES and _content(place) != data:
+            if len(data) <= MAX_BYTES and _read_content(place) != data:
                 self._write(Path(place), data)
 
     def _write(self, place: Path, data: bytes) -> None:
@@ -78,7 +78,7 @@ class LastRules(RuleMemory):
         return f"{self._directory}/{sha256(os.fsencode(file)).hexdigest()[:32]}.json"
 
 
-def _content(place: str) -> bytes | None:
+def _read_content(place: str) -> bytes | None:
     try:
         handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:

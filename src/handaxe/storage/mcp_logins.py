@@ -11,10 +11,10 @@ import msgspec
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.mcp_logins import McpLogin, McpLogins
 from handaxe.disk import locks
-from handaxe.disk.faults import DiskFault, Locked
+from handaxe.disk.faults import DiskFault, LockTimeout
 from handaxe.disk.versions import read_regular
-from handaxe.storage.home import make_private
-from handaxe.storage.undo.threads import in_thread
+from handaxe.storage.home import make_private_directory
+from handaxe.storage.undo.threads import run_in_thread
 
 DIRECTORY = "handaxe-logins"
 """A name of its own, so that it is protected wherever the data directory lies."""
@@ -22,7 +22,7 @@ _MAX_BYTES = 1 << 20
 _LOOK_AGAIN_S = 0.02
 
 
-class KeptMcpLogins(McpLogins):
+class DiskMcpLogins(McpLogins):
     """The logins below a data directory."""
 
     def __init__(self, home: Path) -> None:
@@ -41,10 +41,10 @@ class KeptMcpLogins(McpLogins):
         """Keep a login."""
         from handaxe.disk.atomic import replace
 
-        make_private(self._directory)
+        make_private_directory(self._directory)
         path, data = self._path(key, "json"), msgspec.json.encode(login)
         try:
-            await in_thread(lambda: replace(path, [data], expect=None, mode=0o600))
+            await run_in_thread(lambda: replace(path, [data], expect=None, mode=0o600))
         except (DiskFault, OSError) as error:
             raise SetupError(f"{path} cannot be written: {error}.") from None
 
@@ -58,14 +58,14 @@ class KeptMcpLogins(McpLogins):
 
     @asynccontextmanager
     async def _held(self, key: str) -> AsyncGenerator[None]:
-        make_private(self._directory)
+        make_private_directory(self._directory)
         fd = os.open(self._path(key, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             while True:
                 try:
                     locks.hold(fd, wait_s=0)
                     break
-                except Locked:
+                except LockTimeout:
                     await asyncio.sleep(_LOOK_AGAIN_S)
             yield
         finally:

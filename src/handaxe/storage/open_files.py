@@ -13,14 +13,14 @@ MOST = 64
 """So many logs of one thread stand open at the most, beside those with calls under way."""
 
 
-class Resting(ABC):
+class PooledFile(ABC):
     """Something that can let go of its files until it is used again."""
 
     @abstractmethod
-    def rest(self) -> bool:
+    def release_files(self) -> bool:
         """Let go of the files, unless they are needed right now; whether that was done."""
 
-    def awake(self) -> None:
+    def mark_used(self) -> None:
         """Say that the files were used, and let others rest where too many are open."""
         holders = _of_this_thread.holders
         key = id(self)
@@ -31,7 +31,7 @@ class Resting(ABC):
         if len(holders) > MOST:
             oldest, holder = holders.popitem(last=False)
             log = holder()
-            if log is not None and not log.rest():
+            if log is not None and not log.release_files():
                 holders[oldest] = holder
 
 
@@ -39,7 +39,7 @@ class _Holders(threading.local):
     """Of each thread its own: nobody closes what another one is writing to."""
 
     def __init__(self) -> None:
-        self.holders: OrderedDict[int, weakref.ref[Resting]] = OrderedDict()
+        self.holders: OrderedDict[int, weakref.ref[PooledFile]] = OrderedDict()
 
 
 _of_this_thread = _Holders()

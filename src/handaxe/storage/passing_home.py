@@ -14,7 +14,7 @@ from handaxe.storage.trust import FILE_NAME as TRUST
 _SHARED = TRUST, LOGINS, LAST_RULES
 
 
-def passing_home(own: Path) -> Path:
+def create_ephemeral_home(own: Path) -> Path:
     """A new directory beside the user's own one; whoever made it removes it."""
     home = Path(tempfile.mkdtemp(prefix="handaxe-"))
     for name in _SHARED:

@@ -27,7 +27,7 @@ from handaxe.contract.faults import SessionBusy
 from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
-from handaxe.storage.home import make_durably
+from handaxe.storage.home import make_durable_directory
 
 LOCK_NAME = "in-use.lock"
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -36,7 +36,7 @@ _FLOCK = struct.Struct("hhqqi4x")
 """`struct flock` of 64-bit Linux, whose last number is a process."""
 
 
-class Presence:
+class SessionPresence:
     """One process, or one of several logs in it, at work in a session's directory."""
 
     def __init__(self, directory: Path) -> None:
@@ -59,7 +59,7 @@ class Presence:
         try:
             self._open()
             locks.hold(self._fd, wait_s=0)
-        except locks.Locked:
+        except locks.LockTimeout:
             self.leave()
             return False
         except (OSError, DiskFault):
@@ -81,12 +81,12 @@ class Presence:
             self._fd = os.open(self._path, _OPEN, 0o600)
 
 
-def holders_file(home: Path) -> Path:
+def get_holders_file(home: Path) -> Path:
     """Where the locks of all sessions are."""
     return home / "holders.lock"
 
 
-class SessionHold:
+class SessionLock:
     """A session in the hands of one `Session` object."""
 
     def __init__(
@@ -109,7 +109,7 @@ class SessionHold:
         """
         if self._is_held:
             return
-        place = _place(self._session_id)
+        place = _hash_offset(self._session_id)
         for is_last in (False, True):
             holder = _take(self._home, place, shared=self.is_shared)
             if holder != os.getpid() or is_last:
@@ -122,7 +122,7 @@ class SessionHold:
 
     def take_call(self, call_id: str) -> bool:
         """Have one call of a shared session; False while another holder has it."""
-        place = _place(self._session_id, call_id)
+        place = _hash_offset(self._session_id, call_id)
         if _take(self._home, place, shared=False) is not None:
             return False
         self._calls.add(place)
@@ -130,7 +130,7 @@ class SessionHold:
 
     def release_call(self, call_id: str) -> None:
         """The call is over."""
-        place = _place(self._session_id, call_id)
+        place = _hash_offset(self._session_id, call_id)
         if place in self._calls:
             self._calls.discard(place)
             _release(self._home, place)
@@ -141,7 +141,7 @@ class SessionHold:
             _release(self._home, self._calls.pop())
         if self._is_held:
             self._is_held = False
-            _release(self._home, _place(self._session_id))
+            _release(self._home, _hash_offset(self._session_id))
 
     def __del__(self) -> None:
         self.release()
@@ -151,8 +151,8 @@ class _HoldersFile:
     """The open file of one data directory, and what this process holds in it."""
 
     def __init__(self, home: Path) -> None:
-        make_durably(home)
-        self.fd = os.open(holders_file(home), _OPEN, 0o600)
+        make_durable_directory(home)
+        self.fd = os.open(get_holders_file(home), _OPEN, 0o600)
         self.held: dict[int, tuple[int, bool]] = {}
         """How many objects hold a place, and whether they share it."""
         self.users = 0
@@ -188,7 +188,7 @@ _files: dict[str, _HoldersFile] = {}
 
 
 @contextmanager
-def _file_of(home: Path) -> Generator[_HoldersFile]:
+def _open_holders_file(home: Path) -> Generator[_HoldersFile]:
     """The file of a data directory, closed when nothing in it is held any more."""
     with _lock:
         file = _files.get(str(home))
@@ -205,14 +205,14 @@ def _file_of(home: Path) -> Generator[_HoldersFile]:
 
 def _take(home: Path, place: int, *, shared: bool) -> int | None:
     try:
-        with _file_of(home) as file:
+        with _open_holders_file(home) as file:
             return file.take(place, shared=shared)
     except OSError:
         return None
 
 
 def _release(home: Path, place: int) -> None:
-    with suppress(OSError), _file_of(home) as file:
+    with suppress(OSError), _open_holders_file(home) as file:
         file.release(place)
 
 
@@ -228,7 +228,7 @@ def _find_holder(fd: int, place: int) -> int:
     return max(found[-1], 0) if found[0] != fcntl.F_UNLCK else 0
 
 
-def _place(*names: str) -> int:
+def _hash_offset(*names: str) -> int:
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:7], "little")
 

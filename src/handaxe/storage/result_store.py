@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from handaxe.contract.ports.result_store import ResultStore
-from handaxe.storage.home import make_private
+from handaxe.storage.home import make_private_directory
 from handaxe.text.redact import Redactor
 
 DAY_S = 24 * 60 * 60
@@ -37,7 +37,7 @@ class DiskResultStore(ResultStore):
 
     def _keep(self, call_id: str, content: bytes, suffix: str) -> str:
         name = re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:100] or "result"
-        make_private(self.directory)
+        make_private_directory(self.directory)
         path = self._create(name, suffix, content)
         self._sweep_once_a_day()
         return str(path)
@@ -77,20 +77,20 @@ def drop_old_results(sessions: Path, retention_days: int) -> int:
     """Remove stored results that nobody used for longer than the retention; how many went."""
     import shutil
 
-    old = old_results(sessions, retention_days)
+    old = find_old_results(sessions, retention_days)
     for results in old:
         shutil.rmtree(results, ignore_errors=True)
     return len(old)
 
 
-def old_results(sessions: Path, retention_days: int) -> list[Path]:
+def find_old_results(sessions: Path, retention_days: int) -> list[Path]:
     """The directories of results, of agents as well, that nobody used for so long."""
     oldest = time.time() - retention_days * DAY_S
     found = itertools.chain(sessions.glob("*/results"), sessions.glob("*/agents/*/results"))
-    return [results for results in found if _used_at(results) < oldest]
+    return [results for results in found if _read_used_at(results) < oldest]
 
 
-def sizes_in(results: Path) -> list[int]:
+def list_file_sizes(results: Path) -> list[int]:
     """The sizes of the files in a directory of results; what goes meanwhile is not counted."""
     sizes: list[int] = []
     with contextlib.suppress(OSError):
@@ -100,7 +100,7 @@ def sizes_in(results: Path) -> list[int]:
     return sizes
 
 
-def _used_at(results: Path) -> float:
+def _read_used_at(results: Path) -> float:
     """When results were used last; of what is gone by now, just now."""
     try:
         return results.stat().st_mtime

@@ -11,14 +11,14 @@ from pathlib import Path
 from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
-from handaxe.storage.home import make_private
+from handaxe.storage.home import make_private_directory
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_DIGITS = 8
 
 
-class RunningTasks:
+class TaskCounter:
     """What one session says of itself, and what the others say."""
 
     def __init__(self, home: Path) -> None:
@@ -30,7 +30,7 @@ class RunningTasks:
         """So much goes on in this session now; a full disk does not keep anybody from work."""
         with suppress(OSError, DiskFault):
             if count and self._fd < 0:
-                make_private(self._directory)
+                make_private_directory(self._directory)
                 self._fd = os.open(self._own, _CREATE, 0o600)
                 locks.hold(self._fd, wait_s=0)
             if count:
@@ -44,7 +44,7 @@ class RunningTasks:
         with suppress(OSError):
             for place in self._directory.iterdir():
                 if place != self._own:
-                    total += _count_of(place)
+                    total += _read_count(place)
         return total
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class RunningTasks:
             self._fd = -1
 
 
-def _count_of(place: Path) -> int:
+def _read_count(place: Path) -> int:
     try:
         fd = os.open(place, _OPEN)
     except OSError:

@@ -39,13 +39,13 @@ from handaxe.contract.faults import SetupError
 from handaxe.disk.private import write_private
 from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.home import (
+    get_session_directory,
+    get_sessions_directory,
+    get_tasks_directory,
     is_session_id,
-    make_private,
-    session_directory,
-    sessions_directory,
-    tasks_directory,
+    make_private_directory,
 )
-from handaxe.storage.presence import Presence
+from handaxe.storage.presence import SessionPresence
 
 LOG_NAME = "events.jsonl"
 NAME_FILE = "name"
@@ -68,7 +68,7 @@ class SessionSummary(msgspec.Struct, frozen=True):
     """What cannot be read of its log and its undo record, one sentence each."""
 
 
-class Talk(msgspec.Struct, frozen=True):
+class ConversationSummary(msgspec.Struct, frozen=True):
     """A conversation somebody could go on with."""
 
     session_id: str
@@ -76,7 +76,7 @@ class Talk(msgspec.Struct, frozen=True):
     last_used_at: float
 
 
-class History(msgspec.Struct):
+class SessionHistory(msgspec.Struct):
     """What a log says of a session's past, enough to go on from there."""
 
     started: SessionStarted | None = None
@@ -181,9 +181,9 @@ class History(msgspec.Struct):
                 pass
 
 
-def read_history(log: Path) -> History:
+def read_history(log: Path) -> SessionHistory:
     """The past of a session; an empty one if there is no log."""
-    history = History()
+    history = SessionHistory()
     if log.exists():
         events = LoggedEvents(log)
         for offset, event in events:
@@ -195,41 +195,41 @@ def read_history(log: Path) -> History:
 
 def list_sessions(home: Path) -> list[SessionSummary]:
     """Every session of a data directory, the last used first."""
-    found = [_summary(log) for log in sessions_directory(home).glob(f"*/{LOG_NAME}")]
+    found = [_summarize_session(log) for log in get_sessions_directory(home).glob(f"*/{LOG_NAME}")]
     return sorted(found, key=lambda summary: (-summary.last_used_at, summary.session_id))
 
 
-def conversations(home: Path, root: str) -> Iterator[Talk]:
+def list_conversations(home: Path, root: str) -> Iterator[ConversationSummary]:
     """The sessions of a project in which a person said something, the last used first."""
     logs = sorted(
-        sessions_directory(home).glob(f"*/{LOG_NAME}"),
+        get_sessions_directory(home).glob(f"*/{LOG_NAME}"),
         key=lambda log: log.stat().st_mtime,
         reverse=True,
     )
     for log in logs:
-        words = _first_words(log, root)
+        words = _read_first_words(log, root)
         if words is not None:
-            yield Talk(log.parent.name, words, log.stat().st_mtime)
+            yield ConversationSummary(log.parent.name, words, log.stat().st_mtime)
 
 
 def has_session(home: Path, session_id: str) -> bool:
     """Whether there is a session of this id."""
-    return (session_directory(home, session_id) / LOG_NAME).exists()
+    return (get_session_directory(home, session_id) / LOG_NAME).exists()
 
 
 def name_session(home: Path, session_id: str, name: str) -> None:
     """Give a session a name by which it can be found; another one may have had it before."""
-    directory = session_directory(home, session_id)
-    make_private(directory)
-    write_private(directory / NAME_FILE, checked_name(name).encode())
+    directory = get_session_directory(home, session_id)
+    make_private_directory(directory)
+    write_private(directory / NAME_FILE, validate_session_name(name).encode())
 
 
-def name_of(home: Path, session_id: str) -> str | None:
+def read_session_name(home: Path, session_id: str) -> str | None:
     """The name of a session, if it has one."""
-    return _name_of(session_directory(home, session_id))
+    return _read_name(get_session_directory(home, session_id))
 
 
-def checked_name(name: str) -> str:
+def validate_session_name(name: str) -> str:
     """The name, if it can be one."""
     checked = name.strip()
     if not checked or len(checked) > MAX_NAME_CHARS or not checked.isprintable():
@@ -237,19 +237,19 @@ def checked_name(name: str) -> str:
     return checked
 
 
-def session_of(home: Path, wanted: str) -> str | None:
+def find_session(home: Path, wanted: str) -> str | None:
     """The id of the session that has this id, or this name and was used last."""
     if is_session_id(wanted) and has_session(home, wanted):
         return wanted
-    logs = sessions_directory(home).glob(f"*/{LOG_NAME}")
-    named = [log for log in logs if _name_of(log.parent) == wanted.strip()]
+    logs = get_sessions_directory(home).glob(f"*/{LOG_NAME}")
+    named = [log for log in logs if _read_name(log.parent) == wanted.strip()]
     newest = max(named, key=lambda log: log.stat().st_mtime, default=None)
     return newest.parent.name if newest is not None else None
 
 
-def events_of(home: Path, session_id: str, damage: list[str] | None = None) -> Iterator[Event]:
+def read_events(home: Path, session_id: str, damage: list[str] | None = None) -> Iterator[Event]:
     """The events of one session in order; what cannot be read is added to `damage` at the end."""
-    log = _existing(home, session_id) / LOG_NAME
+    log = _find_directory(home, session_id) / LOG_NAME
     events = LoggedEvents(log)
     for _, event in events:
         yield event
@@ -262,17 +262,17 @@ def delete_session(home: Path, session_id: str) -> None:
     """Remove a session with its log, its stored results and its list of tasks."""
     import shutil
 
-    directory = _existing(home, session_id)
-    others = Presence(directory)
+    directory = _find_directory(home, session_id)
+    others = SessionPresence(directory)
     if not others.enter_alone():
         raise SetupError(
             f"The session {session_id!r} is at work in another process. End that first."
         )
     try:
-        with _refused(f"The session {session_id!r} could not be deleted"):
+        with _convert_os_errors(f"The session {session_id!r} could not be deleted"):
             shutil.rmtree(directory)
             with contextlib.suppress(FileNotFoundError):
-                shutil.rmtree(tasks_directory(home, session_id))
+                shutil.rmtree(get_tasks_directory(home, session_id))
     finally:
         others.leave()
 
@@ -284,13 +284,16 @@ def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None
     """
     import shutil
 
-    source, target = _existing(home, session_id), session_directory(into or home, fork_id)
+    source, target = _find_directory(home, session_id), get_session_directory(into or home, fork_id)
     if target.exists():
         raise SetupError(f"There is a session {fork_id!r} already.")
-    tasks, own_tasks = tasks_directory(home, session_id), tasks_directory(into or home, fork_id)
+    tasks, own_tasks = (
+        get_tasks_directory(home, session_id),
+        get_tasks_directory(into or home, fork_id),
+    )
     try:
-        with _refused(f"The session {session_id!r} could not be copied"):
-            make_private(target)
+        with _convert_os_errors(f"The session {session_id!r} could not be copied"):
+            make_private_directory(target)
             shutil.copy2(source / LOG_NAME, target / LOG_NAME)
             for folder in ("results", "agents"):
                 if (source / folder).exists():
@@ -304,7 +307,7 @@ def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None
         raise
 
 
-def _first_words(log: Path, root: str) -> str | None:
+def _read_first_words(log: Path, root: str) -> str | None:
     """How a conversation of this project begins, if the log holds one; reads no more than that."""
     for _, event in LoggedEvents(log):
         if isinstance(event, SessionStarted) and event.root != root:
@@ -315,14 +318,14 @@ def _first_words(log: Path, root: str) -> str | None:
     return None
 
 
-def _name_of(directory: Path) -> str | None:
+def _read_name(directory: Path) -> str | None:
     try:
         return (directory / NAME_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
 
 
-def _touched_at(log: Path) -> float:
+def _read_touched_at(log: Path) -> float:
     """When a log was last written to that says nothing itself; a full disk leaves such ones."""
     try:
         return log.stat().st_mtime
@@ -330,15 +333,15 @@ def _touched_at(log: Path) -> float:
         return 0.0
 
 
-def _existing(home: Path, session_id: str) -> Path:
-    directory = session_directory(home, session_id)
+def _find_directory(home: Path, session_id: str) -> Path:
+    directory = get_session_directory(home, session_id)
     if not (directory / LOG_NAME).exists():
         raise SetupError(f"There is no session {session_id!r}. `handaxe sessions` lists them.")
     return directory
 
 
 @contextlib.contextmanager
-def _refused(what: str) -> Generator[None]:
+def _convert_os_errors(what: str) -> Generator[None]:
     """What the system says to it, in one line."""
     try:
         yield
@@ -348,7 +351,7 @@ def _refused(what: str) -> Generator[None]:
         raise SetupError(f"{what}: {why}.") from error
 
 
-def root_in_log(log: Path) -> str | None:
+def read_session_root(log: Path) -> str | None:
     """The project of a session by its log; None if that cannot be told."""
     if log.exists():
         for _, event in LoggedEvents(log):
@@ -362,15 +365,15 @@ def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
         raise SetupError(f"The session's log {log} is not usable, {events.damage[0]}.")
 
 
-def _summary(log: Path) -> SessionSummary:
+def _summarize_session(log: Path) -> SessionSummary:
     from handaxe.storage.undo.journal_scan import find_damage
 
     try:
         history = read_history(log)
     except SetupError as error:
         # One bad log hides no other session.
-        history = History(damage=[str(error)])
-    last_at = history.last_at or _touched_at(log)
+        history = SessionHistory(damage=[str(error)])
+    last_at = history.last_at or _read_touched_at(log)
     return SessionSummary(
         session_id=log.parent.name,
         root=history.started.root if history.started else "?",
@@ -379,6 +382,6 @@ def _summary(log: Path) -> SessionSummary:
         calls=len(history.calls),
         failed_calls=history.failed_calls,
         is_closed=history.is_closed,
-        name=_name_of(log.parent),
+        name=_read_name(log.parent),
         damage=(*history.damage, *find_damage(log.parent)),
     )

@@ -8,7 +8,7 @@ from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.contract.result import ToolResult
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.event_log import EventLog, LoggedEvents
-from handaxe.storage.presence import SessionHold
+from handaxe.storage.presence import SessionLock
 
 Learn = Callable[[str, str, object], None]
 """Told of a finished call: its id, its tool, its input."""
@@ -17,7 +17,7 @@ Learn = Callable[[str, str, object], None]
 class SharedCalls:
     """What one holder knows of the calls of all, by what they write to the common log."""
 
-    def __init__(self, hold: SessionHold, log: EventLog, path: Path) -> None:
+    def __init__(self, hold: SessionLock, log: EventLog, path: Path) -> None:
         self._hold = hold
         self._log = log
         self._path = path

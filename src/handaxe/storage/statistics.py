@@ -10,9 +10,9 @@ import msgspec
 
 from handaxe.contract.events import CallFinished, CallStarted, HookRan, SessionStarted, ToolsOffered
 from handaxe.storage.event_log import LoggedEvents
-from handaxe.storage.home import sessions_directory
+from handaxe.storage.home import get_sessions_directory
 from handaxe.storage.sessions import LOG_NAME
-from handaxe.text.tokens import estimate
+from handaxe.text.tokens import estimate_tokens
 
 _SERVER = "mcp__"
 
@@ -66,15 +66,15 @@ class Statistics(msgspec.Struct, frozen=True):
     """Those first that were waited for longest."""
 
 
-def statistics_of(
+def collect_statistics(
     home: Path, *, root: str | None = None, since: float = 0.0, session_id: str | None = None
 ) -> Statistics:
     """What tools cost in the sessions of a project, or of all, used since a moment."""
     costs: dict[str, ToolCost] = {}
     hooks: dict[tuple[str, str], HookCost] = {}
     counted = 0
-    for log in sessions_directory(home).glob(f"{session_id or '*'}/{LOG_NAME}"):
-        if log.stat().st_mtime < since or (root is not None and _root_of(log) != root):
+    for log in get_sessions_directory(home).glob(f"{session_id or '*'}/{LOG_NAME}"):
+        if log.stat().st_mtime < since or (root is not None and _read_root(log) != root):
             continue
         counted += 1
         _Count(costs, hooks).take([log, *log.parent.glob(f"agents/*/{LOG_NAME}")])
@@ -83,7 +83,7 @@ def statistics_of(
     return Statistics(
         sessions=counted,
         tools=tuple(cost for cost in tools if cost.calls),
-        servers=_servers(tools),
+        servers=_sum_servers(tools),
         never_used=tuple(sorted(unused, key=lambda cost: (-cost.definition_tokens, cost.name))),
         hooks=tuple(sorted(hooks.values(), key=lambda cost: (-cost.waited_ms, cost.name))),
     )
@@ -118,20 +118,20 @@ class _Count:
             self._costs[name].offered_in += 1
 
     def _start(self, event: CallStarted) -> None:
-        cost = self._cost(event.tool)
+        cost = self._get_cost(event.tool)
         cost.calls += 1
-        cost.input_tokens += estimate(msgspec.json.encode(event.input).decode())
+        cost.input_tokens += estimate_tokens(msgspec.json.encode(event.input).decode())
         self._called.add(event.tool)
 
     def _finish(self, event: CallFinished) -> None:
-        cost = self._cost(event.result.tool)
+        cost = self._get_cost(event.result.tool)
         cost.failed += not event.result.ok
         cost.result_tokens += event.result.tokens
         cost.duration_ms += event.result.duration_ms
 
     def _offer(self, event: ToolsOffered) -> None:
         for name, tokens in event.definitions.items():
-            cost = self._cost(name)
+            cost = self._get_cost(name)
             cost.definition_tokens = max(cost.definition_tokens, tokens)
             self._offered.add(name)
 
@@ -144,11 +144,11 @@ class _Count:
         cost.slowest_ms = max(cost.slowest_ms, event.duration_ms)
         cost.waited_ms += 0.0 if event.in_background else event.duration_ms
 
-    def _cost(self, name: str) -> ToolCost:
+    def _get_cost(self, name: str) -> ToolCost:
         return self._costs.setdefault(name, ToolCost(name))
 
 
-def _servers(tools: Iterable[ToolCost]) -> tuple[ToolCost, ...]:
+def _sum_servers(tools: Iterable[ToolCost]) -> tuple[ToolCost, ...]:
     found: dict[str, ToolCost] = {}
     for tool in tools:
         if not tool.name.startswith(_SERVER):
@@ -166,7 +166,7 @@ def _servers(tools: Iterable[ToolCost]) -> tuple[ToolCost, ...]:
     return tuple(sorted(found.values(), key=lambda cost: (-cost.tokens, cost.name)))
 
 
-def _root_of(log: Path) -> str | None:
+def _read_root(log: Path) -> str | None:
     started: Iterator[SessionStarted] = (
         event for _, event in LoggedEvents(log) if isinstance(event, SessionStarted)
     )

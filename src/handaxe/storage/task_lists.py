@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from handaxe.contract.ports.task_list import Task, TaskChange, TaskList
+from handaxe.contract.ports.task_list import Task, TaskChange, TaskStore
 from handaxe.contract.task_faults import (
     NoTask,
     TaskBlocked,
@@ -15,8 +15,8 @@ from handaxe.contract.task_faults import (
     TaskListBroken,
 )
 from handaxe.disk import atomic
-from handaxe.storage.home import make_private
-from handaxe.storage.undo.threads import in_thread
+from handaxe.storage.home import make_private_directory
+from handaxe.storage.undo.threads import run_in_thread
 
 FILE_NAME = "tasks.json"
 _ATTEMPTS = 100
@@ -29,7 +29,7 @@ class _Stored(msgspec.Struct, kw_only=True):
     tasks: dict[str, Task] = {}
 
 
-class DiskTaskList(TaskList):
+class DiskTaskList(TaskStore):
     """A list in a directory of its own; any number of processes may use it at once."""
 
     def __init__(self, directory: Path) -> None:
@@ -53,11 +53,11 @@ class DiskTaskList(TaskList):
             stored.next_id += 1
             return task
 
-        return await in_thread(lambda: self._changed(add))
+        return await run_in_thread(lambda: self._changed(add))
 
     async def find(self, task_id: str) -> Task | None:
         """One task, or None."""
-        return self._read()[0].tasks.get(_plain(task_id))
+        return self._read()[0].tasks.get(_normalize_id(task_id))
 
     async def all(self) -> tuple[Task, ...]:
         """Every task, the oldest first."""
@@ -67,23 +67,23 @@ class DiskTaskList(TaskList):
         """Change a task as one step; how it was and how it is."""
 
         def apply(stored: _Stored) -> tuple[Task, Task]:
-            before = _existing(stored, task_id)
+            before = _find_task(stored, task_id)
             if change.status == "deleted":
                 _delete(stored, before)
                 return before, before
             _link(stored, before, change)
             before_links = stored.tasks[before.id]
-            after = _with(stored, before_links, change)
+            after = _apply_change(stored, before_links, change)
             if after != before:
                 after = msgspec.structs.replace(after, version=before.version + 1)
                 stored.tasks[before.id] = after
             return before, after
 
-        return await in_thread(lambda: self._changed(apply))
+        return await run_in_thread(lambda: self._changed(apply))
 
     def _changed(self, step: Callable[[_Stored], T]) -> T:
         """Read, change and replace; again from the start if somebody was faster."""
-        make_private(self._directory)
+        make_private_directory(self._directory)
         for _ in range(_ATTEMPTS):
             stored, version = self._read()
             before = msgspec.json.encode(stored)
@@ -93,7 +93,7 @@ class DiskTaskList(TaskList):
                 return outcome
             try:
                 atomic.replace(self._file, [content], expect=version, mode=0o600)
-            except atomic.Changed:
+            except atomic.VersionChanged:
                 continue
             except atomic.DiskFault as fault:
                 raise TaskListBroken(str(self._file), str(fault)) from None
@@ -110,18 +110,18 @@ class DiskTaskList(TaskList):
             raise TaskListBroken(str(self._file), str(error)) from None
 
 
-def _plain(task_id: str) -> str:
+def _normalize_id(task_id: str) -> str:
     return task_id.strip().removeprefix("#")
 
 
-def _existing(stored: _Stored, task_id: str) -> Task:
-    task = stored.tasks.get(_plain(task_id))
+def _find_task(stored: _Stored, task_id: str) -> Task:
+    task = stored.tasks.get(_normalize_id(task_id))
     if task is None:
         raise NoTask(task_id, list(stored.tasks))
     return task
 
 
-def _with(stored: _Stored, task: Task, change: TaskChange) -> Task:
+def _apply_change(stored: _Stored, task: Task, change: TaskChange) -> Task:
     """The task with what a change says of itself alone."""
     values: dict[str, Any] = {
         name: value
@@ -132,7 +132,7 @@ def _with(stored: _Stored, task: Task, change: TaskChange) -> Task:
         if change.owner and task.owner and task.owner != change.owner:
             raise TaskClaimed(task.id, task.owner)
         values["owner"] = change.owner or None
-    values["taken_by"] = _taken_by(task, change)
+    values["taken_by"] = _find_holder(task, change)
     if change.status == "in_progress" and task.status != "in_progress":
         waiting = [other for other in task.blocked_by if _is_open(stored, other)]
         if waiting:
@@ -143,7 +143,7 @@ def _with(stored: _Stored, task: Task, change: TaskChange) -> Task:
     return msgspec.structs.replace(task, **values)
 
 
-def _taken_by(task: Task, change: TaskChange) -> str | None:
+def _find_holder(task: Task, change: TaskChange) -> str | None:
     """The session that has the task under way after the change; a fault if another one has."""
     if change.owner == "" or change.status not in {None, "in_progress"}:
         return None
@@ -165,22 +165,22 @@ def _is_open(stored: _Stored, task_id: str) -> bool:
 
 def _link(stored: _Stored, task: Task, change: TaskChange) -> None:
     """Write dependencies down at both ends."""
-    pairs = [(task.id, _existing(stored, other).id) for other in change.add_blocks]
-    pairs += [(_existing(stored, other).id, task.id) for other in change.add_blocked_by]
+    pairs = [(task.id, _find_task(stored, other).id) for other in change.add_blocks]
+    pairs += [(_find_task(stored, other).id, task.id) for other in change.add_blocked_by]
     for first, then in pairs:
-        if first == then or _waits_for(stored, first, then):
+        if first == then or _is_waiting_for(stored, first, then):
             raise TaskCycle(first, then)
         earlier, later = stored.tasks[first], stored.tasks[then]
-        stored.tasks[first] = _grown(earlier, blocks=(*earlier.blocks, then))
-        stored.tasks[then] = _grown(later, blocked_by=(*later.blocked_by, first))
+        stored.tasks[first] = _extend_links(earlier, blocks=(*earlier.blocks, then))
+        stored.tasks[then] = _extend_links(later, blocked_by=(*later.blocked_by, first))
 
 
-def _grown(task: Task, **links: tuple[str, ...]) -> Task:
+def _extend_links(task: Task, **links: tuple[str, ...]) -> Task:
     unique = {name: tuple(dict.fromkeys(ids)) for name, ids in links.items()}
     return msgspec.structs.replace(task, **unique)
 
 
-def _waits_for(stored: _Stored, task_id: str, other: str) -> bool:
+def _is_waiting_for(stored: _Stored, task_id: str, other: str) -> bool:
     """Whether a task waits for another, directly or through others."""
     seen: set[str] = set()
     open_ids = [task_id]

@@ -13,11 +13,11 @@ from typing import TypeVar
 
 import msgspec
 
-from handaxe.contract.decision import ToolDefinition, definitions_for
+from handaxe.contract.decision import ToolDefinition, find_bound_definitions
 from handaxe.contract.faults import SetupError
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.versions import ABSENT, Absent, Version, read_regular
-from handaxe.storage.home import make_durably
+from handaxe.storage.home import make_durable_directory
 from handaxe.text.wellformed import is_well_formed
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class TrustRecord:
         trusted = TrustedFolder(real, time.time(), listed)
         record, version = self._read()
         folders = {**record.folders, real: trusted}
-        known = {**record.approved, real: _well_formed(approved)}
+        known = {**record.approved, real: _drop_malformed(approved)}
         record = msgspec.structs.replace(record, folders=folders, approved=known)
         self._write(record, version)
         return trusted
@@ -98,7 +98,7 @@ class TrustRecord:
         """Let the files of a folder do more."""
         record, version = self._read()
         real = os.path.realpath(folder)
-        known = {**record.approved.get(real, {}), **_well_formed(notes)}
+        known = {**record.approved.get(real, {}), **_drop_malformed(notes)}
         approved = {**record.approved, real: known}
         self._write(msgspec.structs.replace(record, approved=approved), version)
 
@@ -120,7 +120,7 @@ class TrustRecord:
 
     def approvals(self) -> _Approvals:
         """By settings file and rule: the servers' tools that the rule was given for."""
-        return self._approvals(self._read()[0])
+        return self._decode_approvals(self._read()[0])
 
     def note_rules(
         self, file: str, rules: Iterable[str], definitions: Iterable[ToolDefinition] = ()
@@ -134,13 +134,15 @@ class TrustRecord:
         known = {**record.rules.get(file, {}), **dict.fromkeys(rules, time.time())}
         record = msgspec.structs.replace(record, rules={**record.rules, file: known})
         bound = {
-            rule: given for rule in rules if (given := definitions_for(rule, seen)) is not None
+            rule: given
+            for rule in rules
+            if (given := find_bound_definitions(rule, seen)) is not None
         }
         if bound:
-            approvals = self._approvals(record)
+            approvals = self._decode_approvals(record)
             of_file = approvals.setdefault(file, {})
             for rule, given in bound.items():
-                of_file[rule] = _newest((*of_file.get(rule, ()), *given))
+                of_file[rule] = _select_newest((*of_file.get(rule, ()), *given))
             raw = msgspec.Raw(msgspec.json.encode(approvals))
             record = msgspec.structs.replace(record, approvals=raw)
         self._write(record, version)
@@ -152,7 +154,7 @@ class TrustRecord:
             return
         known = {text: at for text, at in record.rules[file].items() if text != rule}
         record = msgspec.structs.replace(record, rules={**record.rules, file: known})
-        approvals = self._approvals(record)
+        approvals = self._decode_approvals(record)
         if approvals.get(file, {}).pop(rule, None) is not None:
             raw = msgspec.Raw(msgspec.json.encode(approvals))
             record = msgspec.structs.replace(record, approvals=raw)
@@ -173,7 +175,7 @@ class TrustRecord:
             self._write(record, version)
         return bool(names)
 
-    def _approvals(self, record: _Record) -> _Approvals:
+    def _decode_approvals(self, record: _Record) -> _Approvals:
         try:
             return msgspec.json.decode(record.approvals, type=_Approvals)
         except msgspec.DecodeError:
@@ -199,13 +201,13 @@ class TrustRecord:
 
         data = msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
         try:
-            make_durably(Path(self.path).parent)
+            make_durable_directory(Path(self.path).parent)
             atomic.replace(self.path, [data], expect=version, mode=0o600)
         except (DiskFault, OSError) as error:
             raise SetupError(f"{self.path} cannot be written: {error}.") from None
 
 
-def _newest(given: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+def _select_newest(given: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
     """Of each tool the newest definitions: two projects may define it differently."""
     by_tool: dict[str, dict[str, ToolDefinition]] = {}
     for one in given:
@@ -224,7 +226,7 @@ def _look_up(noted: Mapping[str, T], folder: str) -> T | None:
     return noted.get(real, noted.get(checkout) if is_worktree else None)
 
 
-def _well_formed(notes: Mapping[str, str]) -> dict[str, str]:
+def _drop_malformed(notes: Mapping[str, str]) -> dict[str, str]:
     """What can be noted: a file whose name is not UTF-8 is not approved."""
     return {
         key: note for key, note in notes.items() if is_well_formed(key) and is_well_formed(note)

@@ -5,25 +5,30 @@ from typing import Any
 
 from handaxe.contract.tool import Tool
 from handaxe.text.coercion import InputProblems, read_input
-from handaxe.text.dialects import tool_schema
-from handaxe.text.schema import input_schema
+from handaxe.text.dialects import build_tool_schema
+from handaxe.text.schema import build_input_schema
 
 PROVIDERS = ("anthropic", "openai", "gemini", "json-schema")
 
 
 def problems_of(tool: Tool[Any]) -> list[str]:
     """Everything a tool gets wrong, one sentence each; empty for a good tool."""
-    return [*_names(tool), *_prompt(tool), *_input(tool), *_facts(tool)]
+    return [
+        *_check_search_hint(tool),
+        *_check_prompt(tool),
+        *_check_input(tool),
+        *_check_limits(tool),
+    ]
 
 
-def _names(tool: Tool[Any]) -> list[str]:
+def _check_search_hint(tool: Tool[Any]) -> list[str]:
     words = tool.search_hint.split()
     if not 3 <= len(words) <= 10:
         return [f"search_hint has {len(words)} words; it takes 3 to 10"]
     return []
 
 
-def _prompt(tool: Tool[Any]) -> list[str]:
+def _check_prompt(tool: Tool[Any]) -> list[str]:
     prompt = tool.prompt()
     problems = [] if prompt else ["there is no prompt"]
     unfilled = re.findall(r"\$[a-z_]+", prompt)
@@ -33,8 +38,8 @@ def _prompt(tool: Tool[Any]) -> list[str]:
     return problems
 
 
-def _input(tool: Tool[Any]) -> list[str]:
-    schema = input_schema(tool.args_type)
+def _check_input(tool: Tool[Any]) -> list[str]:
+    schema = build_input_schema(tool.args_type)
     problems = [
         f"the parameter {name} has no description"
         for name, field in schema.get("properties", {}).items()
@@ -48,7 +53,7 @@ def _input(tool: Tool[Any]) -> list[str]:
     except InputProblems:
         pass
     for provider in PROVIDERS:
-        tool_schema(tool.name, tool.prompt(), schema, provider, strict=tool.strict)
+        build_tool_schema(tool.name, tool.prompt(), schema, provider, strict=tool.strict)
     for example in tool.input_examples:
         try:
             read_input(tool.args_type, example)
@@ -57,7 +62,7 @@ def _input(tool: Tool[Any]) -> list[str]:
     return problems
 
 
-def _facts(tool: Tool[Any]) -> list[str]:
+def _check_limits(tool: Tool[Any]) -> list[str]:
     problems: list[str] = []
     if set(tool.uses) & set(tool.may_use):
         problems.append("a port stands both in uses and in may_use")

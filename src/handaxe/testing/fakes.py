@@ -15,9 +15,9 @@ from handaxe.host.files import LocalFiles
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.permission.policy import CurrentPolicy
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.execute import Pipeline
-from handaxe.session.permission_state import Mode, PermissionState, RuleText
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.execute import ToolPipeline
+from handaxe.session.permission_state import Mode, PermissionState, SourcedRule
 from handaxe.session.workdir import Workdir
 
 
@@ -71,7 +71,7 @@ class ScriptedAsker(Asker):
         return self._answers.pop(0)
 
 
-class Workbench:
+class PipelineHarness:
     """A pipeline with everything around it in reach of a test."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Workbench:
         *,
         root: str = "/project",
         mode: Mode = "bypassPermissions",
-        rules: Sequence[RuleText] = (),
+        rules: Sequence[SourcedRule] = (),
         hooks: Hooks | None = None,
         asker: Asker | None = None,
         checkpoints: Checkpoints | None = None,
@@ -92,8 +92,8 @@ class Workbench:
         self.permissions = PermissionState(mode=mode, rules=rules)
         policy = CurrentPolicy(self.permissions, self.workdir)
         offers: dict[type[Any], Any] = {Workdir: self.workdir}
-        self.pipeline = Pipeline(
-            Collaborators(
+        self.pipeline = ToolPipeline(
+            PipelineContext(
                 session_id="test",
                 catalog=Catalog({}, tools, selected=(), ports=offers.keys()),
                 offers=offers,

@@ -15,7 +15,7 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.result import ToolResult
 
 
-class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScenarioCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One call and what its result has to be."""
 
     tool: str
@@ -38,7 +38,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     summary: str
     proves: list[str]
-    calls: list[Call]
+    calls: list[ScenarioCall]
     files: dict[str, str] = {}
     mode: str = "acceptEdits"
     allow: list[str] = []
@@ -56,9 +56,9 @@ def read_scenario(path: Path) -> Scenario:
     return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Scenario)
 
 
-async def play(scenario: Scenario, root: Path, home: Path) -> list[str]:
+async def run_scenario(scenario: Scenario, root: Path, home: Path) -> list[str]:
     """Run a scenario in an empty directory; what went otherwise than it says."""
-    _write(root, scenario.files)
+    _write_files(root, scenario.files)
     problems: list[str] = []
     async with Session(
         root,
@@ -66,16 +66,16 @@ async def play(scenario: Scenario, root: Path, home: Path) -> list[str]:
         allow=scenario.allow,
         ask=scenario.ask,
         deny=scenario.deny,
-        settings=_filled(scenario.settings, root),
+        settings=_fill_root(scenario.settings, root),
         trusted=scenario.trusted,
         home=home,
     ) as session:
         for number, call in enumerate(scenario.calls, 1):
-            _write(root, call.files)
+            _write_files(root, call.files)
             call_id = call.id or session.new_call_id()
-            call_input = _filled(call.input, root)
+            call_input = _fill_root(call.input, root)
             result = await session.run(ToolCall(call_id, call.tool, call_input))
-            differences = _differences(call, result, root)
+            differences = _compare_result(call, result, root)
             problems += [f"call {number}: {difference}" for difference in differences]
     for name, content in scenario.files_after.items():
         actual = (root / name).read_bytes() if (root / name).is_file() else None
@@ -85,24 +85,24 @@ async def play(scenario: Scenario, root: Path, home: Path) -> list[str]:
     return problems
 
 
-def _differences(call: Call, result: ToolResult, root: Path) -> list[str]:
+def _compare_result(call: ScenarioCall, result: ToolResult, root: Path) -> list[str]:
     found: list[str] = []
     if call.fault != result.code:
         found.append(f"code {result.code!r}, not {call.fault!r}: {result.text}")
-    if call.text is not None and result.text != _filled(call.text, root):
-        found.append(f"text {result.text!r}, not {_filled(call.text, root)!r}")
+    if call.text is not None and result.text != _fill_root(call.text, root):
+        found.append(f"text {result.text!r}, not {_fill_root(call.text, root)!r}")
     found += [
         f"text lacks {piece!r}: {result.text!r}"
         for piece in call.contains
-        if _filled(piece, root) not in result.text
+        if _fill_root(piece, root) not in result.text
     ]
     found += [
         f"text has {piece!r}: {result.text!r}"
         for piece in call.lacks
-        if _filled(piece, root) in result.text
+        if _fill_root(piece, root) in result.text
     ]
     data = msgspec.json.decode(msgspec.json.encode(result.data, enc_hook=str))
-    if not _holds(data, _filled(call.data, root)):
+    if not _is_subset(data, _fill_root(call.data, root)):
         found.append(f"data {data!r} lacks {call.data!r}")
     found += [
         f"notes {result.notes!r} lack {note!r}"
@@ -112,27 +112,27 @@ def _differences(call: Call, result: ToolResult, root: Path) -> list[str]:
     return found
 
 
-def _holds(actual: Any, wanted: Any) -> bool:  # noqa: ANN401 - any JSON values
+def _is_subset(actual: Any, wanted: Any) -> bool:  # noqa: ANN401 - any JSON values
     if not isinstance(wanted, dict):
         return actual == wanted
     pairs = cast("dict[str, Any]", wanted).items()
     return isinstance(actual, dict) and all(
-        key in actual and _holds(actual[key], value) for key, value in pairs
+        key in actual and _is_subset(actual[key], value) for key, value in pairs
     )
 
 
-def _filled(value: Any, root: Path) -> Any:  # noqa: ANN401 - any JSON value
+def _fill_root(value: Any, root: Path) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, str):
         return value.replace("{root}", str(root))
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return {key: _filled(item, root) for key, item in pairs}
+        return {key: _fill_root(item, root) for key, item in pairs}
     if isinstance(value, list):
-        return [_filled(item, root) for item in cast("list[Any]", value)]
+        return [_fill_root(item, root) for item in cast("list[Any]", value)]
     return value
 
 
-def _write(root: Path, files: dict[str, str]) -> None:
+def _write_files(root: Path, files: dict[str, str]) -> None:
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

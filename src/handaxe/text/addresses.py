@@ -22,7 +22,7 @@ def is_public(address: str) -> bool:
     return found is not None and found.is_global and not found.is_multicast
 
 
-def is_nobodys(address: str) -> bool:
+def is_unsafe_address(address: str) -> bool:
     """Whether an address is never a server that somebody means: metadata, link-local, all of them.
 
     What cannot be read is none either.

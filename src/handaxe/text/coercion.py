@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 
 from handaxe.contract.input_shape import InputShape
-from handaxe.text.wellformed import has_plain_values, in_plain_kinds, well_formed
+from handaxe.text.wellformed import escape_surrogates, has_plain_values, to_plain_values
 
 Args = TypeVar("Args")
 Json: TypeAlias = Any
@@ -24,11 +24,11 @@ class InputProblems(Exception):
     """The input cannot be read; every problem is one sentence in `problems`."""
 
     def __init__(self, problems: list[str]) -> None:
-        shown = [well_formed(problem) for problem in problems[:_MAX_PROBLEMS]]
+        shown = [escape_surrogates(problem) for problem in problems[:_MAX_PROBLEMS]]
         if len(problems) > _MAX_PROBLEMS:
-            from handaxe.text.counting import counted
+            from handaxe.text.counting import format_count
 
-            shown.append(f"... and {counted(len(problems) - _MAX_PROBLEMS, 'more problem')}")
+            shown.append(f"... and {format_count(len(problems) - _MAX_PROBLEMS, 'more problem')}")
         super().__init__("\n".join(shown))
         self.problems = shown
 
@@ -38,7 +38,7 @@ def read_input(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
     is_closed = _CLOSED.get(args_type)
     if is_closed is None:
         if isinstance(args_type, InputShape):
-            plain = raw if has_plain_values(raw) else in_plain_kinds(raw)
+            plain = raw if has_plain_values(raw) else to_plain_values(raw)
             return cast("Any", args_type.read(plain))
         is_closed = _is_closed(args_type)
     if is_closed and has_plain_values(raw):
@@ -47,11 +47,11 @@ def read_input(args_type: type[Args], raw: Json) -> tuple[Args, list[str]]:
         except (msgspec.ValidationError, UnicodeError):
             pass
     # Most inputs fit; what reads the others is loaded when the first one does not.
-    from handaxe.text.lenient_input import Unreadable, read_leniently
+    from handaxe.text.lenient_input import UnreadableInput, read_leniently
 
     try:
-        return read_leniently(args_type, in_plain_kinds(raw), most_told=_MAX_PROBLEMS)
-    except Unreadable as found:
+        return read_leniently(args_type, to_plain_values(raw), most_told=_MAX_PROBLEMS)
+    except UnreadableInput as found:
         raise InputProblems(found.problems) from None
 
 

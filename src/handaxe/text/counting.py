@@ -1,7 +1,7 @@
 """How many of something there are, in words for people and models."""
 
 
-def counted(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """`1 file`, `2,000 files`, `3 matches`, `1 entry`, `2 entries`; of a phrase, its last word."""
     if number == 1:
         return f"1 {thing}"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import msgspec
 
 from handaxe.contract.faults import SetupError
-from handaxe.text.wellformed import well_formed
+from handaxe.text.wellformed import escape_surrogates
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -53,7 +53,7 @@ _GEMINI_NESTING = 3
 """How often a definition that holds itself is written out, since there are no references."""
 
 
-def tool_schema(
+def build_tool_schema(
     name: str,
     description: str,
     input_schema: Schema,
@@ -66,21 +66,21 @@ def tool_schema(
 
     `strict` asks for guaranteed input where the provider offers that and the schema allows it.
     """
-    dialect = entry_of(provider, _TOOL_SCHEMAS)
+    dialect = get_provider_entry(provider, _TOOL_SCHEMAS)
     strict = strict and _is_strictable(input_schema)
-    schema = _mapped(input_schema, dict)
+    schema = _apply_to_schemas(input_schema, dict)
     if provider != "json-schema":
-        schema = {"type": "object", **_merged(schema, schema)}
-    return dialect(_Offer(name, well_formed(description), schema, strict, list(examples)))
+        schema = {"type": "object", **_merge_alternatives(schema, schema)}
+    return dialect(_Offer(name, escape_surrogates(description), schema, strict, list(examples)))
 
 
-def wire_name(name: str, provider: str) -> str:
+def to_wire_name(name: str, provider: str) -> str:
     """A tool's name as `provider` accepts it; Gemini wants a letter or `_` in front."""
     is_refused = provider == "gemini" and not (name[:1].isalpha() or name.startswith("_"))
     return f"_{name}"[:64] if is_refused else name
 
 
-def entry_of(provider: str, table: dict[str, Any]) -> Any:  # noqa: ANN401 - an entry of the table
+def get_provider_entry(provider: str, table: dict[str, Any]) -> Any:  # noqa: ANN401 - an entry of the table
     """What a table by providers holds for one of them."""
     if provider not in table:
         known = ", ".join(PROVIDERS)
@@ -96,77 +96,81 @@ class _Offer(NamedTuple):
     examples: list[Any]
 
 
-def _anthropic_tool(offer: _Offer) -> Schema:
+def _build_anthropic_tool(offer: _Offer) -> Schema:
     tool: Schema = {"name": offer.name, "description": offer.description}
     tool["input_schema"] = offer.schema
     # Strict input knows no recursion here, and only recursive or shared parts are references.
     if offer.strict and "$defs" not in offer.schema:
-        tool["input_schema"] = _mapped(offer.schema, lambda part: _in_words(part, "anthropic"))
+        tool["input_schema"] = _apply_to_schemas(
+            offer.schema, lambda part: _move_limits_to_description(part, "anthropic")
+        )
         tool["strict"] = True
     if offer.examples:
         tool["input_examples"] = offer.examples
     return tool
 
 
-def _openai_tool(offer: _Offer) -> Schema:
+def _build_openai_tool(offer: _Offer) -> Schema:
     function = {
         "name": offer.name,
-        "description": _with_examples(offer),
-        "parameters": _mapped(offer.schema, _openai_strict) if offer.strict else offer.schema,
+        "description": _append_examples(offer),
+        "parameters": _apply_to_schemas(offer.schema, _make_openai_strict)
+        if offer.strict
+        else offer.schema,
         "strict": offer.strict,
     }
     return {"type": "function", "function": function}
 
 
-def _gemini_tool(offer: _Offer) -> Schema:
-    name = wire_name(offer.name, "gemini")
-    declaration: Schema = {"name": name, "description": _with_examples(offer)}
+def _build_gemini_tool(offer: _Offer) -> Schema:
+    name = to_wire_name(offer.name, "gemini")
+    declaration: Schema = {"name": name, "description": _append_examples(offer)}
     # An object without properties is refused, so a tool without input has no parameters at all.
     if offer.schema.get("properties"):
-        written_out = _written_out(offer.schema, offer.schema, ())
-        declaration["parameters"] = _mapped(written_out, _gemini)
+        written_out = _expand_references(offer.schema, offer.schema, ())
+        declaration["parameters"] = _apply_to_schemas(written_out, _convert_for_gemini)
     return declaration
 
 
-def _plain_tool(offer: _Offer) -> Schema:
+def _build_plain_tool(offer: _Offer) -> Schema:
     examples = {"examples": offer.examples} if offer.examples else {}
     schema = {**offer.schema, **examples}
     return {"name": offer.name, "description": offer.description, "inputSchema": schema}
 
 
 _TOOL_SCHEMAS = {
-    "anthropic": _anthropic_tool,
-    "openai": _openai_tool,
-    "gemini": _gemini_tool,
-    "json-schema": _plain_tool,
+    "anthropic": _build_anthropic_tool,
+    "openai": _build_openai_tool,
+    "gemini": _build_gemini_tool,
+    "json-schema": _build_plain_tool,
 }
 
 
-def _with_examples(offer: _Offer) -> str:
+def _append_examples(offer: _Offer) -> str:
     if not offer.examples:
         return offer.description
     lines = [msgspec.json.encode(example).decode() for example in offer.examples]
     return "\n".join([offer.description, "", "Input examples:", *lines])
 
 
-def _mapped(schema: Any, change: Callable[[Schema], Schema]) -> Any:  # noqa: ANN401
+def _apply_to_schemas(schema: Any, change: Callable[[Schema], Schema]) -> Any:  # noqa: ANN401
     """A copy of `schema` with `change` applied to every schema in it, inner ones first."""
     if not isinstance(schema, dict):
         return schema
     copy: Schema = {}
     for key, part in cast("Schema", schema).items():
         if key in ("properties", "$defs"):
-            copy[key] = {name: _mapped(inner, change) for name, inner in part.items()}
+            copy[key] = {name: _apply_to_schemas(inner, change) for name, inner in part.items()}
         elif key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-            copy[key] = [_mapped(inner, change) for inner in part]
+            copy[key] = [_apply_to_schemas(inner, change) for inner in part]
         elif key in ("items", "additionalProperties"):
-            copy[key] = _mapped(part, change)
+            copy[key] = _apply_to_schemas(part, change)
         else:
             copy[key] = list(cast("list[Any]", part)) if isinstance(part, list) else part
     return change(copy)
 
 
-def _in_words(schema: Schema, dialect: str) -> Schema:
+def _move_limits_to_description(schema: Schema, dialect: str) -> Schema:
     """Limits that the dialect refuses, moved into the description."""
     refused = {key: schema.pop(key) for key in _SAID_IN_WORDS[dialect] if key in schema}
     if schema.get("format", "date") not in _FORMATS:
@@ -198,7 +202,7 @@ def _is_strictable(schema: Any) -> bool:  # noqa: ANN401 - any part of a schema
     return bool(says_what) and not is_open and not is_loose and _is_strictable(inner)
 
 
-def _openai_strict(schema: Schema) -> Schema:
+def _make_openai_strict(schema: Schema) -> Schema:
     """Every property required; what was optional may be null instead."""
     if "oneOf" in schema:
         schema["anyOf"] = schema.pop("oneOf")
@@ -207,13 +211,13 @@ def _openai_strict(schema: Schema) -> Schema:
         required = schema.get("required", [])
         for name, part in schema["properties"].items():
             if name not in required:
-                schema["properties"][name] = _nullable(part)
+                schema["properties"][name] = _make_nullable(part)
         schema["required"] = list(schema["properties"])
         schema["additionalProperties"] = False
-    return _in_words(schema, "openai")
+    return _move_limits_to_description(schema, "openai")
 
 
-def _nullable(schema: Schema) -> Schema:
+def _make_nullable(schema: Schema) -> Schema:
     kinds = schema.get("type")
     if "anyOf" in schema:
         has_null = {"type": "null"} in schema["anyOf"]
@@ -228,13 +232,15 @@ def _nullable(schema: Schema) -> Schema:
     return {**schema, "type": [*listed, "null"], **values}
 
 
-def _merged(schema: Schema, root: Schema) -> Schema:
+def _merge_alternatives(schema: Schema, root: Schema) -> Schema:
     """One object in place of the alternatives no provider takes at the root.
 
     Only other people's tools need it; their servers still check the input.
     """
-    parts = [_resolved(part, root) for part in schema.get("allOf", [])]
-    options = [_resolved(part, root) for part in schema.get("anyOf", []) + schema.get("oneOf", [])]
+    parts = [_resolve_reference(part, root) for part in schema.get("allOf", [])]
+    options = [
+        _resolve_reference(part, root) for part in schema.get("anyOf", []) + schema.get("oneOf", [])
+    ]
     whole = {key: part for key, part in schema.items() if key not in ("allOf", "anyOf", "oneOf")}
     for part in (*parts, *options):
         whole["properties"] = {**whole.get("properties", {}), **part.get("properties", {})}
@@ -242,7 +248,7 @@ def _merged(schema: Schema, root: Schema) -> Schema:
     return {**whole, "required": list(dict.fromkeys(required))} if required else whole
 
 
-def _resolved(schema: Schema, root: Schema) -> Schema:
+def _resolve_reference(schema: Schema, root: Schema) -> Schema:
     """The schema a reference points to, with what stands beside the reference on top."""
     if not isinstance(schema.get("$ref"), str):
         return schema
@@ -252,10 +258,10 @@ def _resolved(schema: Schema, root: Schema) -> Schema:
     return {**target, **{key: part for key, part in schema.items() if key != "$ref"}}
 
 
-def _written_out(node: Any, root: Schema, above: tuple[str, ...]) -> Any:  # noqa: ANN401
+def _expand_references(node: Any, root: Schema, above: tuple[str, ...]) -> Any:  # noqa: ANN401
     """The schema without references; one that holds itself ends after a few rounds."""
     if isinstance(node, list):
-        return [_written_out(part, root, above) for part in cast("list[Any]", node)]
+        return [_expand_references(part, root, above) for part in cast("list[Any]", node)]
     if not isinstance(node, dict):
         return node
     schema = cast("Schema", node)
@@ -263,19 +269,21 @@ def _written_out(node: Any, root: Schema, above: tuple[str, ...]) -> Any:  # noq
         if above.count(schema["$ref"]) >= _GEMINI_NESTING:
             return {"type": "object", "description": "Nested further in the same way."}
         above = (*above, schema["$ref"])
-        schema = _resolved(schema, root)
+        schema = _resolve_reference(schema, root)
     if "allOf" in schema:
-        schema = _merged(schema, root)
-    whole = {key: _written_out(part, root, above) for key, part in schema.items() if key != "$defs"}
+        schema = _merge_alternatives(schema, root)
+    whole = {
+        key: _expand_references(part, root, above) for key, part in schema.items() if key != "$defs"
+    }
     if "properties" in schema:
         named: Schema = schema["properties"]
-        whole["properties"] = {key: _written_out(named[key], root, above) for key in named}
+        whole["properties"] = {key: _expand_references(named[key], root, above) for key in named}
     return whole
 
 
-def _gemini(schema: Schema) -> Schema:
+def _convert_for_gemini(schema: Schema) -> Schema:
     """One schema in the OpenAPI subset: upper-case types, `nullable`, enums of text."""
-    schema = _in_words(_single_typed(schema), "gemini")
+    schema = _move_limits_to_description(_split_type_union(schema), "gemini")
     if "const" in schema:
         schema["enum"] = [schema.pop("const")]
     if "enum" in schema:
@@ -289,16 +297,16 @@ def _gemini(schema: Schema) -> Schema:
         schema["type"] = schema["type"].upper()
     kept = {key: part for key, part in schema.items() if key in _GEMINI_KEEPS and part != []}
     if "anyOf" in kept:
-        return _lone_union(kept)
-    return kept if "type" in kept else _lone_union({**kept, **_GEMINI_ANY})
+        return _isolate_union(kept)
+    return kept if "type" in kept else _isolate_union({**kept, **_GEMINI_ANY})
 
 
-def _single_typed(schema: Schema) -> Schema:
+def _split_type_union(schema: Schema) -> Schema:
     """Unions as `anyOf` without null, null as `nullable`."""
     branches: list[Schema] = schema.pop("anyOf", []) + schema.pop("oneOf", [])
     if isinstance(schema.get("type"), list):
         held = {key: schema[key] for key in ("items", "properties", "required") if key in schema}
-        branches = [_gemini({"type": kind, **held}) for kind in schema.pop("type")]
+        branches = [_convert_for_gemini({"type": kind, **held}) for kind in schema.pop("type")]
     others = [branch for branch in branches if branch.get("type") != "NULL"]
     if len(others) < len(branches):
         schema["nullable"] = True
@@ -329,7 +337,7 @@ def _give_items(schema: Schema) -> None:
     schema.setdefault("items", dict(_GEMINI_ANY))
 
 
-def _lone_union(schema: Schema) -> Schema:
+def _isolate_union(schema: Schema) -> Schema:
     """`anyOf` may stand beside nothing else, so the words about it go into its first branch."""
     branches: list[Schema] = [dict(branch) for branch in schema["anyOf"]]
     if "description" in schema:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from handaxe.text.lines import lines_back, lines_on, split_lines
-from handaxe.text.replace.align import Block, blocks
-from handaxe.text.replace.outcome import Plan, Splice
+from handaxe.text.lines import find_line_end, find_line_start, split_lines
+from handaxe.text.replace.align import Block, align_blocks
+from handaxe.text.replace.outcome import ByteSplice, Plan
 
 NO_NEWLINE = "\\ No newline at end of file"
 _MAX_PAIRS = 100_000
@@ -27,21 +27,21 @@ class Hunk(msgspec.Struct, frozen=True, rename="camel"):
     lines: list[str]
 
 
-class Stat(msgspec.Struct, frozen=True):
+class DiffStat(msgspec.Struct, frozen=True):
     """How many lines came and went."""
 
     additions: int
     deletions: int
 
 
-def structured_patch(old: str, new: str, context: int = 3) -> list[Hunk]:
+def diff_texts(old: str, new: str, context: int = 3) -> list[Hunk]:
     """The changes from `old` to `new`."""
     line_break = "\n" if "\n" in old or "\n" in new else "\r"
-    same = _common_prefix(old, new)
-    head = lines_back(old, same, 0, line_break)
-    begin = lines_back(old, same, context, line_break)
-    tail = _common_suffix(old, new, head)
-    old_end = lines_on(old, len(old) - tail, context + 1, line_break)
+    same = _count_common_prefix(old, new)
+    head = find_line_start(old, same, 0, line_break)
+    begin = find_line_start(old, same, context, line_break)
+    tail = _count_common_suffix(old, new, head)
+    old_end = find_line_end(old, len(old) - tail, context + 1, line_break)
     new_end = len(new) - (len(old) - old_end)
     skipped = old.count(line_break, 0, begin)
     return _compare(
@@ -52,11 +52,11 @@ def structured_patch(old: str, new: str, context: int = 3) -> list[Hunk]:
     )
 
 
-def unified(
+def format_unified_diff(
     old: str, new: str, *, old_name: str = "old", new_name: str = "new", context: int = 3
 ) -> str:
     """The changes as a unified diff; empty where there are none."""
-    hunks = structured_patch(old, new, context)
+    hunks = diff_texts(old, new, context)
     return format_hunks(hunks, old_name=old_name, new_name=new_name)
 
 
@@ -70,37 +70,35 @@ def format_hunks(hunks: Sequence[Hunk], *, old_name: str = "old", new_name: str 
         for sign, name in (("---", old_name), ("+++", new_name))
     ]
     for hunk in hunks:
-        old = _range(hunk.old_start, hunk.old_lines)
-        new = _range(hunk.new_start, hunk.new_lines)
+        old = _format_range(hunk.old_start, hunk.old_lines)
+        new = _format_range(hunk.new_start, hunk.new_lines)
         lines += [f"@@ -{old} +{new} @@", *hunk.lines]
     return "\n".join(lines) + "\n"
 
 
-def stat(hunks: Iterable[Hunk]) -> Stat:
+def count_changes(hunks: Iterable[Hunk]) -> DiffStat:
     """The numbers of lines added and deleted."""
     signs = [line[:1] for hunk in hunks for line in hunk.lines]
-    return Stat(additions=signs.count("+"), deletions=signs.count("-"))
+    return DiffStat(additions=signs.count("+"), deletions=signs.count("-"))
 
 
-def patch_of(content: bytes, plan: Plan, context: int = 3) -> list[Hunk]:
+def diff_plan(content: bytes, plan: Plan, context: int = 3) -> list[Hunk]:
     """The changes a plan makes, looking only at the lines around them."""
     if plan.encoding.startswith(("utf-16", "utf-32")):
         # A line feed byte may be half of another character here: compare the texts instead.
         before, after = (str(data, plan.encoding) for data in (content, plan.apply(content)))
-        return structured_patch(
-            before.removeprefix("\ufeff"), after.removeprefix("\ufeff"), context
-        )
+        return diff_texts(before.removeprefix("\ufeff"), after.removeprefix("\ufeff"), context)
     line_break = b"\n" if b"\n" in content or any(b"\n" in s.data for s in plan.splices) else b"\r"
     hunks: list[Hunk] = []
     lines_before, shift, counted = 0, 0, 0
-    for begin, end, splices in _regions(content, plan.splices, line_break, context):
+    for begin, end, splices in _find_regions(content, plan.splices, line_break, context):
         lines_before += content.count(line_break, counted, begin)
         counted = begin
         old = content[begin:end]
-        new = _spliced(content, begin, end, splices)
+        new = _apply_splices(content, begin, end, splices)
         hunks += _compare(
-            split_lines(_text(old, plan, begin), line_break.decode()),
-            split_lines(_text(new, plan, begin), line_break.decode()),
+            split_lines(_decode_part(old, plan, begin), line_break.decode()),
+            split_lines(_decode_part(new, plan, begin), line_break.decode()),
             context,
             (lines_before, lines_before + shift),
         )
@@ -108,25 +106,25 @@ def patch_of(content: bytes, plan: Plan, context: int = 3) -> list[Hunk]:
     return hunks
 
 
-def _regions(
-    content: bytes, splices: Sequence[Splice], line_break: bytes, context: int
-) -> Iterator[tuple[int, int, list[Splice]]]:
+def _find_regions(
+    content: bytes, splices: Sequence[ByteSplice], line_break: bytes, context: int
+) -> Iterator[tuple[int, int, list[ByteSplice]]]:
     """Whole lines around splices; neighbours that touch are one region."""
     begin = end = -1
-    inside: list[Splice] = []
+    inside: list[ByteSplice] = []
     for splice in splices:
-        first = lines_back(content, splice.start, context, line_break)
+        first = find_line_start(content, splice.start, context, line_break)
         if inside and first > end:
             yield begin, end, inside
             inside = []
         begin = begin if inside else first
         inside.append(splice)
-        end = lines_on(content, splice.end, context + 1, line_break)
+        end = find_line_end(content, splice.end, context + 1, line_break)
     if inside:
         yield begin, end, inside
 
 
-def _spliced(content: bytes, begin: int, end: int, splices: Iterable[Splice]) -> bytes:
+def _apply_splices(content: bytes, begin: int, end: int, splices: Iterable[ByteSplice]) -> bytes:
     parts: list[bytes] = []
     for splice in splices:
         parts += [content[begin : splice.start], splice.data]
@@ -134,16 +132,16 @@ def _spliced(content: bytes, begin: int, end: int, splices: Iterable[Splice]) ->
     return b"".join([*parts, content[begin:end]])
 
 
-def _text(data: bytes, plan: Plan, begin: int) -> str:
+def _decode_part(data: bytes, plan: Plan, begin: int) -> str:
     return (data if begin else data.removeprefix(_UTF8_BOM)).decode(plan.encoding)
 
 
 def _compare(old: list[str], new: list[str], context: int, skipped: tuple[int, int]) -> list[Hunk]:
-    runs = list(blocks(old, new, max_pairs=_MAX_PAIRS))
-    return [_hunk(group, old, new, skipped) for group in _groups(runs, context)]
+    runs = list(align_blocks(old, new, max_pairs=_MAX_PAIRS))
+    return [_build_hunk(group, old, new, skipped) for group in _group_blocks(runs, context)]
 
 
-def _groups(runs: list[Block], context: int) -> Iterator[list[Block]]:
+def _group_blocks(runs: list[Block], context: int) -> Iterator[list[Block]]:
     """Changed runs with up to `context` kept lines around them; close neighbours together."""
     group: list[Block] = []
     for index, run in enumerate(runs):
@@ -166,7 +164,9 @@ def _cut(run: Block, begin: int, end: int) -> Block:
     return Block(old + begin, old + end, new + begin, new + end, kept=True)
 
 
-def _hunk(group: list[Block], old: list[str], new: list[str], skipped: tuple[int, int]) -> Hunk:
+def _build_hunk(
+    group: list[Block], old: list[str], new: list[str], skipped: tuple[int, int]
+) -> Hunk:
     first, last = group[0], group[-1]
     touched = old[first.old_begin : last.old_end] + new[first.new_begin : last.new_end]
     # One kind of ending all over says nothing; two kinds may be the very difference.
@@ -175,10 +175,10 @@ def _hunk(group: list[Block], old: list[str], new: list[str], skipped: tuple[int
     for run in group:
         before, after = old[run.old_begin : run.old_end], new[run.new_begin : run.new_end]
         if run.kept:
-            lines += _marked(" ", before, keep_cr=keep_cr)
+            lines += _prefix_lines(" ", before, keep_cr=keep_cr)
         else:
-            lines += _marked("-", before, keep_cr=keep_cr)
-            lines += _marked("+", after, keep_cr=keep_cr)
+            lines += _prefix_lines("-", before, keep_cr=keep_cr)
+            lines += _prefix_lines("+", after, keep_cr=keep_cr)
     return Hunk(
         old_start=skipped[0] + first.old_begin + 1,
         old_lines=last.old_end - first.old_begin,
@@ -188,19 +188,19 @@ def _hunk(group: list[Block], old: list[str], new: list[str], skipped: tuple[int
     )
 
 
-def _marked(sign: str, lines: Iterable[str], *, keep_cr: bool) -> Iterator[str]:
+def _prefix_lines(sign: str, lines: Iterable[str], *, keep_cr: bool) -> Iterator[str]:
     for line in lines:
         yield sign + (line.rstrip("\n") if keep_cr else line.rstrip("\r\n"))
         if not line.endswith(("\n", "\r")):
             yield NO_NEWLINE
 
 
-def _range(start: int, count: int) -> str:
+def _format_range(start: int, count: int) -> str:
     # In a unified diff a range without lines names the line before it.
     return f"{start if count else start - 1},{count}"
 
 
-def _common_prefix(old: str, new: str) -> int:
+def _count_common_prefix(old: str, new: str) -> int:
     same, limit = 0, min(len(old), len(new))
     if old[:limit] == new[:limit]:
         return limit
@@ -213,7 +213,7 @@ def _common_prefix(old: str, new: str) -> int:
     return same
 
 
-def _common_suffix(old: str, new: str, head: int) -> int:
+def _count_common_suffix(old: str, new: str, head: int) -> int:
     """How many characters both end with, not counting those before `head`."""
     same, limit = 0, min(len(old), len(new)) - head
     while limit > same:

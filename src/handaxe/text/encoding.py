@@ -32,7 +32,7 @@ class NotText(Exception):
     """The bytes are no text: they hold NUL, or are no UTF-8 and mostly control characters."""
 
 
-class CannotEncode(Exception):
+class UnencodableCharacter(Exception):
     """A character that the encoding cannot hold.
 
     Attributes:
@@ -57,13 +57,13 @@ class Format(msgspec.Struct, frozen=True):
     bom: bytes = b""
 
 
-class Decoded(Format, frozen=True):
+class DecodedText(Format, frozen=True):
     """A text with its format; line endings are as they stand in the file, the mark is not."""
 
     text: str = ""
 
 
-def decode(data: bytes) -> Decoded:
+def decode(data: bytes) -> DecodedText:
     """The text of `data`.
 
     Raises:
@@ -71,7 +71,7 @@ def decode(data: bytes) -> Decoded:
     """
     found = sniff(data)
     text = str(memoryview(data)[len(found.bom) :], found.encoding)
-    return Decoded(encoding=found.encoding, bom=found.bom, text=text)
+    return DecodedText(encoding=found.encoding, bom=found.bom, text=text)
 
 
 def sniff(data: bytes) -> Format:
@@ -92,9 +92,9 @@ def sniff(data: bytes) -> Format:
         return Format()
     if is_mostly_controls(data):
         raise NotText
-    from handaxe.text.legacy import guess
+    from handaxe.text.legacy import guess_encoding
 
-    return Format(encoding=guess(data))
+    return Format(encoding=guess_encoding(data))
 
 
 def encode(text: str, like: Format) -> bytes:
@@ -115,13 +115,13 @@ def encode_part(text: str, encoding: str) -> bytes:
     try:
         data = text.encode(encoding)
     except UnicodeEncodeError as error:
-        raise CannotEncode(text[error.start], error.start, encoding) from None
+        raise UnencodableCharacter(text[error.start], error.start, encoding) from None
     # Some legacy codecs write a look-alike (a yen sign as a backslash); that changes the text.
     if encoding not in _UNICODE and (back := data.decode(encoding, "replace")) != text:
         position = next(
             i for i, (a, b) in enumerate(zip(text, back + "\0", strict=False)) if a != b
         )
-        raise CannotEncode(text[position], position, encoding)
+        raise UnencodableCharacter(text[position], position, encoding)
     return data
 
 
@@ -135,7 +135,7 @@ def has_surrogates(text: str) -> bool:
     return not text.isascii() and re.search(_SURROGATE, text) is not None
 
 
-def line_endings(text: str) -> frozenset[str]:
+def find_line_endings(text: str) -> frozenset[str]:
     """The kinds of line ending in `text`; a lone CR counts only where there is no LF."""
     crlf = text.count("\r\n")
     kinds = {"\r\n"} if crlf else set[str]()
@@ -159,7 +159,7 @@ def _is_valid(data: bytes, encoding: str, start: int) -> bool:
         return True
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        for chunk in _chunks(data, start):
+        for chunk in _split_chunks(data, start):
             decoder.decode(chunk)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
@@ -167,7 +167,7 @@ def _is_valid(data: bytes, encoding: str, start: int) -> bool:
     return True
 
 
-def _chunks(data: bytes, start: int) -> Iterator[memoryview]:
+def _split_chunks(data: bytes, start: int) -> Iterator[memoryview]:
     view = memoryview(data)
     for begin in range(start, len(data), _CHUNK_BYTES):
         yield view[begin : begin + _CHUNK_BYTES]

@@ -17,7 +17,7 @@ def is_env_file(name: str) -> bool:
     return folded == ".env" or (folded.startswith(".env.") and not folded.endswith(_EXAMPLES))
 
 
-def may_name_env_file(paths: str | bytes) -> bool:
+def can_name_env_file(paths: str | bytes) -> bool:
     """Whether one of many joined paths may name such a file; faster than to look at each."""
     if not paths.isascii():
         return True

@@ -5,7 +5,7 @@ import re
 _FILE_URI = re.compile(rb"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))", re.IGNORECASE)
 
 
-def path_of(uri: str) -> str | None:
+def parse_file_uri(uri: str) -> str | None:
     """The path that a `file:` address stands for; None for any other address."""
     from urllib.parse import unquote_to_bytes
 

@@ -13,8 +13,8 @@ import msgspec
 
 from handaxe.contract.input_shape import InputShape
 from handaxe.text.coercion import InputProblems
-from handaxe.text.schema_repair import repaired, target_of
-from handaxe.text.wellformed import flaws_of
+from handaxe.text.schema_repair import repair_schema, resolve_reference
+from handaxe.text.wellformed import find_flaws
 
 Schema = dict[str, Any]
 
@@ -32,12 +32,12 @@ _KINDS: dict[type[Any], str] = {
 _WORDS = {"true": True, "false": False}
 
 
-class ForeignInput(InputShape):
+class JsonSchemaInput(InputShape):
     """The input of a tool that lives elsewhere."""
 
     def __init__(self, schema: Schema) -> None:
         self._given = schema
-        self._shown, self.remark = _flattened(schema)
+        self._shown, self.remark = _flatten_alternatives(schema)
 
     @property
     def schema(self) -> Schema:
@@ -47,24 +47,26 @@ class ForeignInput(InputShape):
     def read(self, raw: object) -> tuple[dict[str, Any], list[str]]:
         """The input, with texts read as what the schema wants where that leaves no doubt."""
         notes: list[str] = []
-        sent = _decoded(raw) if isinstance(raw, str) else raw
+        sent = _decode_json(raw) if isinstance(raw, str) else raw
         if not isinstance(sent, dict):
             raise InputProblems(["The input is expected as `object` with named parameters"])
         if sent is not raw:
             notes.append("input: read a JSON object sent as text")
-        if flaws := flaws_of(sent):
+        if flaws := find_flaws(sent):
             raise InputProblems([f"The parameter `{path}` {flaw}" for path, flaw in flaws.items()])
         values = cast("dict[str, Any]", sent)
         errors = self._errors(values)
         if errors:
             # A copy: what the model sent stays in the log as it was.
             values = msgspec.json.decode(msgspec.json.encode(values))
-            mended = [note for error in errors if (note := _mended(values, error)) is not None]
+            mended = [
+                note for error in errors if (note := _repair_value(values, error)) is not None
+            ]
             if mended:
                 notes += [note for note in mended if note]
                 errors = self._errors(values)
         if errors:
-            raise InputProblems([_sentence(error) for error in errors])
+            raise InputProblems([_describe_error(error) for error in errors])
         return values, notes
 
     def _errors(self, values: dict[str, Any]) -> list[Any]:
@@ -90,14 +92,14 @@ class ForeignInput(InputShape):
             return None
 
 
-def _decoded(text: str) -> object:
+def _decode_json(text: str) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return text
 
 
-def _mended(values: dict[str, Any], error: Any) -> str | None:  # noqa: ANN401 - of jsonschema_rs
+def _repair_value(values: dict[str, Any], error: Any) -> str | None:  # noqa: ANN401 - of jsonschema_rs
     """Put what a text means in its place, if the schema wants another type; the note for it.
 
     Null where there may be none is left out, without a note: for models that have to name every
@@ -114,15 +116,15 @@ def _mended(values: dict[str, Any], error: Any) -> str | None:  # noqa: ANN401 -
     if error.instance is None and isinstance(place, dict):
         cast("dict[str, Any]", place).pop(str(path[-1]), None)
         return ""
-    meant = _meant(error.instance, wanted) if isinstance(error.instance, str) else None
+    meant = _coerce_text(error.instance, wanted) if isinstance(error.instance, str) else None
     if meant is None:
         return None
     place[path[-1]] = meant
     name = next(name for kind, name in _KINDS.items() if isinstance(meant, kind))
-    return f"{_dotted(path)}: read {name} sent as text"
+    return f"{_format_path(path)}: read {name} sent as text"
 
 
-def _meant(text: str, wanted: set[str]) -> object:
+def _coerce_text(text: str, wanted: set[str]) -> object:
     if "integer" in wanted and _INTEGER.fullmatch(text):
         return int(float(text)) if "." in text else int(text)
     if "number" in wanted and _NUMBER.fullmatch(text):
@@ -130,7 +132,7 @@ def _meant(text: str, wanted: set[str]) -> object:
     if "boolean" in wanted and text.strip().lower() in _WORDS:
         return _WORDS[text.strip().lower()]
     if {"array", "object"} & wanted:
-        value = _decoded(text)
+        value = _decode_json(text)
         if (isinstance(value, list) and "array" in wanted) or (
             isinstance(value, dict) and "object" in wanted
         ):
@@ -138,8 +140,8 @@ def _meant(text: str, wanted: set[str]) -> object:
     return None
 
 
-def _sentence(error: Any) -> str:  # noqa: ANN401 - of jsonschema_rs
-    path = _dotted(list(error.instance_path))
+def _describe_error(error: Any) -> str:  # noqa: ANN401 - of jsonschema_rs
+    path = _format_path(list(error.instance_path))
     missing = getattr(error.kind, "property", None)
     if type(error.kind).__name__.endswith("Required") and isinstance(missing, str):
         name = f"{path}.{missing}" if path else missing
@@ -150,20 +152,20 @@ def _sentence(error: Any) -> str:  # noqa: ANN401 - of jsonschema_rs
     return f"The parameter `{path}` is not valid: {message}" if path else message
 
 
-def _dotted(path: list[str | int]) -> str:
+def _format_path(path: list[str | int]) -> str:
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
     return text
 
 
-def _flattened(given: Schema) -> tuple[Schema, str]:
+def _flatten_alternatives(given: Schema) -> tuple[Schema, str]:
     """One object for alternatives at the root, and the sentence that says what was lost."""
-    schema = repaired(given)
+    schema = repair_schema(given)
     if "$ref" in schema:
-        target = target_of(schema.pop("$ref"), schema) or {}
+        target = resolve_reference(schema.pop("$ref"), schema) or {}
         schema = {**target, **schema}
-    properties, required = _properties(schema), _required(schema)
+    properties, required = _get_properties(schema), _get_required(schema)
     remark = ""
     for word in _JOINED:
         options: object = schema.pop(word, None)
@@ -173,8 +175,8 @@ def _flattened(given: Schema) -> tuple[Schema, str]:
             if isinstance(option, dict)
         ]
         for option in listed:
-            properties = {**_properties(option), **properties}
-        wanted = [_required(option) for option in listed]
+            properties = {**_get_properties(option), **properties}
+        wanted = [_get_required(option) for option in listed]
         if word == "allOf":
             required += [name for names in wanted for name in names]
         elif any(wanted):
@@ -188,12 +190,12 @@ def _flattened(given: Schema) -> tuple[Schema, str]:
     return schema, remark.strip()
 
 
-def _properties(schema: Schema) -> Schema:
+def _get_properties(schema: Schema) -> Schema:
     found = schema.get("properties")
     return cast("Schema", found) if isinstance(found, dict) else {}
 
 
-def _required(schema: Schema) -> list[str]:
+def _get_required(schema: Schema) -> list[str]:
     found = schema.get("required")
     names = cast("list[Any]", found) if isinstance(found, list) else []
     return [name for name in names if isinstance(name, str)]

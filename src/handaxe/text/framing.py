@@ -53,7 +53,7 @@ def neutralize(text: str, *, closing: str = "") -> str:
         return text
     kept: list[str] = []
     done = 0
-    for match in _candidates(closing).finditer(text):
+    for match in _compile_candidates(closing).finditer(text):
         if match[0] == _SMUGGLED or _is_tag(text, match.end(), closing):
             kept += (text[done : match.start()], "&lt;")
             done = match.end()
@@ -70,7 +70,8 @@ def neutralize_result(text: str, *, is_preview: bool) -> str:
 
 def frame(tag: str, *pieces: str, **attributes: str) -> Framed:
     """The pieces on lines of their own between the tag and its end; they cannot end it."""
-    return Framed(f"{_head(tag, attributes)}\n{_inside(tag, pieces).strip(chr(10))}\n</{tag}>")
+    inside = _escape_pieces(tag, pieces).strip("\n")
+    return Framed(f"{_format_open_tag(tag, attributes)}\n{inside}\n</{tag}>")
 
 
 def frame_field(tag: str, text: str) -> Framed:
@@ -81,10 +82,10 @@ def frame_field(tag: str, text: str) -> Framed:
 
 def join_framed(*pieces: str) -> Framed:
     """Pieces below each other, each safe."""
-    return Framed(_inside("", pieces))
+    return Framed(_escape_pieces("", pieces))
 
 
-def remind(*pieces: str) -> Framed:
+def frame_reminder(*pieces: str) -> Framed:
     """What no person said, marked as the runtime's."""
     return frame("system-reminder", *pieces)
 
@@ -94,7 +95,7 @@ def quote_line(text: str) -> str:
     return neutralize(" ".join(text.split()))
 
 
-def _head(tag: str, attributes: dict[str, str]) -> str:
+def _format_open_tag(tag: str, attributes: dict[str, str]) -> str:
     words = [tag]
     for name, value in attributes.items():
         quoted = quote_line(value).replace("<", "&lt;").replace('"', "&quot;")
@@ -102,7 +103,7 @@ def _head(tag: str, attributes: dict[str, str]) -> str:
     return f"<{' '.join(words)}>"
 
 
-def _inside(tag: str, pieces: tuple[str, ...]) -> str:
+def _escape_pieces(tag: str, pieces: tuple[str, ...]) -> str:
     """Neighbours that are not safe yet are looked at together: a tag may begin in one of them."""
     safe: list[str] = []
     loose: list[str] = []
@@ -119,7 +120,7 @@ def _inside(tag: str, pieces: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _candidates(closing: str) -> re.Pattern[str]:
+def _compile_candidates(closing: str) -> re.Pattern[str]:
     """What may open a tag: nearly all ordinary markup is known by its first letter."""
     first = {name[0] for name in (*_RUNTIME_NAMES, closing) if name}
     others = "".join(sorted(set(ascii_lowercase) - first))
@@ -135,7 +136,7 @@ def _is_tag(text: str, at: int, closing: str) -> bool:
         if character in _OPENERS:
             break
         if not found and character in _SLASHES:
-            names = _names(closing)
+            names = _collect_tag_names(closing)
         elif character.isspace() or character in _HYPHENS:
             if found in names:
                 return True
@@ -149,7 +150,7 @@ def _is_tag(text: str, at: int, closing: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _names(closing: str) -> frozenset[str]:
+def _collect_tag_names(closing: str) -> frozenset[str]:
     own = closing.replace("-", "").replace("_", "")
     return _RUNTIME_NAMES | {own} if own else _RUNTIME_NAMES
 

@@ -18,7 +18,7 @@ class BadFrontmatter(ValueError):
         self.line = line
 
 
-def split(text: str) -> tuple[dict[str, Any], str]:
+def split_frontmatter(text: str) -> tuple[dict[str, Any], str]:
     """The mapping at the head of a text, and the text below it; without a block an empty one.
 
     Raises:
@@ -31,10 +31,10 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     end = next((at for at, line in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
     if end is None:
         raise BadFrontmatter("the block that begins here has no closing `---`", 1)
-    return _mapping("\n".join(lines[1:end])), "\n".join(lines[end + 1 :]).lstrip("\n")
+    return _parse_mapping("\n".join(lines[1:end])), "\n".join(lines[end + 1 :]).lstrip("\n")
 
 
-def words(value: object) -> tuple[str, ...]:
+def parse_word_list(value: object) -> tuple[str, ...]:
     """A list that people write as YAML list, or as text with commas or blanks outside brackets."""
     if value is None:
         return ()
@@ -46,7 +46,7 @@ def words(value: object) -> tuple[str, ...]:
 _WORD = re.compile(r"(?:[^\s,()]+(?:\([^()]*\))?)")
 
 
-def truth(value: object, *, default: bool) -> bool:
+def parse_bool(value: object, *, default: bool) -> bool:
     """A yes or no in any of its spellings."""
     if isinstance(value, bool):
         return value
@@ -54,13 +54,13 @@ def truth(value: object, *, default: bool) -> bool:
     return spelled in _TRUE or (default and spelled not in _FALSE)
 
 
-def text_of(fields: Mapping[str, Any], name: str) -> str:
+def get_text(fields: Mapping[str, Any], name: str) -> str:
     """A field as one line of text; empty if it is missing."""
     value = fields.get(name)
     return "" if value is None else " ".join(str(value).split())
 
 
-def _mapping(block: str) -> dict[str, Any]:
+def _parse_mapping(block: str) -> dict[str, Any]:
     import yaml
 
     try:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from handaxe.text.patterns import (
     MAX_PATTERN_CHARS,
-    BadPattern,
+    BadGlobPattern,
     Segment,
     Segments,
+    build_regex,
     parse_segments,
-    source_of,
 )
 
 MAX_ALTERNATIVES = 512
@@ -46,27 +46,29 @@ class GlobPattern:
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_PATTERN_CHARS:
-            raise BadPattern(text, f"is longer than {MAX_PATTERN_CHARS} characters")
+            raise BadGlobPattern(text, f"is longer than {MAX_PATTERN_CHARS} characters")
         if not text:
-            raise BadPattern(text, "is empty; write '**' for everything")
+            raise BadGlobPattern(text, "is empty; write '**' for everything")
         self.text = text
         self.only_dirs = text.endswith("/")
         spellings = list(dict.fromkeys(expand_braces(text)))
         self.is_absolute = spellings[0].startswith("/")
         """Whether it has to be matched against absolute paths."""
         if any(spelling.startswith("/") != self.is_absolute for spelling in spellings):
-            raise BadPattern(text, "mixes absolute and relative alternatives; search twice instead")
-        parsed = [_glob_segments(text, spelling) for spelling in spellings]
+            raise BadGlobPattern(
+                text, "mixes absolute and relative alternatives; search twice instead"
+            )
+        parsed = [_parse_glob_segments(text, spelling) for spelling in spellings]
         depths = [len(segments) for segments in parsed if None not in segments]
         self.max_depth = max(depths) if len(depths) == len(parsed) else None
         """How many names deep a match can lie; None if `**` puts no end to it."""
         self.is_literal = all(part is not None and part.literal for item in parsed for part in item)
         """Whether it has no wildcard and so names each file it can match."""
         root = "/" if self.is_absolute else ""
-        common = _common([_leading(item) for item in parsed])
+        common = _find_common_prefix([_get_literal_prefix(item) for item in parsed])
         self.literal_directory = root + "/".join(common)
         """The directory that holds every match, so that a walk can start there; "" = here."""
-        sources = "|".join(source_of(segments) for segments in parsed)
+        sources = "|".join(build_regex(segments) for segments in parsed)
         self._regex = re.compile(rf"{root}(?:{sources})\Z")
         last = [segments[-1] for segments in parsed]
         self.endings = tuple({segment.suffix if segment else "" for segment in last})
@@ -83,12 +85,12 @@ class GlobPattern:
         """Whether the path, relative to the search directory or absolute, fits."""
         return (is_dir or not self.only_dirs) and self._regex.match(path) is not None
 
-    def leads_through(self, directory: str) -> bool:
+    def can_match_below(self, directory: str) -> bool:
         """Whether something below this directory, spelled as for `matches`, can fit."""
         directory = directory.removeprefix("/")
         depth = directory.count("/") + 1 if directory else 0
         if depth not in self._leading:
-            sources = (_beginning(segments, depth) for segments in self._parsed)
+            sources = (_build_prefix_regex(segments, depth) for segments in self._parsed)
             source = "|".join(source for source in sources if source is not None)
             self._leading[depth] = re.compile(rf"(?:{source})\Z" if source or not depth else "(?!)")
         return self._leading[depth].match(directory) is not None
@@ -107,22 +109,24 @@ def expand_braces(pattern: str) -> list[str]:
             done = [""]
         elif piece == "}":
             if not waiting:
-                raise BadPattern(
+                raise BadGlobPattern(
                     pattern, "has a '}' without its '{'; write '\\}' for the character"
                 )
             before, options = waiting.pop()
             options.extend(done)
             if len(before) * len(options) > MAX_ALTERNATIVES:
-                raise BadPattern(pattern, f"stands for more than {MAX_ALTERNATIVES} alternatives")
+                raise BadGlobPattern(
+                    pattern, f"stands for more than {MAX_ALTERNATIVES} alternatives"
+                )
             done = [head + option for head in before for option in options]
         else:
             done = [head + piece for head in done]
     if waiting:
-        raise BadPattern(pattern, "has a '{' without its '}'; write '\\{' for the character")
+        raise BadGlobPattern(pattern, "has a '{' without its '}'; write '\\{' for the character")
     return done
 
 
-def _glob_segments(pattern: str, spelling: str) -> Segments:
+def _parse_glob_segments(pattern: str, spelling: str) -> Segments:
     kept: list[Segment | None] = []
     for segment in parse_segments(spelling.strip("/")):
         name = segment.literal if segment is not None else None
@@ -133,13 +137,13 @@ def _glob_segments(pattern: str, spelling: str) -> Segments:
         elif kept and kept[-1] is not None and kept[-1].literal is not None:
             kept.pop()
         else:
-            raise BadPattern(pattern, "climbs with '..'; search in another directory instead")
+            raise BadGlobPattern(pattern, "climbs with '..'; search in another directory instead")
     if not kept:
-        raise BadPattern(pattern, "names no file; write '**' for everything")
+        raise BadGlobPattern(pattern, "names no file; write '**' for everything")
     return tuple(kept)
 
 
-def _beginning(segments: Segments, depth: int) -> str | None:
+def _build_prefix_regex(segments: Segments, depth: int) -> str | None:
     """What a directory so many names deep must look like to hold a match; None if none can."""
     sources: list[str] = []
     for segment in segments[:depth]:
@@ -158,7 +162,7 @@ def _is_only_an_ending(tail: Segments) -> bool:
     return len(tail) == 2 and last.source in {f"[^/]*{ending}", "[^/]+"}
 
 
-def _leading(segments: Segments) -> list[str]:
+def _get_literal_prefix(segments: Segments) -> list[str]:
     names: list[str] = []
     for segment in segments[:-1]:
         if segment is None or segment.literal is None:
@@ -167,7 +171,7 @@ def _leading(segments: Segments) -> list[str]:
     return names
 
 
-def _common(paths: Sequence[Sequence[str]]) -> list[str]:
+def _find_common_prefix(paths: Sequence[Sequence[str]]) -> list[str]:
     shared: list[str] = []
     for names in zip(*paths, strict=False):
         if len(set(names)) > 1:

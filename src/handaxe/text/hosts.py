@@ -51,7 +51,7 @@ def read_socket_address(url: str) -> SocketAddress:
     port = int((parts and parts["port"]) or _PORTS[scheme])
     if parts is None or not 0 < port < 1 << 16:
         raise BadSocketAddress("behind the host there has to be a port from 1 to 65535 or nothing")
-    return SocketAddress(url=url, host=_plain_host(parts["host"].lower()), port=port)
+    return SocketAddress(url=url, host=_normalize_host(parts["host"].lower()), port=port)
 
 
 def is_address(host: str) -> bool:
@@ -59,7 +59,7 @@ def is_address(host: str) -> bool:
     return ":" in host or _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
 
 
-def is_near(host: str) -> bool:
+def is_local_name(host: str) -> bool:
     """Whether a host is by its name one of this machine or of the user's own network.
 
     An address counts: what lies there is told by nothing else.
@@ -68,7 +68,7 @@ def is_near(host: str) -> bool:
     return len(labels) == 1 or labels[-1] in _LOCAL_ENDINGS or is_address(host)
 
 
-def _plain_host(host: str) -> str:
+def _normalize_host(host: str) -> str:
     import ipaddress
 
     if host.startswith("["):

@@ -27,60 +27,60 @@ _SCALAR = re.compile(rb"[^\s,\[\]{}\"]+")
 Span = tuple[int, int]
 
 
-class BadJson(Exception):
+class MalformedJson(Exception):
     """The bytes are not JSON, or not of the kind that was expected."""
 
 
-def document(data: bytes) -> Span:
+def find_document(data: bytes) -> Span:
     """The one value of a document, with a byte order mark before it or not."""
     start = _skip_blanks(data, 3 if data.startswith(b"\xef\xbb\xbf") else 0)
-    end = _end_of(data, start)
+    end = _find_value_end(data, start)
     if _skip_blanks(data, end) != len(data):
-        raise BadJson(f"there is something behind its end, at byte {end:,}")
+        raise MalformedJson(f"there is something behind its end, at byte {end:,}")
     return start, end
 
 
-def members(data: bytes, span: Span) -> dict[str, Span]:
+def find_members(data: bytes, span: Span) -> dict[str, Span]:
     """The members of the object at `span`, in order; of two with one name the later one counts."""
     found: dict[str, Span] = {}
-    at = _opened(data, span, b"{")
+    at = _skip_opening(data, span, b"{")
     while data[at : at + 1] != b"}":
         if data[at : at + 1] != b'"':
-            raise BadJson(f"a name is missing at byte {at:,}")
-        end = _string_end(data, at)
+            raise MalformedJson(f"a name is missing at byte {at:,}")
+        end = _find_string_end(data, at)
         colon = _skip_blanks(data, end)
         if data[colon : colon + 1] != b":":
-            raise BadJson(f"a colon is missing at byte {colon:,}")
+            raise MalformedJson(f"a colon is missing at byte {colon:,}")
         value = _skip_blanks(data, colon + 1)
-        name, end = value_at(data, (at, end)), _end_of(data, value)
+        name, end = parse_value(data, (at, end)), _find_value_end(data, value)
         found[name] = (value, end)
-        at = _next(data, end, b"}")
+        at = _find_next_item(data, end, b"}")
     return found
 
 
-def items(data: bytes, span: Span) -> list[Span]:
+def list_items(data: bytes, span: Span) -> list[Span]:
     """The items of the array at `span`."""
-    return list(each_item(data, span))
+    return list(walk_items(data, span))
 
 
-def each_item(data: bytes, span: Span) -> Iterator[Span]:
+def walk_items(data: bytes, span: Span) -> Iterator[Span]:
     """The items of the array at `span`, one by one, for there may be millions."""
-    at = _opened(data, span, b"[")
+    at = _skip_opening(data, span, b"[")
     while data[at : at + 1] != b"]":
-        end = _end_of(data, at)
+        end = _find_value_end(data, at)
         yield at, end
-        at = _next(data, end, b"]")
+        at = _find_next_item(data, end, b"]")
 
 
-def value_at(data: bytes, span: Span) -> Any:  # noqa: ANN401 - JSON is what it is
+def parse_value(data: bytes, span: Span) -> Any:  # noqa: ANN401 - JSON is what it is
     """The value at `span`, parsed."""
     try:
         return json.loads(str(memoryview(data)[slice(*span)], "utf-8"))
     except (ValueError, RecursionError) as error:
-        raise BadJson(f"byte {span[0]:,} and on: {_short(error)}") from None
+        raise MalformedJson(f"byte {span[0]:,} and on: {_shorten_error(error)}") from None
 
 
-def ends_of(data: bytes, span: Span, head_bytes: int, tail_bytes: int) -> tuple[str, str]:
+def parse_string_ends(data: bytes, span: Span, head_bytes: int, tail_bytes: int) -> tuple[str, str]:
     """How a long string begins and how it ends, without making all of it."""
     begin, end = span[0] + 1, span[1] - 1
     head = _WHOLE.match(data, begin, min(end, begin + head_bytes))
@@ -90,37 +90,37 @@ def ends_of(data: bytes, span: Span, head_bytes: int, tail_bytes: int) -> tuple[
     try:
         return json.loads(f'"{first}"'), json.loads(f'"{last}"')
     except ValueError as error:
-        raise BadJson(f"byte {begin:,} and on: {error}") from None
+        raise MalformedJson(f"byte {begin:,} and on: {error}") from None
 
 
-def _opened(data: bytes, span: Span, bracket: bytes) -> int:
+def _skip_opening(data: bytes, span: Span, bracket: bytes) -> int:
     """Behind the opening bracket and the blanks after it."""
     if data[span[0] : span[0] + 1] != bracket:
         kind = "an object" if bracket == b"{" else "a list"
-        raise BadJson(f"{kind} is missing at byte {span[0]:,}")
+        raise MalformedJson(f"{kind} is missing at byte {span[0]:,}")
     return _skip_blanks(data, span[0] + 1)
 
 
-def _next(data: bytes, at: int, closing: bytes) -> int:
+def _find_next_item(data: bytes, at: int, closing: bytes) -> int:
     """Where the next item begins, or the closing bracket stands."""
     match = _COMMA.match(data, at)
     behind = match.end() if match else at
     is_last = data[behind : behind + 1] == closing
     if is_last == bool(match and match[1]):
-        raise BadJson(f"a comma is missing or too many at byte {at:,}")
+        raise MalformedJson(f"a comma is missing or too many at byte {at:,}")
     return behind
 
 
-def _end_of(data: bytes, at: int) -> int:
+def _find_value_end(data: bytes, at: int) -> int:
     """Behind the value that begins at `at`."""
     first = data[at : at + 1]
     if first == b'"':
         short = _SHORT.match(data, at)
-        return short.end() if short else _string_end(data, at)
+        return short.end() if short else _find_string_end(data, at)
     if first not in (b"{", b"["):
         match = _SCALAR.match(data, at)
         if match is None:
-            raise BadJson(f"a value is missing at byte {at:,}")
+            raise MalformedJson(f"a value is missing at byte {at:,}")
         return match.end()
     depth = 0
     while match := _BRACKET.match(data, at):
@@ -132,11 +132,11 @@ def _end_of(data: bytes, at: int) -> int:
             if not depth:
                 return at
         else:
-            at = _string_end(data, at - 1)
-    raise BadJson("it ends too early")
+            at = _find_string_end(data, at - 1)
+    raise MalformedJson("it ends too early")
 
 
-def _string_end(data: bytes, at: int) -> int:
+def _find_string_end(data: bytes, at: int) -> int:
     """Behind the closing quote of the string that opens at `at`."""
     at, quote = at + 1, -1
     while True:
@@ -148,7 +148,7 @@ def _string_end(data: bytes, at: int) -> int:
         escapes = _ESCAPES.match(data, escape)
         at = escapes.end() if escapes else len(data)
     if quote < 0:
-        raise BadJson("a string has no end")
+        raise MalformedJson("a string has no end")
     return quote + 1
 
 
@@ -157,5 +157,5 @@ def _skip_blanks(data: bytes, at: int) -> int:
     return match.end() if match else at
 
 
-def _short(error: Exception) -> str:
+def _shorten_error(error: Exception) -> str:
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]

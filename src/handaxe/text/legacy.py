@@ -40,22 +40,22 @@ _ENOUGH_BYTES = 8
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 
 
-def guess(data: bytes) -> str:
+def guess_encoding(data: bytes) -> str:
     """The encoding of `data`, which is neither UTF-8 nor binary; encoding it again gives `data`."""
-    for name in (*_candidates(_sample(data)), *_LAST_RESORTS):
-        if _round_trips(data, name):
+    for name in (*_list_candidates(_sample(data)), *_LAST_RESORTS):
+        if _is_round_trip(data, name):
             return name
     # Latin-1 holds every byte, so the loop always ends before this line.
     raise AssertionError
 
 
-def sure_guess(data: bytes) -> str | None:
+def detect_encoding(data: bytes) -> str | None:
     """The encoding of `data` where it is plain that it is text in one; None if it may be broken."""
     sample = _sample(data)
     if _count_high(sample) < _ENOUGH_BYTES:
         return None
-    for name in _candidates(sample) or _LAST_RESORTS[:1]:
-        if _round_trips(data, name) and _is_mostly_letters(sample, name):
+    for name in _list_candidates(sample) or _LAST_RESORTS[:1]:
+        if _is_round_trip(data, name) and _is_mostly_letters(sample, name):
             return name
     return None
 
@@ -71,19 +71,19 @@ def _sample(data: bytes) -> bytes:
     return data[begin : end + 1 if end > begin else begin + _SAMPLE_BYTES]
 
 
-def _candidates(sample: bytes) -> tuple[str, ...]:
+def _list_candidates(sample: bytes) -> tuple[str, ...]:
     """The codecs to try, likeliest first."""
-    name, confidence = _ask(sample, (*_LIKELY, *_CYRILLIC, *_WESTERN, *_RARER))
+    name, confidence = _detect_codec(sample, (*_LIKELY, *_CYRILLIC, *_WESTERN, *_RARER))
     if name in _RARER and (confidence < _SURE or _count_high(sample) < _ENOUGH_BYTES):
-        name, confidence = _ask(sample, (*_LIKELY, *_CYRILLIC, *_WESTERN))
+        name, confidence = _detect_codec(sample, (*_LIKELY, *_CYRILLIC, *_WESTERN))
     if name in _CYRILLIC and not _is_mostly_letters(sample, name):
-        name, confidence = _ask(sample, (*_LIKELY, *_WESTERN))
+        name, confidence = _detect_codec(sample, (*_LIKELY, *_WESTERN))
     if name not in _LIKELY and confidence < _SURE and _is_western(sample):
         return ()
     return _FAMILIES.get(name, (name,))
 
 
-def _ask(sample: bytes, encodings: tuple[str, ...]) -> tuple[str, float]:
+def _detect_codec(sample: bytes, encodings: tuple[str, ...]) -> tuple[str, float]:
     import chardet
 
     answer = chardet.detect(
@@ -111,7 +111,7 @@ def _is_western(sample: bytes) -> bool:
     return sum(len(run) == 1 for run in runs) > 0.6 * len(runs)
 
 
-def _round_trips(data: bytes, name: str) -> bool:
+def _is_round_trip(data: bytes, name: str) -> bool:
     try:
         return data.decode(name).encode(name) == data
     except UnicodeError:

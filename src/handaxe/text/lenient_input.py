@@ -10,19 +10,19 @@ from typing import Any, TypeAlias, TypeVar, cast
 import msgspec
 
 from handaxe.text.input_words import (
-    how_read,
-    in_order,
-    joined,
-    missing_tag,
-    name_of,
-    not_allowed,
-    place_of,
-    short,
-    shown,
+    describe_coercion,
+    describe_disallowed,
+    describe_missing_tag,
+    format_path,
+    format_value,
+    get_json_type,
+    join_path,
+    shorten_path,
+    sort_types,
 )
-from handaxe.text.schema import input_schema
-from handaxe.text.typed_schema import read_by_itself
-from handaxe.text.wellformed import MAX_DEPTH, TOO_DEEP, flaws_of
+from handaxe.text.schema import build_input_schema
+from handaxe.text.typed_schema import convert_with_class
+from handaxe.text.wellformed import MAX_DEPTH, TOO_DEEP, find_flaws
 
 Args = TypeVar("Args")
 Json: TypeAlias = Any
@@ -34,7 +34,7 @@ _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _MSGSPEC_PLACE = r"(?s) - at `(?:key` in `)?\$\.?(.*?)`$"
 
 
-class Unreadable(Exception):
+class UnreadableInput(Exception):
     """The input cannot be read as meant; every problem is one sentence."""
 
     def __init__(self, problems: list[str]) -> None:
@@ -48,46 +48,48 @@ def read_leniently(args_type: type[Args], raw: Json, *, most_told: int) -> tuple
     Raises:
         Unreadable: with all problems; those after `most_told` are only counted.
     """
-    schema = input_schema(args_type)
-    reader = _Reader(schema.get("$defs", {}), _renamed(args_type))
+    schema = build_input_schema(args_type)
+    reader = _Reader(schema.get("$defs", {}), _find_renamed_fields(args_type))
     reader.numbered = getattr(args_type, "numbered", ())
     reader.most_told = most_told
-    sent: Json = _decoded(raw) if isinstance(raw, str) else raw
-    if name_of(sent) != "object":
+    sent: Json = _decode_json(raw) if isinstance(raw, str) else raw
+    if get_json_type(sent) != "object":
         wanted = "is expected as `object` with named parameters"
-        raise Unreadable([f"The input {wanted} but provided as `{name_of(raw)}`"])
+        raise UnreadableInput([f"The input {wanted} but provided as `{get_json_type(raw)}`"])
     if sent is not raw:
         reader.notes.append("input: read a JSON object sent as text")
     fitted = reader.whole(sent, schema)
     if reader.problems:
         # What only the types know, such as dates, is told in the same breath.
         unseen = {name: item for name, item in fitted.items() if name not in reader.wrong_fields}
-        raise Unreadable([*reader.problems, *_type_problems(args_type, unseen)])
-    return _built(args_type, fitted), reader.notes
+        raise UnreadableInput([*reader.problems, *_find_type_problems(args_type, unseen)])
+    return _build_input(args_type, fitted), reader.notes
 
 
-def _renamed(args_type: Any) -> dict[str, str]:  # noqa: ANN401 - any type
+def _find_renamed_fields(args_type: Any) -> dict[str, str]:  # noqa: ANN401 - any type
     """Attribute names that differ from the parameter names a model is told."""
     names = getattr(args_type, "__struct_fields__", ())
     wire = getattr(args_type, "__struct_encode_fields__", ())
     return {name: sent for name, sent in zip(names, wire, strict=True) if name != sent}
 
 
-def _built(args_type: Any, fitted: dict[str, Any]) -> Any:  # noqa: ANN401 - what args_type says
+def _build_input(args_type: Any, fitted: dict[str, Any]) -> Any:  # noqa: ANN401 - what args_type says
     try:
         if hasattr(args_type, "model_validate"):
             return args_type.model_validate(fitted)
-        return msgspec.convert(fitted, args_type, str_keys=True, dec_hook=read_by_itself)
+        return msgspec.convert(fitted, args_type, str_keys=True, dec_hook=convert_with_class)
     except msgspec.ValidationError as error:
-        raise Unreadable(_type_problems(args_type, fitted) or [_placed(error, "")]) from None
+        raise UnreadableInput(
+            _find_type_problems(args_type, fitted) or [_format_type_problem(error, "")]
+        ) from None
     except ValueError as error:
         # A pydantic model's error, known by its shape: pydantic is never imported here.
         listed = cast("list[dict[str, Any]]", getattr(error, "errors", list)())
-        problems = [_not_valid(place_of(item["loc"]), item["msg"]) for item in listed]
-        raise Unreadable(problems or [_not_valid("", str(error))]) from None
+        problems = [_format_invalid(format_path(item["loc"]), item["msg"]) for item in listed]
+        raise UnreadableInput(problems or [_format_invalid("", str(error))]) from None
 
 
-def _type_problems(args_type: Any, fitted: dict[str, Any]) -> list[str]:  # noqa: ANN401
+def _find_type_problems(args_type: Any, fitted: dict[str, Any]) -> list[str]:  # noqa: ANN401
     """What the types of the fields have against their values, one problem for each field."""
     if not hasattr(args_type, "__struct_fields__"):
         return []
@@ -97,23 +99,23 @@ def _type_problems(args_type: Any, fitted: dict[str, Any]) -> list[str]:  # noqa
         if name not in fitted:
             continue
         try:
-            msgspec.convert(fitted[name], field.type, str_keys=True, dec_hook=read_by_itself)
+            msgspec.convert(fitted[name], field.type, str_keys=True, dec_hook=convert_with_class)
         except msgspec.ValidationError as error:
-            problems.append(_placed(error, name))
+            problems.append(_format_type_problem(error, name))
         except UnicodeError:
             # Half a character is a problem that was told before.
             continue
     return problems
 
 
-def _placed(error: msgspec.ValidationError, field: str) -> str:
+def _format_type_problem(error: msgspec.ValidationError, field: str) -> str:
     """What msgspec says of a value, with its place as all problems have it."""
     place = re.search(_MSGSPEC_PLACE, str(error))
     reason = str(error)[: place.start()] if place else str(error)
-    return _not_valid(joined(field, place[1] if place else ""), reason)
+    return _format_invalid(join_path(field, place[1] if place else ""), reason)
 
 
-def _not_valid(place: str, reason: str) -> str:
+def _format_invalid(place: str, reason: str) -> str:
     return f"The parameter `{place}` is not valid: {reason}" if place else reason
 
 
@@ -134,68 +136,74 @@ class _Reader:
 
     def whole(self, raw: dict[str, Any], schema: Schema) -> dict[str, Any]:
         """The input with everything read as meant; what could not be is in `problems`."""
-        self.problems = self._flaws(raw, "")
+        self.problems = self._find_flaws(raw, "")
         if any(TOO_DEEP in problem for problem in self.problems):
             return {}
         return self._object(raw, schema, "")
 
     def _value(self, value: Json, schema: Schema, path: str) -> Json:
-        branches = self._branches(schema)
-        fitting = [branch for branch in branches if _takes(branch, value)]
+        branches = self._list_branches(schema)
+        fitting = [branch for branch in branches if _is_accepted(branch, value)]
         if not fitting:
-            return self._misfit(value, schema, branches, path)
+            return self._read_mismatch(value, schema, branches, path)
         if isinstance(value, dict):
             sent = given = cast("dict[str, Any]", value)
-            if len(fitting) > 1 and (tag := _tag_of(fitting)) is not None:
-                sent, fitting = self._by_tag(sent, fitting, tag, path)
+            if len(fitting) > 1 and (tag := _find_tag(fitting)) is not None:
+                sent, fitting = self._select_by_tag(sent, fitting, tag, path)
                 if not fitting:
                     return given
-            branch = min(fitting, key=lambda candidate: _distance(sent, candidate))
-            return self._deeper(self._object, sent, branch, path)
+            branch = min(fitting, key=lambda candidate: _measure_distance(sent, candidate))
+            return self._read_nested(self._object, sent, branch, path)
         if len(fitting) > 1:
             # Two kinds of list, or two of text: the type itself will tell them apart.
             return value
         if isinstance(value, list | tuple):
-            return self._deeper(self._array, value, fitting[0], path)
+            return self._read_nested(self._array, value, fitting[0], path)
         self._check_limits(value, fitting[0], path)
         return value
 
-    def _by_tag(
+    def _select_by_tag(
         self, sent: dict[str, Any], branches: list[Schema], tag: str, path: str
     ) -> tuple[dict[str, Any], list[Schema]]:
         """The object and the alternatives that its tag means; none, and a problem, without one."""
-        known = [option for branch in branches for option in _options(branch["properties"][tag])]
-        place = joined(path, tag)
+        known = [
+            option
+            for branch in branches
+            for option in _list_allowed_values(branch["properties"][tag])
+        ]
+        place = join_path(path, tag)
         if tag not in sent:
             if all(tag in branch.get("required", ()) for branch in branches):
-                self.problems.append(missing_tag(place, known))
+                self.problems.append(describe_missing_tag(place, known))
                 return sent, []
             return sent, branches
         if sent[tag] not in known:
-            read = _read_as(sent[tag], {name_of(option) for option in known})
+            read = _read_as(sent[tag], {get_json_type(option) for option in known})
             if read is not None and read in known:
-                self.notes.append(f"{place}: {how_read(sent[tag], read)}")
+                self.notes.append(f"{place}: {describe_coercion(sent[tag], read)}")
                 sent = {**sent, tag: read}
-        meant = [branch for branch in branches if _takes(branch["properties"][tag], sent[tag])]
+        meant = [
+            branch for branch in branches if _is_accepted(branch["properties"][tag], sent[tag])
+        ]
         if not meant:
-            self.problems.append(not_allowed(place, sent[tag], known))
+            self.problems.append(describe_disallowed(place, sent[tag], known))
         return sent, meant
 
-    def _branches(self, schema: Schema) -> list[Schema]:
+    def _list_branches(self, schema: Schema) -> list[Schema]:
         """The alternatives of a schema, each of one JSON type or of any."""
         while "$ref" in schema:
             schema = self._defs[schema["$ref"].rpartition("/")[2]]
         alternatives = schema.get("anyOf") or schema.get("oneOf")
         if alternatives:
-            return [leaf for option in alternatives for leaf in self._branches(option)]
+            return [leaf for option in alternatives for leaf in self._list_branches(option)]
         if isinstance(schema.get("type"), list):
             return [{**schema, "type": kind} for kind in schema["type"]]
         return [schema]
 
-    def _deeper(self, read: Any, value: Json, schema: Schema, path: str) -> Json:  # noqa: ANN401
+    def _read_nested(self, read: Any, value: Json, schema: Schema, path: str) -> Json:  # noqa: ANN401
         # Text inside text inside text could otherwise nest past what was checked before.
         if self._depth > MAX_DEPTH:
-            self.problems.append(f"The parameter `{short(path)}` {TOO_DEEP}")
+            self.problems.append(f"The parameter `{shorten_path(path)}` {TOO_DEEP}")
             return value
         self._depth += 1
         try:
@@ -203,26 +211,28 @@ class _Reader:
         finally:
             self._depth -= 1
 
-    def _misfit(self, value: Json, schema: Schema, branches: list[Schema], path: str) -> Json:
-        kinds = {kind for branch in branches for kind in _kinds(branch)}
-        read = self._as_name(value, path) if kinds == {"string"} else _read_as(value, kinds)
+    def _read_mismatch(
+        self, value: Json, schema: Schema, branches: list[Schema], path: str
+    ) -> Json:
+        kinds = {kind for branch in branches for kind in _list_types(branch)}
+        read = self._read_name(value, path) if kinds == {"string"} else _read_as(value, kinds)
         if read is not None:
-            self.notes.append(f"{path}: {how_read(value, read)}")
-            flaws = self._flaws(read, path)
+            self.notes.append(f"{path}: {describe_coercion(value, read)}")
+            flaws = self._find_flaws(read, path)
             self.problems += flaws
             return value if flaws else self._value(read, schema, path)
-        allowed = [option for branch in branches for option in _options(branch)]
-        if allowed and name_of(value) in kinds:
-            self.problems.append(not_allowed(path, value, allowed))
+        allowed = [option for branch in branches for option in _list_allowed_values(branch)]
+        if allowed and get_json_type(value) in kinds:
+            self.problems.append(describe_disallowed(path, value, allowed))
         else:
-            expected = " or ".join(in_order(kinds))
+            expected = " or ".join(sort_types(kinds))
             self.problems.append(
-                f"The parameter `{short(path)}` type is expected as `{expected}` "
-                f"but provided as `{name_of(value)}`"
+                f"The parameter `{shorten_path(path)}` type is expected as `{expected}` "
+                f"but provided as `{get_json_type(value)}`"
             )
         return value
 
-    def _as_name(self, value: Json, path: str) -> str | None:
+    def _read_name(self, value: Json, path: str) -> str | None:
         is_name = type(value) is int and re.split(r"[.\[]", path)[0] in self.numbered
         return str(value) if is_name else None
 
@@ -233,14 +243,14 @@ class _Reader:
         chosen = dict.fromkeys(schema.get("propertyNames", {}).get("enum", ()))
         for name in required:
             if name not in value:
-                place = short(joined(path, name))
+                place = shorten_path(join_path(path, name))
                 self.problems.append(f"The required parameter `{place}` is missing")
         read: dict[str, Any] = {}
         for name, item in value.items():
-            place = joined(path, str(name))
+            place = join_path(path, str(name))
             if name in fields:
                 # Null for what has a default is how many clients say "not given".
-                if item is None and name not in required and not self._takes_null(fields[name]):
+                if item is None and name not in required and not self._is_nullable(fields[name]):
                     continue
                 told = len(self.problems)
                 read[name] = self._value(item, fields[name], place)
@@ -248,7 +258,7 @@ class _Reader:
                     self.wrong_fields.add(name)
             elif rest is False or (chosen and name not in chosen):
                 known = chosen or fields
-                self.problems.append(self._unexpected(str(name), place, known, value))
+                self.problems.append(self._describe_unexpected(str(name), place, known, value))
             else:
                 read[name] = self._value(item, {} if rest is True else rest, place)
         self._check_limits(value, schema, path)
@@ -263,41 +273,43 @@ class _Reader:
             for index, item in enumerate(value)
         ]
 
-    def _flaws(self, value: Json, path: str) -> list[str]:
+    def _find_flaws(self, value: Json, path: str) -> list[str]:
         """Everything in `value` that no log could hold, one sentence each."""
         listed: list[str] = []
-        for at, flaw in flaws_of(value).items():
+        for at, flaw in find_flaws(value).items():
             # Hundreds of steps down help nobody: name the parameter that holds them.
             below = re.split(r"[.\[]", at)[0] if flaw == TOO_DEEP else at
-            place = short(joined(path, below))
+            place = shorten_path(join_path(path, below))
             listed.append(f"The parameter `{place}` {flaw}" if place else f"The input {flaw}")
         return listed
 
-    def _takes_null(self, schema: Schema) -> bool:
-        return any(_takes(branch, None) for branch in self._branches(schema))
+    def _is_nullable(self, schema: Schema) -> bool:
+        return any(_is_accepted(branch, None) for branch in self._list_branches(schema))
 
-    def _unexpected(self, name: str, place: str, fields: Schema, given: dict[str, Any]) -> str:
-        from handaxe.text.near_names import nearest
+    def _describe_unexpected(
+        self, name: str, place: str, fields: Schema, given: dict[str, Any]
+    ) -> str:
+        from handaxe.text.near_names import find_closest_name
 
         if len(self.problems) > self.most_told:
             # It will only be counted, and a search for every one of thousands takes long.
             return place
         near = self._renamed.get(name) if place == name else None
-        near = near or nearest(name, [field for field in fields if field not in given])
+        near = near or find_closest_name(name, [field for field in fields if field not in given])
         hint = f"; did you mean `{near}`?" if near else ""
         if not hint and not self._has_listed_fields:
             names = ", ".join(f"`{field}`" for field in fields)
             hint = f"; the parameters are {names}" if names else "; there are no parameters"
             self._has_listed_fields = True
-        return f"An unexpected parameter `{short(place)}` was provided{hint}"
+        return f"An unexpected parameter `{shorten_path(place)}` was provided{hint}"
 
     def _check_limits(self, value: Json, schema: Schema, path: str) -> None:
         for keyword, (is_kept, words) in _LIMITS.items():
             if keyword in schema and not is_kept(value, schema[keyword]):
                 limit = schema[keyword]
                 self.problems.append(
-                    f"The parameter `{short(path)}` must {words.format(limit)}"
-                    f" but was provided as {shown(value)}"
+                    f"The parameter `{shorten_path(path)}` must {words.format(limit)}"
+                    f" but was provided as {format_value(value)}"
                 )
 
 
@@ -316,23 +328,23 @@ _LIMITS: dict[str, tuple[_Check, str]] = {
 }
 
 
-def _kinds(schema: Schema) -> list[str]:
+def _list_types(schema: Schema) -> list[str]:
     if "type" in schema:
         return [schema["type"]]
-    return [name_of(option) for option in _options(schema)]
+    return [get_json_type(option) for option in _list_allowed_values(schema)]
 
 
-def _options(schema: Schema) -> list[Json]:
+def _list_allowed_values(schema: Schema) -> list[Json]:
     return [schema["const"]] if "const" in schema else schema.get("enum", [])
 
 
-def _takes(schema: Schema, value: Json) -> bool:
+def _is_accepted(schema: Schema, value: Json) -> bool:
     """Whether a value has the type this branch declares, and is among its values if it has any."""
     kind = schema.get("type")
-    name = name_of(value)
+    name = get_json_type(value)
     if kind is not None and kind != name and not (kind == "number" and name == "integer"):
         return False
-    options = _options(schema)
+    options = _list_allowed_values(schema)
     # True equals 1 in Python, not in JSON.
     return not options or any(
         option == value and isinstance(option, bool) == isinstance(value, bool)
@@ -340,20 +352,22 @@ def _takes(schema: Schema, value: Json) -> bool:
     )
 
 
-def _tag_of(branches: list[Schema]) -> str | None:
+def _find_tag(branches: list[Schema]) -> str | None:
     """The field by whose fixed values these kinds of objects are told apart."""
     first, *others = (branch.get("properties", {}) for branch in branches)
     for name, field in first.items():
-        if _options(field) and all(_options(fields.get(name, {})) for fields in others):
+        if _list_allowed_values(field) and all(
+            _list_allowed_values(fields.get(name, {})) for fields in others
+        ):
             return name
     return None
 
 
-def _distance(value: dict[str, Any], schema: Schema) -> tuple[int, int]:
+def _measure_distance(value: dict[str, Any], schema: Schema) -> tuple[int, int]:
     """How far an object is from one alternative: by its tags first, then by its names."""
     fields: Schema = schema.get("properties", {})
     tags = sum(
-        name in value and bool(_options(field)) and not _takes(field, value[name])
+        name in value and bool(_list_allowed_values(field)) and not _is_accepted(field, value[name])
         for name, field in fields.items()
     )
     names = sum(name not in fields for name in value)
@@ -366,14 +380,14 @@ def _read_as(value: Json, kinds: set[str]) -> Json:
         return int(value)
     if not isinstance(value, str):
         return None
-    read = _scalar(value.strip(), kinds) if len(value) <= _LONGEST_SCALAR else None
+    read = _parse_scalar(value.strip(), kinds) if len(value) <= _LONGEST_SCALAR else None
     if read is None and kinds & {"array", "object"}:
-        read = _decoded(value)
-        return read if name_of(read) in kinds else None
+        read = _decode_json(value)
+        return read if get_json_type(read) in kinds else None
     return read
 
 
-def _scalar(word: str, kinds: set[str]) -> Json:
+def _parse_scalar(word: str, kinds: set[str]) -> Json:
     if "boolean" in kinds and word.lower() in ("true", "false"):
         return word.lower() == "true"
     if "integer" in kinds and re.fullmatch(_INTEGER, word):
@@ -383,7 +397,7 @@ def _scalar(word: str, kinds: set[str]) -> Json:
     return None
 
 
-def _decoded(text: str) -> Json:
+def _decode_json(text: str) -> Json:
     if text.lstrip()[:1] not in ("[", "{"):
         return None
     try:

@@ -10,7 +10,7 @@ class BadLineRegex(ValueError):
     """A pattern that cannot be read."""
 
 
-def line_matcher(pattern: str) -> Callable[[str], bool]:
+def compile_line_matcher(pattern: str) -> Callable[[str], bool]:
     """Whether a line holds a match; raises `BadLineRegex`."""
     import jsonschema_rs
 

@@ -35,14 +35,14 @@ class LineRef(msgspec.Struct, frozen=True):
         return f"{self.number}:{self.tag}" if self.tag else str(self.number)
 
 
-def tag_of(line: str) -> str:
+def compute_tag(line: str) -> str:
     """The tag of a line without its ending."""
     return _TAGS[crc32(line.encode("utf-8", "surrogatepass")) % TAG_COUNT]
 
 
-def ref_of(number: int, line: str) -> LineRef:
+def make_line_ref(number: int, line: str) -> LineRef:
     """How a line is named."""
-    return LineRef(number, tag_of(line))
+    return LineRef(number, compute_tag(line))
 
 
 def parse_ref(text: str) -> LineRef | None:
@@ -51,13 +51,13 @@ def parse_ref(text: str) -> LineRef | None:
     return LineRef(int(found[1]), (found[2] or "").lower()) if found else None
 
 
-def shown_ref(line: str) -> LineRef | None:
+def parse_shown_ref(line: str) -> LineRef | None:
     """The number and tag that a line begins with as Read shows them, where it does."""
     found = _SHOWN.match(line)
     return LineRef(int(found[1]), found[2]) if found else None
 
 
-def tagged(
+def format_tagged_lines(
     shown: Sequence[str],
     first: int,
     style: LineFormat = "arrow",
@@ -73,6 +73,6 @@ def tagged(
     width = 0 if style == "tab" else 6
     lines: list[str] = []
     for number, (line, all_of_it) in enumerate(zip(shown, whole or shown, strict=False), first):
-        tag = "" if number == untagged else f":{tag_of(all_of_it)}"
+        tag = "" if number == untagged else f":{compute_tag(all_of_it)}"
         lines.append(f"{number:{width}d}{tag}{mark}{line}")
     return "\n".join(lines)

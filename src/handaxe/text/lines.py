@@ -13,12 +13,12 @@ def split_lines(text: str, line_break: str = "\n") -> list[str]:
     return [*lines, last] if last else lines
 
 
-def line_break_of(text: str) -> str:
+def detect_line_break(text: str) -> str:
     """The character that ends lines in `text`."""
     return "\r" if "\n" not in text and "\r" in text else "\n"
 
 
-def lines_back(text: AnyStr, position: int, count: int, line_break: AnyStr) -> int:
+def find_line_start(text: AnyStr, position: int, count: int, line_break: AnyStr) -> int:
     """Where the line begins that is `count` lines before the one at `position`."""
     begin = text.rfind(line_break, 0, position) + 1
     for _ in range(count):
@@ -28,7 +28,7 @@ def lines_back(text: AnyStr, position: int, count: int, line_break: AnyStr) -> i
     return begin
 
 
-def lines_on(text: AnyStr, position: int, count: int, line_break: AnyStr) -> int:
+def find_line_end(text: AnyStr, position: int, count: int, line_break: AnyStr) -> int:
     """Where `count` lines have ended, from the one at `position` on."""
     for _ in range(count):
         found = text.find(line_break, position)

@@ -4,7 +4,7 @@ HEAD_BYTES = 1024
 """How much of a file has to be seen to know."""
 
 
-def image_kind(head: bytes) -> str | None:
+def detect_image_type(head: bytes) -> str | None:
     """`PNG`, `JPEG`, `GIF` or `WEBP`; None for anything else."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "PNG"

@@ -12,40 +12,43 @@ from handaxe.contract.result import ToolResult
 _REFUSALS = ("permission.", "hook.")
 
 
-def queued(title: str) -> Display:
+def render_queued(title: str) -> Display:
     """The call waits for its turn."""
     return (Text(f"{title} (waiting)", "muted"),)
 
 
-def going_on(title: str, progress: str) -> Display:
+def render_progress(title: str, progress: str) -> Display:
     """The call runs and says how far it is."""
     return (Text(title), Text(progress, "muted"))
 
 
-def rejected(title: str, result: ToolResult) -> Display:
+def render_rejection(title: str, result: ToolResult) -> Display:
     """The call was not allowed to run."""
     rule = result.decision.rule if result.decision else None
     by = f" (rule {rule})" if rule else ""
     return (Text(f"{title} was not run{by}", "warning"), Text(result.text, "warning"))
 
 
-def failed(title: str, result: ToolResult) -> Display:
+def render_failure(title: str, result: ToolResult) -> Display:
     """The call ran into something."""
-    return (Text(f"{title} failed ({result.code})", "bad"), Text(result.text, "bad"))
+    return (
+        Text(f"{title} failed ({result.code})", "bad"),
+        Text(result.text, "bad"),
+    )
 
 
-def ended_badly(title: str, result: ToolResult) -> Display:
+def render_unsuccessful(title: str, result: ToolResult) -> Display:
     """Refused or failed, whichever it was."""
     is_refusal = (result.code or "").startswith(_REFUSALS)
-    return rejected(title, result) if is_refusal else failed(title, result)
+    return render_rejection(title, result) if is_refusal else render_failure(title, result)
 
 
-def condensed(title: str, summary: str) -> Display:
+def render_summary(title: str, summary: str) -> Display:
     """A result in one line."""
     return (Text(f"{title}: {summary}" if summary else title),)
 
 
-def group(titles: Sequence[str], results: Sequence[ToolResult | None]) -> Display:
+def render_group(titles: Sequence[str], results: Sequence[ToolResult | None]) -> Display:
     """Several calls of one message as one list; None stands for a call that still runs."""
     done = sum(result is not None for result in results)
     lines = tuple(f"{_mark(result)} {title}" for title, result in zip(titles, results, strict=True))

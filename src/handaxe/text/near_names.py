@@ -6,14 +6,14 @@ _LONGEST = 100
 """Nobody mistypes a name longer than this; comparing it would only cost time."""
 
 
-def nearest(name: str, candidates: Iterable[str]) -> str | None:
+def find_closest_name(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate that looks most like `name`, or None if none is close."""
     if not name or len(name) > _LONGEST:
         return None
     by_shape: dict[str, str] = {}
     for candidate in candidates:
-        by_shape.setdefault(_shape(candidate), candidate)
-    wanted = _shape(name)
+        by_shape.setdefault(_normalize_name(candidate), candidate)
+    wanted = _normalize_name(name)
     if wanted in by_shape:
         return by_shape[wanted]
     holding = [shape for shape in by_shape if wanted in shape] if len(wanted) > 2 else []
@@ -25,6 +25,6 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     return by_shape[close[0]] if close else None
 
 
-def _shape(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """`filePath`, `file-path` and `FILE_PATH` are one name to whoever mistypes it."""
     return name.casefold().replace("_", "").replace("-", "") or name

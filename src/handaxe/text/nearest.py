@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from handaxe.text.lines import line_break_of, lines_back, lines_on, split_lines
-from handaxe.text.replace.align import blocks
-from handaxe.text.visible import named, show
+from handaxe.text.lines import detect_line_break, find_line_end, find_line_start, split_lines
+from handaxe.text.replace.align import align_blocks
+from handaxe.text.visible import describe_character, to_visible_text
 
 _MAX_CLUES = 12
 _MAX_FOUND = 20
@@ -25,7 +25,7 @@ _WORD = re.compile(r"\w{3,}")
 _LEAST_SCORE = 0.5
 
 
-class Nearby(msgspec.Struct, frozen=True, kw_only=True):
+class SimilarText(msgspec.Struct, frozen=True, kw_only=True):
     """A place that resembles the lost text; lines count from 1, `differs` is the first other line.
 
     Attributes:
@@ -53,13 +53,13 @@ class Nearby(msgspec.Struct, frozen=True, kw_only=True):
     stored_character: str
 
 
-def nearest(text: str, old: str, *, limit: int = 3) -> list[Nearby]:
+def find_similar_places(text: str, old: str, *, limit: int = 3) -> list[SimilarText]:
     """Up to `limit` places of `text` that resemble `old`, best first."""
     if not old.strip() or not text:
         return []
     search = _Nearest(text, old)
-    places: list[Nearby] = []
-    for score, begin in search.ranked():
+    places: list[SimilarText] = []
+    for score, begin in search.rank_places():
         place = search.place(begin, score)
         if not any(
             place.first_line <= other.last_line and other.first_line <= place.last_line
@@ -76,56 +76,58 @@ class _Nearest:
 
     def __init__(self, text: str, old: str) -> None:
         self._text = text
-        self._break = line_break_of(text)
+        self._break = detect_line_break(text)
         self._old = old
-        self._old_lines = [line.rstrip("\r\n") for line in split_lines(old, line_break_of(old))]
+        self._old_lines = [line.rstrip("\r\n") for line in split_lines(old, detect_line_break(old))]
         self._bare_lines = [line.strip() for line in self._old_lines]
-        self._similarity = _similarity()
+        self._similarity = _load_similarity()
 
-    def ranked(self) -> list[tuple[float, int]]:
+    def rank_places(self) -> list[tuple[float, int]]:
         """Score and position of lines where a place may begin, best first."""
-        scored = self._scored(begin for begin, _ in self._votes().most_common(_MAX_COMPARED))
+        scored = self._score_places(
+            begin for begin, _ in self._count_votes().most_common(_MAX_COMPARED)
+        )
         if not scored and len(self._text) <= _MAX_SCANNED_CHARS:
-            scored = self._scored(self._scan())
+            scored = self._score_places(self._scan())
         return sorted(scored, key=lambda found: (-found[0], found[1]))
 
-    def place(self, begin: int, score: float) -> Nearby:
+    def place(self, begin: int, score: float) -> SimilarText:
         """What to say about the place that begins with the line at `begin`."""
         if len(self._old_lines) == 1:
-            begin, end = self._fragment(begin)
+            begin, end = self._find_fragment(begin)
         else:
-            begin, end = self._span(begin)
+            begin, end = self._find_span(begin)
         text = self._text[begin:end]
         first_line = 1 + self._text.count(self._break, 0, begin)
         stored = [line.rstrip("\r\n") for line in split_lines(text, self._break)]
-        index = _first_difference(self._old_lines, stored)
-        given_line, stored_line = _at(self._old_lines, index), _at(stored, index)
-        column = _first_difference(given_line, stored_line)
-        return Nearby(
+        index = _find_first_difference(self._old_lines, stored)
+        given_line, stored_line = _get_line(self._old_lines, index), _get_line(stored, index)
+        column = _find_first_difference(given_line, stored_line)
+        return SimilarText(
             first_line=first_line,
             last_line=first_line + len(stored) - 1,
             text=text,
             is_unique=self._text.count(text) == 1,
             score=round(score, 3),
             differs=first_line + index,
-            given=show(given_line, exact=True),
-            stored=show(stored_line, exact=True),
-            given_character=named(given_line[column : column + 1]),
-            stored_character=named(stored_line[column : column + 1]),
+            given=to_visible_text(given_line, exact=True),
+            stored=to_visible_text(stored_line, exact=True),
+            given_character=describe_character(given_line[column : column + 1]),
+            stored_character=describe_character(stored_line[column : column + 1]),
         )
 
-    def _votes(self) -> Counter[int]:
+    def _count_votes(self) -> Counter[int]:
         """Where places would begin, by the rare lines and words that lead there."""
         votes: Counter[int] = Counter()
-        for clue, index, offset in self._clues():
+        for clue, index, offset in self._find_clues():
             found = list(self._find_all(clue))
             if len(found) > _MAX_FOUND:
                 continue
             for position in found:
-                votes[self._lead(position, index, offset)] += len(clue)
+                votes[self._find_begin(position, index, offset)] += len(clue)
         return votes
 
-    def _clues(self) -> Iterator[tuple[str, int, int]]:
+    def _find_clues(self) -> Iterator[tuple[str, int, int]]:
         """The longest lines and words of the lost text, with their line and place in it."""
         lines = {line: index for index, line in enumerate(self._bare_lines) if len(line) >= 3}
         for line in sorted(lines, key=len, reverse=True)[:_MAX_CLUES]:
@@ -146,9 +148,9 @@ class _Nearest:
             yield position
             position = self._text.find(clue, position + 1)
 
-    def _lead(self, position: int, index: int, offset: int) -> int:
+    def _find_begin(self, position: int, index: int, offset: int) -> int:
         """Where the place would begin if line `index` of it holds a clue at `position`."""
-        begin = lines_back(self._text, position, index, self._break)
+        begin = find_line_start(self._text, position, index, self._break)
         # In one endless line, the beginning of the line says nothing.
         return begin if position - begin < _MAX_LINE_CHARS or index else position - offset
 
@@ -160,16 +162,18 @@ class _Nearest:
         index = self._bare_lines.index(longest)
         lines = split_lines(self._text, self._break)
         starts = [0, *accumulate(map(len, lines))]
-        for number in _similar_lines(longest, [line[:_MAX_LINE_CHARS].strip() for line in lines]):
+        for number in _find_similar_lines(
+            longest, [line[:_MAX_LINE_CHARS].strip() for line in lines]
+        ):
             yield starts[max(0, number - index)]
 
-    def _scored(self, begins: Iterator[int]) -> list[tuple[float, int]]:
+    def _score_places(self, begins: Iterator[int]) -> list[tuple[float, int]]:
         scored = [(self._score(begin), begin) for begin in begins]
         return [found for found in scored if found[0] >= _LEAST_SCORE]
 
     def _score(self, begin: int) -> float:
         count = min(len(self._bare_lines), _MAX_LINES_SCORED)
-        end = lines_on(self._text, begin, count, self._break)
+        end = find_line_end(self._text, begin, count, self._break)
         end = min(end, begin + 2 * len(self._old) + _MAX_LINE_CHARS)
         stored = [line.strip() for line in split_lines(self._text[begin:end], self._break)]
         if count == 1 and stored:
@@ -179,32 +183,32 @@ class _Nearest:
         # Where the file ends early, what is missing counts half.
         return 2 * likeness / (len(pairs) + count)
 
-    def _fragment(self, begin: int) -> tuple[int, int]:
+    def _find_fragment(self, begin: int) -> tuple[int, int]:
         """The part of one line that the lost text stands for."""
-        end = lines_on(self._text, begin, 1, self._break)
+        end = find_line_end(self._text, begin, 1, self._break)
         line = self._text[begin : min(end, begin + len(self._old) + _MAX_LINE_CHARS)]
         whole = line.rstrip("\r\n") if not self._old.endswith(("\n", "\r")) else line
         if len(whole.strip()) <= 1.5 * len(self._old.strip()):
-            return self._trimmed(begin, begin + len(whole))
-        first, last = _best_part(self._old.strip(), whole)
+            return self._trim(begin, begin + len(whole))
+        first, last = _find_best_part(self._old.strip(), whole)
         while first > 0 and whole[first - 1 : first + 1].isalnum():
             first -= 1
         while last < len(whole) and whole[last - 1 : last + 1].isalnum():
             last += 1
-        return self._trimmed(begin + first, begin + last)
+        return self._trim(begin + first, begin + last)
 
-    def _span(self, begin: int) -> tuple[int, int]:
+    def _find_span(self, begin: int) -> tuple[int, int]:
         """The lines that the lost text stands for, more or fewer than it has where some are new."""
         count = len(self._old_lines)
         slack = 3 + count // 4
-        start = lines_back(self._text, begin, slack, self._break)
-        stop = lines_on(self._text, begin, count + slack, self._break)
+        start = find_line_start(self._text, begin, slack, self._break)
+        stop = find_line_end(self._text, begin, count + slack, self._break)
         window = split_lines(self._text[start:stop], self._break)
         lead = self._text.count(self._break, start, begin)
         first, last = lead, min(lead + count, len(window))
         kept = [
             block
-            for block in blocks(self._bare_lines, [line.strip() for line in window])
+            for block in align_blocks(self._bare_lines, [line.strip() for line in window])
             if block.kept
             and any(map(_WORD.search, self._bare_lines[block.old_begin : block.old_end]))
         ]
@@ -214,9 +218,9 @@ class _Nearest:
         end = start + sum(map(len, window[:last]))
         if not self._old.endswith(("\n", "\r")):
             end = start + len(self._text[start:end].rstrip("\r\n"))
-        return self._trimmed(start + sum(map(len, window[:first])), end)
+        return self._trim(start + sum(map(len, window[:first])), end)
 
-    def _trimmed(self, begin: int, end: int) -> tuple[int, int]:
+    def _trim(self, begin: int, end: int) -> tuple[int, int]:
         """Without blanks at either end where the lost text has none."""
         text = self._text[begin:end]
         if not self._old[0].isspace():
@@ -226,18 +230,18 @@ class _Nearest:
         return begin, max(begin, end)
 
 
-def _first_difference(one: str | list[str], other: str | list[str]) -> int:
+def _find_first_difference(one: str | list[str], other: str | list[str]) -> int:
     for index, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
             return index
     return min(len(one), len(other))
 
 
-def _at(lines: list[str], index: int) -> str:
+def _get_line(lines: list[str], index: int) -> str:
     return lines[index] if index < len(lines) else ""
 
 
-def _similarity() -> Callable[[str, str], float]:
+def _load_similarity() -> Callable[[str, str], float]:
     """How alike two lines are, from 0 to 1; a part of a line counts nearly as much as the line."""
     try:
         from rapidfuzz import fuzz
@@ -254,7 +258,7 @@ def _similarity() -> Callable[[str, str], float]:
     return similarity
 
 
-def _similar_lines(line: str, lines: list[str]) -> list[int]:
+def _find_similar_lines(line: str, lines: list[str]) -> list[int]:
     """The numbers of the lines most like `line`."""
     try:
         from rapidfuzz import fuzz, process
@@ -267,7 +271,7 @@ def _similar_lines(line: str, lines: list[str]) -> list[int]:
     return [index for _, _, index in matches]
 
 
-def _best_part(part: str, line: str) -> tuple[int, int]:
+def _find_best_part(part: str, line: str) -> tuple[int, int]:
     """Which part of `line` is most like `part`."""
     try:
         from rapidfuzz import fuzz

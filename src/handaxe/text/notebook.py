@@ -8,8 +8,15 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.text.counting import counted
-from handaxe.text.json_spans import BadJson, Span, document, items, members, value_at
+from handaxe.text.counting import format_count
+from handaxe.text.json_spans import (
+    MalformedJson,
+    Span,
+    find_document,
+    find_members,
+    list_items,
+    parse_value,
+)
 
 CELL_TYPES = frozenset({"code", "markdown", "raw"})
 
@@ -71,11 +78,11 @@ class Notebook(msgspec.Struct, frozen=True):
     def cell(self, index: int) -> Cell:
         """The cell at `index`, counted from 0."""
         try:
-            return _cell(self.data, index, self.spans[index])
-        except BadJson as bad:
+            return _parse_cell(self.data, index, self.spans[index])
+        except MalformedJson as bad:
             raise NotANotebook(f"cell {index} is not JSON: {bad}") from None
 
-    def cells(self) -> list[Cell]:
+    def list_cells(self) -> list[Cell]:
         """All cells."""
         return [self.cell(index) for index in range(len(self.spans))]
 
@@ -96,14 +103,14 @@ class Notebook(msgspec.Struct, frozen=True):
         if match and int(match[1]) < len(self.spans):
             return int(match[1])
         raise NoSuchCell(
-            f"There is no cell {address!r}; the notebook has {counted(len(ids), 'cell')}."
+            f"There is no cell {address!r}; the notebook has {format_count(len(ids), 'cell')}."
         )
 
     def ids(self) -> list[str | None]:
         """The ids of all cells."""
         try:
-            return [_id(self.data, members(self.data, span)) for span in self.spans]
-        except BadJson as bad:
+            return [_parse_cell_id(self.data, find_members(self.data, span)) for span in self.spans]
+        except MalformedJson as bad:
             raise NotANotebook(f"a cell is not JSON: {bad}") from None
 
 
@@ -114,21 +121,21 @@ def read_notebook(data: bytes) -> Notebook:
         NotANotebook: It is none, or of a format before 4.
     """
     try:
-        parts = members(data, document(data))
-        major = value_at(data, parts["nbformat"]) if "nbformat" in parts else None
+        parts = find_members(data, find_document(data))
+        major = parse_value(data, parts["nbformat"]) if "nbformat" in parts else None
         if major != 4:
-            raise NotANotebook(_wrong_format(major, parts))
-        minor = value_at(data, parts["nbformat_minor"]) if "nbformat_minor" in parts else None
-        metadata = value_at(data, parts["metadata"]) if "metadata" in parts else None
-        spans = items(data, parts["cells"]) if "cells" in parts else None
-    except BadJson as bad:
+            raise NotANotebook(_describe_wrong_format(major, parts))
+        minor = parse_value(data, parts["nbformat_minor"]) if "nbformat_minor" in parts else None
+        metadata = parse_value(data, parts["metadata"]) if "metadata" in parts else None
+        spans = list_items(data, parts["cells"]) if "cells" in parts else None
+    except MalformedJson as bad:
         raise NotANotebook(f"it is not JSON: {bad}") from None
     if not isinstance(minor, int) or not isinstance(metadata, dict) or spans is None:
         raise NotANotebook("`nbformat_minor`, `metadata` or `cells` is missing or wrong")
     return Notebook(data, parts, spans, minor, cast("dict[str, Any]", metadata))
 
 
-def joined(value: object) -> str:
+def join_lines(value: object) -> str:
     """A text of a notebook, which may be stored as one string or as a list of lines."""
     if isinstance(value, str):
         return value
@@ -138,31 +145,33 @@ def joined(value: object) -> str:
     return "".join(cast("list[str]", lines))
 
 
-def _cell(data: bytes, index: int, span: Span) -> Cell:
-    parts = members(data, span)
-    cell_type = value_at(data, parts["cell_type"]) if "cell_type" in parts else None
+def _parse_cell(data: bytes, index: int, span: Span) -> Cell:
+    parts = find_members(data, span)
+    cell_type = parse_value(data, parts["cell_type"]) if "cell_type" in parts else None
     if cell_type not in CELL_TYPES or "source" not in parts:
         raise NotANotebook(f"cell {index} has no `source`, or {cell_type!r} is no type of cell")
-    count = value_at(data, parts["execution_count"]) if "execution_count" in parts else None
+    count = parse_value(data, parts["execution_count"]) if "execution_count" in parts else None
     return Cell(
         index=index,
         span=span,
         parts=parts,
-        cell_id=_id(data, parts),
+        cell_id=_parse_cell_id(data, parts),
         cell_type=cell_type,
-        source=joined(value_at(data, parts["source"])),
+        source=join_lines(parse_value(data, parts["source"])),
         execution_count=count if isinstance(count, int) else None,
-        outputs=tuple(items(data, parts["outputs"])) if "outputs" in parts else (),
-        attachments=tuple(members(data, parts["attachments"])) if "attachments" in parts else (),
+        outputs=tuple(list_items(data, parts["outputs"])) if "outputs" in parts else (),
+        attachments=tuple(find_members(data, parts["attachments"]))
+        if "attachments" in parts
+        else (),
     )
 
 
-def _id(data: bytes, parts: dict[str, Span]) -> str | None:
-    cell_id = value_at(data, parts["id"]) if "id" in parts else None
+def _parse_cell_id(data: bytes, parts: dict[str, Span]) -> str | None:
+    cell_id = parse_value(data, parts["id"]) if "id" in parts else None
     return cell_id if isinstance(cell_id, str) and cell_id else None
 
 
-def _wrong_format(major: object, parts: dict[str, Span]) -> str:
+def _describe_wrong_format(major: object, parts: dict[str, Span]) -> str:
     if major is None and "worksheets" not in parts:
         return "it has no `nbformat`"
     return (

@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from handaxe.text.json_spans import BadJson, Span, value_at
+from handaxe.text.json_spans import MalformedJson, Span, parse_value
 from handaxe.text.notebook import Cell, NotANotebook, Notebook, read_notebook
 
 _BREAK = re.compile(rb"\{(\r?\n)([ \t]*)\"")
 _ESCAPE = re.compile(rb"\\u(?:00[89a-f]|0[1-9a-f]|[1-9a-f])", re.IGNORECASE)
 
 
-class Splice(msgspec.Struct, frozen=True):
+class NotebookSplice(msgspec.Struct, frozen=True):
     """Bytes to put in place of others."""
 
     start: int
@@ -26,10 +26,10 @@ class Splice(msgspec.Struct, frozen=True):
     new: bytes
 
 
-class Change(msgspec.Struct, frozen=True):
+class NotebookChange(msgspec.Struct, frozen=True):
     """What to do to the notebook's bytes, in order and apart, and the cell it is about."""
 
-    splices: tuple[Splice, ...]
+    splices: tuple[NotebookSplice, ...]
     address: str
     cell_type: str
     old_source: str | None = None
@@ -44,7 +44,7 @@ class Change(msgspec.Struct, frozen=True):
         return [*pieces, view[at:]]
 
 
-def checked(data: bytes) -> Notebook:
+def validate_notebook(data: bytes) -> Notebook:
     """The notebook, every cell of it looked at.
 
     Raises:
@@ -52,28 +52,32 @@ def checked(data: bytes) -> Notebook:
     """
     notebook = read_notebook(data)
     try:
-        value_at(data, (3 if data.startswith(b"\xef\xbb\xbf") else 0, len(data)))
-    except BadJson as bad:
+        parse_value(data, (3 if data.startswith(b"\xef\xbb\xbf") else 0, len(data)))
+    except MalformedJson as bad:
         raise NotANotebook(f"it is not JSON: {bad}") from None
-    for cell in notebook.cells():
+    for cell in notebook.list_cells():
         _refuse_wrong(data, cell)
     return notebook
 
 
-def replace(notebook: Notebook, index: int, source: str, cell_type: str | None) -> Change:
+def replace_cell(
+    notebook: Notebook, index: int, source: str, cell_type: str | None
+) -> NotebookChange:
     """Give a cell another source, and another type if one is named; its outputs go."""
     cell, style = notebook.cell(index), _Style.of(notebook)
     if cell_type not in {None, cell.cell_type}:
-        return _retyped(notebook, cell, source, cell_type or cell.cell_type)
-    depth = style.depth_of(notebook.data, cell.span) + 1
+        return _change_cell_type(notebook, cell, source, cell_type or cell.cell_type)
+    depth = style.measure_depth(notebook.data, cell.span) + 1
     is_list = notebook.data[cell.parts["source"][0]] == ord("[")
-    texts = {"source": style.dump(stored_source(source, is_list=is_list), depth)}
+    texts = {"source": style.dump(format_source(source, is_list=is_list), depth)}
     if cell.cell_type == "code":
         texts |= {"outputs": b"[]", "execution_count": b"null"}
     splices = [
-        Splice(*cell.parts[name], text) for name, text in texts.items() if name in cell.parts
+        NotebookSplice(*cell.parts[name], text)
+        for name, text in texts.items()
+        if name in cell.parts
     ]
-    return Change(
+    return NotebookChange(
         tuple(sorted(splices, key=lambda splice: splice.start)),
         cell.address,
         cell.cell_type,
@@ -81,30 +85,32 @@ def replace(notebook: Notebook, index: int, source: str, cell_type: str | None) 
     )
 
 
-def insert(notebook: Notebook, after: int | None, source: str, cell_type: str) -> Change:
+def insert_cell(
+    notebook: Notebook, after: int | None, source: str, cell_type: str
+) -> NotebookChange:
     """A new cell behind the one at `after`, or before all others."""
     style, data, spans = _Style.of(notebook), notebook.data, notebook.spans
     position = 0 if after is None else after + 1
-    content = _new_cell(notebook, position, source, cell_type)
+    content = _build_cell(notebook, position, source, cell_type)
     address = content.get("id") or f"cell-{position}"
     outer = notebook.parts["cells"]
     if not spans:
-        depth = style.depth_of(data, outer) + 2
-        gap = style.new_line(depth)
-        end = style.new_line(depth - 1)
+        depth = style.measure_depth(data, outer) + 2
+        gap = style.format_line_break(depth)
+        end = style.format_line_break(depth - 1)
         text = b"[" + gap + style.dump(content, depth) + end + b"]"
-        return Change((Splice(*outer, text),), address, cell_type)
-    gap = _gap(data, outer, spans, style)
-    new = style.dump(content, style.depth_of(data, spans[0]))
+        return NotebookChange((NotebookSplice(*outer, text),), address, cell_type)
+    gap = _get_separator(data, outer, spans, style)
+    new = style.dump(content, style.measure_depth(data, spans[0]))
     # Taking the new cell out again takes out exactly what is put in here.
     if position < len(spans):
         at = spans[position][0]
-        return Change((Splice(at, at, new + b"," + gap),), address, cell_type)
+        return NotebookChange((NotebookSplice(at, at, new + b"," + gap),), address, cell_type)
     at = spans[-1][1]
-    return Change((Splice(at, at, b"," + gap + new),), address, cell_type)
+    return NotebookChange((NotebookSplice(at, at, b"," + gap + new),), address, cell_type)
 
 
-def delete(notebook: Notebook, index: int) -> Change:
+def delete_cell(notebook: Notebook, index: int) -> NotebookChange:
     """Take a cell out."""
     cell, spans = notebook.cell(index), notebook.spans
     if len(spans) == 1:
@@ -114,10 +120,10 @@ def delete(notebook: Notebook, index: int) -> Change:
         place = (cell.span[0], spans[index + 1][0])
     else:
         place = (spans[index - 1][1], cell.span[1])
-    return Change((Splice(*place, b""),), cell.address, cell.cell_type, cell.source)
+    return NotebookChange((NotebookSplice(*place, b""),), cell.address, cell.cell_type, cell.source)
 
 
-def stored_source(source: str, *, is_list: bool) -> str | list[str]:
+def format_source(source: str, *, is_list: bool) -> str | list[str]:
     """A source as notebooks store it: one string, or a list of lines with their breaks."""
     if not is_list:
         return source
@@ -154,15 +160,15 @@ class _Style(msgspec.Struct, frozen=True):
         text = json.dumps(
             value, indent=self.indent, separators=self.separators, ensure_ascii=self.is_ascii
         )
-        return text.encode().replace(b"\n", self.new_line(depth))
+        return text.encode().replace(b"\n", self.format_line_break(depth))
 
-    def new_line(self, depth: int) -> bytes:
+    def format_line_break(self, depth: int) -> bytes:
         """A line break and the indentation of a level; nothing where all is on one line."""
         if self.indent is None:
             return b""
         return self.line_break + (self.indent * depth).encode()
 
-    def depth_of(self, data: bytes, span: Span) -> int:
+    def measure_depth(self, data: bytes, span: Span) -> int:
         """How deep a value stands, by the indentation of the line it begins on."""
         if not self.indent:
             return 0
@@ -171,7 +177,7 @@ class _Style(msgspec.Struct, frozen=True):
         return blanks // len(self.indent)
 
 
-def _gap(data: bytes, outer: Span, spans: list[Span], style: _Style) -> bytes:
+def _get_separator(data: bytes, outer: Span, spans: list[Span], style: _Style) -> bytes:
     """What stands between the comma and the next cell."""
     if len(spans) > 1:
         between = data[spans[0][1] : spans[1][0]]
@@ -181,12 +187,12 @@ def _gap(data: bytes, outer: Span, spans: list[Span], style: _Style) -> bytes:
     return style.separators[0][1:].encode()
 
 
-def _new_cell(notebook: Notebook, position: int, source: str, cell_type: str) -> dict[str, Any]:
+def _build_cell(notebook: Notebook, position: int, source: str, cell_type: str) -> dict[str, Any]:
     content: dict[str, Any] = {"cell_type": cell_type}
     if cell_type == "code":
         content["execution_count"] = None
     if notebook.has_ids:
-        content["id"] = _fresh_id(notebook, position, source)
+        content["id"] = _make_cell_id(notebook, position, source)
     content["metadata"] = {}
     if cell_type == "code":
         content["outputs"] = []
@@ -194,11 +200,11 @@ def _new_cell(notebook: Notebook, position: int, source: str, cell_type: str) ->
     if notebook.spans:
         near = notebook.cell(min(position, len(notebook.spans) - 1))
         is_list = notebook.data[near.parts["source"][0]] == ord("[")
-    content["source"] = stored_source(source, is_list=is_list)
+    content["source"] = format_source(source, is_list=is_list)
     return content
 
 
-def _fresh_id(notebook: Notebook, position: int, source: str) -> str:
+def _make_cell_id(notebook: Notebook, position: int, source: str) -> str:
     """An id no cell has; made from the notebook itself, so that it needs no chance."""
     taken = set(notebook.ids())
     seed = sha256(notebook.data)
@@ -209,12 +215,14 @@ def _fresh_id(notebook: Notebook, position: int, source: str) -> str:
     )
 
 
-def _retyped(notebook: Notebook, cell: Cell, source: str, cell_type: str) -> Change:
+def _change_cell_type(
+    notebook: Notebook, cell: Cell, source: str, cell_type: str
+) -> NotebookChange:
     """The whole cell written anew: another type of cell has other members."""
     style, data = _Style.of(notebook), notebook.data
     is_list = data[cell.parts["source"][0]] == ord("[")
-    content: dict[str, Any] = value_at(data, cell.span)
-    content |= {"cell_type": cell_type, "source": stored_source(source, is_list=is_list)}
+    content: dict[str, Any] = parse_value(data, cell.span)
+    content |= {"cell_type": cell_type, "source": format_source(source, is_list=is_list)}
     for name in ("outputs", "execution_count", *(("attachments",) if cell_type == "code" else ())):
         content.pop(name, None)
     was_sorted = list(content) == sorted(content)
@@ -222,12 +230,12 @@ def _retyped(notebook: Notebook, cell: Cell, source: str, cell_type: str) -> Cha
         content |= {"execution_count": None, "outputs": []}
     if was_sorted:
         content = dict(sorted(content.items()))
-    text = style.dump(content, style.depth_of(data, cell.span))
-    return Change((Splice(*cell.span, text),), cell.address, cell_type, cell.source)
+    text = style.dump(content, style.measure_depth(data, cell.span))
+    return NotebookChange((NotebookSplice(*cell.span, text),), cell.address, cell_type, cell.source)
 
 
 def _refuse_wrong(data: bytes, cell: Cell) -> None:
-    metadata = value_at(data, cell.parts["metadata"]) if "metadata" in cell.parts else None
+    metadata = parse_value(data, cell.parts["metadata"]) if "metadata" in cell.parts else None
     if not isinstance(metadata, dict):
         raise NotANotebook(f"cell {cell.index} has no `metadata`")
     if cell.cell_type == "code" and "outputs" not in cell.parts:

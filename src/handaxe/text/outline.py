@@ -18,7 +18,7 @@ MOST = 30
 _TITLE_CHARS = 80
 
 
-class Mark(msgspec.Struct, frozen=True):
+class OutlineEntry(msgspec.Struct, frozen=True):
     """A heading or a definition."""
 
     line: int
@@ -28,7 +28,7 @@ class Mark(msgspec.Struct, frozen=True):
 class Outline(msgspec.Struct, frozen=True):
     """Some of the marks of a text, spread over the whole of it."""
 
-    marks: Sequence[Mark]
+    marks: Sequence[OutlineEntry]
     total: int
 
 
@@ -63,9 +63,9 @@ _CODE = {
 _MARKUP_NAMES = frozenset({"md", "markdown", "mdx"})
 
 
-def outline_of(text: str, name: str) -> Outline | None:
+def build_outline(text: str, name: str) -> Outline | None:
     """The marks of a text, shallow ones first if there are too many; None for kinds without."""
-    pattern = _pattern_for(name.lower().rpartition(".")[2])
+    pattern = _compile_pattern(name.lower().rpartition(".")[2])
     if pattern is None:
         return None
     found = [
@@ -79,28 +79,30 @@ def outline_of(text: str, name: str) -> Outline | None:
         if len(chosen) <= MOST or len(shallower) < MOST // 3:
             break
         chosen = shallower
-    return Outline(list(_marks(text, [start for start, _ in spread(chosen)])), len(found))
+    return Outline(
+        list(_build_entries(text, [start for start, _ in sample_evenly(chosen)])), len(found)
+    )
 
 
-def spread(places: Sequence[P]) -> Sequence[P]:
+def sample_evenly(places: Sequence[P]) -> Sequence[P]:
     """Not more of them than help, at even distances."""
     if len(places) <= MOST:
         return places
     return [places[number * len(places) // MOST] for number in range(MOST)]
 
 
-def _marks(text: str, starts: Sequence[int]) -> Iterator[Mark]:
+def _build_entries(text: str, starts: Sequence[int]) -> Iterator[OutlineEntry]:
     line, at = 1, 0
     for start in starts:
         line += text.count("\n", at, start)
         at = start
         title = text[start : start + 4 * _TITLE_CHARS].partition("\n")[0].strip()
         title = title.removesuffix("{").rstrip()
-        yield Mark(line, f"{title[:_TITLE_CHARS]}…" if len(title) > _TITLE_CHARS else title)
+        yield OutlineEntry(line, f"{title[:_TITLE_CHARS]}…" if len(title) > _TITLE_CHARS else title)
 
 
 @lru_cache(maxsize=32)
-def _pattern_for(ending: str) -> re.Pattern[str] | None:
+def _compile_pattern(ending: str) -> re.Pattern[str] | None:
     if ending in _MARKUP_NAMES:
         return re.compile(_MARKUP)
     for endings, start in _CODE.items():

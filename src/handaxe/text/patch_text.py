@@ -58,9 +58,9 @@ def parse_patch(text: str) -> tuple[FilePatch, ...]:
     found: dict[str, FilePatch] = {}
     while lines.skip_to_begin():
         while not lines.is_end():
-            patch = _file_patch(lines)
+            patch = _parse_file_patch(lines)
             known = found.get(patch.path)
-            found[patch.path] = patch if known is None else _joined(known, patch, lines)
+            found[patch.path] = patch if known is None else _merge_patches(known, patch, lines)
     if not lines.has_begun:
         raise BadPatch(0, f"it has no line {BEGIN!r}")
     if not found:
@@ -68,7 +68,7 @@ def parse_patch(text: str) -> tuple[FilePatch, ...]:
     return tuple(found.values())
 
 
-def paths_in(text: str) -> list[str]:
+def find_patch_paths(text: str) -> list[str]:
     """The files that an unfinished patch names so far."""
     heads = (line for line in text.split("\n") if line.startswith(_FILE_HEADS))
     return [path for line in heads if (path := line.partition(":")[2].strip())]
@@ -121,7 +121,7 @@ class _Lines:
         while (line := self.peek()) is not None and not line.startswith(("***", "@@")):
             yield self.take()
 
-    def bad(self, reason: str) -> BadPatch:
+    def build_error(self, reason: str) -> BadPatch:
         """What is wrong with the line that was taken last."""
         return BadPatch(self._at, reason)
 
@@ -134,35 +134,37 @@ def _split(text: str) -> list[str]:
     return lines
 
 
-def _file_patch(lines: _Lines) -> FilePatch:
+def _parse_file_patch(lines: _Lines) -> FilePatch:
     head = lines.take()
     if head.startswith(_ADD):
-        return FilePatch(kind="add", path=_path(head, lines), content=_content(lines))
+        return FilePatch(kind="add", path=_parse_path(head, lines), content=_parse_content(lines))
     if head.startswith(_DELETE):
-        return FilePatch(kind="delete", path=_path(head, lines))
+        return FilePatch(kind="delete", path=_parse_path(head, lines))
     if not head.startswith(_UPDATE):
         expected = ", ".join(repr(one) for one in _FILE_HEADS)
-        raise lines.bad(f"{_shown(head)} stands where one of {expected} or {END!r} has to")
-    path, move_to = _path(head, lines), None
+        raise lines.build_error(
+            f"{_quote_line(head)} stands where one of {expected} or {END!r} has to"
+        )
+    path, move_to = _parse_path(head, lines), None
     following = lines.peek()
     if following is not None and following.startswith(_MOVE):
-        move_to = _path(lines.take(), lines)
-    hunks = tuple(_hunks(lines))
+        move_to = _parse_path(lines.take(), lines)
+    hunks = tuple(_parse_hunks(lines))
     if not hunks and move_to is None:
-        raise lines.bad(f"the update of {path} holds no lines to change")
+        raise lines.build_error(f"the update of {path} holds no lines to change")
     return FilePatch(kind="update", path=path, move_to=move_to, hunks=hunks)
 
 
-def _path(head: str, lines: _Lines) -> str:
+def _parse_path(head: str, lines: _Lines) -> str:
     path = head.partition(":")[2].strip()
     if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'`":
         path = path[1:-1]
     if not path:
-        raise lines.bad("a path is missing")
+        raise lines.build_error("a path is missing")
     return path
 
 
-def _content(lines: _Lines) -> str:
+def _parse_content(lines: _Lines) -> str:
     content: list[str] = []
     blank = 0
     for line in lines.body():
@@ -170,30 +172,32 @@ def _content(lines: _Lines) -> str:
             content += [""] * blank + [line[1:]]
             blank = 0
         elif line.strip():
-            raise lines.bad(f"{_shown(line)} is part of a new file and has to begin with '+'")
+            raise lines.build_error(
+                f"{_quote_line(line)} is part of a new file and has to begin with '+'"
+            )
         else:
             blank += 1
     return "".join(f"{line}\n" for line in content)
 
 
-def _hunks(lines: _Lines) -> Iterator[LineHunk]:
+def _parse_hunks(lines: _Lines) -> Iterator[LineHunk]:
     while (line := lines.peek()) is not None:
         headers: list[str] = []
         has_header = False
         while line is not None and line.startswith("@@"):
-            headers += _header(lines.take())
+            headers += _parse_header(lines.take())
             has_header, line = True, lines.peek()
         is_over = line is None or (line.startswith("***") and not line.startswith(_LAST))
-        hunk = None if is_over else _hunk(lines, tuple(headers))
+        hunk = None if is_over else _parse_hunk(lines, tuple(headers))
         if hunk is not None and (hunk.old or hunk.new):
             yield hunk
         elif has_header:
-            raise lines.bad("a hunk holds no lines")
+            raise lines.build_error("a hunk holds no lines")
         if is_over:
             return
 
 
-def _header(line: str) -> list[str]:
+def _parse_header(line: str) -> list[str]:
     """What an `@@` line says; line numbers say nothing that could be relied on."""
     text = line.removeprefix("@@").strip()
     if text.startswith("-") and "@@" in text:
@@ -202,7 +206,7 @@ def _header(line: str) -> list[str]:
     return [text] if text else []
 
 
-def _hunk(lines: _Lines, headers: tuple[str, ...]) -> LineHunk:
+def _parse_hunk(lines: _Lines, headers: tuple[str, ...]) -> LineHunk:
     old: list[str] = []
     new: list[str] = []
     blank = 0
@@ -215,7 +219,7 @@ def _hunk(lines: _Lines, headers: tuple[str, ...]) -> LineHunk:
         new += [""] * blank
         blank = 0
         if line[0] not in " -+":
-            raise lines.bad(f"{_shown(line)} begins with neither ' ', '-' nor '+'")
+            raise lines.build_error(f"{_quote_line(line)} begins with neither ' ', '-' nor '+'")
         if line[0] != "+":
             old.append(line[1:])
         if line[0] != "-":
@@ -227,11 +231,11 @@ def _hunk(lines: _Lines, headers: tuple[str, ...]) -> LineHunk:
     return LineHunk(tuple(old), tuple(new), headers, is_last)
 
 
-def _joined(known: FilePatch, more: FilePatch, lines: _Lines) -> FilePatch:
+def _merge_patches(known: FilePatch, more: FilePatch, lines: _Lines) -> FilePatch:
     if known.kind == more.kind == "update" and known.move_to is more.move_to is None:
         return msgspec.structs.replace(known, hunks=(*known.hunks, *more.hunks))
-    raise lines.bad(f"{more.path} is named twice")
+    raise lines.build_error(f"{more.path} is named twice")
 
 
-def _shown(line: str) -> str:
+def _quote_line(line: str) -> str:
     return repr(line if len(line) <= 80 else f"{line[:80]}...")

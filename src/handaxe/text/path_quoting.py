@@ -30,7 +30,7 @@ _SPELLED = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "'": r"\'", "\\": r"\\"}
 
 def quote_path(path: str) -> str:
     """The path as text shows it: itself, or quoted if it cannot be shown or looks quoted."""
-    return f"{_MARK}{re.sub(_QUOTED, _spell, path)}'" if _needs_quotes(path) else path
+    return f"{_MARK}{re.sub(_QUOTED, _escape_match, path)}'" if _is_quoting_needed(path) else path
 
 
 def unquote_path(text: str) -> str | None:
@@ -46,16 +46,16 @@ def unquote_path(text: str) -> str | None:
     except ValueError:
         # No bytes can hold a lone surrogate, and there are numbers of no character.
         return None
-    return path if _needs_quotes(path) else None
+    return path if _is_quoting_needed(path) else None
 
 
-def _needs_quotes(path: str) -> bool:
+def _is_quoting_needed(path: str) -> bool:
     if path.startswith(_MARK) and unquote_path(path) is not None:
         return True
     return not path.isprintable() and re.search(_ODD, path) is not None
 
 
-def _spell(found: re.Match[str]) -> str:
+def _escape_match(found: re.Match[str]) -> str:
     sign = found[0]
     if sign in _SPELLED:
         return _SPELLED[sign]

@@ -36,7 +36,7 @@ _STAR = ""
 """Stands for `*` among the pieces of a segment; every other piece matches one character."""
 
 
-class BadPattern(ValueError):
+class BadGlobPattern(ValueError):
     """A pattern that cannot be read; the sentence says what is wrong with it."""
 
     def __init__(self, pattern: str, problem: str) -> None:
@@ -65,23 +65,23 @@ Segments = tuple[Segment | None, ...]
 def parse_segments(pattern: str) -> Segments:
     """The segments of a pattern without its leading and trailing slash; runs of `**` are one."""
     if len(pattern) > MAX_PATTERN_CHARS:
-        raise BadPattern(pattern, f"is longer than {MAX_PATTERN_CHARS} characters")
+        raise BadGlobPattern(pattern, f"is longer than {MAX_PATTERN_CHARS} characters")
     if "\0" in pattern:
-        raise BadPattern(pattern, "holds a NUL character")
+        raise BadGlobPattern(pattern, "holds a NUL character")
     segments: list[Segment | None] = []
     for raw, pieces in _split(pattern):
         deep = raw == "**"
         if not deep or not segments or segments[-1] is not None:
-            segments.append(None if deep else _segment(pieces))
+            segments.append(None if deep else _build_segment(pieces))
     return tuple(segments)
 
 
-def literal_segments(path: str) -> Segments:
+def build_literal_segments(path: str) -> Segments:
     """The segments that match exactly this path, whatever characters it holds."""
     return tuple(Segment(re.escape(name), name, name) for name in path.split("/"))
 
 
-def source_of(segments: Segments) -> str:
+def build_regex(segments: Segments) -> str:
     """The regular expression of a whole path pattern, without an anchor at either end."""
     groups: list[list[str]] = [[]]
     for segment in segments:
@@ -114,13 +114,13 @@ def _split(pattern: str) -> Iterable[tuple[str, list[tuple[str, str | None]]]]:
             pieces, start, at = [], at + 1, at + 1
             continue
         if char == "[":
-            source, at = _bracket(pattern, at)
+            source, at = _parse_bracket(pattern, at)
             pieces.append((source, None))
             continue
         if char == "\\":
             at += 1
             if at == len(pattern):
-                raise BadPattern(pattern, "ends in a lone backslash")
+                raise BadGlobPattern(pattern, "ends in a lone backslash")
             pieces.append((re.escape(pattern[at]), pattern[at]))
         elif char == "*":
             pieces.append((_STAR, None))
@@ -130,7 +130,7 @@ def _split(pattern: str) -> Iterable[tuple[str, list[tuple[str, str | None]]]]:
     yield pattern[start:], pieces
 
 
-def _segment(pieces: list[tuple[str, str | None]]) -> Segment:
+def _build_segment(pieces: list[tuple[str, str | None]]) -> Segment:
     chars = [char for _, char in pieces]
     if None not in chars:
         literal = "".join(char for char in chars if char is not None)
@@ -138,7 +138,7 @@ def _segment(pieces: list[tuple[str, str | None]]) -> Segment:
     tail = len(chars) - 1 - max(at for at, char in enumerate(chars) if char is None)
     suffix = "".join(char for char in chars[len(chars) - tail :] if char is not None)
     prefix = "".join(char for char in chars[: chars.index(None)] if char is not None)
-    first, *later = _runs(source for source, _ in pieces)
+    first, *later = _split_at_stars(source for source, _ in pieces)
     if not later:
         return Segment(first, None, suffix, prefix)
     *middle, last = later
@@ -148,7 +148,7 @@ def _segment(pieces: list[tuple[str, str | None]]) -> Segment:
     return Segment(source, None, suffix, prefix)
 
 
-def _runs(sources: Iterable[str]) -> list[str]:
+def _split_at_stars(sources: Iterable[str]) -> list[str]:
     """The pieces between stars, joined; empty runs inside fall away, those at the ends stay."""
     runs: list[str] = [""]
     for source in sources:
@@ -161,7 +161,7 @@ def _runs(sources: Iterable[str]) -> list[str]:
     return [runs[0], *(run for run in runs[1:-1] if run), runs[-1]]
 
 
-def _bracket(pattern: str, start: int) -> tuple[str, int]:
+def _parse_bracket(pattern: str, start: int) -> tuple[str, int]:
     """The regular expression of the class that opens at `start`, and where it ends."""
     at = start + 1
     negated = pattern[at : at + 1] in ("!", "^")
@@ -170,8 +170,10 @@ def _bracket(pattern: str, start: int) -> tuple[str, int]:
     first = True
     while first or pattern[at : at + 1] != "]":
         if at >= len(pattern):
-            raise BadPattern(pattern, "has a '[' without its ']'; write '\\[' for the character")
-        item, at = _bracket_item(pattern, at)
+            raise BadGlobPattern(
+                pattern, "has a '[' without its ']'; write '\\[' for the character"
+            )
+        item, at = _parse_bracket_item(pattern, at)
         items.append(item)
         first = False
     inside = "".join(items)
@@ -180,26 +182,26 @@ def _bracket(pattern: str, start: int) -> tuple[str, int]:
     return (f"(?!/)[{inside}]" if inside else "(?!)"), at + 1
 
 
-def _bracket_item(pattern: str, at: int) -> tuple[str, int]:
+def _parse_bracket_item(pattern: str, at: int) -> tuple[str, int]:
     if pattern.startswith("[:", at):
         end = pattern.find(":]", at + 2)
         if end > 0 and (members := _POSIX_CLASSES.get(pattern[at + 2 : end])):
             return members, end + 2
         if end > 0 and pattern[at + 2 : end].isalpha():
-            raise BadPattern(pattern, f"names an unknown class {pattern[at : end + 2]!r}")
-    low, at = _bracket_char(pattern, at)
+            raise BadGlobPattern(pattern, f"names an unknown class {pattern[at : end + 2]!r}")
+    low, at = _parse_bracket_char(pattern, at)
     if pattern[at : at + 1] != "-" or pattern[at + 1 : at + 2] in ("", "]"):
         return re.escape(low), at
-    high, at = _bracket_char(pattern, at + 1)
+    high, at = _parse_bracket_char(pattern, at + 1)
     # A range that runs backwards matches nothing, as in git.
     return (f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""), at
 
 
-def _bracket_char(pattern: str, at: int) -> tuple[str, int]:
+def _parse_bracket_char(pattern: str, at: int) -> tuple[str, int]:
     if pattern[at] != "\\":
         return pattern[at], at + 1
     if at + 1 >= len(pattern):
-        raise BadPattern(pattern, "ends in a lone backslash")
+        raise BadGlobPattern(pattern, "ends in a lone backslash")
     return pattern[at + 1], at + 2
 
 
@@ -218,7 +220,7 @@ class IgnorePattern:
         self.segments = parse_segments(body.removeprefix("/"))
         if not self.anchored:
             self.segments = (None, *self.segments) if self.segments[0] else (None,)
-        self.source = source_of(self.segments)
+        self.source = build_regex(self.segments)
         self._regex = re.compile(self.source + r"\Z")
 
     def matches(self, path: str, *, is_dir: bool = False) -> bool:
@@ -254,7 +256,7 @@ class IgnoreFile:
                 return not pattern.negated
         return None
 
-    def ignores(self, path: str, *, is_dir: bool = False) -> bool:
+    def is_ignored(self, path: str, *, is_dir: bool = False) -> bool:
         """Whether the path or a directory above it is ignored; below one nothing comes back."""
         slash = path.find("/")
         while slash >= 0:
@@ -266,15 +268,15 @@ class IgnoreFile:
 
 def _ignore_line(line: str) -> IgnorePattern | None:
     line = line.removesuffix("\r")
-    while line.endswith(" ") and not _ends_in_escape(line[:-1]):
+    while line.endswith(" ") and not _has_trailing_escape(line[:-1]):
         line = line[:-1]
     if not line.strip("!/") or line.startswith("#"):
         return None
     try:
         return IgnorePattern(line)
-    except BadPattern:
+    except BadGlobPattern:
         return None
 
 
-def _ends_in_escape(text: str) -> bool:
+def _has_trailing_escape(text: str) -> bool:
     return (len(text) - len(text.rstrip("\\"))) % 2 == 1

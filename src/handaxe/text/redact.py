@@ -10,7 +10,7 @@ from typing import Any, AnyStr, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from handaxe.text.secret_names import looks_secret
+from handaxe.text.secret_names import is_secret_name
 
 MAX_NAME_CHARS = 64
 MAX_DEPTH = 200
@@ -91,16 +91,16 @@ class Redactor:
         return RedactedStream(self._raw)
 
     def _find_spellings(self, name: str, value: str) -> set[str]:
-        is_named = name in self._listed or looks_secret(name)
+        is_named = name in self._listed or is_secret_name(name)
         if not value or not (is_named or "://" in value):
             return set()
-        from handaxe.text.secret_values import spell_url_password, spell_value
+        from handaxe.text.secret_values import list_password_spellings, list_value_spellings
 
         is_place = value.startswith("/") and self._is_file(value)
         if is_place or value in self._known:
             # The value is where a secret is, or what another variable is called.
             return set()
-        return spell_value(value) if is_named else spell_url_password(value)
+        return list_value_spellings(value) if is_named else list_password_spellings(value)
 
     def _sort(self) -> None:
         from handaxe.text.secret_values import encode_value

@@ -7,7 +7,7 @@ meant is left out; hidden characters and endless texts do not reach a model.
 from typing import Any, cast
 
 from handaxe.text.framing import neutralize
-from handaxe.text.visible import without_hidden
+from handaxe.text.visible import strip_hidden
 from handaxe.text.wellformed import MAX_DEPTH
 
 Schema = dict[str, Any]
@@ -33,12 +33,12 @@ _VALUES = frozenset({"default", "const", "examples"})
 _LEFT_OUT = frozenset({"$schema", "$id", "$anchor", "$comment", "title"})
 
 
-def repaired(schema: Schema) -> Schema:
+def repair_schema(schema: Schema) -> Schema:
     """A copy that anybody can walk through."""
     return cast("Schema", _Repair(schema).schema(schema, MAX_DEPTH))
 
 
-def target_of(reference: str, root: Schema) -> Schema | None:
+def resolve_reference(reference: str, root: Schema) -> Schema | None:
     """The part of a schema that a reference within it means."""
     place: Any = root
     for step in reference.split("/")[1:]:
@@ -59,12 +59,12 @@ class _Repair:
         for key, value in cast("dict[object, object]", given).items():
             if not isinstance(key, str) or key in _LEFT_OUT:
                 continue
-            kept = self._keyword(key, value, depth - 1)
+            kept = self._repair_keyword(key, value, depth - 1)
             if kept is not None:
                 whole["prefixItems" if key == "items" and isinstance(kept, list) else key] = kept
         return whole
 
-    def _keyword(self, key: str, value: object, depth: int) -> object:
+    def _repair_keyword(self, key: str, value: object, depth: int) -> object:
         """The value in its shape; None to leave the keyword out."""
         if key in _NAMED:
             return self._named(value, depth)
@@ -74,11 +74,11 @@ class _Repair:
             return self.schema(value, depth) if type(value) in (dict, bool) else None
         if key in _TEXTS:
             is_text = isinstance(value, str)
-            return neutralize(without_hidden(value, MAX_DOC_CHARS)) if is_text else None
+            return neutralize(strip_hidden(value, MAX_DOC_CHARS)) if is_text else None
         if key in _NUMBERS:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             return value if is_number else None
-        return self._other(key, value)
+        return self._repair_other(key, value)
 
     def _named(self, value: object, depth: int) -> object:
         if not isinstance(value, dict):
@@ -98,33 +98,33 @@ class _Repair:
             return {} if inner else {"not": {}}
         return inner
 
-    def _other(self, key: str, value: object) -> object:
+    def _repair_other(self, key: str, value: object) -> object:
         if key == "type":
-            return _types(value)
+            return _filter_types(value)
         if key == "required":
-            return _texts(value)
+            return _filter_texts(value)
         if key == "enum":
             return cast("object", value) if isinstance(value, list) and value else None
         if key == "$ref":
-            return value if isinstance(value, str) and self._leads_somewhere(value) else None
+            return value if isinstance(value, str) and self._is_resolvable(value) else None
         if key in _VALUES or isinstance(value, bool | str | int | float):
             return value
         return None
 
-    def _leads_somewhere(self, reference: str) -> bool:
+    def _is_resolvable(self, reference: str) -> bool:
         if not reference.startswith("#"):
             return False
-        return target_of(reference, self._root) not in (None, self._root)
+        return resolve_reference(reference, self._root) not in (None, self._root)
 
 
-def _types(value: object) -> object:
+def _filter_types(value: object) -> object:
     if isinstance(value, str):
         return value if value in _TYPES else None
-    known = [kind for kind in _texts(value) or () if kind in _TYPES]
+    known = [kind for kind in _filter_texts(value) or () if kind in _TYPES]
     return list(dict.fromkeys(known)) or None
 
 
-def _texts(value: object) -> list[str] | None:
+def _filter_texts(value: object) -> list[str] | None:
     if not isinstance(value, list):
         return None
     return [item for item in cast("list[object]", value) if isinstance(item, str)]

@@ -9,17 +9,17 @@ MAX_CHARS = 128
 """Of a longer name the end decides."""
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SECRET_WORDS = _words(
+_SECRET_WORDS = _split_words(
     "PASS PASSWORD PASSWORDS PASSWD PASSWDS PASSCODE PASSPHRASE PASSPHRASES SECRET SECRETS TOKEN "
     "CREDENTIAL CREDENTIALS CRED CREDS AUTH AUTHORIZATION APIKEYS DSN COOKIES JWT JWTS JWK BEARER "
     "PEPPER TOTP MNEMONIC PSK P12 PFX KEYSTORE DBPASS SSHPASS USERPASS SMTPPASS MYSQLPASS FTPPASS "
     "ROOTPASS ADMINPASS PROXYPASS KEYPASS STOREPASS HTPASSWD"
 )
-_ONLY_LAST = _words("PAT COOKIE SALT SIGNATURE PIN OTP PEM")
+_ONLY_LAST = _split_words("PAT COOKIE SALT SIGNATURE PIN OTP PEM")
 """These say so only at the end of a name, or before a number."""
 
 _SECRET_ENDINGS = (
@@ -27,19 +27,19 @@ _SECRET_ENDINGS = (
     "APIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY", "AUTHKEY", "MASTERKEY", "SSHKEY",
     "SIGNINGKEY", "ENCRYPTIONKEY", "LICENSEKEY", "CONNECTIONSTRING", "PWD",
 )  # fmt: skip
-_KEYS = _words("KEY KEYS")
-_HARMLESS_KEYS = _words(
+_KEYS = _split_words("KEY KEYS")
+_HARMLESS_KEYS = _split_words(
     "PRIMARY FOREIGN SORT PARTITION CACHE ROW HOT COMPOSE AUTHORIZED KNOWN SHORTCUT MODIFIER REPEAT"
 )
 """A key with one of these words opens nothing."""
 
-_COUNTING = _words(
+_COUNTING = _split_words(
     "MAX MIN NUM N PER COUNT LIMIT BUDGET TOTAL INPUT OUTPUT CONTEXT THINKING PROMPT COMPLETION "
     "CACHED RESERVED DEFAULT SPECIAL STOP NEW"
 )
 """With one of these words, `TOKENS` counts pieces of text."""
 
-_ABOUT = _words(
+_ABOUT = _split_words(
     "FILE FILES FILENAME PATH PATHS DIR DIRECTORY DIRS HOME SOCK SOCKET COMMAND CMD PROGRAM HELPER "
     "BACKEND PROVIDER STORE MANAGER NAME NAMES TYPE KIND FORMAT ALGORITHM ALG METHOD MODE SCHEME "
     "ENABLED ENABLE DISABLED DISABLE REQUIRED OPTIONAL VERSION RELEASE URL URI ENDPOINT HOST PORT "
@@ -49,7 +49,7 @@ _ABOUT = _words(
 )
 """As the last word: the value is about a secret, or says where it is, and does not hold it."""
 
-_ELSEWHERE = _words("ORIG ORIGINAL LAST OLD INIT START PREV PREVIOUS CURRENT BUILD")
+_ELSEWHERE = _split_words("ORIG ORIGINAL LAST OLD INIT START PREV PREVIOUS CURRENT BUILD")
 """With one of these words, `PWD` is a directory."""
 
 _STORE_URL = (
@@ -84,7 +84,7 @@ _HINTS = (
 
 
 @lru_cache(maxsize=4096)
-def looks_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Whether the value of a variable with this name is probably a secret."""
     name = name[-MAX_CHARS:]
     whole = name.upper()
@@ -119,6 +119,6 @@ def _is_secret_word(word: str, words: list[str]) -> bool:
     return word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS)
 
 
-def matches_any(name: str, patterns: Iterable[str]) -> bool:
+def has_matching_pattern(name: str, patterns: Iterable[str]) -> bool:
     """Whether a name is one of `patterns`, in which `*` stands for any characters."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)

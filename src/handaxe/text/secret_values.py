@@ -34,18 +34,18 @@ def is_secret_value(value: str) -> bool:
         return False
     words = re.findall(r"[A-Za-z]+", value)
     digits = sum(map(str.isdigit, value))
-    if value.isascii() and digits <= _MAX_SPARE_DIGITS and _are_common(words):
+    if value.isascii() and digits <= _MAX_SPARE_DIGITS and _has_only_common_words(words):
         return False
     return not _is_open_address(value)
 
 
-def spell_value(value: str) -> set[str]:
+def list_value_spellings(value: str) -> set[str]:
     """The value as programs print it: plain, in JSON, quoted for a shell, line by line."""
     plain = {value, value.strip()}
     plain.add(encode_value(value).decode("utf-8", "replace").strip())
     plain |= _find_url_passwords(value)
     plain |= {line for line in map(str.strip, value.splitlines()) if _is_dense(line)}
-    return _spell_all(plain)
+    return _expand_spellings(plain)
 
 
 def encode_value(value: str) -> bytes:
@@ -57,9 +57,9 @@ def encode_value(value: str) -> bytes:
         return value.encode("utf-8", "surrogatepass")
 
 
-def spell_url_password(value: str) -> set[str]:
+def list_password_spellings(value: str) -> set[str]:
     """The password inside an address such as `https://user:password@host`, as it is printed."""
-    return _spell_all(_find_url_passwords(value))
+    return _expand_spellings(_find_url_passwords(value))
 
 
 def _find_url_passwords(value: str) -> set[str]:
@@ -69,14 +69,14 @@ def _find_url_passwords(value: str) -> set[str]:
     return {password, _unquote(password)}
 
 
-def _spell_all(texts: set[str]) -> set[str]:
+def _expand_spellings(texts: set[str]) -> set[str]:
     spelled = set(texts)
     for text in texts:
         spelled |= _escape(text)
     return {text for text in spelled if is_secret_value(text)}
 
 
-def _are_common(words: list[str]) -> bool:
+def _has_only_common_words(words: list[str]) -> bool:
     return all(word.lower() in _COMMON for word in words)
 
 

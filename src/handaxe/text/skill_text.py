@@ -16,7 +16,7 @@ _INLINE_COMMAND = re.compile(r"(?<![\\`])!`([^`\n]+)`")
 _BLOCK_COMMAND = re.compile(r"^```!\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
-def fill(
+def fill_placeholders(
     body: str, arguments: str, *, names: Sequence[str] = (), variables: Mapping[str, str]
 ) -> str:
     """The body with `$ARGUMENTS`, `$0`, `$name` and `${VARIABLE}` replaced.
@@ -52,14 +52,14 @@ def fill(
     return filled
 
 
-def commands(body: str) -> list[str]:
+def find_commands(body: str) -> list[str]:
     """The shell commands whose output stands in the text, in order, each once."""
     found = [(match.start(), match[1].strip()) for match in _INLINE_COMMAND.finditer(body)]
     found += [(match.start(), match[1].strip()) for match in _BLOCK_COMMAND.finditer(body)]
     return list(dict.fromkeys(command for _, command in sorted(found) if command))
 
 
-def with_outputs(body: str, outputs: Mapping[str, str]) -> str:
+def insert_outputs(body: str, outputs: Mapping[str, str]) -> str:
     """The text with every command replaced by what it said."""
 
     def said(match: re.Match[str]) -> str:

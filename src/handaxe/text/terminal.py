@@ -19,16 +19,16 @@ _SAMPLE_BYTES = 1 << 13
 _MAX_CONTROL_SHARE = 0.1
 
 
-def plain_text(raw: bytes, *, begins_whole: bool = False, ends_whole: bool = False) -> str:
+def to_plain_text(raw: bytes, *, begins_whole: bool = False, ends_whole: bool = False) -> str:
     """The text a reader would have seen at last: no escape sequences, no overwritten progress.
 
     Lines that are no UTF-8 are read in the encoding they are plainly in; elsewhere bytes that are
     no UTF-8 become U+FFFD. A character cut in two at either end is left out, unless
     that end is said to be whole, so that nothing can have been cut there.
     """
-    begin = 0 if begins_whole else _first_whole(raw)
-    end = len(raw) if ends_whole else _last_whole(raw)
-    text = _decoded(raw[begin:end])
+    begin = 0 if begins_whole else _find_first_character(raw)
+    end = len(raw) if ends_whole else _find_last_character(raw)
+    text = _decode_lines(raw[begin:end])
     if _SPECIAL.search(text) is None:
         return text
     text = re.sub(_SEQUENCES, "", text).replace("\r\n", "\n")
@@ -48,15 +48,15 @@ def is_binary(sample: bytes) -> bool:
     return controls > len(sample) * _MAX_CONTROL_SHARE
 
 
-def _decoded(raw: bytes) -> str:
+def _decode_lines(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
         pass
-    from handaxe.text.legacy import sure_guess
+    from handaxe.text.legacy import detect_encoding
 
     lines = raw.split(b"\n")
-    encoding = sure_guess(b"\n".join(line for line in lines if not _is_utf8(line)))
+    encoding = detect_encoding(b"\n".join(line for line in lines if not _is_utf8(line)))
     if encoding is None:
         return raw.decode("utf-8", "replace")
     return "\n".join(
@@ -72,14 +72,14 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _first_whole(raw: bytes) -> int:
+def _find_first_character(raw: bytes) -> int:
     begin = 0
     while begin < min(3, len(raw)) and raw[begin] & 0xC0 == 0x80:
         begin += 1
     return begin
 
 
-def _last_whole(raw: bytes) -> int:
+def _find_last_character(raw: bytes) -> int:
     for back in range(1, min(3, len(raw)) + 1):
         byte = raw[-back]
         if byte & 0xC0 != 0x80:

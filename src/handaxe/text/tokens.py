@@ -17,20 +17,20 @@ _WORDLIKE = _LETTERS + _DIGITS + _BLANKS
 _ASCII = bytes(range(128))
 
 
-def estimate(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """The estimated number of tokens; 0 only for the empty text."""
     length = len(text)
     if length <= _GUESSED_CHARS and text.isascii():
         return (length + 3) // 4
     if length <= _WHOLE_CHARS:
-        return _weigh(text)
+        return _estimate_part(text)
     # Windows spread evenly: a file may begin with prose and go on with numbers.
     step = (length - _WINDOW_CHARS) // (_WINDOWS - 1)
     sample = "".join([text[at : at + _WINDOW_CHARS] for at in range(0, step * _WINDOWS, step)])
-    return max(1, round(_weigh(sample) * length / len(sample)))
+    return max(1, round(_estimate_part(sample) * length / len(sample)))
 
 
-def _weigh(text: str) -> int:
+def _estimate_part(text: str) -> int:
     raw = text.encode("utf-8", "surrogatepass")
     size = len(raw)
     foreign = 0 if text.isascii() else len(raw.translate(None, _ASCII))

@@ -26,8 +26,8 @@ from typing import (
 
 import msgspec
 
-from handaxe.contract.input_shape import is_read_by_itself
-from handaxe.contract.json_form import json_form
+from handaxe.contract.input_shape import is_class_converted
+from handaxe.contract.json_form import to_json_value
 
 JsonSchema = dict[str, Any]
 
@@ -70,15 +70,15 @@ _SAYS_NOTHING = (Final, Required, NotRequired)
 """What may stand around a type without changing which values it takes."""
 
 
-def schema_of_type(kind: Any, *, is_input: bool) -> JsonSchema:  # noqa: ANN401 - any type
+def build_type_schema(kind: Any, *, is_input: bool) -> JsonSchema:  # noqa: ANN401 - any type
     """The schema with all definitions; `TypeError` for a type whose values JSON cannot hold."""
     return _Writer(is_input=is_input).write(kind)
 
 
-def read_by_itself(kind: Any, value: Any) -> Any:  # noqa: ANN401 - what the class makes
+def convert_with_class(kind: Any, value: Any) -> Any:  # noqa: ANN401 - what the class makes
     """A value that its class makes, where msgspec does not know it; `ValueError` if it refuses."""
     if not hasattr(kind, "model_validate"):
-        return kind(value) if is_read_by_itself(kind) else value
+        return kind(value) if is_class_converted(kind) else value
     try:
         return kind.model_validate(value)
     except ValueError as error:
@@ -108,31 +108,33 @@ class _Writer:
         return {**schema, "$defs": self._defs} if self._defs else schema
 
     def _of(self, kind: Any) -> JsonSchema:  # noqa: ANN401, PLR0911 - one answer per kind of type
-        kind = _bare(kind)
+        kind = _unwrap_type(kind)
         if kind in _PLAIN:
             return dict(_PLAIN[kind])
         origin, parts = get_origin(kind), get_args(kind)
         origin = _SAME_IN_JSON.get(origin, origin)
         if origin is Annotated:
-            return self._annotated(parts[0], parts[1:])
+            return self._write_annotated(parts[0], parts[1:])
         if origin is Union or origin is types.UnionType:
-            return self._union(parts)
+            return self._write_union(parts)
         if origin is Literal:
-            return _of_values(list(parts))
+            return _build_enum_schema(list(parts))
         if origin in (list, set, frozenset, tuple, dict):
             return (
-                self._collection(origin, parts) if parts or kind == tuple[()] else self._of(origin)
+                self._write_collection(origin, parts)
+                if parts or kind == tuple[()]
+                else self._of(origin)
             )
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
-            return _of_values([member.value for member in kind])
+            return _build_enum_schema([member.value for member in kind])
         struct = cast("Any", origin or kind)
         if hasattr(struct, "__struct_config__") and not struct.__struct_config__.array_like:
-            return self._defined(kind, struct.__name__, lambda: self._object(kind, struct))
+            return self._write_definition(kind, struct.__name__, lambda: self._object(kind, struct))
         if _is_record(kind):
-            return self._defined(kind, kind.__name__, lambda: self._record(kind))
-        return self._foreign(kind)
+            return self._write_definition(kind, kind.__name__, lambda: self._record(kind))
+        return self._write_foreign(kind)
 
-    def _annotated(self, kind: Any, extras: tuple[Any, ...]) -> JsonSchema:  # noqa: ANN401
+    def _write_annotated(self, kind: Any, extras: tuple[Any, ...]) -> JsonSchema:  # noqa: ANN401
         schema = self._of(kind)
         for extra in extras:
             if isinstance(extra, str):
@@ -141,7 +143,7 @@ class _Writer:
                 _limit(schema, extra)
         return schema
 
-    def _union(self, parts: tuple[Any, ...]) -> JsonSchema:
+    def _write_union(self, parts: tuple[Any, ...]) -> JsonSchema:
         branches: list[JsonSchema] = []
         for part in parts:
             # Two types of Python may be one to JSON.
@@ -153,10 +155,10 @@ class _Writer:
             return {"type": [branch["type"] for branch in branches]}
         return {"anyOf": branches}
 
-    def _collection(self, origin: Any, parts: tuple[Any, ...]) -> JsonSchema:  # noqa: ANN401
+    def _write_collection(self, origin: Any, parts: tuple[Any, ...]) -> JsonSchema:  # noqa: ANN401
         schema = dict(_PLAIN[origin])
         if origin is dict:
-            schema["propertyNames"] = _of_names(self._of(parts[0]))
+            schema["propertyNames"] = _build_key_schema(self._of(parts[0]))
             schema["additionalProperties"] = self._of(parts[1])
         elif not parts:
             schema["maxItems"] = 0
@@ -167,15 +169,15 @@ class _Writer:
             schema["items"] = self._of(parts[0])
         return {key: value for key, value in schema.items() if value != {}}
 
-    def _defined(self, kind: Any, name: str, body: Callable[[], JsonSchema]) -> JsonSchema:  # noqa: ANN401
+    def _write_definition(self, kind: Any, name: str, body: Callable[[], JsonSchema]) -> JsonSchema:  # noqa: ANN401
         """A reference to the definition of a type, which is written when first asked for."""
         if kind not in self._names:
-            self._names[kind] = name = self._free_name(name)
+            self._names[kind] = name = self._find_free_name(name)
             self._defs[name] = {}
             self._defs[name] = body()
         return {"$ref": f"#/$defs/{self._names[kind]}"}
 
-    def _free_name(self, name: str) -> str:
+    def _find_free_name(self, name: str) -> str:
         while name in self._defs:
             name += "_"
         return name
@@ -191,7 +193,7 @@ class _Writer:
             properties[config.tag_field] = {"const": config.tag}
             required.append(config.tag_field)
         for field in msgspec.structs.fields(kind):
-            properties[field.encode_name] = self._field(field, field.type)
+            properties[field.encode_name] = self._write_field(field, field.type)
             if field.required:
                 required.append(field.encode_name)
         schema["properties"] = properties
@@ -209,25 +211,26 @@ class _Writer:
         hints = get_type_hints(kind, include_extras=True)
         named = {name: fields[name] for name in hints if name in fields}
         schema["properties"] = {
-            field.encode_name: self._field(field, hints[name]) for name, field in named.items()
+            field.encode_name: self._write_field(field, hints[name])
+            for name, field in named.items()
         }
         required = [field.encode_name for field in named.values() if field.required]
         return {**schema, "required": required} if required else schema
 
-    def _field(self, field: _Field, kind: Any) -> JsonSchema:  # noqa: ANN401 - any type
+    def _write_field(self, field: _Field, kind: Any) -> JsonSchema:  # noqa: ANN401 - any type
         schema = self._of(kind)
-        default = _default_of(field)
+        default = _get_default(field)
         if default is None and self._is_input and not field.required:
             # Leaving it out and sending null mean the same, so the model need not know of null.
-            return without_null(schema)
+            return strip_null(schema)
         if default is not None:
             schema["default"] = default
         return schema
 
-    def _foreign(self, kind: Any) -> JsonSchema:  # noqa: ANN401 - any other type
+    def _write_foreign(self, kind: Any) -> JsonSchema:  # noqa: ANN401 - any other type
         """Dates, UUIDs, tuples with names: as msgspec describes them; models as they do it."""
-        if is_read_by_itself(kind):
-            return self._by_itself(kind)
+        if is_class_converted(kind):
+            return self._write_with_class(kind)
         try:
             (schema,), defs = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
         except (TypeError, RuntimeError):
@@ -235,9 +238,9 @@ class _Writer:
             raise TypeError(f"{kind!r} has no form in JSON") from None
         if kind in _MOMENTS:
             schema.setdefault("format", _MOMENTS[kind])
-        return self._adopted(schema, defs)
+        return self._adopt_schema(schema, defs)
 
-    def _by_itself(self, kind: Any) -> JsonSchema:  # noqa: ANN401 - a model or path
+    def _write_with_class(self, kind: Any) -> JsonSchema:  # noqa: ANN401 - a model or path
         if not hasattr(kind, "model_json_schema"):
             return {"type": "string"}
 
@@ -247,37 +250,39 @@ class _Writer:
             defs = schema.pop("$defs", {})
             # A model that holds itself is among its own definitions.
             own = schema.get("$ref", "").rpartition("/")[2]
-            return self._adopted(defs.pop(own, schema), defs, {own: self._names[kind]})
+            return self._adopt_schema(defs.pop(own, schema), defs, {own: self._names[kind]})
 
-        return self._defined(kind, kind.__name__, body)
+        return self._write_definition(kind, kind.__name__, body)
 
-    def _adopted(
+    def _adopt_schema(
         self, schema: JsonSchema, defs: JsonSchema, given: dict[str, str] | None = None
     ) -> JsonSchema:
         """A schema that somebody else wrote, its definitions under names that are free here."""
         names = dict(given or {})
         for name, body in defs.items():
             is_known = self._defs.get(name) == body
-            names[name] = name if is_known else self._free_name(name)
+            names[name] = name if is_known else self._find_free_name(name)
             self._defs.setdefault(names[name], {})
         for name, body in defs.items():
-            self._defs[names[name]] = _renamed(body, names)
-        return _renamed(schema, names)
+            self._defs[names[name]] = _rename_references(body, names)
+        return _rename_references(schema, names)
 
 
-def _renamed(node: Any, names: dict[str, str]) -> Any:  # noqa: ANN401 - any part of a schema
+def _rename_references(node: Any, names: dict[str, str]) -> Any:  # noqa: ANN401 - any part of a schema
     if isinstance(node, list):
-        return [_renamed(part, names) for part in cast("list[Any]", node)]
+        return [_rename_references(part, names) for part in cast("list[Any]", node)]
     if not isinstance(node, dict):
         return node
-    schema = {key: _renamed(part, names) for key, part in cast("JsonSchema", node).items()}
+    schema = {
+        key: _rename_references(part, names) for key, part in cast("JsonSchema", node).items()
+    }
     if isinstance(schema.get("$ref"), str):
         name = schema["$ref"].rpartition("/")[2]
         schema["$ref"] = f"#/$defs/{names.get(name, name)}"
     return schema
 
 
-def _bare(kind: Any) -> Any:  # noqa: ANN401 - any type
+def _unwrap_type(kind: Any) -> Any:  # noqa: ANN401 - any type
     """The type without what only names or marks it."""
     while True:
         if get_origin(kind) in _SAYS_NOTHING:
@@ -296,7 +301,7 @@ def _is_record(kind: Any) -> bool:  # noqa: ANN401 - any type
     )
 
 
-def _of_names(key: JsonSchema) -> JsonSchema:
+def _build_key_schema(key: JsonSchema) -> JsonSchema:
     """What the names of a dict have to be, which are text whatever they mean."""
     if "enum" in key:
         return {"enum": [value if isinstance(value, str) else str(value) for value in key["enum"]]}
@@ -307,7 +312,7 @@ def _of_names(key: JsonSchema) -> JsonSchema:
     }
 
 
-def _of_values(values: list[Any]) -> JsonSchema:
+def _build_enum_schema(values: list[Any]) -> JsonSchema:
     kinds = {_KIND_OF_VALUE.get(value.__class__) for value in values}
     kind = kinds.pop() if len(kinds) == 1 else None
     return {"type": kind, "enum": values} if kind else {"enum": values}
@@ -330,16 +335,16 @@ def _limit(schema: JsonSchema, meta: msgspec.Meta) -> None:
     schema.update(meta.extra_json_schema or {})
 
 
-def _default_of(field: _Field) -> Any:  # noqa: ANN401 - any JSON value
+def _get_default(field: _Field) -> Any:  # noqa: ANN401 - any JSON value
     default = field.default
     if field.default_factory is not msgspec.NODEFAULT:
-        default = _made_alike(field.default_factory)
+        default = _call_stable_factory(field.default_factory)
     if default is msgspec.NODEFAULT or default is msgspec.UNSET:
         return None
     return msgspec.json.decode(_encoder.encode(default))
 
 
-def _made_alike(factory: Any) -> Any:  # noqa: ANN401 - any value
+def _call_stable_factory(factory: Any) -> Any:  # noqa: ANN401 - any value
     """What a factory makes, if that can be told: a single value may be another each time.
 
     A factory for something that can change is there to make it fresh, not to make it different.
@@ -357,17 +362,17 @@ def _is_made_of_parts(value: object) -> bool:
     return has_fields or isinstance(value, list | tuple | set | frozenset | dict)
 
 
-_encoder = msgspec.json.Encoder(order="deterministic", enc_hook=json_form)
+_encoder = msgspec.json.Encoder(order="deterministic", enc_hook=to_json_value)
 
 
-def without_null(schema: JsonSchema) -> JsonSchema:
+def strip_null(schema: JsonSchema) -> JsonSchema:
     """The schema of `T` where the type was `T | None`."""
     plain = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
     if isinstance(schema.get("type"), list):
         kinds = [kind for kind in schema["type"] if kind != "null"]
         plain["type"] = kinds[0] if len(kinds) == 1 else kinds
     if "enum" in schema:
-        plain |= _of_values([value for value in schema["enum"] if value is not None])
+        plain |= _build_enum_schema([value for value in schema["enum"] if value is not None])
     if "anyOf" in schema:
         branches = [branch for branch in schema["anyOf"] if branch != {"type": "null"}]
         # The field's own words go above those of the type.

@@ -26,7 +26,7 @@ _SUSPECT = re.compile(f"[{''.join(sorted(_BLANK))}]|{_MARK}")
 _SPACES = re.compile(r"(?m)^ +| +$|(?<=\t) +| {2,}| +(?=[\r\t])")
 
 
-def show(value: object, *, lines: bool = False, exact: bool = False) -> str:
+def to_visible_text(value: object, *, lines: bool = False, exact: bool = False) -> str:
     """A value as text in which every character is seen and none acts.
 
     Controls, invisible characters and directions become numbers. Line breaks and tabs stay with
@@ -36,7 +36,7 @@ def show(value: object, *, lines: bool = False, exact: bool = False) -> str:
     text = value if isinstance(value, str) else str(value)
     if exact:
         dotted = _SPACES.sub(lambda match: "·" * len(match[0]), text)
-        return "".join(_spell_exactly(character) for character in dotted)
+        return "".join(_escape_character(character) for character in dotted)
     kept = "\n\t" if lines else ""
     plain = text.replace("\n", "").replace("\t", "") if lines else text
     if plain.isprintable() and _SUSPECT.search(plain) is None:
@@ -48,16 +48,16 @@ def show(value: object, *, lines: bool = False, exact: bool = False) -> str:
     )
 
 
-def show_json(text: str) -> str:
+def to_visible_json(text: str) -> str:
     """JSON that means the same, with an escape for every character nobody sees."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(
-        sign if sign == "\n" or _is_seen(sign, "") else json_escape(sign) for sign in text
+        sign if sign == "\n" or _is_seen(sign, "") else encode_json_escape(sign) for sign in text
     )
 
 
-def json_escape(text: str) -> str:
+def encode_json_escape(text: str) -> str:
     """Characters as JSON spells them in ASCII."""
     units = text.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
@@ -72,7 +72,7 @@ def is_hidden(character: str) -> bool:
     return character in _BLANK or category(character) in _HIDDEN
 
 
-def named(character: str) -> str:
+def describe_character(character: str) -> str:
     """A character by number and name: `U+2019 RIGHT SINGLE QUOTATION MARK`."""
     from unicodedata import name
 
@@ -82,7 +82,7 @@ def named(character: str) -> str:
     return f"U+{ord(character):04X} {title}".rstrip()
 
 
-def without_hidden(text: str, limit_chars: int) -> str:
+def strip_hidden(text: str, limit_chars: int) -> str:
     """`text` without controls and characters nobody sees, cut to a length; for texts of others."""
     if not (text.isascii() and text.isprintable()):
         text = "".join(c for c in text if c in "\n\t" or not is_hidden(c))
@@ -107,7 +107,7 @@ def _number(sign: str) -> str:
     return f"\\x{ord(sign):02x}" if ord(sign) <= 0xFF else f"<U+{ord(sign):04X}>"
 
 
-def _spell_exactly(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in _MARKS:
         return _MARKS[character]
     if " " <= character <= "~":

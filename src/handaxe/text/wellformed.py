@@ -32,7 +32,7 @@ def is_well_formed(text: str) -> bool:
     return True
 
 
-def well_formed(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     r"""`text` itself, or a copy with lone surrogates spelled out as `\udXXX`.
 
     A text of a class of its own comes back as a plain one.
@@ -47,7 +47,7 @@ def well_formed(text: str) -> str:
 _LINE_ENDS = tuple((sign.encode(), f"\\u{ord(sign):04x}".encode()) for sign in "\x85\u2028\u2029")
 
 
-def on_one_line(encoded: bytes) -> bytes:
+def escape_line_ends(encoded: bytes) -> bytes:
     """JSON that is one line for every reader: many end lines at more than the line feed."""
     for sign, written in _LINE_ENDS:
         if sign in encoded:
@@ -61,7 +61,7 @@ def scrub(value: Any, depth: int = MAX_DEPTH, above: tuple[int, ...] = ()) -> An
     Nothing is deeper than `depth` levels, and nothing holds itself; `above` is for its own use.
     """
     if not isinstance(value, dict | list | tuple):
-        return _scrubbed_leaf(value)
+        return _scrub_leaf(value)
     if depth == 0:
         return f"({TOO_DEEP})"
     if id(cast("object", value)) in above:
@@ -79,34 +79,34 @@ def scrub(value: Any, depth: int = MAX_DEPTH, above: tuple[int, ...] = ()) -> An
     return items
 
 
-def _scrubbed_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
+def _scrub_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
     if isinstance(value, str):
-        return well_formed(value)
+        return escape_surrogates(value)
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         return f"(a number of {value.bit_length():,} bits)"
-    return plain_leaf(value)
+    return to_plain_leaf(value)
 
 
-def plain_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
+def to_plain_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
     """A text or number of a class of its own as a plain one; anything else as it is."""
     if value.__class__ in _PLAIN_LEAVES or not isinstance(value, str | int | float):
         return value
-    from handaxe.contract.json_form import json_form
+    from handaxe.contract.json_form import to_json_value
 
-    return json_form(value)
+    return to_json_value(value)
 
 
 _PLAIN_LEAVES = (str, int, float, bool)
 
 
-def in_plain_kinds(value: Any, depth: int = MAX_DEPTH, made: dict[int, Any] | None = None) -> Any:  # noqa: ANN401
+def to_plain_values(value: Any, depth: int = MAX_DEPTH, made: dict[int, Any] | None = None) -> Any:  # noqa: ANN401
     """JSON as dicts, lists, texts and numbers, where a program gave some of classes of its own.
 
     What lies deeper than `depth` stays as it is; `made` is for its own use, since a value may
     hold itself.
     """
     if not isinstance(value, dict | list | tuple):
-        return plain_leaf(value)
+        return to_plain_leaf(value)
     made = {} if made is None else made
     key = id(cast("object", value))
     if key in made or depth < 0:
@@ -114,29 +114,29 @@ def in_plain_kinds(value: Any, depth: int = MAX_DEPTH, made: dict[int, Any] | No
     if isinstance(value, dict):
         fields = made[key] = dict[Any, Any]()
         for name, item in cast("dict[Any, Any]", value).items():
-            fields[plain_leaf(name)] = in_plain_kinds(item, depth - 1, made)
+            fields[to_plain_leaf(name)] = to_plain_values(item, depth - 1, made)
         return fields
     items = made[key] = list[Any]()
     for item in cast("list[Any]", value):
-        items.append(in_plain_kinds(item, depth - 1, made))
+        items.append(to_plain_values(item, depth - 1, made))
     return items
 
 
-def in_json(value: Any) -> Any:  # noqa: ANN401 - any value
+def to_json_leaf(value: Any) -> Any:  # noqa: ANN401 - any value
     """What JSON has in place of a value it does not know: a plain kind of it, or its words."""
-    plain = plain_leaf(value)
-    return in_words(value) if plain is value else plain
+    plain = to_plain_leaf(value)
+    return to_safe_text(value) if plain is value else plain
 
 
 def _name(key: Any) -> str | int | float:  # noqa: ANN401 - any key of a dict
     is_number = isinstance(key, int | float) and not isinstance(key, bool)
-    return key if is_number else in_words(key)
+    return key if is_number else to_safe_text(key)
 
 
-def in_words(value: object) -> str:
+def to_safe_text(value: object) -> str:
     """Whatever it is as text, also if it cannot say so itself."""
     try:
-        return well_formed(str(value))
+        return escape_surrogates(str(value))
     except Exception:  # noqa: BLE001 - anybody's code
         return f"({type(value).__name__})"
 
@@ -148,20 +148,20 @@ def has_plain_values(raw: Any) -> bool:  # noqa: ANN401 - any value
     """
     if raw.__class__ is not dict:
         return False
-    level = _containers_in(raw.values())
+    level = _find_containers(raw.values())
     for _ in range(MAX_DEPTH):
         if not level:
             return level is not None
-        level = _below(level)
+        level = _collect_inner_containers(level)
     return False
 
 
-def _below(level: list[Any]) -> list[Any] | None:
+def _collect_inner_containers(level: list[Any]) -> list[Any] | None:
     """The containers one level further in, each once; None if anything there has a flaw."""
     below: dict[int, Any] = {}
     for box in level:
         items: Iterable[Any] = (*box, *box.values()) if box.__class__ is dict else box
-        found = _containers_in(items)
+        found = _find_containers(items)
         if found is None:
             return None
         for container in found:
@@ -169,7 +169,7 @@ def _below(level: list[Any]) -> list[Any] | None:
     return list(below.values())
 
 
-def _containers_in(items: Iterable[Any]) -> list[Any] | None:
+def _find_containers(items: Iterable[Any]) -> list[Any] | None:
     """The containers among `items`, or None if one of the others has a flaw."""
     containers: list[Any] = []
     for item in items:
@@ -184,14 +184,14 @@ def _containers_in(items: Iterable[Any]) -> list[Any] | None:
         elif kind is dict or kind is list or kind is tuple:
             containers.append(item)
         elif kind is float:
-            if flaw_of(item):
+            if find_flaw(item):
                 return None
         elif kind is not bool and item is not None:
             return None
     return containers
 
 
-def flaw_of(leaf: Any) -> str | None:  # noqa: ANN401 - any value
+def find_flaw(leaf: Any) -> str | None:  # noqa: ANN401 - any value
     """Why no log could hold this single value, or None."""
     if leaf is None:
         return None
@@ -201,29 +201,29 @@ def flaw_of(leaf: Any) -> str | None:  # noqa: ANN401 - any value
         # Infinity minus itself is no number, and neither is NaN.
         return None if leaf - leaf == 0 else f"is {leaf}, which JSON cannot hold"
     if isinstance(leaf, str):
-        return None if is_well_formed(leaf) else _surrogate_in(leaf)
+        return None if is_well_formed(leaf) else _describe_surrogate(leaf)
     if isinstance(leaf, dict | list | tuple):
         return TOO_DEEP
     return f"is a Python `{type(leaf).__name__}`, which is not a JSON value"
 
 
-def _surrogate_in(text: str) -> str:
+def _describe_surrogate(text: str) -> str:
     found = re.search("[\ud800-\udfff]", text)
     escape = f"U+{ord(found[0]):04X}" if found else ""
     return f"contains a lone surrogate ({escape}), which no text file can hold"
 
 
-def flaws_of(value: Any) -> dict[str, str]:  # noqa: ANN401 - any value
+def find_flaws(value: Any) -> dict[str, str]:  # noqa: ANN401 - any value
     """By path, all that no log could hold."""
     flaws: dict[str, str] = {}
-    for path, leaf in leaves(value):
-        flaw = flaw_of(leaf)
+    for path, leaf in walk_leaves(value):
+        flaw = find_flaw(leaf)
         if flaw:
             flaws.setdefault(path, flaw)
     return flaws
 
 
-def leaves(value: Any, depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+def walk_leaves(value: Any, depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
     """Every key and every value that holds no others, each with its path.
 
     A container that lies deeper than `depth` levels is given as a leaf, unopened. Level by
@@ -236,7 +236,7 @@ def leaves(value: Any, depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:  # 
             if depth <= 0 or not isinstance(item, dict | list | tuple):
                 yield path, item
                 continue
-            for inner_path, inner in _inside(path, item):
+            for inner_path, inner in _walk_container(path, item):
                 if isinstance(inner, dict | list | tuple):
                     deeper.setdefault(id(cast("Any", inner)), (inner_path, cast("Any", inner)))
                 else:
@@ -245,7 +245,7 @@ def leaves(value: Any, depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:  # 
         depth -= 1
 
 
-def _inside(path: str, container: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+def _walk_container(path: str, container: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
     if isinstance(container, dict):
         for key, item in cast("dict[Any, Any]", container).items():
             inner_path = f"{path}.{key}" if path else str(key)

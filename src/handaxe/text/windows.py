@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from handaxe.text.lines import line_break_of
+from handaxe.text.lines import detect_line_break
 
 LineFormat = Literal["arrow", "tab"]
 PREVIEW_CHARS = 2_000
@@ -13,12 +13,12 @@ _SPLIT_CHARS = 1 << 16
 """Up to here splitting the whole text costs less than looking for a part of it."""
 
 
-def numbered(lines: Sequence[str], first: int, style: LineFormat = "arrow") -> str:
+def number_lines(lines: Sequence[str], first: int, style: LineFormat = "arrow") -> str:
     """The lines with their numbers, as the model sees them."""
     count = len(lines)
     # Prefixes and lines in turn, joined once: a third of the time of joining line by line.
     parts = [""] * (2 * count)
-    parts[0::2] = _prefixes(first, count, style)
+    parts[0::2] = _build_prefixes(first, count, style)
     parts[1::2] = lines
     return "".join(parts)
 
@@ -30,7 +30,7 @@ def split_lines(text: str, line_break: str | None = None) -> list[str]:
     """
     if not text:
         return []
-    line_break = line_break or line_break_of(text)
+    line_break = line_break or detect_line_break(text)
     lines = text.split(line_break)
     # What stands behind the last break is a line only if there is something, and has no ending.
     last = lines.pop()
@@ -39,7 +39,7 @@ def split_lines(text: str, line_break: str | None = None) -> list[str]:
     return [*lines, last] if last else lines
 
 
-def window_of(text: str, offset: int, limit: int) -> tuple[list[str], int, int]:
+def slice_lines(text: str, offset: int, limit: int) -> tuple[list[str], int, int]:
     """Some lines, the number of the first of them, and how many there are in all.
 
     A negative offset counts from the end. Lines outside the window are counted, not made.
@@ -48,18 +48,18 @@ def window_of(text: str, offset: int, limit: int) -> tuple[list[str], int, int]:
         lines = split_lines(text)
         first = max(1, len(lines) + offset + 1) if offset < 0 else offset
         return lines[first - 1 : first - 1 + limit], first, len(lines)
-    line_break = line_break_of(text)
+    line_break = detect_line_break(text)
     total = text.count(line_break) + (not text.endswith(line_break))
     first = max(1, total + offset + 1) if offset < 0 else offset
-    begin = _behind(text, line_break, min(first - 1, total))
+    begin = _find_line_offset(text, line_break, min(first - 1, total))
     last = first - 1 + limit
-    end = len(text) if last >= total else _behind(text, line_break, last)
+    end = len(text) if last >= total else _find_line_offset(text, line_break, last)
     if begin >= end:
         return [], first, total
     return split_lines(text[begin:end], line_break), first, total
 
 
-def two_ended_preview(text: str, keep: Callable[[str], str], *, within: int | None = None) -> str:
+def build_preview(text: str, keep: Callable[[str], str], *, within: int | None = None) -> str:
     """What stands in for an oversized result: where it is kept, and how it begins and ends.
 
     `keep` stores the text and gives its path; where it cannot, both ends are still worth having.
@@ -68,9 +68,9 @@ def two_ended_preview(text: str, keep: Callable[[str], str], *, within: int | No
     end_chars = PREVIEW_CHARS if within is None else max(1, min(PREVIEW_CHARS, within // 2))
     head, tail = text[:end_chars], text[max(end_chars, len(text) - end_chars) :]
     left_out = len(text) - len(head) - len(tail)
-    from handaxe.text.counting import counted
+    from handaxe.text.counting import format_count
 
-    line_break = line_break_of(text)
+    line_break = detect_line_break(text)
     lines = text.count(line_break) + (not text.endswith(line_break))
     try:
         path = keep(text)
@@ -84,7 +84,7 @@ def two_ended_preview(text: str, keep: Callable[[str], str], *, within: int | No
 
     preview = frame(
         "persisted-output",
-        f"Output too large ({len(text):,} characters, {counted(lines, 'line')}). {where}\n\n"
+        f"Output too large ({len(text):,} characters, {format_count(lines, 'line')}). {where}\n\n"
         f"Preview (first {end_chars:,} characters):\n{head}\n\n"
         f"[... {left_out:,} characters left out ...]\n\n"
         f"Preview (last {end_chars:,} characters):\n{tail}",
@@ -92,7 +92,7 @@ def two_ended_preview(text: str, keep: Callable[[str], str], *, within: int | No
     return str(preview)
 
 
-def _behind(text: str, line_break: str, count: int) -> int:
+def _find_line_offset(text: str, line_break: str, count: int) -> int:
     """The position behind the `count`-th line break, or the end where there are fewer."""
     if not count:
         return 0
@@ -110,7 +110,7 @@ def _behind(text: str, line_break: str, count: int) -> int:
 
 # Most windows start at line 1 or at a round place, so the same prefixes come again and again.
 @lru_cache(maxsize=16)
-def _prefixes(first: int, count: int, style: LineFormat) -> tuple[str, ...]:
+def _build_prefixes(first: int, count: int, style: LineFormat) -> tuple[str, ...]:
     """What stands in front of each line; of all but the first the break before it too."""
     numbers = range(first, first + count)
     plain = [f"{number}\t" if style == "tab" else f"{number:6d}→" for number in numbers]

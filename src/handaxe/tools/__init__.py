@@ -47,12 +47,12 @@ BUILTIN: dict[str, str] = {
 """Every built-in tool by name, with the module that holds the class of that name."""
 
 
-def loaders() -> dict[str, Callable[[], Tool[Any]]]:
+def build_loaders() -> dict[str, Callable[[], Tool[Any]]]:
     """How to get each built-in tool, without importing those that nobody calls."""
-    return {name: _loader(name, module) for name, module in BUILTIN.items()}
+    return {name: _make_loader(name, module) for name, module in BUILTIN.items()}
 
 
-def _loader(name: str, module: str) -> Callable[[], Tool[Any]]:
+def _make_loader(name: str, module: str) -> Callable[[], Tool[Any]]:
     def load() -> Tool[Any]:
         return getattr(import_module(module), name)()
 

@@ -13,7 +13,7 @@ import pytest
 from tests.waiting import until
 
 from handaxe.app.session import Session
-from handaxe.app.slash_commands import expanded
+from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.events import CallProgress, McpServerChanged
 from handaxe.contract.faults import SetupError
 
@@ -378,11 +378,11 @@ async def test_prompts_are_listed_and_filled_in(bench):
 
 async def test_a_prompt_of_a_server_is_typed_like_a_command(bench):
     async with bench.session({"a": thin()}) as session:
-        assert await expanded(session, "/mcp__a__greet Ada Lovelace") == "Greet Ada Lovelace."
+        assert await expand_prompt(session, "/mcp__a__greet Ada Lovelace") == "Greet Ada Lovelace."
         with pytest.raises(SetupError, match="needs: who"):
-            await expanded(session, "/mcp__a__greet")
+            await expand_prompt(session, "/mcp__a__greet")
         with pytest.raises(SetupError, match="no command /mcp__a__gret"):
-            await expanded(session, "/mcp__a__gret")
+            await expand_prompt(session, "/mcp__a__gret")
 
 
 async def test_a_program_that_is_not_there_fails_alone_and_says_so(bench):

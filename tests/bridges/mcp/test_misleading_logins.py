@@ -13,7 +13,7 @@ import pytest
 from handaxe import Session
 from handaxe.contract.mcp_faults import LoginFailed
 from handaxe.contract.ports.mcp_logins import McpLogin
-from handaxe.storage.mcp_logins import KeptMcpLogins
+from handaxe.storage.mcp_logins import DiskMcpLogins
 
 # Two hosts of this machine: to the client they are as different as any others.
 EVIL, VICTIM = "127.0.0.2", "127.0.0.1"
@@ -160,7 +160,7 @@ async def test_a_host_that_the_entry_names_may_be_asked(evil, victim, tmp_path):
 async def test_a_kept_login_is_not_renewed_or_revoked_there(evil, victim, tmp_path):
     session = session_with(f"{evil.url}/mcp", tmp_path)
     key = session.mcp._definition("e").login_key
-    logins = KeptMcpLogins(tmp_path / "home")
+    logins = DiskMcpLogins(tmp_path / "home")
     login = McpLogin(
         token_endpoint=f"{victim.url}/token",
         revocation_endpoint=f"{victim.url}/revoke",

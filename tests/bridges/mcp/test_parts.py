@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.app.mcp_companion import filled_by_yes
-from handaxe.bridges.mcp.frames import Frames, Oversized
-from handaxe.bridges.mcp.names import NameBook, full_name
+from handaxe.app.mcp_companion import fill_form_defaults
+from handaxe.bridges.mcp.frames import LineFramer, OversizedLine
+from handaxe.bridges.mcp.names import ToolNameRegistry, build_tool_name
 from handaxe.text.redact import Redactor
 
 
 @given(st.lists(st.tuples(st.text(max_size=80), st.text(max_size=120)), unique=True, max_size=30))
 def test_every_tool_gets_a_clean_name_of_its_own(pairs):
-    book = NameBook()
+    book = ToolNameRegistry()
     names = [book.names(server, [tool])[tool] for server, tool in pairs]
     assert len(set(names)) == len(names)
     for name in names:
@@ -24,8 +24,8 @@ def test_every_tool_gets_a_clean_name_of_its_own(pairs):
 
 
 def test_names_say_where_a_tool_comes_from():
-    assert full_name("my server", "do.it") == "mcp__my_server__do_it"
-    book = NameBook()
+    assert build_tool_name("my server", "do.it") == "mcp__my_server__do_it"
+    book = ToolNameRegistry()
     assert book.names("a", ["b.c", "b_c"]) == {
         "b.c": "mcp__a__b_c",
         "b_c": book.names("a", ["b_c"])["b_c"],
@@ -39,7 +39,7 @@ def test_names_say_where_a_tool_comes_from():
 )
 def test_lines_are_the_same_however_they_arrive(lines, size):
     data = b"".join(line + b"\n" for line in lines)
-    frames = Frames(lambda: "never")
+    frames = LineFramer(lambda: "never")
     found = [line for at in range(0, len(data), size) for line in frames.feed(data[at : at + size])]
     assert found == [line for line in lines if line.strip()]
 
@@ -55,12 +55,12 @@ def test_lines_are_the_same_however_they_arrive(lines, size):
 )
 def test_a_line_that_is_too_long_lies_in_a_file_and_its_request_is_known(tmp_path, line):
     whole = line % (b"x" * 50_000)
-    frames = Frames(lambda: str(tmp_path / "spilled"), limit_bytes=1000)
+    frames = LineFramer(lambda: str(tmp_path / "spilled"), limit_bytes=1000)
     stream = b"small\n" + whole + b"\nafter\n"
     found = [
         part for at in range(0, len(stream), 777) for part in frames.feed(stream[at : at + 777])
     ]
-    assert found == [b"small", Oversized(7, len(whole), str(tmp_path / "spilled")), b"after"]
+    assert found == [b"small", OversizedLine(7, len(whole), str(tmp_path / "spilled")), b"after"]
     assert (tmp_path / "spilled").read_bytes() == whole
 
 
@@ -68,7 +68,7 @@ def test_a_line_that_is_too_long_lies_in_a_file_and_its_request_is_known(tmp_pat
 def test_a_line_that_is_too_long_leaves_no_secret_in_its_file(tmp_path):
     secret = b"ghp_Zx81kQpLm2Zx81kQpLm2"
     redactor = Redactor({"GITHUB_TOKEN": secret.decode()})
-    frames = Frames(lambda: str(tmp_path / "spilled"), redactor, limit_bytes=100)
+    frames = LineFramer(lambda: str(tmp_path / "spilled"), redactor, limit_bytes=100)
     stream = b'{"id":7,"result":"' + (b"x" * 90 + secret) * 9 + b'"}\n'
     for at in range(0, len(stream), 7):
         list(frames.feed(stream[at : at + 7]))
@@ -88,4 +88,4 @@ def test_a_line_that_is_too_long_leaves_no_secret_in_its_file(tmp_path):
     ],
 )
 def test_a_yes_fills_in_a_form_that_wants_no_more(form, filled):
-    assert filled_by_yes(form) == filled
+    assert fill_form_defaults(form) == filled

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.contract.ports.questions import Choice, Question
-from handaxe.frontends.cli.interactive.line_editor import completions
-from handaxe.frontends.cli.interactive.markdown import MarkdownPainter
-from handaxe.frontends.cli.interactive.questions import chosen
+from handaxe.contract.ports.questions import QuestionOption, UserQuestion
+from handaxe.frontends.cli.interactive.line_editor import find_completions
+from handaxe.frontends.cli.interactive.markdown import MarkdownRenderer
+from handaxe.frontends.cli.interactive.questions import parse_choice
 
 
 def test_commands_and_paths_are_completed(tmp_path):
@@ -17,7 +17,7 @@ def test_commands_and_paths_are_completed(tmp_path):
     root = str(tmp_path)
 
     def found(text):
-        return [word for _, word in completions(text, ["help", "history", "undo"], root)]
+        return [word for _, word in find_completions(text, ["help", "history", "undo"], root)]
 
     assert found("/h") == ["/help ", "/history "]
     assert found("/help me") == []
@@ -40,15 +40,15 @@ def test_commands_and_paths_are_completed(tmp_path):
     ],
 )
 def test_numbers_choose_and_words_answer_freely(line, several, answer):
-    options = (Choice(label="Left"), Choice(label="Right"))
-    question = Question(question="?", header="h", options=options, multi_select=several)
-    assert chosen(question, line) == answer
+    options = (QuestionOption(label="Left"), QuestionOption(label="Right"))
+    question = UserQuestion(question="?", header="h", options=options, multi_select=several)
+    assert parse_choice(question, line) == answer
 
 
 @given(st.lists(st.sampled_from(["word ", "\n", "\n\n", "```py\n", "x = 1\n", "```\n", "- a\n"])))
 def test_markdown_in_pieces_is_painted_whole_and_in_order(pieces):
     painted = []
-    painter = MarkdownPainter()
+    painter = MarkdownRenderer()
     painter._paint = painted.append
     for piece in pieces:
         painter.add(piece)

@@ -11,7 +11,7 @@ from tests.waiting import HANG_S
 
 from handaxe import Effects, Session, ToolContext, tool
 from handaxe.app.asking import OnAsk
-from handaxe.frontends.mcp_server.desk import Blueprint
+from handaxe.frontends.mcp_server.desk import SessionFactory
 from handaxe.frontends.mcp_server.stdio import serve
 
 ENVELOPE = {
@@ -24,7 +24,7 @@ FORMS = {"elicitation": {"form": {}}}
 class RawClient:
     """One end of a connection to a server that runs in this process."""
 
-    def __init__(self, blueprint: Blueprint) -> None:
+    def __init__(self, blueprint: SessionFactory) -> None:
         source, self._to_server = os.pipe()
         self._from_server, sink = os.pipe()
         self.server = asyncio.ensure_future(serve(blueprint, source, sink))
@@ -150,11 +150,11 @@ async def print_loudly(text: str) -> str:
 OWN_TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Undo", wait_long, count_up, print_loudly)
 
 
-def blueprint_of(root: Path | None = None, **options: Any) -> Blueprint:
+def blueprint_of(root: Path | None = None, **options: Any) -> SessionFactory:
     """Sessions with our own tools beside the built-in ones."""
     options.setdefault("tools", OWN_TOOLS)
 
     def open_one(project: str, add_dirs: Sequence[str], on_ask: OnAsk) -> Session:
         return Session(project, add_dirs=add_dirs, on_ask=on_ask, **options)
 
-    return Blueprint(open_one, str(root) if root is not None else None)
+    return SessionFactory(open_one, str(root) if root is not None else None)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.frontends.mcp_server.clients import CLIENTS
-from handaxe.frontends.mcp_server.splices import BadText, put_json, put_toml
+from handaxe.frontends.mcp_server.splices import ConfigEditError, put_json, put_toml
 
 
 def install(project, home, *words):
@@ -91,7 +91,7 @@ def test_comments_and_commas_of_editors_stay():
 
 @pytest.mark.parametrize("text", ["[]", "7", '{"a" 1}', '{"a": }', '{"s": 1', '{"s": []}', "{'s': 1}", '{"s": {"x": 1 2}}'])  # fmt: skip
 def test_a_text_that_is_no_object_of_objects_is_refused(text):
-    with pytest.raises(BadText):
+    with pytest.raises(ConfigEditError):
         put_json(text, ("s", "x", "y"), {})
 
 

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.frontends.mcp_server.raw_client import blueprint_of, stopped
 from tests.waiting import HANG_S, blocked_until, until
 
-from handaxe.frontends.mcp_server.http import Hall, application, bind, serve
+from handaxe.frontends.mcp_server.http import HttpSessions, bind, build_app, serve
 
 TOKEN = "a-token-that-is-long-enough"
 MODES = ["auto", "legacy"]
@@ -188,7 +188,7 @@ GOOD = {"authorization": f"Bearer {TOKEN}"}
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS"])
 async def test_only_this_machines_programs_with_the_token_get_in(project, headers, status, method):
     port = 45_678
-    app = application(Hall(blueprint_of(project)), port=port, token=TOKEN)
+    app = build_app(HttpSessions(blueprint_of(project)), port=port, token=TOKEN)
     sent = []
 
     async def receive():

@@ -16,10 +16,10 @@ from tests.waiting import HANG_S
 
 from handaxe import Effects, Session, tool
 from handaxe.frontends.mcp_server.lines import MAX_LINE_BYTES, LineSplitter
-from handaxe.frontends.mcp_server.offer import MAX_LIST_CHARS, default_tools, definitions
+from handaxe.frontends.mcp_server.offer import MAX_LIST_CHARS, build_definitions, list_default_tools
 from handaxe.frontends.mcp_server.protocol import HANDSHAKE_REVISIONS
-from handaxe.frontends.mcp_server.roots import directories_of
-from handaxe.text.file_address import path_of
+from handaxe.frontends.mcp_server.roots import parse_roots
+from handaxe.text.file_address import parse_file_uri
 from handaxe.tools import BUILTIN
 
 HANDSHAKE = {
@@ -630,14 +630,14 @@ class TestRoots:
     ],
 )
 def test_an_address_of_a_root_is_read_as_a_path(uri, path):
-    assert path_of(uri) == path
+    assert parse_file_uri(uri) == path
 
 
 @pytest.mark.parametrize(
     "answer", [None, 7, {}, {"roots": None}, {"roots": [None, 7, {}, {"uri": 7}, {"uri": "x:"}]}]
 )
 def test_an_answer_that_names_no_directory_names_none(answer):
-    assert directories_of(answer) == []
+    assert parse_roots(answer) == []
 
 
 class TestChanges:
@@ -755,7 +755,7 @@ def test_the_default_tool_list_stays_small(project):
     )
     tools = json.loads(out.stdout.splitlines()[1])["result"]["tools"]
     assert len(json.dumps(tools, ensure_ascii=False)) <= MAX_LIST_CHARS
-    assert {tool["name"] for tool in tools} == set(default_tools(BUILTIN))
+    assert {tool["name"] for tool in tools} == set(list_default_tools(BUILTIN))
     assert {"Edit", "Glob", "Grep", "Read", "Undo", "Write"} <= {tool["name"] for tool in tools}
 
 
@@ -769,7 +769,7 @@ def test_every_listed_schema_is_a_schema(project):
 
 def definitions_in(project):
     session = Session(project)
-    return definitions(session, session.catalog.offered())
+    return build_definitions(session, session.catalog.list_offered())
 
 
 def test_the_read_only_preset_offers_nothing_that_changes(project):
@@ -849,7 +849,7 @@ def test_a_client_that_does_not_read_gets_everything_when_it_does(project):
 @pytest.mark.parametrize("edit_format", ["replace", "multi", "patch", "lines"])
 async def test_the_list_stays_small_in_every_edit_format(project, edit_format):
     settings = {"edit": {"format": edit_format}}
-    async with Session(project, tools=default_tools(BUILTIN), settings=settings) as session:
-        listed = definitions(session, session.catalog.offered())
+    async with Session(project, tools=list_default_tools(BUILTIN), settings=settings) as session:
+        listed = build_definitions(session, session.catalog.list_offered())
     assert len(json.dumps(listed, ensure_ascii=False)) <= MAX_LIST_CHARS
     assert len(listed) == 10

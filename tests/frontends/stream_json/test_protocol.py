@@ -6,8 +6,8 @@ import signal
 import pytest
 from claude_agent_sdk._internal.message_parser import parse_message
 
-from handaxe.storage.home import data_home
-from handaxe.storage.sessions import events_of
+from handaxe.storage.home import find_data_home
+from handaxe.storage.sessions import read_events
 
 WRITE = {"call": [{"tool": "Write", "input": {"file_path": "a.txt", "content": "hi\n"}}]}
 ACCEPT = ("--permission-mode", "acceptEdits")
@@ -302,7 +302,7 @@ def test_termination_leaves_a_conversation_that_goes_on(connect, script):
     client.until("assistant")
     client.process.send_signal(signal.SIGTERM)
     assert client.process.wait(30) == 143
-    assert "[Request interrupted" not in str(list(events_of(data_home(), "s")))
+    assert "[Request interrupted" not in str(list(read_events(find_data_home(), "s")))
     client = connect("--model", model, "--resume", "s")
     client.say("go on")
     assert client.until("result")["result"] == "Back."

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
-from handaxe.host.sandbox.means import Means, find_means
+from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.host.sandbox.means import SandboxBackend, find_backend
 from handaxe.host.sandbox.policy import SandboxPolicy
 from handaxe.host.sandbox.protection import NO_RULES
-from handaxe.host.scratch import Scratch
+from handaxe.host.scratch import TempDirectory
 from handaxe.host.shell import own_network
 
 ORDINARY = 1000
@@ -56,9 +56,9 @@ class Field:
             masked_names=MASKED,
             deny_read=(str(self.home / ".ssh"),),
         )
-        self.wanted = Wanted(enabled=True)
+        self.wanted = SandboxRequirements(enabled=True)
         self.is_lent = means == "lent"
-        chosen = Means(name="landlock") if means == "landlock" else find_means()
+        chosen = SandboxBackend(name="landlock") if means == "landlock" else find_backend()
         self.ruled = NO_RULES
         self.confiner = LocalConfiner(
             lambda: self.wanted,
@@ -119,10 +119,10 @@ def _problem(means: str) -> str | None:
         return "needs root, to run as root and as a user"
     if not os.access(PYTHON, os.X_OK):
         return f"needs {PYTHON}"
-    from handaxe.host.sandbox.means import landlock_problem
+    from handaxe.host.sandbox.means import find_landlock_problem
 
-    found = find_means()
-    return landlock_problem(PYTHON) if means == "landlock" else found.bubblewrap_problem
+    found = find_backend()
+    return find_landlock_problem(PYTHON) if means == "landlock" else found.bubblewrap_problem
 
 
 @pytest.fixture(params=["bubblewrap", "lent", "landlock"])
@@ -141,7 +141,7 @@ def field(means, uid):
     problem = _problem(means)
     if problem is not None:
         pytest.skip(problem)
-    with Scratch("sandbox", "/var/tmp") as scratch:
+    with TempDirectory("sandbox", "/var/tmp") as scratch:
         Path(scratch.path).chmod(0o755)
         top = Path(scratch.path, "top")
         top.mkdir()

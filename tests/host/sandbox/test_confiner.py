@@ -8,14 +8,14 @@ import pytest
 from tests.holding import open_descriptors
 
 from handaxe.contract.sandbox_faults import NoSandbox
-from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
-from handaxe.host.sandbox.guard import Guard
-from handaxe.host.sandbox.means import Means, bubblewrap_problem, find_means
+from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.host.sandbox.guard import ProtectedPathGuard
+from handaxe.host.sandbox.means import SandboxBackend, find_backend, find_bubblewrap_problem
 from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
 from handaxe.host.sandbox.probe import DIMENSIONS, probe
-from handaxe.host.sandbox.protection import Ruled
+from handaxe.host.sandbox.protection import RootPathRules
 
-NOWHERE = Means(name="none", bubblewrap_problem="no bwrap", landlock_problem="no Landlock")
+NOWHERE = SandboxBackend(name="none", bubblewrap_problem="no bwrap", landlock_problem="no Landlock")
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ def guarded(top):
 
 
 def confiner(policy, *, means=NOWHERE, **wanted):
-    return LocalConfiner(lambda: Wanted(**{"enabled": True, **wanted}), lambda: policy, means=means)
+    return LocalConfiner(
+        lambda: SandboxRequirements(**{"enabled": True, **wanted}), lambda: policy, means=means
+    )
 
 
 def confine(made, **more):
@@ -48,7 +50,7 @@ def test_asked_for_and_impossible_means_nothing_runs(policy):
     with pytest.raises(NoSandbox, match="no bwrap; no Landlock") as raised:
         confine(made)
     assert raised.value.code == "shell.no_sandbox"
-    assert not made.will_confine("true")
+    assert not made.is_confining("true")
     assert made.level.means == "none"
     assert made.level.notes == ("Commands are not confined: no bwrap; no Landlock.",)
 
@@ -57,19 +59,19 @@ def test_unless_settings_say_that_it_need_not_hold(policy):
     made = confiner(policy, must_hold=False)
     confined = confine(made)
     assert (confined.argv, confined.env, confined.is_confined) == (["true"], {"A": "1"}, False)
-    assert not made.will_confine("true")
+    assert not made.is_confining("true")
 
 
 def test_a_weak_sandbox_is_none_where_settings_ask_for_more(policy):
-    weak = Means(name="landlock", bubblewrap_problem="no bwrap")
+    weak = SandboxBackend(name="landlock", bubblewrap_problem="no bwrap")
     made = confiner(policy, means=weak, must_be_strong=True)
     with pytest.raises(NoSandbox, match="no bwrap; Landlock is weaker than"):
         confine(made)
-    assert not made.will_confine("true")
+    assert not made.is_confining("true")
     assert made.level.means == "none"
-    assert confiner(policy, means=weak).will_confine("true")
-    strong = Means(name="bubblewrap", program="/usr/bin/bwrap")
-    assert confiner(policy, means=strong, must_be_strong=True).will_confine("true")
+    assert confiner(policy, means=weak).is_confining("true")
+    strong = SandboxBackend(name="bubblewrap", program="/usr/bin/bwrap")
+    assert confiner(policy, means=strong, must_be_strong=True).is_confining("true")
 
 
 def test_not_asked_for_means_outside(policy):
@@ -79,15 +81,15 @@ def test_not_asked_for_means_outside(policy):
 
 
 def test_leaving_the_sandbox_can_be_asked_for_and_forbidden(policy):
-    means = Means(name="bubblewrap", program="/usr/bin/bwrap")
+    means = SandboxBackend(name="bubblewrap", program="/usr/bin/bwrap")
     free = confiner(policy, means=means)
     assert not confine(free, unconfined=True).is_confined
-    assert not free.will_confine("true", unconfined=True)
+    assert not free.is_confining("true", unconfined=True)
     bound = confiner(policy, means=means, may_leave=False)
     inside = confine(bound, unconfined=True)
     assert inside.argv[0] == "/usr/bin/bwrap"
     inside.close()
-    assert bound.will_confine("true", unconfined=True)
+    assert bound.is_confining("true", unconfined=True)
 
 
 def test_excluded_commands_run_outside_even_where_leaving_is_forbidden(policy):
@@ -102,19 +104,22 @@ def test_landlock_refuses_what_it_cannot_hide(policy, tmp_path):
     secret.write_text("x")
     hiding = msgspec.structs.replace(policy, deny_read=(str(secret),))
     with pytest.raises(NoSandbox, match="Landlock cannot hide"):
-        confine(confiner(hiding, means=Means(name="landlock")))
+        confine(confiner(hiding, means=SandboxBackend(name="landlock")))
 
 
 def test_landlock_gives_no_network_where_hosts_are_listed(policy):
     listed = msgspec.structs.replace(policy, network="listed", allowed_domains=("a.com",))
-    level = confiner(listed, means=Means(name="landlock")).level
+    level = confiner(listed, means=SandboxBackend(name="landlock")).level
     assert level.network == "off"
     assert "no network at all" in level.notes[0]
 
 
 def test_closing_twice_is_fine_and_leaves_no_descriptor(policy):
     before = open_descriptors()
-    for means in (Means(name="bubblewrap", program="/usr/bin/bwrap"), Means(name="landlock")):
+    for means in (
+        SandboxBackend(name="bubblewrap", program="/usr/bin/bwrap"),
+        SandboxBackend(name="landlock"),
+    ):
         confined = confine(confiner(policy, means=means))
         assert confined.close() == confined.close() == ()
     assert open_descriptors() <= before
@@ -134,9 +139,9 @@ def test_why_bubblewrap_fails_is_said(tmp_path):
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
     broken.chmod(0o755)
-    problem = bubblewrap_problem(str(broken))
+    problem = find_bubblewrap_problem(str(broken))
     assert problem == "bubblewrap does not work here: No permissions to create new namespace"
-    found = find_means(bwrap=str(broken))
+    found = find_backend(bwrap=str(broken))
     assert found.name in {"landlock", "none"}
     assert found.bubblewrap_problem == problem
 
@@ -145,7 +150,7 @@ def test_why_bubblewrap_fails_is_said(tmp_path):
 def test_the_probe_says_for_every_dimension_what_holds():
     found = probe()
     assert [one.name for one in found] == list(DIMENSIONS)
-    if find_means().name == "bubblewrap":
+    if find_backend().name == "bubblewrap":
         assert {one.standing for one in found} == {"ok"}
     nothing = probe(NOWHERE)
     assert {(one.standing, one.reason) for one in nothing} == {("no", "no bwrap; no Landlock")}
@@ -182,7 +187,7 @@ def test_files_that_rules_hide_are_hidden_in_roots_too(field, means):
     for place in (field.root / "app", deep):
         (place / ".env").write_text("SECRET\n")
     field.own()
-    field.ruled = Ruled(hides=lambda path: path.endswith("/.env"))
+    field.ruled = RootPathRules(hides=lambda path: path.endswith("/.env"))
     code, output = field.run(
         "cat app/.env || cat */.env; cat a/b/c/d/e/.env; ln app/.env x && cat x"
     )
@@ -195,7 +200,7 @@ def test_files_that_rules_keep_stay_as_they_are(field):
     for name in ("app/x.lock", "app/made/code.py", "app/free"):
         (field.root / name).write_text("old")
     field.own()
-    field.ruled = Ruled(keeps=lambda path: path.endswith((".lock", "/made")))
+    field.ruled = RootPathRules(keeps=lambda path: path.endswith((".lock", "/made")))
 
     field.run(
         "cd app; for f in x.lock made/code.py made/more free; do echo new > $f; done; rm x.lock"
@@ -254,7 +259,7 @@ def test_unix_sockets_can_be_allowed(field):
 
 
 def test_refusals_can_be_left_untold(field):
-    field.wanted = Wanted(enabled=True, ignored={"touch": (".envrc",)})
+    field.wanted = SandboxRequirements(enabled=True, ignored={"touch": (".envrc",)})
     field.run("touch .envrc")
     assert field.told == ()
     assert not (field.root / ".envrc").exists()
@@ -267,7 +272,9 @@ def test_putting_back_never_follows_a_link(tmp_path):
     (root / ".git/config").write_text("old")
     other.mkdir()
     (other / "config").write_text("precious")
-    guard = Guard([f"{root}/.git/config"], guarded(tmp_path), directories=[f"{root}/.git"])
+    guard = ProtectedPathGuard(
+        [f"{root}/.git/config"], guarded(tmp_path), directories=[f"{root}/.git"]
+    )
     subprocess.run(["rm", "-r", root / ".git"], check=True)
     (root / ".git").symlink_to(other)
     told = guard.restore()
@@ -282,9 +289,9 @@ def test_what_a_guard_puts_back_is_whole_and_nothing_is_lost(tmp_path):
     (hooks / "one").write_text("1")
     (hooks / "one").chmod(0o755)
     (hooks / "link").symlink_to("one")
-    guard = Guard([str(hooks)], guarded(tmp_path))
+    guard = ProtectedPathGuard([str(hooks)], guarded(tmp_path))
     assert guard.restore() == ()
-    guard = Guard([str(hooks)], guarded(tmp_path))
+    guard = ProtectedPathGuard([str(hooks)], guarded(tmp_path))
     (hooks / "one").write_text("evil")
     (hooks / "two").write_text("evil")
     assert len(guard.restore()) == 1
@@ -308,11 +315,11 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     ended = subprocess.Popen(["true"])
     ended.wait()
     (ledger / f"placeholders-{ended.pid}").write_text("\0".join(left))
-    held = placeholders.hold([str(root / "new")], str(ledger))
+    held = placeholders.acquire_mount_points([str(root / "new")], str(ledger))
     assert sorted(path.name for path in root.iterdir()) == [".vscode", "new"]
     own = os.getpid()
     assert sorted(p.name for p in ledger.iterdir()) == [f"placeholders-{own}", f"unused-{own}"]
-    placeholders.let_go(held, str(ledger))
+    placeholders.release_mount_points(held, str(ledger))
     assert [path.name for path in root.iterdir()] == [".vscode"]
 
 
@@ -323,21 +330,21 @@ def test_placeholders_never_replace_anything_and_leave_what_somebody_put_in(tmp_
     root.mkdir()
     paths = [str(root / name) for name in (".vscode", ".mcp.json", ".idea")]
     for _ in range(3):
-        assert placeholders.hold(paths, ledger) == paths
+        assert placeholders.acquire_mount_points(paths, ledger) == paths
         assert (root / ".mcp.json").is_socket()
         assert list((root / ".idea").iterdir()) == []
-        placeholders.let_go(paths, ledger)
+        placeholders.release_mount_points(paths, ledger)
         assert list(root.iterdir()) == []
-    held = placeholders.hold(paths, ledger)
+    held = placeholders.acquire_mount_points(paths, ledger)
     (root / ".vscode/mine").write_text("mine")
     (root / "new").write_text("{}")
     (root / "new").replace(root / ".mcp.json")
-    placeholders.let_go(held, ledger)
+    placeholders.release_mount_points(held, ledger)
     assert sorted(path.name for path in root.iterdir()) == [".mcp.json", ".vscode"]
     assert (root / ".vscode/mine").read_text() == "mine"
     (root / ".idea").mkdir()
     inode = (root / ".idea").stat().st_ino
-    assert placeholders.hold(paths, ledger) == []
+    assert placeholders.acquire_mount_points(paths, ledger) == []
     assert (root / ".idea").stat().st_ino == inode
 
 
@@ -348,7 +355,7 @@ def test_commands_do_not_see_masks_in_git(field):
 
 
 def test_libraries_to_be_loaded_count_only_inside(policy):
-    made = confiner(policy, means=Means(name="bubblewrap", program="/usr/bin/bwrap"))
+    made = confiner(policy, means=SandboxBackend(name="bubblewrap", program="/usr/bin/bwrap"))
     confined = made.confine(["true"], cwd="/", env={"LD_PRELOAD": "/evil.so", "A": "1"})
     confined.close()
     assert "LD_PRELOAD" not in confined.env

@@ -9,11 +9,11 @@ import pytest
 
 from handaxe.host.sandbox import guard as guards
 from handaxe.host.sandbox import saved_states
-from handaxe.host.sandbox.guard import CannotSave, Guard, recover
-from handaxe.host.sandbox.means import landlock_weakness
+from handaxe.host.sandbox.guard import CannotSave, ProtectedPathGuard, recover
+from handaxe.host.sandbox.means import find_landlock_weakness
 from handaxe.host.sandbox.policy import SandboxPolicy
 from handaxe.host.sandbox.protection import ProtectionFinder
-from handaxe.host.scratch import Scratch
+from handaxe.host.scratch import TempDirectory
 
 ORDINARY = 1000
 
@@ -33,7 +33,7 @@ def policy(tmp_path):
 def begin(policy, ledger=None, **more):
     finder = ProtectionFinder()
     found = finder.find(policy)
-    return Guard(
+    return ProtectedPathGuard(
         (*found.fixed, *found.watched, *found.missing),
         policy,
         ledger=ledger,
@@ -146,13 +146,13 @@ def test_in_a_cache_new_names_count_only_at_the_top(policy, tmp_path):
 
 
 def test_an_older_landlock_has_to_be_asked_for():
-    assert landlock_weakness(6) is None
-    assert "sandbox.failIfWeak" in (landlock_weakness(5) or "")
+    assert find_landlock_weakness(6) is None
+    assert "sandbox.failIfWeak" in (find_landlock_weakness(5) or "")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="becomes an ordinary user")
 def test_an_ordinary_user_puts_back_what_a_command_closed():
-    with Scratch("sandbox", "/var/tmp") as scratch:
+    with TempDirectory("sandbox", "/var/tmp") as scratch:
         top = scratch.path
         os.chmod(top, 0o755)
         os.mkdir(f"{top}/home")

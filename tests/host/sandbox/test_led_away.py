@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from handaxe.host.sandbox.confiner import LocalConfiner
-from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.means import find_backend
 from handaxe.host.sandbox.pinning import can_pin
 
 PYTHON = "/usr/bin/python3"
@@ -64,7 +64,7 @@ exec {program} "$@"
 @pytest.mark.proves("SH-7")
 def test_no_directory_is_exchanged_before_it_is_mounted(field, means):
     """By a command side by side, after the look and before the mount."""
-    found = find_means()
+    found = find_backend()
     if means == "landlock" or not can_pin(found.program):
         pytest.skip("needs a bubblewrap that takes descriptors")
     for place in (field.root / "sub", field.home):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handaxe.host.sandbox.domains import covers, normalize_host, refusal
-from handaxe.host.sandbox.proxy_wire import BadRequest, Target, read_request
+from handaxe.host.sandbox.domains import explain_refusal, is_host_match, normalize_host
+from handaxe.host.sandbox.proxy_wire import BadProxyRequest, Target, read_request
 
 
 class Sink:
@@ -65,7 +65,7 @@ def test_a_plain_request_is_sent_on_for_its_own_host_only():
 def test_whatever_comes_is_read_or_refused(text):
     try:
         found = parsed(text)
-    except (BadRequest, asyncio.IncompleteReadError):
+    except (BadProxyRequest, asyncio.IncompleteReadError):
         return
     host = normalize_host(found.host)
     # Nothing that reads as a host can carry a second meaning into a request or a look-up.
@@ -76,7 +76,7 @@ def test_whatever_comes_is_read_or_refused(text):
 @given(st.text(max_size=40), st.sampled_from(["example.com", "*.example.com"]))
 def test_only_whole_labels_match(text, pattern):
     host = normalize_host(text + "example.com")
-    if host is None or not covers(pattern, host):
+    if host is None or not is_host_match(pattern, host):
         return
     assert host == "example.com" if pattern == "example.com" else host.endswith(".example.com")
 
@@ -85,4 +85,4 @@ def test_only_whole_labels_match(text, pattern):
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["{}", "0x{:x}", "0{:o}", "1.{}", "127.0.{}"]))
 def test_no_spelling_of_an_address_passes_for_a_name(number, form):
     host = normalize_host(form.format(number))
-    assert host is None or refusal(host, ("*",), ()) is not None
+    assert host is None or explain_refusal(host, ("*",), ()) is not None

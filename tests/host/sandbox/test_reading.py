@@ -15,7 +15,7 @@ from handaxe.host.sandbox.readable_places import (
     find_readable_places,
     find_system_secrets,
 )
-from handaxe.host.scratch import Scratch
+from handaxe.host.scratch import TempDirectory
 
 CANARY = "CANARY"
 
@@ -92,7 +92,7 @@ def test_other_directories_of_the_machine_cannot_be_read(closed):
         places: list[str] = []
         for place in ("/tmp", "/srv", "/mnt", "/dev/shm", "/var/lib", "/var/tmp"):
             if os.access(place, os.W_OK):
-                places.append(stack.enter_context(Scratch("canary", place)).path)
+                places.append(stack.enter_context(TempDirectory("canary", place)).path)
                 Path(places[-1]).chmod(0o755)
                 Path(places[-1], "file").write_text(CANARY)
         tried = [f"cat {place}/file; ls {place} && echo LISTED" for place in places]

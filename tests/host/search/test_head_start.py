@@ -4,7 +4,7 @@ import pytest
 from search_tree import engine, grep, lines, plant
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.head_start import HeadStart
+from handaxe.host.search.head_start import LiteralPrescan
 
 RIPGREP, BOTH = engine("ripgrep"), engine("both")
 TREE = {
@@ -152,4 +152,4 @@ async def test_a_page_that_is_not_in_sight_is_left_to_ripgrep(tmp_path):
 def test_only_fixed_text_on_a_near_page_suits(pattern, options, suits):
     query = TextQuery(pattern=pattern, root="/", **{"mode": "content", **options})
 
-    assert HeadStart.suits(query) is suits
+    assert LiteralPrescan.suits(query) is suits

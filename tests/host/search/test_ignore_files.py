@@ -6,10 +6,10 @@ import subprocess
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handaxe.host.search.ignores import Ignores, above
+from handaxe.host.search.ignores import Ignores, read_ignores_above
 from handaxe.host.search.program import find_ripgrep
-from handaxe.host.search.walk import Walk
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.walk import DirectoryWalk
+from handaxe.host.search.watch import SearchDeadline
 
 FILES = [
     f"{directory}{name}"
@@ -43,12 +43,13 @@ def listed_by_ripgrep(root) -> set[str]:
 def listed_by_us(root, ignores: Ignores) -> set[str]:
     fd = os.open(root, os.O_RDONLY)
     try:
-        walk = Walk(str(root), Watch(30), fd=fd, ignores=ignores)
+        walk = DirectoryWalk(str(root), SearchDeadline(30), fd=fd, ignores=ignores)
         return {
             visit[0] + entry.name
             for visit in walk
             for entry in visit[1]
-            if entry.is_file(follow_symlinks=False) and entry.name not in walk.ignored_names(visit)
+            if entry.is_file(follow_symlinks=False)
+            and entry.name not in walk.find_ignored_names(visit)
         }
     finally:
         os.close(fd)
@@ -67,6 +68,6 @@ def test_the_walk_finds_what_ripgrep_finds(tmp_path, top, inner, other):
     (tmp_path / "src/.gitignore").write_text(inner)
     (tmp_path / "build/.ignore").write_text(other)
 
-    assert listed_by_us(tmp_path, above(str(tmp_path))) == listed_by_ripgrep(tmp_path)
+    assert listed_by_us(tmp_path, read_ignores_above(str(tmp_path))) == listed_by_ripgrep(tmp_path)
     below = tmp_path / "src"
-    assert listed_by_us(below, above(str(below))) == listed_by_ripgrep(below)
+    assert listed_by_us(below, read_ignores_above(str(below))) == listed_by_ripgrep(below)

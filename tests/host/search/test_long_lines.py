@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from search_tree import counts, engine, grep, lines, names, plant
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.arguments import Marks
-from handaxe.host.search.cut_search import CutSearch, PieceSearch
+from handaxe.host.search.arguments import MatchMarks
+from handaxe.host.search.cut_search import ChunkedSearch, PieceSearch
 from handaxe.host.search.long_lines import (
     LONG_LINE_BYTES,
     OVERLAP_BYTES,
@@ -27,8 +27,8 @@ from handaxe.host.search.long_lines import (
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.program import find_ripgrep
 from handaxe.host.search.ripgrep import Ripgrep
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.watch import Stopped, Watch
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.watch import SearchCancelled, SearchDeadline
 
 RG = find_ripgrep(()) or pytest.fail("the tests need ripgrep")
 MEGABYTE = 1 << 20
@@ -57,9 +57,9 @@ asyncio.run(main())
 def search_in_pieces(root: Path, pattern: str, **query):
     """An answer in which every file with a long line is searched in pieces."""
     whole = TextQuery(pattern=pattern, root=str(root), **query)
-    watch = Watch(whole.timeout_s)
+    watch = SearchDeadline(whole.timeout_s)
     with SearchPlace(str(root), is_file=False, respect_ignore=True) as place:
-        search = Ripgrep(RG, whole, place, watch, Screen(str(root)))
+        search = Ripgrep(RG, whole, place, watch, ExclusionFilter(str(root)))
         search._launch.find_long_lines()
         assert search._launch.long_files
         return search.answer()
@@ -80,7 +80,9 @@ def test_pieces_give_the_answer_of_the_whole(tmp_path, mode, options, pattern):
     root = plant(tmp_path, TREE)
     query = {"mode": mode, "root": str(root), "pattern": pattern, **options}
     with SearchPlace(str(root), is_file=False, respect_ignore=True) as place:
-        whole = Ripgrep(RG, TextQuery(**query), place, Watch(20), Screen(str(root))).answer()
+        whole = Ripgrep(
+            RG, TextQuery(**query), place, SearchDeadline(20), ExclusionFilter(str(root))
+        ).answer()
 
     cut = search_in_pieces(root, pattern, mode=mode, **options)
 
@@ -138,7 +140,7 @@ def test_a_long_line_that_fits_in_no_memory_is_found_by_itself(tmp_path):
     plant(tmp_path, {**files, "wide": wide.encode("utf-16"), "nul": b"\0" + b"a" * 200_000})
     fd = os.open(tmp_path, os.O_RDONLY)
 
-    found = find_long_files([*files, "wide", "nul", "gone"], fd, Watch(20))
+    found = find_long_files([*files, "wide", "nul", "gone"], fd, SearchDeadline(20))
 
     os.close(fd)
     assert found == ["long", "binary"]
@@ -196,20 +198,20 @@ class Interrupted(PieceSearch):
 
 
 def interrupted(
-    root: Path, watch: Watch, end: Callable[[], object]
-) -> tuple[CutSearch, Interrupted]:
+    root: Path, watch: SearchDeadline, end: Callable[[], object]
+) -> tuple[ChunkedSearch, Interrupted]:
     (root / "long").write_bytes(b"a" * 16 * MEGABYTE)
     pieces = Interrupted(end)
     query = TextQuery(pattern="x", root=str(root), mode="count")
     fd = os.open(root, os.O_RDONLY)
-    return CutSearch(query, Marks.fresh(), pieces, fd, watch), pieces
+    return ChunkedSearch(query, MatchMarks.create(), pieces, fd, watch), pieces
 
 
 def test_a_cancelled_search_goes_to_the_end_of_no_long_line(tmp_path):
-    watch = Watch(20)
+    watch = SearchDeadline(20)
     search, pieces = interrupted(tmp_path, watch, watch.cancel)
 
-    with pytest.raises(Stopped):
+    with pytest.raises(SearchCancelled):
         search.count("long")
 
     os.close(search._directory)
@@ -217,7 +219,7 @@ def test_a_cancelled_search_goes_to_the_end_of_no_long_line(tmp_path):
 
 
 def test_a_long_line_is_left_when_the_time_is_up(tmp_path):
-    watch = Watch(20)
+    watch = SearchDeadline(20)
     search, pieces = interrupted(tmp_path, watch, lambda: setattr(watch, "_ends_at", 0))
 
     assert search.count("long") == 0

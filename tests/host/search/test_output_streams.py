@@ -4,19 +4,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.arguments import Marks
+from handaxe.host.search.arguments import MatchMarks
 from handaxe.host.search.blocks import (
     MAX_LINE_BYTES,
     CountStream,
     HeadingStream,
     PathStream,
-    in_path_order,
+    make_path_key,
 )
-from handaxe.host.search.lines import LineReader, window
-from handaxe.host.search.pages import LinePage, LinePile
-from handaxe.host.search.screen import Screen
+from handaxe.host.search.lines import LineReader, crop_to_matches
+from handaxe.host.search.pages import LinePage, UnorderedLines
+from handaxe.host.search.screen import ExclusionFilter
 
-MARKS = Marks(b"\x1dS\x1d", b"\x1dE\x1d", b"\x1dG\x1d")
+MARKS = MatchMarks(b"\x1dS\x1d", b"\x1dE\x1d", b"\x1dG\x1d")
 OUTPUT = (
     b"./a.txt\x001:one \x1dS\x1dfoo\x1dE\x1d\r\n5-context\n--\r\n9:last\n\r\n"
     b"./dir/two\n\nlines\x003:x\n\n"
@@ -53,7 +53,10 @@ many = st.lists(
 @given(many, st.lists(st.integers(0, 200), max_size=8).map(sorted))
 def test_files_taken_together_are_the_same(files, places):
     output = b"".join([b"./%d" % number + file[2:] for number, file in enumerate(files)])
-    alone, together = LinePile(None, Screen("/")), LinePile(None, Screen("/"))
+    alone, together = (
+        UnorderedLines(None, ExclusionFilter("/")),
+        UnorderedLines(None, ExclusionFilter("/")),
+    )
     streams = (
         HeadingStream(alone.take, MARKS),
         HeadingStream(together.take, MARKS, together.take_files),
@@ -66,7 +69,7 @@ def test_files_taken_together_are_the_same(files, places):
     pages = []
     for pile in (alone, together):
         pages.append(LinePage(TextQuery(pattern="x", root="/"), None))
-        pile.pour(pages[-1])
+        pile.flush_to(pages[-1])
 
     assert pages[0].blocks == pages[1].blocks
     assert pages[0].binary_files == pages[1].binary_files
@@ -130,7 +133,7 @@ def test_an_endless_line_is_never_kept_whole():
 def test_paths_are_ordered_part_by_part():
     paths = [b"a-b/f", b"a/f", b"a.c", b"a"]
 
-    assert sorted(paths, key=in_path_order) == [b"a", b"a/f", b"a-b/f", b"a.c"]
+    assert sorted(paths, key=make_path_key) == [b"a", b"a/f", b"a-b/f", b"a.c"]
 
 
 @given(st.text(min_size=501, max_size=900), st.data())
@@ -138,7 +141,7 @@ def test_a_window_shows_the_first_match(text, data):
     start = data.draw(st.integers(0, len(text) - 2))
     end = data.draw(st.integers(start + 1, min(len(text), start + 250)))
 
-    shown, ranges = window(text, [(start, end)])
+    shown, ranges = crop_to_matches(text, [(start, end)])
 
     assert len(shown) <= 502
     assert shown[slice(*ranges[0])] == text[start:end]
@@ -153,8 +156,8 @@ blocks = st.lists(
 @given(blocks, st.integers(0, 12), st.integers(1, 12))
 def test_a_pile_holds_the_page_in_whatever_order_files_come(taken, offset, limit):
     query = TextQuery(pattern="x", root="/", mode="content", offset=offset, limit=limit)
-    screen = Screen("/", denies=lambda path: path == "/secret")
-    pile = LinePile(query.end, screen)
+    screen = ExclusionFilter("/", denies=lambda path: path == "/secret")
+    pile = UnorderedLines(query.end, screen)
     whole: dict[bytes, bytes] = {}
     for path, count in taken:
         first = whole.get(path, b"").count(b"\n") + 1
@@ -163,8 +166,8 @@ def test_a_pile_holds_the_page_in_whatever_order_files_come(taken, offset, limit
         assert not pile.take(path, body)
     page, expected = LinePage(query, None), LinePage(query, screen)
 
-    pile.pour(page)
-    for path in sorted(whole, key=in_path_order):
+    pile.flush_to(page)
+    for path in sorted(whole, key=make_path_key):
         if expected.take(path, whole[path]):
             break
 

@@ -199,7 +199,7 @@ async def test_a_large_directory_at_the_deadline_is_one_to_go_on_with(tmp_path, 
     monkeypatch.setattr("handaxe.host.search.walk.PIECE", 4)
     plant(tmp_path, {f"{n}.py": "" for n in range(9)})
     looks = iter([False, True, True])
-    monkeypatch.setattr("handaxe.host.search.watch.Watch.is_over", lambda _: next(looks))
+    monkeypatch.setattr("handaxe.host.search.watch.SearchDeadline.is_over", lambda _: next(looks))
 
     found = await glob(RIPGREP, tmp_path, "*.py")
 
@@ -318,7 +318,7 @@ class TestLargeQuietTrees:
         assert (found.elsewhere, found.skipped.binary) == ([], 0)
 
     async def test_a_second_look_goes_to_all_that_ripgrep_told_of(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("handaxe.host.search.survey.Survey.go_on_until", None)
+        monkeypatch.setattr("handaxe.host.search.survey.IgnoredSurvey.go_on_until", None)
         far = {
             "a/b/c/d/.ignore": "e\nf\ng\n",
             "a/b/c/d/e/x": "needle\n" * 2,
@@ -429,7 +429,7 @@ class TestKnownTrees:
 
     async def test_out_of_time_does_not_mean_large(self, search, root, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr("handaxe.host.search.watch.Watch.is_over", lambda _: True)
+            patch.setattr("handaxe.host.search.watch.SearchDeadline.is_over", lambda _: True)
             assert await self.counts(search, root) == (3, None)
 
         assert await self.counts(search, root) == (3, 0)

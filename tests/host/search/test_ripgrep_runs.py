@@ -15,8 +15,8 @@ from handaxe.host.search.local import LocalSearch
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.program import find_ripgrep
 from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.watch import SearchDeadline
 
 # A stand-in does not confirm what it tells.
 pytestmark = pytest.mark.usefixtures("settled")
@@ -34,7 +34,9 @@ def stand_in(folder: Path, script: str) -> str:
 def answer(rg: str, root: Path, pattern: str = "foo", **query):
     whole = TextQuery(pattern=pattern, root=str(root), **query)
     with SearchPlace(str(root), is_file=False, respect_ignore=True) as place:
-        return Ripgrep(rg, whole, place, Watch(whole.timeout_s), Screen(str(root))).answer()
+        return Ripgrep(
+            rg, whole, place, SearchDeadline(whole.timeout_s), ExclusionFilter(str(root))
+        ).answer()
 
 
 def children() -> set[int]:
@@ -97,7 +99,7 @@ def test_a_second_refusal_is_final(root, tmp_path):
 
 async def test_a_broken_ripgrep_is_replaced_by_the_fallback(root, tmp_path, monkeypatch, caplog):
     rg = stand_in(tmp_path, "echo oh no >&2; exit 139")
-    monkeypatch.setattr(program, "_own_directories", lambda: (str(tmp_path / "bin"),))
+    monkeypatch.setattr(program, "_list_script_directories", lambda: (str(tmp_path / "bin"),))
     (tmp_path / "bin").mkdir()
     shutil.move(rg, tmp_path / "bin/rg")
 
@@ -112,7 +114,7 @@ async def test_a_cancelled_search_ends_at_once_and_leaves_no_process(root, tmp_p
     pid_file = tmp_path / "pid"
     rg = stand_in(tmp_path, f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; sleep 600")
     shutil.move(rg, tmp_path / "bin/rg")
-    monkeypatch.setattr(program, "_own_directories", lambda: (str(tmp_path / "bin"),))
+    monkeypatch.setattr(program, "_list_script_directories", lambda: (str(tmp_path / "bin"),))
     before = children()
     task = asyncio.create_task(grep(LocalSearch(), root, "foo"))
     await until(pid_file.exists)
@@ -204,7 +206,7 @@ class TestFindingRipgrep:
         assert find_ripgrep((), str(tmp_path)) == RG
 
     def test_one_from_a_working_directory_is_never_taken(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(program, "_own_directories", tuple)
+        monkeypatch.setattr(program, "_list_script_directories", tuple)
         inside = tmp_path / "project/bin"
         inside.mkdir(parents=True)
         shutil.copy(RG, inside / "rg")
@@ -217,7 +219,7 @@ class TestFindingRipgrep:
         assert find_ripgrep((), search_path) == f"{inside}/rg"
 
     def test_an_old_one_is_not_taken(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(program, "_own_directories", tuple)
+        monkeypatch.setattr(program, "_list_script_directories", tuple)
         old = tmp_path / "rg"
         old.write_text("#!/bin/sh\necho 'ripgrep 11.0.2'\n")
         old.chmod(0o755)

@@ -6,7 +6,7 @@ import pytest
 from search_tree import plant
 
 from handaxe.host.search import unchanged
-from handaxe.host.search.unchanged import Unchanged
+from handaxe.host.search.unchanged import UnchangedPaths
 
 PATHS = [b"a/b/file", b"a/other", b"top"]
 
@@ -20,13 +20,13 @@ def tree(tmp_path):
     os.close(fd)
 
 
-def begun(fd: int, monkeypatch: pytest.MonkeyPatch) -> Unchanged:
+def begun(fd: int, monkeypatch: pytest.MonkeyPatch) -> UnchangedPaths:
     """A search that begins after everything there is now, whatever the clock's ticks."""
     newest = os.stat(".", dir_fd=fd).st_ctime_ns
     for _, _, files, directory in os.fwalk(".", dir_fd=fd):
         newest = max(newest, os.fstat(directory).st_ctime_ns)
         newest = max([newest, *(os.stat(f, dir_fd=directory).st_ctime_ns for f in files)])
-    search = Unchanged(fd)
+    search = UnchangedPaths(fd)
     monkeypatch.setattr(search, "_old_ns", newest + 1)
     # Clocks tick coarsely: what comes now is later than what was.
     while os.stat("..", dir_fd=fd).st_ctime_ns <= newest:
@@ -40,7 +40,7 @@ def test_a_tree_that_stays_as_it_is_is_sure(tree, monkeypatch):
     search = begun(fd, monkeypatch)
 
     assert search.unsure(PATHS) == []
-    assert not search.misplaced([b"", b"a", b"a/b"])
+    assert not search.has_misplaced([b"", b"a", b"a/b"])
 
 
 def test_what_was_moved_away_and_back_is_not_sure(tree, monkeypatch):
@@ -53,8 +53,8 @@ def test_what_was_moved_away_and_back_is_not_sure(tree, monkeypatch):
     (root / "a/c").rename(root / "a/b")
 
     assert search.unsure(PATHS) == [b"a/b/file"]
-    assert search.misplaced([b"a/b"])
-    assert not search.misplaced([b"a"])
+    assert search.has_misplaced([b"a/b"])
+    assert not search.has_misplaced([b"a"])
 
 
 def test_a_file_that_was_replaced_is_not_sure(tree, monkeypatch):
@@ -89,8 +89,8 @@ def test_nothing_is_sure_where_the_clock_is_not_ours(tree, monkeypatch):
     _, fd = tree
     monkeypatch.setattr(unchanged, "_LOCAL", frozenset())
 
-    assert Unchanged(fd).unsure(PATHS) == PATHS
-    assert Unchanged(fd).moving([b"a"]) == {b"a"}
+    assert UnchangedPaths(fd).unsure(PATHS) == PATHS
+    assert UnchangedPaths(fd).find_moving([b"a"]) == {b"a"}
 
 
 def test_nothing_is_sure_if_the_clock_was_set_back(tree, monkeypatch):

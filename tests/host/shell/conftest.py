@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handaxe.contract.ports.shell import RunningCommand, ShellCommand
-from handaxe.host.shell.environment import command_environment
+from handaxe.host.shell.environment import build_command_environment
 from handaxe.host.shell.local import LocalShell, ShellLimits
 
 
@@ -24,7 +24,7 @@ class Bench:
     def another(self, limits: ShellLimits | None = None, **more) -> LocalShell:
         shell = LocalShell(
             self.directory / "tasks",
-            environment=command_environment(os.environ),
+            environment=build_command_environment(os.environ),
             on_end=self.ended.append,
             limits=limits,
             **more,

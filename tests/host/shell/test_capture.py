@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import HANG_S, until
 
-from handaxe.host.shell.capture import END_BYTES, FILE_FROM_BYTES, Capture
+from handaxe.host.shell.capture import END_BYTES, FILE_FROM_BYTES, OutputCapture
 from handaxe.host.shell.local import ShellLimits
-from handaxe.host.shell.output_room import OutputRoom
+from handaxe.host.shell.output_room import OutputQuota
 from handaxe.text.redact import Redactor
 
 
 @pytest.mark.proves("SH-3")
 @given(pieces=st.lists(st.binary(min_size=1, max_size=80), max_size=40))
 def test_totals_are_true_however_output_is_cut(pieces):
-    capture = Capture("/nonexistent/x", 1 << 20)
+    capture = OutputCapture("/nonexistent/x", 1 << 20)
     for piece in pieces:
         capture.take(piece, len(piece))
     whole = b"".join(pieces)
@@ -34,7 +34,7 @@ MARKER = b"[redacted: GITHUB_TOKEN]"
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 23, 24, 25, 1000])
 def test_no_secret_reaches_the_file_or_a_listener_however_output_is_cut(tmp_path, size):
     redactor = Redactor({"GITHUB_TOKEN": SECRET.decode()})
-    capture = Capture(str(tmp_path / "x"), 1 << 20, file_from_bytes=0, redactor=redactor)
+    capture = OutputCapture(str(tmp_path / "x"), 1 << 20, file_from_bytes=0, redactor=redactor)
     heard: list[bytes] = []
     capture.follow(heard.append)
     said = b"a" + SECRET + b"b" * 20 + SECRET + SECRET[:11]
@@ -56,7 +56,7 @@ def test_no_secret_reaches_the_file_or_a_listener_however_output_is_cut(tmp_path
 
 
 def test_a_prompt_is_seen_although_its_last_letter_may_begin_a_secret():
-    capture = Capture("", 0, redactor=Redactor({"MY_KEY": "?Zx81kQpLm2"}))
+    capture = OutputCapture("", 0, redactor=Redactor({"MY_KEY": "?Zx81kQpLm2"}))
     capture.take(b"Go on?", 6)
     assert capture.last_line() == "Go on?"
     capture.take(b"Zx81kQpLm", 9)
@@ -105,7 +105,7 @@ async def test_long_output_is_whole_in_the_file_and_has_two_ends_in_the_result(b
 def test_the_file_holds_everything_up_to_its_limit_and_both_ends_beyond(tmp_path, size, piece_size):
     limit = 3 * END_BYTES
     whole = bytes(97 + n % 26 if n % 80 else 10 for n in range(size))
-    capture = Capture(str(tmp_path / "tasks" / "x.output"), limit)
+    capture = OutputCapture(str(tmp_path / "tasks" / "x.output"), limit)
     for begin in range(0, size, piece_size):
         piece = whole[begin : begin + piece_size]
         capture.take(bytearray(piece + b"not part of it"), len(piece))
@@ -152,7 +152,7 @@ async def test_a_disk_that_takes_nothing_costs_the_file_and_not_the_result(bench
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
 def test_a_full_disk_is_not_an_error(tmp_path):
-    capture = Capture(str(tmp_path / "x"), 1 << 20)
+    capture = OutputCapture(str(tmp_path / "x"), 1 << 20)
     capture.take(b"before", 6)
     capture.open_file()
     os.dup2(full := os.open("/dev/full", os.O_WRONLY), capture._file)
@@ -228,7 +228,7 @@ def test_a_session_that_goes_on_counts_what_is_there(tmp_path):
         (tmp_path / f"{number}.output").write_bytes(b"x" * 300)
         os.utime(tmp_path / f"{number}.output", (number, number))
     written = []
-    room = OutputRoom(str(tmp_path), 1_500, on_written=written.append)
+    room = OutputQuota(str(tmp_path), 1_500, on_written=written.append)
     assert room.take(200) == 200
     assert len(list(tmp_path.iterdir())) == 4
     room.enter(str(tmp_path / "0.output"))

@@ -14,11 +14,11 @@ from tests.waiting import HANG_S, until
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.contract.shell_faults import (
     BadCommand,
+    BadWorkdir,
     CannotStart,
-    NoDirectory,
     ShellClosed,
 )
-from handaxe.host.shell.environment import command_environment
+from handaxe.host.shell.environment import build_command_environment
 from handaxe.host.shell.local import LocalShell
 
 TEXTS = [
@@ -79,7 +79,7 @@ async def test_a_command_means_what_it_means_to_a_plain_bash(bench, text):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=bench.directory,
-        env=command_environment(os.environ),
+        env=build_command_environment(os.environ),
     )
     running = await bench.run(text)
     code = plain.returncode
@@ -128,7 +128,8 @@ async def test_the_environment_is_the_users_without_traps(bench, monkeypatch):
     monkeypatch.setenv("BASH_FUNC_ls%%", "() { echo trapped; }")
     monkeypatch.setenv("PAGER", "less")
     shell = LocalShell(
-        bench.directory, environment=command_environment(os.environ, ["*_TOKEN"], {"MORE": "yes"})
+        bench.directory,
+        environment=build_command_environment(os.environ, ["*_TOKEN"], {"MORE": "yes"}),
     )
     text = "echo $MY_VERSION_MANAGER/$MORE/$EXTRA/${MY_TOKEN-hidden}/${BASH_ENV-unset}/${CDPATH-unset}/$PAGER/$TERM/$CLAUDECODE; type -t ls"
     said = await bench.said(text, shell=shell, env={"EXTRA": "per call"})
@@ -179,7 +180,7 @@ def test_any_text_reaches_the_shell_unchanged(tmp_path, text):
     quoted = "'" + text.replace("'", "'\\''") + "'"
 
     async def run() -> tuple[bytes, int | None]:
-        shell = LocalShell(tmp_path, environment=command_environment(os.environ))
+        shell = LocalShell(tmp_path, environment=build_command_environment(os.environ))
         running = await shell.start(
             ShellCommand(call_id="c", command=f"printf %s {quoted}", cwd="/")
         )
@@ -201,7 +202,7 @@ async def test_what_no_shell_can_run_is_refused(bench):
 
 
 async def test_a_directory_that_is_not_there_is_named(bench):
-    with pytest.raises(NoDirectory, match="nowhere"):
+    with pytest.raises(BadWorkdir, match="nowhere"):
         await bench.start("true", cwd=str(bench.directory / "nowhere"))
     assert await bench.said("echo next") == "next\n"
 

@@ -8,10 +8,10 @@ import pytest
 from tests.holding import open_descriptors
 
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner
+from handaxe.contract.ports.shell import ConfinedCommand, ConfinementLevel, Confiner
 from handaxe.host.sandbox import seccomp
-from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
-from handaxe.host.sandbox.means import Means, landlock_problem
+from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.host.sandbox.means import SandboxBackend, find_landlock_problem
 from handaxe.host.sandbox.policy import SandboxPolicy
 
 
@@ -32,10 +32,10 @@ class Fence(Confiner):
     def level(self) -> ConfinementLevel:
         return ConfinementLevel(means="none", network="open", files="open")
 
-    def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
+    def is_confining(self, command: str, *, unconfined: bool = False) -> bool:
         return True
 
-    def confine(self, argv, *, cwd, env, unconfined=False, command=None) -> Confined:
+    def confine(self, argv, *, cwd, env, unconfined=False, command=None) -> ConfinedCommand:
         if command == "impossible":
             raise Impossible("There is no sandbox here.")
         self.asked.append((command, unconfined, cwd))
@@ -48,7 +48,7 @@ class Fence(Confiner):
             self.closed += 1
             return ("It was kept from something.",)
 
-        return Confined(
+        return ConfinedCommand(
             argv=["/usr/bin/env", f"FENCE={file.fileno()}", *argv],
             env={**env, "ADDED": "yes"},
             pass_fds=(file.fileno(),),
@@ -93,7 +93,7 @@ async def test_a_large_environment_reaches_the_command(bench):
 @pytest.fixture
 def by_landlock(bench, tmp_path):
     """A shell whose wardens confine commands by Landlock."""
-    if landlock_problem(sys.executable) is not None:
+    if find_landlock_problem(sys.executable) is not None:
         pytest.skip("needs Landlock")
     (tmp_path / "secret").mkdir()
     (tmp_path / "root").mkdir()
@@ -105,7 +105,9 @@ def by_landlock(bench, tmp_path):
         deny_read=(str(tmp_path / "secret"),),
     )
     confiner = LocalConfiner(
-        lambda: Wanted(enabled=True), lambda: policy, means=Means(name="landlock")
+        lambda: SandboxRequirements(enabled=True),
+        lambda: policy,
+        means=SandboxBackend(name="landlock"),
     )
     return bench.another(confiner=confiner)
 

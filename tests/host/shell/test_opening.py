@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.host.shell.capture import Capture
-from handaxe.host.shell.environment import UNATTENDED, command_environment
-from handaxe.host.shell.opening import TASKS, shell_of
+from handaxe.host.shell.capture import OutputCapture
+from handaxe.host.shell.environment import UNATTENDED, build_command_environment
+from handaxe.host.shell.opening import TASKS, create_shell
 from handaxe.host.shell.retention import prune_outputs
 from handaxe.settings.model import Settings, ShellOptions
 
@@ -41,7 +41,7 @@ def home(tmp_path: Path) -> Path:
 
 
 async def test_a_snapshot_brings_aliases_functions_and_path(tmp_path, home):
-    shell = shell_of(
+    shell = create_shell(
         tmp_path / "s" / "1",
         Settings(shell=ShellOptions(snapshot=True)),
         {**os.environ, "HOME": str(home)},
@@ -56,7 +56,7 @@ async def test_a_snapshot_brings_aliases_functions_and_path(tmp_path, home):
 
 async def test_without_a_snapshot_start_up_files_are_not_read(tmp_path, home):
     inherited = {**os.environ, "HOME": str(home), "BASH_ENV": str(home / ".bashrc")}
-    shell = shell_of(tmp_path / "s" / "1", Settings(), inherited)
+    shell = create_shell(tmp_path / "s" / "1", Settings(), inherited)
     try:
         assert await said(shell, "type -t greet shout mine; true") == ""
     finally:
@@ -67,7 +67,9 @@ async def test_start_up_files_that_never_end_cost_only_the_snapshot(tmp_path, ho
     monkeypatch.setattr("handaxe.host.shell.snapshot.CAPTURE_S", 0.3)
     (home / ".bashrc").write_text("sleep 600")
     inherited = {**os.environ, "HOME": str(home)}
-    shell = shell_of(tmp_path / "s" / "1", Settings(shell=ShellOptions(snapshot=True)), inherited)
+    shell = create_shell(
+        tmp_path / "s" / "1", Settings(shell=ShellOptions(snapshot=True)), inherited
+    )
     try:
         assert await said(shell, "echo works") == "works\n"
     finally:
@@ -77,7 +79,7 @@ async def test_start_up_files_that_never_end_cost_only_the_snapshot(tmp_path, ho
 async def test_secrets_are_hidden_from_commands(tmp_path):
     inherited = {**os.environ, "OPENAI_API_KEY": "sk-1", "HANDAXE_X_KEY": "2", "OTHER_NAME": "3"}
     settings = Settings(env={"FROM_SETTINGS": "4"})
-    shell = shell_of(tmp_path / "s" / "1", settings, inherited, more={"SESSION": "5"})
+    shell = create_shell(tmp_path / "s" / "1", settings, inherited, more={"SESSION": "5"})
     try:
         text = "echo $OPENAI_API_KEY/$HANDAXE_X_KEY/$OTHER_NAME/$FROM_SETTINGS/$SESSION"
         assert await said(shell, text) == "//3/4/5\n"
@@ -86,13 +88,15 @@ async def test_secrets_are_hidden_from_commands(tmp_path):
 
 
 def test_what_keeps_programs_from_asking_holds_whatever_the_user_has_set():
-    made = command_environment({"PAGER": "less", "GIT_PAGER": "delta", "EDITOR": "vim", "X": "1"})
+    made = build_command_environment(
+        {"PAGER": "less", "GIT_PAGER": "delta", "EDITOR": "vim", "X": "1"}
+    )
     assert made == {"X": "1", **UNATTENDED}
 
 
 def test_what_settings_say_wins_over_everything():
-    assert command_environment({"A": "1"}, ["A"], {"A": "2", "PAGER": "mine"})["A"] == "2"
-    assert command_environment({}, [], {"PAGER": "mine"})["PAGER"] == "mine"
+    assert build_command_environment({"A": "1"}, ["A"], {"A": "2", "PAGER": "mine"})["A"] == "2"
+    assert build_command_environment({}, [], {"PAGER": "mine"})["PAGER"] == "mine"
 
 
 def test_old_output_goes_first_and_recent_output_stays(tmp_path):
@@ -119,7 +123,7 @@ def test_old_output_goes_first_and_recent_output_stays(tmp_path):
 
 def test_the_output_of_a_command_that_goes_on_stays_however_long_it_is_silent(tmp_path):
     path = tmp_path / "a" / TASKS / "bash_1.output"
-    capture = Capture(str(path), 1 << 20)
+    capture = OutputCapture(str(path), 1 << 20)
     capture.open_file()
     capture.take(b"hello\n", 6)
     os.utime(path, (0, 0))

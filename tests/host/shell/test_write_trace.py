@@ -13,12 +13,12 @@ from tests.waiting import HANG_S, blocked_until
 
 from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
-from handaxe.host.sandbox.means import Means, find_means, landlock_problem
+from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.host.sandbox.means import SandboxBackend, find_backend, find_landlock_problem
 from handaxe.host.sandbox.policy import SandboxPolicy
 from handaxe.host.shell.local import LocalShell
-from handaxe.host.shell.privileges import may_be_restricted
-from handaxe.host.shell.write_trace import Trace
+from handaxe.host.shell.privileges import can_be_restricted
+from handaxe.host.shell.write_trace import WriteTrace
 
 CALLS = """
 import ctypes, os
@@ -82,7 +82,9 @@ def place(tmp_path: Path) -> Path:
 
 def traced(argv: list[str], cwd: Path, file: Path) -> set[str]:
     """What a program writes, below its directory."""
-    trace = Trace(os.open(file, os.O_WRONLY | os.O_CREAT), TRACED, TRACE_ENDED, may_restrict=True)
+    trace = WriteTrace(
+        os.open(file, os.O_WRONLY | os.O_CREAT), TRACED, TRACE_ENDED, may_restrict=True
+    )
     here = Path.cwd()
     os.chdir(cwd)
     try:
@@ -119,7 +121,7 @@ def test_what_another_process_writes_meanwhile_is_not_in_it(tmp_path):
 
 def test_a_program_that_cannot_be_started_says_so_as_without_a_trace(tmp_path):
     file = os.open(tmp_path / "trace", os.O_WRONLY | os.O_CREAT)
-    trace = Trace(file, TRACED, TRACE_ENDED, may_restrict=True)
+    trace = WriteTrace(file, TRACED, TRACE_ENDED, may_restrict=True)
     with pytest.raises(FileNotFoundError):
         trace.spawn(lambda: os.posix_spawn("/nowhere", ["nowhere"], {}))
     trace.close()
@@ -161,7 +163,9 @@ def test_a_kernel_that_cannot_let_a_stopped_call_go_on_traces_nothing(
     fields = (told.sysname, told.nodename, release, told.version, told.machine)
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(fields))
     file = tmp_path / "trace"
-    trace = Trace(os.open(file, os.O_WRONLY | os.O_CREAT), TRACED, TRACE_ENDED, may_restrict=True)
+    trace = WriteTrace(
+        os.open(file, os.O_WRONLY | os.O_CREAT), TRACED, TRACE_ENDED, may_restrict=True
+    )
     os.waitpid(trace.spawn(lambda: os.posix_spawn("/bin/true", ["true"], {})), 0)
     trace.close()
     assert file.read_bytes() == b""
@@ -223,7 +227,7 @@ def _drop_administration() -> None:
     ],
 )
 def test_commands_that_want_more_rights_are_known_by_their_words(command, may):
-    assert may_be_restricted(command) is may
+    assert can_be_restricted(command) is may
 
 
 @pytest.mark.parametrize("means", ["none", "bubblewrap", "landlock"])
@@ -232,15 +236,19 @@ async def test_a_confined_command_is_traced_as_any_other(tmp_path, means):
     for place in (root, temp):
         place.mkdir()
     problem = (
-        landlock_problem(sys.executable) if means == "landlock" else find_means().bubblewrap_problem
+        find_landlock_problem(sys.executable)
+        if means == "landlock"
+        else find_backend().bubblewrap_problem
     )
     if means != "none" and problem is not None:
         pytest.skip(problem)
     policy = SandboxPolicy(
         roots=(str(root),), temp_directory=str(temp), aside_directory=str(tmp_path / "aside")
     )
-    chosen = Means(name="landlock") if means == "landlock" else find_means()
-    confiner = LocalConfiner(lambda: Wanted(enabled=means != "none"), lambda: policy, means=chosen)
+    chosen = SandboxBackend(name="landlock") if means == "landlock" else find_backend()
+    confiner = LocalConfiner(
+        lambda: SandboxRequirements(enabled=means != "none"), lambda: policy, means=chosen
+    )
     shell = LocalShell(tmp_path / "tasks", environment=dict(os.environ), confiner=confiner)
     trace = tmp_path / "trace"
     shell.open_trace = lambda _: os.open(trace, os.O_WRONLY | os.O_CREAT)

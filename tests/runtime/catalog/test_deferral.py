@@ -7,15 +7,15 @@ import pytest
 from handaxe import Session
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.runtime.catalog.deferral import announcement
-from handaxe.runtime.catalog.ranking import Entry, find
+from handaxe.runtime.catalog.deferral import format_deferred_tools
+from handaxe.runtime.catalog.ranking import ToolEntry, rank_tools
 
 ENTRIES = [
-    Entry("mcp__slack__send_message", "", "Send a message to a channel.", ("channel", "text")),
-    Entry("mcp__slack__list_channels", "", "List all channels.", ()),
-    Entry("mcp__mail__send", "", "Send an electronic letter.", ("to", "subject", "body")),
-    Entry("Config", "show or change settings, options", "The settings.", ("key", "value")),
-    Entry("mcp__github__create_issue", "", "Open an issue.", ("title", "body")),
+    ToolEntry("mcp__slack__send_message", "", "Send a message to a channel.", ("channel", "text")),
+    ToolEntry("mcp__slack__list_channels", "", "List all channels.", ()),
+    ToolEntry("mcp__mail__send", "", "Send an electronic letter.", ("to", "subject", "body")),
+    ToolEntry("Config", "show or change settings, options", "The settings.", ("key", "value")),
+    ToolEntry("mcp__github__create_issue", "", "Open an issue.", ("title", "body")),
 ]
 
 
@@ -40,11 +40,11 @@ ENTRIES = [
     ],
 )
 def test_a_query_finds_what_it_means(query, best):
-    assert find(query, ENTRIES, 5)[: len(best) or 5] == best
+    assert rank_tools(query, ENTRIES, 5)[: len(best) or 5] == best
 
 
 def test_no_more_is_found_than_asked_for():
-    assert len(find("send", ENTRIES, 1)) == 1
+    assert len(rank_tools("send", ENTRIES, 1)) == 1
 
 
 def remote_tools(count: int, server: str = "big") -> list[Tool]:
@@ -66,14 +66,14 @@ def remote_tools(count: int, server: str = "big") -> list[Tool]:
 
 @pytest.mark.proves("RG-5", "TC-8")
 async def test_three_hundred_tools_cost_little_before_the_first_search(tmp_path):
-    from handaxe.text.tokens import estimate
+    from handaxe.text.tokens import estimate_tokens
 
     async with Session(tmp_path, home=tmp_path / "home", tools=remote_tools(300)) as session:
         sent = session.tools(deferred=True)
         assert not [tool for tool in sent if tool["name"].startswith("mcp__")]
         waiting = session.deferral.waiting()
         assert len([name for name in waiting if name.startswith("mcp__")]) == 300
-        assert estimate(announcement(waiting)) < 2_000
+        assert estimate_tokens(format_deferred_tools(waiting)) < 2_000
         found = await session.call("ToolSearch", query="select:mcp__big__tool_007")
         assert found.data["matches"] == ["mcp__big__tool_007"]
         again = session.tools(deferred=True)

@@ -3,9 +3,9 @@
 import pytest
 
 from handaxe import Session, SetupError
-from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, edit_tool, profiles
+from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, choose_edit_tool, load_profiles
 from handaxe.settings.model import EditOptions
-from handaxe.text.line_tags import ref_of
+from handaxe.text.line_tags import make_line_ref
 
 FORMATS = {"Edit", "MultiEdit", "ApplyPatch", "EditLines"}
 
@@ -38,26 +38,28 @@ def shown(session: Session) -> set[str]:
     ],
 )
 def test_the_models_name_picks_the_format_it_was_trained_on(model, tool):
-    assert edit_tool(EditOptions(), model) == tool
+    assert choose_edit_tool(EditOptions(), model) == tool
     for name, named in EDIT_TOOLS.items():
-        assert edit_tool(EditOptions(format=name), model) == named
+        assert choose_edit_tool(EditOptions(format=name), model) == named
 
 
 def test_every_entry_of_the_table_says_why_it_is_there():
-    assert profiles()
-    assert all(profile.source.startswith(("measured: ", "documented ")) for profile in profiles())
+    assert load_profiles()
+    assert all(
+        profile.source.startswith(("measured: ", "documented ")) for profile in load_profiles()
+    )
 
 
 @pytest.mark.proves("RG-7")
 def test_own_entries_come_before_the_table():
     own = EditOptions(formats={"Qwen3-*": "lines", "gpt-5*": "multi", "local": "patch"})
-    assert edit_tool(own, "openai/qwen3-coder") == "EditLines"
-    assert edit_tool(own, "gpt-5.1") == "MultiEdit"
-    assert edit_tool(own, "gpt-4.1") == "ApplyPatch"
-    assert edit_tool(own, "local") == "ApplyPatch"
-    assert edit_tool(own, "claude-opus-4-5") == "Edit"
-    assert edit_tool(own) == "Edit"
-    assert edit_tool(EditOptions(format="replace", formats={"*": "lines"}), "x") == "Edit"
+    assert choose_edit_tool(own, "openai/qwen3-coder") == "EditLines"
+    assert choose_edit_tool(own, "gpt-5.1") == "MultiEdit"
+    assert choose_edit_tool(own, "gpt-4.1") == "ApplyPatch"
+    assert choose_edit_tool(own, "local") == "ApplyPatch"
+    assert choose_edit_tool(own, "claude-opus-4-5") == "Edit"
+    assert choose_edit_tool(own) == "Edit"
+    assert choose_edit_tool(EditOptions(format="replace", formats={"*": "lines"}), "x") == "Edit"
 
 
 @pytest.mark.proves("RG-7")
@@ -80,7 +82,7 @@ async def test_one_is_shown_and_every_one_can_be_called(project, setting, name, 
             ("ApplyPatch", {"input": "*** Begin Patch\n*** Update File: a.txt\n-3\n+4\n*** End Patch"}),
             ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a.txt\n-4\n+5\n*** End Patch"}),
         ]  # fmt: skip
-        change = {"first": str(ref_of(1, "5")), "text": "6"}
+        change = {"first": str(make_line_ref(1, "5")), "text": "6"}
         calls.append(("EditLines", {"file_path": "a.txt", "changes": [change]}))
         for tool, call_input in calls:
             result = await session.call(tool, **call_input)

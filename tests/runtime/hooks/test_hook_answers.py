@@ -6,9 +6,15 @@ import msgspec
 import pytest
 
 from handaxe.contract.decision import Allow, Ask, Deny
-from handaxe.contract.ports.hook_programs import CommandEnd, Reply
-from handaxe.runtime.hooks.answers import Unusable, from_command, from_json, from_reply, from_value
-from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge
+from handaxe.contract.ports.hook_programs import HookCommandResult, HookResponse
+from handaxe.runtime.hooks.answers import (
+    InvalidHookOutput,
+    from_command,
+    from_json,
+    from_reply,
+    from_value,
+)
+from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge_outcomes
 
 pytestmark = pytest.mark.proves("HK-1")
 
@@ -16,7 +22,7 @@ pytestmark = pytest.mark.proves("HK-1")
 def ended(code=0, stdout="", stderr=""):
     if isinstance(stdout, dict):
         stdout = json.dumps(stdout)
-    return CommandEnd(code, stdout.encode(), stderr.encode())
+    return HookCommandResult(code, stdout.encode(), stderr.encode())
 
 
 def permission(word, **more):
@@ -28,7 +34,7 @@ def permission(word, **more):
 def test_silence_means_nothing():
     assert from_command("PreToolUse", ended()) is NOTHING
     assert from_command("PreToolUse", ended(stdout="just talking")) is NOTHING
-    assert from_reply("PreToolUse", Reply(204, b"")) is NOTHING
+    assert from_reply("PreToolUse", HookResponse(204, b"")) is NOTHING
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "UserPromptExpansion"])
@@ -48,7 +54,7 @@ def test_exit_code_2_blocks_with_what_stands_on_stderr(event):
     "event", ["PermissionRequest", "Notification", "SessionStart", "SessionEnd"]
 )
 def test_exit_code_2_blocks_nothing_that_cannot_be_blocked(event):
-    with pytest.raises(Unusable, match="exit code 2"):
+    with pytest.raises(InvalidHookOutput, match="exit code 2"):
         from_command(event, ended(2, stderr="no"))
 
 
@@ -70,13 +76,13 @@ def test_broken_json_does_not_weaken_exit_code_2():
 
 
 def test_other_exit_codes_are_failures_unless_json_speaks():
-    with pytest.raises(Unusable, match=r"exit code 1: first line$"):
+    with pytest.raises(InvalidHookOutput, match=r"exit code 1: first line$"):
         from_command("PreToolUse", ended(1, "talk", "first line\nsecond"))
     outcome = from_command(
         "PreToolUse", ended(1, permission("deny", permissionDecisionReason="no"))
     )
     assert outcome.decision == Deny("no", by="hook")
-    with pytest.raises(Unusable, match="exit code -9"):
+    with pytest.raises(InvalidHookOutput, match="exit code -9"):
         from_command("PostToolUse", ended(-9))
 
 
@@ -99,7 +105,7 @@ def test_other_exit_codes_are_failures_unless_json_speaks():
     ],
 )
 def test_json_of_another_shape_is_a_failure(raw):
-    with pytest.raises(Unusable):
+    with pytest.raises(InvalidHookOutput):
         from_command("PreToolUse", ended(0, raw))
 
 
@@ -113,9 +119,11 @@ def test_a_hook_that_works_on_in_the_background_decides_nothing():
 
 
 def test_one_that_wakes_the_model_speaks_by_its_exit_code_at_any_event():
-    end = CommandEnd(2, b"said", b"")
+    end = HookCommandResult(2, b"said", b"")
     assert from_command("SessionStart", end, rewakes=True).blocked == "said"
-    assert from_command("Stop", CommandEnd(2, b"said", b"why"), rewakes=True).blocked == "why"
+    assert (
+        from_command("Stop", HookCommandResult(2, b"said", b"why"), rewakes=True).blocked == "why"
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,9 +180,9 @@ def test_answers_to_a_permission_request():
     mode = {"type": "setMode", "mode": "plan", "destination": "session"}
     (given,) = answer(behavior="allow", updatedPermissions=[mode]).changes
     assert (given.change.type, given.change.mode) == ("setMode", "plan")
-    with pytest.raises(Unusable):
+    with pytest.raises(InvalidHookOutput):
         answer(behavior="allow", updatedPermissions=[{"type": "addRules"}])
-    with pytest.raises(Unusable):
+    with pytest.raises(InvalidHookOutput):
         answer(behavior="perhaps")
 
 
@@ -197,9 +205,17 @@ def test_blocking_counts_only_where_something_can_be_blocked():
 
 
 def test_a_server_answers_with_success_and_an_object():
-    assert from_reply("Stop", Reply(200, b'{"decision": "block", "reason": "r"}')).blocked == "r"
-    for reply in (Reply(500, b"{}"), Reply(302, b""), Reply(200, b"[]"), Reply(200, b"ok")):
-        with pytest.raises(Unusable):
+    assert (
+        from_reply("Stop", HookResponse(200, b'{"decision": "block", "reason": "r"}')).blocked
+        == "r"
+    )
+    for reply in (
+        HookResponse(500, b"{}"),
+        HookResponse(302, b""),
+        HookResponse(200, b"[]"),
+        HookResponse(200, b"ok"),
+    ):
+        with pytest.raises(InvalidHookOutput):
             from_reply("Stop", reply)
 
 
@@ -207,27 +223,27 @@ def test_a_function_answers_with_nothing_an_outcome_or_a_dict():
     assert from_value("PreToolUse", None) is NOTHING
     assert from_value("PreToolUse", Outcome(blocked="x")).blocked == "x"
     assert isinstance(from_value("PreToolUse", permission("deny")).decision, Deny)
-    with pytest.raises(Unusable, match="answered with bool"):
+    with pytest.raises(InvalidHookOutput, match="answered with bool"):
         from_value("PreToolUse", True)
 
 
 def test_merging_keeps_the_strictest_word_and_the_later_input():
     allow, ask, deny = (Outcome(decision=word()) for word in (Allow, Ask, Deny))
-    assert merge(allow, deny).decision == merge(deny, allow).decision == Deny()
-    assert merge(ask, allow).decision == Ask()
+    assert merge_outcomes(allow, deny).decision == merge_outcomes(deny, allow).decision == Deny()
+    assert merge_outcomes(ask, allow).decision == Ask()
     first, second = (
         Outcome(input={"a": 1}, messages=("1",)),
         Outcome(input={"a": 2}, messages=("2",)),
     )
-    assert merge(first, second).input == {"a": 2}
-    assert merge(first, second).messages == ("1", "2")
+    assert merge_outcomes(first, second).input == {"a": 2}
+    assert merge_outcomes(first, second).messages == ("1", "2")
 
 
 def test_a_yes_counts_only_for_the_input_that_its_giver_knew():
     allow, change = Outcome(decision=Allow()), Outcome(input={"a": 2})
-    assert merge(allow, change).decision is None
-    assert merge(change, allow).decision is None
+    assert merge_outcomes(allow, change).decision is None
+    assert merge_outcomes(change, allow).decision is None
     both = Outcome(decision=Allow(), input={"a": 2})
-    assert merge(both, NOTHING).decision == Allow()
-    assert merge(change, both).decision == Allow()
-    assert merge(both, Outcome(decision=Deny())).decision == Deny()
+    assert merge_outcomes(both, NOTHING).decision == Allow()
+    assert merge_outcomes(change, both).decision == Allow()
+    assert merge_outcomes(both, Outcome(decision=Deny())).decision == Deny()

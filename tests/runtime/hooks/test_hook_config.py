@@ -4,7 +4,7 @@ import pytest
 
 from handaxe import SetupError
 from handaxe.runtime.hooks.config import CallableHook, CommandHook, HttpHook, read_hooks
-from handaxe.runtime.hooks.matchers import matcher
+from handaxe.runtime.hooks.matchers import compile_matcher
 from handaxe.runtime.hooks.occasions import EVENTS
 from handaxe.runtime.hooks.run import Hooks
 
@@ -180,20 +180,20 @@ def test_a_key_in_the_log_shows_no_query():
     ],
 )
 def test_matchers_are_names_or_patterns(text, fitting, others):
-    fits = matcher(text)
+    fits = compile_matcher(text)
     assert [name for name in fitting if not fits((name,))] == []
     assert [name for name in others if fits((name,))] == []
 
 
 def test_names_of_files_and_errors_are_lists_only_without_other_signs():
-    assert matcher("rate_limit|overloaded", literal=True)(("overloaded",))
-    assert not matcher("rate_limit", literal=True)(("rate_limit_of_old",))
-    fits = matcher(".env|a-b.txt", literal=True)
+    assert compile_matcher("rate_limit|overloaded", literal=True)(("overloaded",))
+    assert not compile_matcher("rate_limit", literal=True)(("rate_limit_of_old",))
+    fits = compile_matcher(".env|a-b.txt", literal=True)
     assert fits((".env",))
     assert fits(("a-b.txt",))
     assert fits((".env.local",))
-    assert not matcher("a, b", literal=True)(("a",))
-    assert matcher("*.csv|b", literal=True)(("*.csv",))
+    assert not compile_matcher("a, b", literal=True)(("a",))
+    assert compile_matcher("*.csv|b", literal=True)(("*.csv",))
 
 
 def test_an_if_beside_calls_of_tools_keeps_a_hook_from_running():

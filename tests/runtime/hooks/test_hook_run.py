@@ -7,7 +7,7 @@ import pytest
 from tests.waiting import HANG_S, until
 
 from handaxe.contract.decision import Allow, Ask, Deny
-from handaxe.contract.ports.hook_programs import NoAnswer
+from handaxe.contract.ports.hook_programs import HookUnreachable
 from handaxe.host.hook_programs import LocalHookPrograms
 from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome
@@ -375,7 +375,7 @@ async def test_without_a_way_out_programs_fail_and_functions_run():
 
 
 def test_no_answer_carries_its_sentence():
-    assert NoAnswer("x").sentence == "x"
+    assert HookUnreachable("x").sentence == "x"
 
 
 async def test_the_strictest_of_many_words_wins_whatever_their_order():

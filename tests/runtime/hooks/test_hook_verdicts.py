@@ -7,12 +7,12 @@ import pytest
 from tests.waiting import until
 
 from handaxe.contract.ports.hook_models import HookModels
-from handaxe.contract.ports.hook_programs import NoAnswer
-from handaxe.runtime.hooks.answers import Unusable
+from handaxe.contract.ports.hook_programs import HookUnreachable
+from handaxe.runtime.hooks.answers import InvalidHookOutput
 from handaxe.runtime.hooks.config import AgentHook, PromptHook
 from handaxe.runtime.hooks.outcome import NOTHING
 from handaxe.runtime.hooks.run import Hooks
-from handaxe.runtime.hooks.verdicts import MAX_EVENT_CHARS, from_verdict, question
+from handaxe.runtime.hooks.verdicts import MAX_EVENT_CHARS, build_hook_question, from_verdict
 
 PROMPT = PromptHook(prompt="ok?")
 PATIENT = PromptHook(prompt="ok?", continue_on_block=True)
@@ -86,7 +86,7 @@ def test_a_verdict_is_found_among_other_words(said):
      '{"ok": false', '"{\\"ok\\": true}"', '{"decision": "block"}'],
 )  # fmt: skip
 def test_words_without_a_verdict_are_no_answer(said):
-    with pytest.raises(Unusable):
+    with pytest.raises(InvalidHookOutput):
         from_verdict("PreToolUse", said, PROMPT)
 
 
@@ -96,19 +96,21 @@ def test_a_no_without_a_reason_is_a_no():
 
 def test_the_event_stands_where_it_is_wanted_or_at_the_end():
     event = {"hook_event_name": "Stop", "cwd": "/x", "odd": "\udc80"}
-    asked = question(PromptHook(prompt="Is $ARGUMENTS fine? $ARGUMENTS", model="m"), event)
+    asked = build_hook_question(
+        PromptHook(prompt="Is $ARGUMENTS fine? $ARGUMENTS", model="m"), event
+    )
     told = asked.prompt.removeprefix("Is ").partition(" fine? ")
     assert told[0] == told[2]
     assert json.loads(told[0])["hook_event_name"] == "Stop"
     assert (asked.model, asked.may_look, asked.cwd) == ("m", False, "/x")
-    appended = question(AGENT, {"hook_event_name": "Stop"})
+    appended = build_hook_question(AGENT, {"hook_event_name": "Stop"})
     assert appended.prompt.startswith("ok?\n\n{")
     assert appended.may_look
 
 
 def test_an_event_that_is_too_long_is_cut_in_its_middle():
     event = {"hook_event_name": "Stop", "a": "x" * (2 * MAX_EVENT_CHARS), "last": "end"}
-    asked = question(PROMPT, event).prompt
+    asked = build_hook_question(PROMPT, event).prompt
     assert len(asked) < MAX_EVENT_CHARS + 100
     assert "characters left out" in asked
     assert asked.endswith('"last":"end"}')
@@ -151,7 +153,7 @@ ABOUT = {"hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_use_id": "7
 @pytest.mark.parametrize("kind", ["prompt", "agent"])
 @pytest.mark.parametrize(
     ("said", "outcome"),
-    [(None, "timed_out"), ("Certainly!", "failed"), (NoAnswer("it is asleep"), "failed")],
+    [(None, "timed_out"), ("Certainly!", "failed"), (HookUnreachable("it is asleep"), "failed")],
 )
 @pytest.mark.parametrize("on_failure", ["open", "closed", None])
 async def test_a_failure_is_judged_by_the_hooks_own_rule(kind, said, outcome, on_failure):
@@ -187,7 +189,7 @@ async def test_within_a_hook_no_agent_is_asked_and_only_calls_are_told_of():
     entries = [{"type": "agent", "prompt": "a"}, {"type": "prompt", "prompt": "p"}]
     hooks = Hooks({name: [{"hooks": entries}] for name in ("PreToolUse", "SubagentStop")})
     hooks.models = models
-    inner = hooks.within_a_hook()
+    inner = hooks.make_nested()
     assert (inner.watch_before, inner.watches("SubagentStop")) == (True, False)
     await inner.fire(dict(ABOUT))
     assert [asked.prompt[0] for asked in models.asked] == ["p"]

@@ -3,7 +3,7 @@
 import random
 import subprocess
 
-from handaxe.runtime.permission.commands import decide_command, verdict_on
+from handaxe.runtime.permission.commands import decide_command, decide_path
 from handaxe.runtime.permission.decide import JudgedPath
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
@@ -78,4 +78,4 @@ def test_no_allowed_command_names_a_closed_file(tmp_path):
 def _is_closed(path, policy):
     path = path.rstrip("/").replace("//", "/").replace("/./", "/")
     judged = JudgedPath(path=path, real=path, access="read")
-    return verdict_on(judged, policy).verdict == "deny"
+    return decide_path(judged, policy).verdict == "deny"

@@ -7,18 +7,18 @@ import pytest
 from handaxe.contract.decision import Allow, Ask, Deny
 from handaxe.runtime.permission.decide import (
     JudgedPath,
-    Request,
+    PermissionQuery,
+    build_hidden_check,
     decide,
-    hidden_by,
     is_binding,
     is_final,
     is_read_denied,
 )
 from handaxe.runtime.permission.families import Behaviour
 from handaxe.runtime.permission.policy import CurrentPolicy, make_policy
-from handaxe.runtime.permission.proposals import proposals_for
+from handaxe.runtime.permission.proposals import propose_rules
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.session.permission_state import Mode, PermissionState, RuleText
+from handaxe.session.permission_state import Mode, PermissionState, SourcedRule
 from handaxe.session.workdir import Workdir
 
 MODES: tuple[Mode, ...] = ("default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions")
@@ -39,7 +39,7 @@ def request_for(tool, path, **more):
     own, _, real = path.partition(" -> ")
     access = "read" if tool in READING else "write"
     judged = JudgedPath(path=own, real=real or own, access=access, field="file_path")
-    return Request(tool=tool, read_only=access == "read", paths=(judged,), **more)
+    return PermissionQuery(tool=tool, read_only=access == "read", paths=(judged,), **more)
 
 
 def rows():
@@ -113,7 +113,7 @@ def test_the_rule_a_reason_proposes_works(tool, path):
 def test_a_hard_link_to_the_outside_asks_before_it_is_changed():
     for mode, expected in zip(MODES, ["ask", "ask", "ask", "deny", "ask", "allow"], strict=True):
         judged = JudgedPath("/repo/a", "/repo/a", "write", hard_link_outside=True)
-        request = Request(tool="Edit", paths=(judged,))
+        request = PermissionQuery(tool="Edit", paths=(judged,))
         assert decide(request, policy_with(mode=mode, allow=["Edit"])).verdict == expected
 
 
@@ -139,7 +139,7 @@ def test_reasons_show_what_cannot_be_seen():
     ],
 )
 def test_a_call_without_paths_is_free_only_if_it_changes_nothing(tool, read_only, expected):
-    request = Request(tool=tool, read_only=read_only)
+    request = PermissionQuery(tool=tool, read_only=read_only)
     free = decide(request, policy_with()).verdict
     asked = decide(request, policy_with(ask=[tool])).verdict
     assert f"{free} {asked}" == expected
@@ -150,10 +150,10 @@ def test_a_call_without_paths_is_free_only_if_it_changes_nothing(tool, read_only
 
 def test_plan_mode_asks_before_anything_that_may_change_something():
     plan = policy_with(mode="plan", allow=["Deploy", "Clock"])
-    assert decide(Request(tool="Deploy"), plan).verdict == "ask"
-    assert decide(Request(tool="Clock", read_only=True), plan).verdict == "allow"
+    assert decide(PermissionQuery(tool="Deploy"), plan).verdict == "ask"
+    assert decide(PermissionQuery(tool="Clock", read_only=True), plan).verdict == "allow"
     reading = JudgedPath("/repo/a", "/repo/a", "read")
-    assert decide(Request(tool="Edit", paths=(reading,)), plan).verdict == "allow"
+    assert decide(PermissionQuery(tool="Edit", paths=(reading,)), plan).verdict == "allow"
 
 
 def test_a_tool_that_may_change_anything_is_not_free_for_the_path_it_names():
@@ -168,7 +168,7 @@ def test_a_tool_that_may_change_anything_is_not_free_for_the_path_it_names():
 def test_every_path_of_a_call_has_to_pass():
     def copy(source, target):
         paths = (JudgedPath(source, source, "read"), JudgedPath(target, target, "write"))
-        return Request(tool="Copy", paths=paths)
+        return PermissionQuery(tool="Copy", paths=paths)
 
     policy = policy_with(allow=["Edit(/out/**)"], deny=["Read(/secret/**)"])
     assert decide(copy("/repo/a", "/repo/out/a"), policy).rule == "Edit(/out/**)"
@@ -209,7 +209,7 @@ def test_every_path_of_a_call_has_to_pass():
 )
 def test_rules_match_the_texts_of_a_call(tool, text, deny, allow, expected):
     policy = policy_with(deny=deny, allow=allow)
-    assert decide(Request(tool=tool, texts=(text,)), policy).verdict == expected
+    assert decide(PermissionQuery(tool=tool, texts=(text,)), policy).verdict == expected
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_rules_match_the_texts_of_a_call(tool, text, deny, allow, expected):
 )
 def test_a_host_is_judged_by_rules_for_domains(host, deny, ask, allow, expected):
     rules = {"deny": deny, "ask": ask, "allow": allow}
-    request = Request(tool="Monitor", read_only=True, hosts=(host,))
+    request = PermissionQuery(tool="Monitor", read_only=True, hosts=(host,))
     # Twice, since answers are kept.
     for _ in range(2):
         assert decide(request, policy_with(**rules)).verdict == expected
@@ -260,32 +260,32 @@ def test_a_host_is_judged_by_rules_for_domains(host, deny, ask, allow, expected)
 
 
 def test_every_host_of_a_call_has_to_pass():
-    request = Request(tool="Monitor", read_only=True, hosts=("a.org", "b.org"))
+    request = PermissionQuery(tool="Monitor", read_only=True, hosts=("a.org", "b.org"))
     assert decide(request, policy_with(allow=["Monitor(domain:b.org)"])).verdict == "ask"
     assert decide(request, policy_with(allow=["Monitor(domain:*)"])).verdict == "allow"
 
 
 def test_a_rule_for_hosts_says_nothing_of_commands():
     rules = policy_with(deny=["Monitor(domain:*)"], allow=["Monitor(domain:ls)"]).book
-    assert rules.command_rules("Monitor") == {"deny": (), "ask": (), "allow": ()}
+    assert rules.list_command_rules("Monitor") == {"deny": (), "ask": (), "allow": ()}
 
 
 @pytest.mark.parametrize("host", ["example.org", "localhost", "127.0.0.1", "[::1]"])
 def test_the_rule_that_is_offered_for_a_host_works(host):
-    request = Request(tool="Monitor", read_only=True, hosts=(host,))
+    request = PermissionQuery(tool="Monitor", read_only=True, hosts=(host,))
     decision = decide(request, policy_with())
     proposed = decision.reason.split("add the allow rule ")[1].removesuffix(".")
-    (offered,) = proposals_for(request, policy_with())
+    (offered,) = propose_rules(request, policy_with())
     assert offered.rule == proposed
     assert decide(request, policy_with(allow=[proposed])).verdict == "allow"
 
 
 def test_deny_rules_can_name_an_input_value():
     policy = policy_with(deny=["Agent(model:op*)", "Bash(run_in_background:true)"], allow=["Agent"])
-    opus = Request(tool="Agent", texts=("x",), input={"model": "opus"})
-    other = Request(tool="Agent", texts=("x",), input={"model": "haiku"})
+    opus = PermissionQuery(tool="Agent", texts=("x",), input={"model": "opus"})
+    other = PermissionQuery(tool="Agent", texts=("x",), input={"model": "haiku"})
     assert (decide(opus, policy).verdict, decide(other, policy).verdict) == ("deny", "allow")
-    background = Request(tool="Bash", texts=("ls",), input={"run_in_background": True})
+    background = PermissionQuery(tool="Bash", texts=("ls",), input={"run_in_background": True})
     assert decide(background, policy).verdict == "deny"
 
 
@@ -306,9 +306,9 @@ def test_commands_are_matched_by_whoever_reads_commands():
         return behaviour == "allow"
 
     policy = policy_with(deny=["Bash(rm *)"], allow=["Bash(ls *)"], matches_command=matches)
-    assert decide(Request(tool="Bash", texts=("ls -l",)), policy).verdict == "allow"
+    assert decide(PermissionQuery(tool="Bash", texts=("ls -l",)), policy).verdict == "allow"
     assert seen == [("rm *", "ls -l", "deny"), ("ls *", "ls -l", "allow")]
-    listed = policy.book.command_rules()
+    listed = policy.book.list_command_rules()
     assert [rule.text for rule in listed["deny"]] == ["Bash(rm *)"]
 
 
@@ -330,8 +330,8 @@ def test_commands_are_matched_by_whoever_reads_commands():
 )
 def test_a_blanket_deny_hides_a_tool_and_a_scoped_one_keeps_it(rule, hidden, shown):
     policy = policy_with(deny=[rule])
-    assert [name for name in (*hidden, *shown) if hidden_by(policy)(name)] == hidden
-    assert not any(hidden_by(policy_with(ask=[rule]))(name) for name in hidden)
+    assert [name for name in (*hidden, *shown) if build_hidden_check(policy)(name)] == hidden
+    assert not any(build_hidden_check(policy_with(ask=[rule]))(name) for name in hidden)
 
 
 def test_search_results_can_be_asked_for_what_read_denies():
@@ -343,7 +343,7 @@ def test_search_results_can_be_asked_for_what_read_denies():
 
 
 def test_the_current_policy_follows_state_and_directories():
-    state = PermissionState(rules=[RuleText("Edit(/src/**)", "allow", "flags")])
+    state = PermissionState(rules=[SourcedRule("Edit(/src/**)", "allow", "flags")])
     workdir = Workdir(["/repo"], home="/home/dev")
     current = CurrentPolicy(state, workdir)
     first = current()
@@ -352,7 +352,7 @@ def test_the_current_policy_follows_state_and_directories():
     state.set_mode("acceptEdits")
     assert decide(request_for("Write", "/repo/lib/a"), current()).verdict == "allow"
     assert current().book is first.book
-    state.add_rules([RuleText("Edit(/lib/**)", "deny", "project", "/repo/.x/settings.json", 7)])
+    state.add_rules([SourcedRule("Edit(/lib/**)", "deny", "project", "/repo/.x/settings.json", 7)])
     refused = decide(request_for("Write", "/repo/lib/a"), current())
     assert (refused.verdict, refused.source) == ("deny", "/repo/.x/settings.json:7")
     workdir.roots = ("/repo", "/more")
@@ -362,8 +362,8 @@ def test_the_current_policy_follows_state_and_directories():
 def test_a_users_rule_starts_at_its_file_and_a_projects_rule_at_the_project():
     state = PermissionState(
         rules=[
-            RuleText("Read(/x)", "deny", "user", file="/home/dev/.handaxe/settings.json"),
-            RuleText("Read(/y)", "deny", "project", file="/repo/.handaxe/settings.json"),
+            SourcedRule("Read(/x)", "deny", "user", file="/home/dev/.handaxe/settings.json"),
+            SourcedRule("Read(/y)", "deny", "project", file="/repo/.handaxe/settings.json"),
         ]
     )
     policy = CurrentPolicy(state, Workdir(["/repo"], home="/home/dev"))()

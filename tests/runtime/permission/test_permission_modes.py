@@ -1,9 +1,9 @@
 import pytest
 
-from handaxe.runtime.permission.modes import mode_names, parse_mode
+from handaxe.runtime.permission.modes import list_mode_names, parse_mode
 
 
-@pytest.mark.parametrize("name", mode_names())
+@pytest.mark.parametrize("name", list_mode_names())
 def test_every_mode_can_be_given_by_name(name):
     assert parse_mode(name) == ("default" if name == "manual" else name)
 

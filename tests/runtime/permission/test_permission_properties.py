@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.contract.decision import Allow, Ask, Deny
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, decide
 from handaxe.runtime.permission.policy import make_policy
 from handaxe.runtime.permission.rules import parse_rule
 from handaxe.text.paths import is_inside, normalize
@@ -44,7 +44,7 @@ def requests(draw, paths=PATHS):
         field=st.none(),
         hard_link_outside=st.booleans(),
     )
-    return Request(
+    return PermissionQuery(
         tool=tool,
         aliases=draw(st.sampled_from([(), ("Old",)])),
         read_only=draw(st.booleans()),
@@ -149,7 +149,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampl
     ["\0", "\ud800", "/" * 5000, "/a" * 3000, "x" * 20000, "/repo/" + "é" * 300, "(", ")", "\\"]
 )
 ANY_REQUEST = st.builds(
-    Request,
+    PermissionQuery,
     tool=ANY_TEXT,
     aliases=st.lists(ANY_TEXT, max_size=1).map(tuple),
     read_only=st.booleans(),

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.runtime.permission.rules import Rule, format_rule, parse_rule, split_rules
+from handaxe.runtime.permission.rules import PermissionRule, format_rule, parse_rule, split_rules
 
 TOOL_NAMES = st.from_regex(r"\A[A-Za-z][A-Za-z0-9_-]{0,20}\Z")
 SPECIFIERS = st.text(min_size=1, max_size=40).filter(lambda text: text.strip() not in {"", "*"})
@@ -109,7 +109,7 @@ def test_a_command_line_value_is_split_outside_parentheses(value, rules):
 @given(TOOL_NAMES, st.none() | SPECIFIERS)
 def test_reading_a_formatted_rule_gives_the_rule(tool, specifier):
     tool = parse_rule(tool).tool
-    rule = Rule(tool=tool, specifier=specifier, text="")
+    rule = PermissionRule(tool=tool, specifier=specifier, text="")
     again = parse_rule(format_rule(rule))
     assert (again.tool, again.specifier) == (tool, specifier)
     assert parse_rule(format_rule(again)) == again

@@ -3,13 +3,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.runtime.permission.families import Behaviour
-from handaxe.runtime.permission.rules import Rule, parse_rule
+from handaxe.runtime.permission.rules import PermissionRule, parse_rule
 from handaxe.runtime.permission.scopes import (
     Anchors,
     PathIndex,
-    place_of,
-    scopes_of,
-    suggested_scope,
+    compile_scopes,
+    split_path,
+    suggest_scope,
 )
 from handaxe.text.paths import is_inside, normalize
 
@@ -28,9 +28,9 @@ PATTERNS = st.tuples(
 
 
 def covers(pattern, path, behaviour: Behaviour = "deny", anchors=ANCHORS, root=None):
-    rule = Rule("Read", pattern, "", behaviour, root=root)
-    scopes, _ = scopes_of(rule, anchors)
-    return PathIndex(scopes).find(place_of(path)) is rule
+    rule = PermissionRule("Read", pattern, "", behaviour, root=root)
+    scopes, _ = compile_scopes(rule, anchors)
+    return PathIndex(scopes).find(split_path(path)) is rule
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_a_deny_rule_does_not_move_with_the_sessions_directory():
 def test_an_index_of_many_scopes_finds_what_each_alone_finds(pattern, path, behaviour):
     others = ["Read(q/**)", "Read(*.zz)", "Read(//zz/a)", "Read(**/zz/**)", "Read(?zz)"]
     rules = [parse_rule(text, behaviour) for text in (*others, f"Read({pattern})")]
-    index = PathIndex(scope for rule in rules for scope in scopes_of(rule, ANCHORS)[0])
+    index = PathIndex(scope for rule in rules for scope in compile_scopes(rule, ANCHORS)[0])
     for place in (path, f"/repo{path}".rstrip("/"), f"/home/dev{path}".rstrip("/")):
         alone = any(
-            PathIndex([scope]).find(place_of(place)) is not None
+            PathIndex([scope]).find(split_path(place)) is not None
             for rule in rules
-            for scope in scopes_of(rule, ANCHORS)[0]
+            for scope in compile_scopes(rule, ANCHORS)[0]
         )
-        assert (index.find(place_of(place)) is not None) is alone
+        assert (index.find(split_path(place)) is not None) is alone
 
 
 @given(PATTERNS, PATHS)
@@ -159,4 +159,4 @@ def test_no_path_escapes_a_literal_scope(pattern, names):
 def test_a_suggested_scope_covers_the_path_it_was_made_for(names, is_inside_project):
     joined = "/".join(name.replace("/", "_").replace("\0", "_") for name in names)
     path = normalize(f"/repo/{joined}" if is_inside_project else f"/var/{joined}")
-    assert covers(suggested_scope(path, ANCHORS), path, "allow")
+    assert covers(suggest_scope(path, ANCHORS), path, "allow")

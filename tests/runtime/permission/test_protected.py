@@ -1,6 +1,6 @@
 import pytest
 
-from handaxe.runtime.permission.protected import protected_name
+from handaxe.runtime.permission.protected import find_protected_name
 
 PROTECTED = """
 .git/config .git/hooks/pre-commit .GIT/config .Git .gitmodules .gitconfig .config/git/config
@@ -30,21 +30,21 @@ vscode/settings.json .vscodex profile.py .profiles bashrc x.gitx env .env Makefi
 @pytest.mark.parametrize("name", PROTECTED.split())
 @pytest.mark.parametrize("where", ["/repo/", "/repo/deep/er/", "/home/dev/", "/"])
 def test_a_path_that_makes_programs_run_code_is_protected(name, where):
-    assert protected_name(where + name) is not None
+    assert find_protected_name(where + name) is not None
 
 
 @pytest.mark.parametrize("name", ORDINARY.split())
 @pytest.mark.parametrize("where", ["/repo/", "/repo/deep/er/"])
 def test_an_ordinary_path_is_not_protected(name, where):
-    assert protected_name(where + name) is None
+    assert find_protected_name(where + name) is None
 
 
 def test_a_checkout_below_worktrees_is_protected_by_its_own_names():
-    assert protected_name("/repo/.claude/worktrees/fix/.git") == ".git"
-    assert protected_name("/repo/.claude/worktrees/fix/.claude/settings.json") == ".claude"
+    assert find_protected_name("/repo/.claude/worktrees/fix/.git") == ".git"
+    assert find_protected_name("/repo/.claude/worktrees/fix/.claude/settings.json") == ".claude"
 
 
 @pytest.mark.parametrize("name", [".g\u200cit", ".\uff47it", ".gi\u0131t"[:3] + "t", ".G\u0130T"])
 def test_other_spellings_of_a_name_are_seen_through(name):
-    folded = protected_name(f"/repo/{name}/config")
+    folded = find_protected_name(f"/repo/{name}/config")
     assert (folded is not None) is (name != ".G\u0130T")

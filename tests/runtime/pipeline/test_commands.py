@@ -14,8 +14,8 @@ from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.shell_faults import CannotStart
 from handaxe.host.shfmt import count_commands
 from handaxe.runtime.permission.policy import make_policy
-from handaxe.runtime.permission.request import Request
-from handaxe.runtime.pipeline.telling import rule_covers
+from handaxe.runtime.permission.request import PermissionQuery
+from handaxe.runtime.pipeline.telling import is_covered_by_rule
 
 TABLE = tomllib.loads((Path(__file__).parents[2] / "shell/table.toml").read_text("utf-8"))["group"]
 
@@ -29,7 +29,7 @@ class RefusingShell(Shell):
 
 @pytest.fixture(autouse=True)
 def _nothing_runs(monkeypatch):
-    monkeypatch.setattr(session_shell, "local_shell", lambda *_: RefusingShell())
+    monkeypatch.setattr(session_shell, "open_local_shell", lambda *_: RefusingShell())
 
 
 @pytest.mark.proves("PM-3", "SH-6")
@@ -210,8 +210,8 @@ def test_a_hook_that_is_meant_for_some_commands_hears_of_those():
         ("echo git", False),
         ("$x log", True),
     ]:
-        request = Request(tool="Bash", command=command)
-        assert rule_covers("Bash(git *)", request, policy) == is_meant, command
+        request = PermissionQuery(tool="Bash", command=command)
+        assert is_covered_by_rule("Bash(git *)", request, policy) == is_meant, command
 
 
 async def test_the_model_is_told_which_part_and_what_would_help(project):
@@ -239,10 +239,10 @@ class Sandbox(Confiner):
 
     level = ConfinementLevel(means="bubblewrap", network="off", files="roots")
 
-    def will_confine(self, command, *, unconfined=False):
+    def is_confining(self, command, *, unconfined=False):
         return not unconfined
 
-    def readable_files(self):
+    def get_readable_files(self):
         return ReadableFiles()
 
     def confine(self, argv, **_):

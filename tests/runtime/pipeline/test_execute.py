@@ -24,9 +24,9 @@ from handaxe.contract.events import CallAsked, CallDecided, CallFinished, CallPr
 from handaxe.runtime.hooks.outcome import Outcome
 from handaxe.runtime.hooks.run import Hooks
 from handaxe.runtime.pipeline.batch import run_batch
-from handaxe.session.permission_state import RuleText
+from handaxe.session.permission_state import SourcedRule
 from handaxe.session.workdir import Workdir
-from handaxe.testing.fakes import RecordingCheckpoints, ScriptedAsker, Workbench
+from handaxe.testing.fakes import PipelineHarness, RecordingCheckpoints, ScriptedAsker
 
 
 def call(tool="Step", call_id="1", **call_input):
@@ -48,7 +48,7 @@ async def test_the_stages_come_in_their_order():
             story.append("permission")
             return await super().ask(request)
 
-    bench = Workbench(
+    bench = PipelineHarness(
         [Step(story)],
         mode="default",
         hooks=Hooks({"PreToolUse": [before], "PostToolUse": [after]}),
@@ -78,7 +78,7 @@ async def test_the_stages_come_in_their_order():
 @pytest.mark.proves("PL-1")
 async def test_a_call_that_changes_nothing_makes_no_checkpoint():
     story: list[str] = []
-    bench = Workbench([Step(story)], checkpoints=RecordingCheckpoints(story))
+    bench = PipelineHarness([Step(story)], checkpoints=RecordingCheckpoints(story))
     await bench.pipeline.call(call(name="x", reads=["a"]))
     assert story == ["validate x", "start x", "end x"]
 
@@ -104,7 +104,7 @@ async def test_a_call_that_changes_nothing_makes_no_checkpoint():
     ],
 )
 async def test_every_bad_call_is_one_failed_result(tool, call_input, code):
-    bench = Workbench([Step()])
+    bench = PipelineHarness([Step()])
     result = await bench.pipeline.call(ToolCall("1", tool, call_input))
     assert (result.ok, result.code, result.id) == (False, code, "1")
     assert result.text
@@ -119,7 +119,7 @@ async def test_a_tool_that_returns_nonsense_fails_as_a_bug():
         async def call(self, args, ctx):
             return "not a result"
 
-    result = await Workbench([Odd()]).pipeline.call(call("Odd"))
+    result = await PipelineHarness([Odd()]).pipeline.call(call("Odd"))
     assert result.code == "internal.error"
 
 
@@ -131,7 +131,7 @@ async def test_a_bug_in_any_method_of_a_tool_is_a_result():
             raise ZeroDivisionError("planned")
 
         tool = type("Broken", (Step,), {"name": "Broken", method: broken})()
-        result = await Workbench([tool]).pipeline.call(call("Broken"))
+        result = await PipelineHarness([tool]).pipeline.call(call("Broken"))
         assert result.code == "internal.error", method
 
 
@@ -142,7 +142,7 @@ async def test_a_hook_that_rewrites_the_input_sends_it_through_parse_and_permiss
 
     story: list[str] = []
     hooks = Hooks({"PreToolUse": [rewrite]})
-    result = await Workbench([Step(story)], hooks=hooks).pipeline.call(call(name="x"))
+    result = await PipelineHarness([Step(story)], hooks=hooks).pipeline.call(call(name="x"))
     assert result.text == "done other"
     assert story == ["validate x", "validate other", "start other", "end other"]
 
@@ -150,7 +150,7 @@ async def test_a_hook_that_rewrites_the_input_sends_it_through_parse_and_permiss
         return Outcome(input={"turns": "many"})
 
     hooks = Hooks({"PreToolUse": [nonsense]})
-    result = await Workbench([Step()], hooks=hooks).pipeline.call(call(name="x"))
+    result = await PipelineHarness([Step()], hooks=hooks).pipeline.call(call(name="x"))
     assert result.code == "call.bad_input"
 
 
@@ -171,9 +171,9 @@ async def test_rewritten_input_is_judged_by_the_rules():
     async def rewrite(event):
         return Outcome(input={"path": "/project/secret/x"}, decision=Allow())
 
-    bench = Workbench(
+    bench = PipelineHarness(
         [Touch()],
-        rules=[RuleText("Edit(/secret/**)", "deny", "flags")],
+        rules=[SourcedRule("Edit(/secret/**)", "deny", "flags")],
         hooks=Hooks({"PreToolUse": [rewrite]}),
     )
     result = await bench.pipeline.call(call("Touch", path="/project/open/x"))
@@ -192,7 +192,7 @@ async def test_a_hook_may_block_and_a_failing_hook_blocks_too():
     for hook in (block, fail):
         story: list[str] = []
         hooks = Hooks({"PreToolUse": [hook]})
-        result = await Workbench([Step(story)], hooks=hooks).pipeline.call(call(name="x"))
+        result = await PipelineHarness([Step(story)], hooks=hooks).pipeline.call(call(name="x"))
         assert result.code == "hook.blocked"
         assert "start x" not in story
 
@@ -205,7 +205,7 @@ async def test_an_after_hook_adds_to_the_result_and_cannot_break_it():
         raise ValueError("planned")
 
     hooks = Hooks({"PostToolUse": [add, fail]})
-    result = await Workbench([Step()], hooks=hooks).pipeline.call(call(name="x"))
+    result = await PipelineHarness([Step()], hooks=hooks).pipeline.call(call(name="x"))
     assert result.ok
     assert result.messages == ("look at this",)
     assert "planned" in result.notes[-1]
@@ -217,12 +217,12 @@ async def test_an_allow_of_a_hook_does_not_beat_a_rule():
 
     hooks = Hooks({"PreToolUse": [allow]})
     for behaviour, code in (("deny", "permission.denied"), ("ask", "permission.asked")):
-        bench = Workbench(
-            [Step()], mode="default", rules=[RuleText("Step", behaviour, "flags")], hooks=hooks
+        bench = PipelineHarness(
+            [Step()], mode="default", rules=[SourcedRule("Step", behaviour, "flags")], hooks=hooks
         )
         result = await bench.pipeline.call(call(name="x", writes=["a"]))
         assert result.code == code
-    bench = Workbench([Step()], mode="default", hooks=hooks)
+    bench = PipelineHarness([Step()], mode="default", hooks=hooks)
     assert (await bench.pipeline.call(call(name="x", writes=["a"]))).ok
 
 
@@ -231,7 +231,9 @@ async def test_where_nobody_may_be_asked_a_hook_that_wants_it_is_answered_with_n
         return Outcome(decision=Ask("look at this", by="hook"))
 
     asker = ScriptedAsker(Allow())
-    bench = Workbench([Step()], mode="dontAsk", hooks=Hooks({"PreToolUse": [ask]}), asker=asker)
+    bench = PipelineHarness(
+        [Step()], mode="dontAsk", hooks=Hooks({"PreToolUse": [ask]}), asker=asker
+    )
     result = await bench.pipeline.call(call(name="x"))
     assert (result.code, result.decision.verdict, result.decision.by) == (
         "permission.denied",
@@ -242,14 +244,14 @@ async def test_where_nobody_may_be_asked_a_hook_that_wants_it_is_answered_with_n
 
 
 async def test_nobody_to_ask_means_no_and_the_decision_says_ask():
-    result = await Workbench([Step()], mode="default").pipeline.call(call(writes=["a"]))
+    result = await PipelineHarness([Step()], mode="default").pipeline.call(call(writes=["a"]))
     assert result.code == "permission.asked"
     assert result.decision.verdict == "ask"
 
 
 async def test_a_no_reaches_the_model_with_its_comment():
     asker = ScriptedAsker(Deny("use the other file"))
-    bench = Workbench([Step()], mode="default", asker=asker)
+    bench = PipelineHarness([Step()], mode="default", asker=asker)
     result = await bench.pipeline.call(call(writes=["a"]))
     assert result.code == "permission.denied"
     assert "use the other file" in result.text
@@ -259,7 +261,7 @@ async def test_a_no_reaches_the_model_with_its_comment():
 @pytest.mark.proves("PL-4")
 async def test_the_same_call_id_again_gives_the_stored_result():
     story: list[str] = []
-    bench = Workbench([Step(story)])
+    bench = PipelineHarness([Step(story)])
     first = await bench.pipeline.call(call(name="x", writes=["a"]))
     again = await bench.pipeline.call(call(name="x", writes=["a"]))
     assert again == first
@@ -268,7 +270,7 @@ async def test_the_same_call_id_again_gives_the_stored_result():
 
 @pytest.mark.proves("PL-4")
 async def test_a_call_id_cannot_be_used_for_another_call():
-    bench = Workbench([Step()])
+    bench = PipelineHarness([Step()])
     await bench.pipeline.call(call(name="x"))
     result = await bench.pipeline.call(call(name="y"))
     assert result.code == "call.bad_input"
@@ -278,7 +280,7 @@ async def test_a_call_id_cannot_be_used_for_another_call():
 @pytest.mark.proves("PL-4")
 async def test_a_repeated_call_that_still_runs_is_waited_for():
     story: list[str] = []
-    bench = Workbench([Step(story)])
+    bench = PipelineHarness([Step(story)])
     same = call(name="x", writes=["a"], turns=5)
     results = await asyncio.gather(*(bench.pipeline.call(same) for _ in range(3)))
     assert story.count("start x") == 1
@@ -292,7 +294,7 @@ async def until(condition):
 
 @pytest.mark.proves("EX-4")
 async def test_cancel_reaches_a_running_call_and_says_what_had_happened():
-    bench = Workbench([Wait()])
+    bench = PipelineHarness([Wait()])
     running = asyncio.create_task(bench.pipeline.call(call("Wait")))
     await until(lambda: bench.events)
     assert bench.pipeline.cancel("1") == 1
@@ -304,7 +306,7 @@ async def test_cancel_reaches_a_running_call_and_says_what_had_happened():
 
 @pytest.mark.proves("EX-4")
 async def test_cancel_of_one_call_leaves_its_siblings_alone():
-    bench = Workbench([Wait(), Step()])
+    bench = PipelineHarness([Wait(), Step()])
     batch = [call("Wait", "1"), call("Step", "2", name="x", turns=50)]
     running = asyncio.create_task(run_batch(batch, bench.pipeline))
     await until(lambda: len(bench.events) == 2)
@@ -315,7 +317,7 @@ async def test_cancel_of_one_call_leaves_its_siblings_alone():
 @pytest.mark.proves("EX-4")
 async def test_a_call_cancelled_while_it_waits_for_another_never_starts():
     story: list[str] = []
-    bench = Workbench([Step(story)])
+    bench = PipelineHarness([Step(story)])
     first = call(call_id="1", name="a", writes=["x"], turns=100)
     second = call(call_id="2", name="b", writes=["x"])
     running = asyncio.create_task(run_batch([first, second], bench.pipeline))
@@ -328,7 +330,7 @@ async def test_a_call_cancelled_while_it_waits_for_another_never_starts():
 
 
 async def test_cancelling_the_callers_task_passes_through_and_is_recorded():
-    bench = Workbench([Wait()])
+    bench = PipelineHarness([Wait()])
     running = asyncio.create_task(bench.pipeline.call(call("Wait")))
     await until(lambda: bench.events)
     running.cancel()
@@ -340,7 +342,7 @@ async def test_cancelling_the_callers_task_passes_through_and_is_recorded():
 
 
 async def test_cancelling_a_batch_from_outside_gives_every_call_its_result():
-    bench = Workbench([Wait(), Step()], lanes=1)
+    bench = PipelineHarness([Wait(), Step()], lanes=1)
     batch = [call("Wait", "1"), call("Wait", "2"), call("Step", "3")]
     running = asyncio.create_task(run_batch(batch, bench.pipeline))
     await asyncio.sleep(0)
@@ -353,7 +355,7 @@ async def test_cancelling_a_batch_from_outside_gives_every_call_its_result():
 
 @pytest.mark.proves("TC-9")
 async def test_new_input_stops_only_tools_that_give_way():
-    bench = Workbench([Polite(), Stubborn()])
+    bench = PipelineHarness([Polite(), Stubborn()])
     polite = asyncio.create_task(bench.pipeline.call(call("Polite", "1")))
     stubborn = asyncio.create_task(bench.pipeline.call(call("Stubborn", "2")))
     await until(lambda: len(bench.events) == 2)
@@ -369,7 +371,7 @@ async def test_a_tool_that_passes_its_time_limit_is_stopped():
         name = "Slow"
         timeout_s = 0.01
 
-    result = await Workbench([Slow()]).pipeline.call(call("Slow"))
+    result = await PipelineHarness([Slow()]).pipeline.call(call("Slow"))
     assert result.code == "call.timed_out"
 
 
@@ -387,7 +389,7 @@ async def test_an_oversized_result_is_kept_whole_and_shown_from_both_ends():
         name = "Longer"
         max_result_chars = float("inf")
 
-    bench = Workbench([Long(), Longer()])
+    bench = PipelineHarness([Long(), Longer()])
     result = await bench.pipeline.call(call("Long"))
     assert bench.results.kept == {"1": text}
     assert "/results/1.txt" in result.text
@@ -407,7 +409,7 @@ async def test_progress_is_an_event_of_its_call():
             ctx.report("half way")
             return ToolResult("done")
 
-    bench = Workbench([Chatty()])
+    bench = PipelineHarness([Chatty()])
     await bench.pipeline.call(call("Chatty"))
     assert [e.text for e in bench.events if isinstance(e, CallProgress)] == ["half way"]
 
@@ -424,7 +426,7 @@ async def test_a_tool_reaches_only_what_it_declares():
         name = "Modest"
         uses = (Workdir,)
 
-    bench = Workbench([Greedy(), Modest()])
+    bench = PipelineHarness([Greedy(), Modest()])
     assert (await bench.pipeline.call(call("Greedy"))).code == "internal.error"
     assert (await bench.pipeline.call(call("Modest", "2"))).text == "/project"
 
@@ -447,7 +449,7 @@ async def test_observers_see_resolved_paths_and_the_model_does_not():
     async def watch(event):
         seen.append(event["tool_input"])
 
-    bench = Workbench([Look()], hooks=Hooks({"PreToolUse": [watch]}))
+    bench = PipelineHarness([Look()], hooks=Hooks({"PreToolUse": [watch]}))
     result = await bench.pipeline.call(call("Look", file_path="src/../a.py"))
     assert result.text == "src/../a.py"
     assert seen == [{"file_path": "/project/a.py"}]
@@ -476,7 +478,7 @@ class _Panic(BaseException):
     "error", [SystemExit(3), _Panic("beneath"), asyncio.CancelledError(), MemoryError()], ids=repr
 )
 async def test_whatever_a_tool_raises_by_itself_becomes_its_result(error):
-    bench = Workbench([Bursting(error)])
+    bench = PipelineHarness([Bursting(error)])
     result = await bench.pipeline.call(call("Bursting"))
     assert (result.ok, result.code) == (False, "internal.error")
     assert type(error).__name__ in result.text
@@ -494,7 +496,7 @@ async def test_whatever_a_tool_raises_by_itself_becomes_its_result(error):
     ids=str,
 )
 async def test_a_failure_of_the_machine_is_not_called_a_bug(error, caplog):
-    result = await Workbench([Bursting(error)]).pipeline.call(call("Bursting"))
+    result = await PipelineHarness([Bursting(error)]).pipeline.call(call("Bursting"))
     assert (result.ok, result.code) == (False, "system.failed")
     assert "bug" not in result.text
     assert str(error.args[1] if len(error.args) > 1 else error).lower() in result.text
@@ -502,7 +504,7 @@ async def test_a_failure_of_the_machine_is_not_called_a_bug(error, caplog):
 
 
 async def test_an_interrupted_process_leaves_no_call_behind():
-    bench = Workbench([Bursting(KeyboardInterrupt())])
+    bench = PipelineHarness([Bursting(KeyboardInterrupt())])
     running = bench.pipeline.call(call("Bursting"))
     with pytest.raises(KeyboardInterrupt):
         # Driven by hand: an event loop would end with it.
@@ -528,7 +530,7 @@ async def test_a_failed_result_always_has_a_code_and_a_good_one_never(given, cod
         async def call(self, args, ctx):
             return given
 
-    result = await Workbench([Saying()]).pipeline.call(call("Saying"))
+    result = await PipelineHarness([Saying()]).pipeline.call(call("Saying"))
     assert result.code == code
 
 
@@ -550,7 +552,7 @@ class Long(Tool[ToolArgs]):
 
 @pytest.mark.proves("TC-7")
 async def test_a_preview_is_no_longer_than_the_limit_it_stands_for():
-    text = (await Workbench([Long()]).pipeline.call(call("Long"))).text
+    text = (await PipelineHarness([Long()]).pipeline.call(call("Long"))).text
     assert "Preview (first 50 characters):\nbegin" in text
     assert "[... 400 characters left out ...]" in text
     assert "x" * 51 not in text
@@ -559,7 +561,7 @@ async def test_a_preview_is_no_longer_than_the_limit_it_stands_for():
 
 @pytest.mark.proves("TC-7")
 async def test_a_long_result_that_cannot_be_stored_is_still_given_at_both_ends():
-    bench = Workbench([Long()])
+    bench = PipelineHarness([Long()])
 
     def no_room(call_id, text):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -575,7 +577,7 @@ async def test_a_long_result_that_cannot_be_stored_is_still_given_at_both_ends()
 @pytest.mark.proves("PL-4")
 async def test_a_call_whose_result_is_lost_is_not_made_twice():
     story: list[str] = []
-    bench = Workbench([Step(story)])
+    bench = PipelineHarness([Step(story)])
     await bench.pipeline.call(call(name="a"))
     made = list(story)
     bench.events.clear()

@@ -17,13 +17,13 @@ from handaxe.contract.events import (
     SessionClosed,
 )
 from handaxe.contract.ports.files import Files
-from handaxe.contract.stopping import Stopped
+from handaxe.contract.stopping import CancelledWithResult
 from handaxe.runtime.pipeline import batch, execute, in_time
 from handaxe.runtime.pipeline.batch import run_batch
 from handaxe.session.workdir import Workdir
-from handaxe.storage.home import data_home
-from handaxe.storage.sessions import events_of
-from handaxe.testing.fakes import Workbench
+from handaxe.storage.home import find_data_home
+from handaxe.storage.sessions import read_events
+from handaxe.testing.fakes import PipelineHarness
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +87,7 @@ def call(tool, call_id="1", **call_input):
 @pytest.mark.proves("PL-2")
 async def test_a_tool_that_swallows_its_cancellation_does_not_outlive_its_limit(caplog):
     deaf = Deaf()
-    bench = Workbench([deaf, Step()], lanes=1)
+    bench = PipelineHarness([deaf, Step()], lanes=1)
     result = await bench.pipeline.call(call("Deaf"))
     assert result.code == "call.timed_out"
     assert "could not be stopped" in result.text
@@ -106,7 +106,7 @@ async def test_a_tool_that_swallows_its_cancellation_does_not_outlive_its_limit(
 
 async def test_a_tool_that_waits_for_a_thread_does_not_outlive_its_limit():
     threaded = Threaded()
-    bench = Workbench([threaded])
+    bench = PipelineHarness([threaded])
     result = await bench.pipeline.call(call("Threaded"))
     assert (result.code, len(bench.events)) == ("call.timed_out", 2)
     threaded.may_end.set()
@@ -116,7 +116,7 @@ async def test_a_tool_that_waits_for_a_thread_does_not_outlive_its_limit():
 
 async def test_every_call_of_a_wave_ends_at_its_limit():
     deaf = [type(f"Deaf{number}", (Deaf,), {})() for number in range(3)]
-    bench = Workbench([*deaf, Step()], lanes=2)
+    bench = PipelineHarness([*deaf, Step()], lanes=2)
     calls = [call(tool.name, tool.name) for tool in deaf] + [call("Step", "s", name="x")]
     results = await run_batch(calls, bench.pipeline)
     assert [result.code for result in results] == ["call.timed_out"] * 3 + [None]
@@ -138,7 +138,7 @@ async def test_a_tool_that_stops_in_order_may_tidy_up_first(monkeypatch):
                 await asyncio.sleep(0.01)
                 tidied.append(True)
 
-    bench = Workbench([Neat()])
+    bench = PipelineHarness([Neat()])
     result = await bench.pipeline.call(call("Neat"))
     assert (result.code, tidied) == ("call.timed_out", [True])
     assert "was stopped" in result.text
@@ -157,7 +157,9 @@ async def test_what_a_late_tool_still_says_is_not_its_result(monkeypatch):
             except asyncio.CancelledError:
                 return ToolResult("here it is")
 
-    assert (await Workbench([Excusing()]).pipeline.call(call("Excusing"))).code == "call.timed_out"
+    assert (
+        await PipelineHarness([Excusing()]).pipeline.call(call("Excusing"))
+    ).code == "call.timed_out"
 
 
 @pytest.mark.parametrize("limit_s", [None, 60])
@@ -169,9 +171,11 @@ async def test_a_cancelled_tool_can_say_what_had_happened(limit_s):
             try:
                 return await super().call(args, ctx)
             except asyncio.CancelledError:
-                raise Stopped(ToolResult("half of it", ok=False, code="x.half")) from None
+                raise CancelledWithResult(
+                    ToolResult("half of it", ok=False, code="x.half")
+                ) from None
 
-    bench = Workbench([Telling()])
+    bench = PipelineHarness([Telling()])
     running = asyncio.ensure_future(bench.pipeline.call(call("Telling")))
     await until(lambda: bench.events)
     await asyncio.sleep(0)
@@ -185,7 +189,7 @@ async def test_a_cancelled_tool_with_a_limit_is_left_to_itself():
         timeout_s = 60
 
     patient = Patient()
-    bench = Workbench([patient])
+    bench = PipelineHarness([patient])
     running = asyncio.ensure_future(bench.pipeline.call(call("Patient")))
     await until(lambda: bench.events)
     await asyncio.sleep(0)
@@ -202,7 +206,7 @@ async def test_the_hosts_own_cancellation_reaches_the_host_and_the_tool():
         timeout_s = 60
 
     patient = Patient()
-    bench = Workbench([patient])
+    bench = PipelineHarness([patient])
     running = asyncio.ensure_future(bench.pipeline.call(call("Patient")))
     await until(lambda: bench.events)
     await asyncio.sleep(0)
@@ -226,7 +230,7 @@ async def test_a_swallowed_cancellation_leaves_no_trace_in_the_callers_task(limi
             except asyncio.CancelledError:
                 return ToolResult("done anyway")
 
-    bench = Workbench([Shrugging()])
+    bench = PipelineHarness([Shrugging()])
     running = asyncio.ensure_future(bench.pipeline.call(call("Shrugging")))
     await until(lambda: bench.events)
     await asyncio.sleep(0)
@@ -246,7 +250,7 @@ async def test_what_a_tool_with_a_limit_raises_is_its_result(error):
             await asyncio.sleep(0)
             raise error
 
-    result = await Workbench([Raising()]).pipeline.call(call("Raising"))
+    result = await PipelineHarness([Raising()]).pipeline.call(call("Raising"))
     assert result.code == "internal.error"
     assert type(error).__name__ in result.text
 
@@ -258,7 +262,7 @@ async def test_a_failure_after_the_end_is_only_logged(caplog):
             raise RuntimeError("planned")
 
     falling = Falling()
-    bench = Workbench([falling])
+    bench = PipelineHarness([falling])
     await bench.pipeline.call(call("Falling"))
     falling.may_end.set()
     await until(lambda: not bench.pipeline._among.outliving)
@@ -277,7 +281,7 @@ async def test_progress_after_the_result_is_not_told():
             ctx.report("in time")
             return ToolResult("done")
 
-    bench = Workbench([Chatty()])
+    bench = PipelineHarness([Chatty()])
     await bench.pipeline.call(call("Chatty"))
     reports[0]("too late")
     assert [event.text for event in bench.events if isinstance(event, CallProgress)] == ["in time"]
@@ -297,7 +301,7 @@ async def test_a_session_closes_over_a_tool_that_will_not_stop(project, caplog, 
     deaf.may_end.set()
     assert (await running).code == code
     await until(lambda: deaf.has_ended)
-    events = list(events_of(data_home(), "s"))
+    events = list(read_events(find_data_home(), "s"))
     assert [event.result.code for event in events if isinstance(event, CallFinished)] == [code]
     assert isinstance(events[-1], SessionClosed)
     if kind is Deaf:
@@ -315,7 +319,7 @@ class Tidying(Wait):
             return await super().call(args, ctx)
         except asyncio.CancelledError:
             await self.may_end.wait()
-            raise Stopped(ToolResult("half of it", ok=False, code="x.half")) from None
+            raise CancelledWithResult(ToolResult("half of it", ok=False, code="x.half")) from None
 
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
@@ -324,7 +328,7 @@ async def test_a_batch_that_nobody_waits_for_ends_with_what_its_calls_came_to(
 ):
     monkeypatch.setattr(batch, "CLOSE_S", 60 if is_waited_for else 0.01)
     tidying = Tidying()
-    bench = Workbench([tidying, Wait()])
+    bench = PipelineHarness([tidying, Wait()])
     calls = [call("Tidying", "1"), call("Wait", "2")]
     running = asyncio.ensure_future(run_batch(calls, bench.pipeline))
     await until(lambda: len(bench.events) == 2)
@@ -358,7 +362,7 @@ async def test_nothing_comes_after_the_last_word_of_a_session(project, monkeypat
     monkeypatch.setattr(session._changes, "close", close)
     await session.close()
     emit(DirectoryChanged(path="/later"))
-    late, last = list(events_of(data_home(), "s"))[-2:]
+    late, last = list(read_events(find_data_home(), "s"))[-2:]
     assert (late.path, type(last)) == ("/late", SessionClosed)
 
 

@@ -12,7 +12,7 @@ from probes import Step
 from handaxe import ToolCall
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.runtime.pipeline.batch import run_batch
-from handaxe.testing.fakes import Workbench
+from handaxe.testing.fakes import PipelineHarness
 
 PATHS = st.sampled_from(["a", "b", "a/x", "c"])
 STEPS = st.lists(
@@ -31,7 +31,7 @@ STEPS = st.lists(
 
 def run_steps(steps, lanes=10):
     tool = Step()
-    bench = Workbench([tool], lanes=lanes)
+    bench = PipelineHarness([tool], lanes=lanes)
     calls = [ToolCall(str(i), "Step", {"name": str(i), **step}) for i, step in enumerate(steps)]
     results = asyncio.run(run_batch(calls, bench.pipeline))
     return tool, bench, calls, results
@@ -99,7 +99,7 @@ def test_independent_calls_really_run_together():
 @pytest.mark.proves("EX-5")
 async def test_identical_calls_of_one_message_run_once():
     tool = Step()
-    bench = Workbench([tool])
+    bench = PipelineHarness([tool])
     calls = [ToolCall(str(i), "Step", {"name": "x", "reads": ["a"]}) for i in range(3)]
     results = await run_batch(calls, bench.pipeline)
     assert [line for line in tool.story if line.startswith("start")] == ["start x"]
@@ -110,7 +110,7 @@ async def test_identical_calls_of_one_message_run_once():
 @pytest.mark.proves("EX-5")
 async def test_an_identical_call_runs_again_if_something_in_between_changed_its_ground():
     tool = Step()
-    bench = Workbench([tool])
+    bench = PipelineHarness([tool])
     read = {"name": "read", "reads": ["a"]}
     calls = [
         ToolCall("0", "Step", read),
@@ -129,10 +129,10 @@ async def test_an_identical_call_runs_again_if_something_in_between_changed_its_
 async def test_a_failure_stops_the_rest_only_when_told_to():
     steps = [{"writes": ["a"], "fails": True}, {"writes": ["a"]}, {"writes": ["a"]}]
     calls = [ToolCall(str(i), "Step", {"name": str(i), **s}) for i, s in enumerate(steps)]
-    bench = Workbench([Step()])
+    bench = PipelineHarness([Step()])
     codes = [r.code for r in await run_batch(calls, bench.pipeline)]
     assert codes == ["internal.error", None, None]
-    bench = Workbench([Step()])
+    bench = PipelineHarness([Step()])
     codes = [r.code for r in await run_batch(calls, bench.pipeline, stop_on_error=True)]
     assert codes == ["internal.error", "call.cancelled", "call.cancelled"]
 

@@ -5,7 +5,7 @@ import pytest
 
 from handaxe import Session
 from handaxe.app import session_shell
-from handaxe.app.explaining import explain_here
+from handaxe.app.explaining import explain_in_session
 from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
 from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.shell_faults import CannotStart
@@ -21,7 +21,7 @@ class RefusingShell(Shell):
 
 @pytest.fixture(autouse=True)
 def _nothing_runs(monkeypatch):
-    monkeypatch.setattr(session_shell, "local_shell", lambda *_: RefusingShell())
+    monkeypatch.setattr(session_shell, "open_local_shell", lambda *_: RefusingShell())
 
 
 class Sandbox(Confiner):
@@ -32,10 +32,10 @@ class Sandbox(Confiner):
     def __init__(self, files):
         self._files = files
 
-    def will_confine(self, command, *, unconfined=False):
+    def is_confining(self, command, *, unconfined=False):
         return not unconfined
 
-    def readable_files(self):
+    def get_readable_files(self):
         return self._files
 
     def confine(self, argv, **_):
@@ -101,7 +101,7 @@ async def test_a_sandbox_answers_only_for_what_it_keeps_a_command_from(
             if confiner is not None:
                 session._collaborators.offers[Confiner] = confiner
             found = (await verdict(session, command)).verdict
-            told = await explain_here(
+            told = await explain_in_session(
                 "Bash", {"command": command}, session.collaborators, count_commands
             )
         assert (found, told["verdict"]) == (wanted, wanted), (command, confiner)

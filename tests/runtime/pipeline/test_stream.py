@@ -12,7 +12,7 @@ from handaxe import Effects, ToolCall, tool
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.contract.faults import BadInput
 from handaxe.runtime.pipeline.stream import CallStream
-from handaxe.testing.fakes import Workbench
+from handaxe.testing.fakes import PipelineHarness
 
 PATHS = st.sampled_from(["/project/a", "/project/b", "/project/c"])
 STEPS = st.lists(
@@ -49,7 +49,7 @@ def test_any_arrivals_keep_order_where_they_collide(steps: list[tuple[dict, int]
 
     async def play() -> tuple[list[str], list[str]]:
         story: list[str] = []
-        bench = Workbench([Step(story)])
+        bench = PipelineHarness([Step(story)])
         stream = CallStream(bench.pipeline)
         for index, (_, pause) in enumerate(steps):
             stream.add(ToolCall(f"c{index}", "Step", inputs[index]))
@@ -68,7 +68,7 @@ def test_any_arrivals_keep_order_where_they_collide(steps: list[tuple[dict, int]
 
 async def test_a_call_starts_before_the_next_arrives():
     story: list[str] = []
-    stream = CallStream(Workbench([Step(story)]).pipeline)
+    stream = CallStream(PipelineHarness([Step(story)]).pipeline)
     stream.add(ToolCall("a", "Step", {"name": "a", "turns": 3}))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -79,7 +79,7 @@ async def test_a_call_starts_before_the_next_arrives():
 
 async def test_a_repetition_is_run_once_and_answered_twice():
     story: list[str] = []
-    bench = Workbench([Step(story)])
+    bench = PipelineHarness([Step(story)])
     stream = CallStream(bench.pipeline)
     stream.add(ToolCall("a", "Step", {"name": "x"}))
     await asyncio.sleep(0)
@@ -91,7 +91,7 @@ async def test_a_repetition_is_run_once_and_answered_twice():
 
 
 async def test_a_call_with_a_fault_is_answered_in_its_place_and_logged():
-    bench = Workbench([Step()])
+    bench = PipelineHarness([Step()])
     seen: list[str] = []
     stream = CallStream(bench.pipeline, on_result=lambda result: seen.append(result.id))
     stream.add(ToolCall("a", "Step", {"name": "a"}))
@@ -106,7 +106,7 @@ async def test_a_call_with_a_fault_is_answered_in_its_place_and_logged():
 
 
 async def test_cancelling_answers_every_call_once():
-    bench = Workbench([Step(), Wait()])
+    bench = PipelineHarness([Step(), Wait()])
     stream = CallStream(bench.pipeline)
     stream.add(ToolCall("a", "Step", {"name": "a"}))
     stream.add(ToolCall("b", "Wait", {}))
@@ -135,7 +135,7 @@ async def test_ten_looking_calls_run_side_by_side():
         await everybody.wait()
         return str(number)
 
-    stream = CallStream(Workbench([meet]).pipeline)
+    stream = CallStream(PipelineHarness([meet]).pipeline)
     for number in range(10):
         stream.add(ToolCall(f"c{number}", "meet", {"number": number}))
     results = await stream.results()

@@ -10,11 +10,11 @@ import pytest
 from handaxe import Session
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Diff
-from handaxe.contract.ports.files import Files, Loaded
+from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.host.files import LocalFiles
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.tools.files.faults import PatchBroken
-from handaxe.tools.files.patched_files import Patched, write
+from handaxe.tools.files.patched_files import PatchedFile, write_patches
 
 
 def patch(*lines: str) -> str:
@@ -249,15 +249,17 @@ async def test_what_cannot_be_put_back_is_named(project):
     offers = {Files: files, ReadLedger: ReadLedger()}
     ctx = ToolContext("c1", offers, frozenset(offers), lambda _: None)
     path = str(project / "a.txt")
-    first = Patched(path=path, action="updated", before=await files.load(path), pieces=[b"two\n"])
+    first = PatchedFile(
+        path=path, action="updated", before=await files.load(path), pieces=[b"two\n"]
+    )
     (project / "b.txt").write_bytes(b"two\n")
     version = (await files.load(str(project / "b.txt"))).version
     # Somebody else's content comes between our two writes: what we wrote first is gone.
-    between = Loaded(b"other\n", version)
-    second = Patched(path=path, action="updated", before=between, pieces=[b"three\n"])
-    impossible = Patched(path=f"{path}/below.txt", action="added", before=None, pieces=[b"x"])
+    between = LoadedFile(b"other\n", version)
+    second = PatchedFile(path=path, action="updated", before=between, pieces=[b"three\n"])
+    impossible = PatchedFile(path=f"{path}/below.txt", action="added", before=None, pieces=[b"x"])
     with pytest.raises(PatchBroken) as broken:
-        await write([first, second, impossible], ctx)
+        await write_patches([first, second, impossible], ctx)
     assert broken.value.data["restored"] == [path]
     assert broken.value.data["left"] == [path]
     assert "Could not be put back" in broken.value.sentence

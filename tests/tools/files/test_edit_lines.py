@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from handaxe import Session
 from handaxe.contract.display import Diff
-from handaxe.text.line_tags import ref_of, tag_of
+from handaxe.text.line_tags import compute_tag, make_line_ref
 from handaxe.text.windows import split_lines
 
 LINES = {"edit": {"format": "lines"}}
@@ -24,7 +24,9 @@ async def session(project: Path) -> AsyncIterator[Session]:
 
 def refs(text: str) -> dict[int, str]:
     """The numbers and tags of a text's lines."""
-    return {number: str(ref_of(number, line)) for number, line in enumerate(split_lines(text), 1)}
+    return {
+        number: str(make_line_ref(number, line)) for number, line in enumerate(split_lines(text), 1)
+    }
 
 
 async def read(session: Session, name: str = "a.txt", **window: int) -> dict[int, str]:
@@ -75,7 +77,7 @@ async def test_a_tag_that_does_not_fit_is_refused_with_what_is_there(session, pr
     file = project / "a.txt"
     file.write_text("one\ntwo\nthree\nfour\n")
     ref = await read(session)
-    wrong = f"2:{tag_of('three')}"
+    wrong = f"2:{compute_tag('three')}"
     result = await change(session, {"first": ref[1], "text": "1"}, {"first": wrong, "text": "2"})
     assert result.code == "edit.no_match"
     assert ref[2] in result.text
@@ -89,7 +91,7 @@ async def test_a_tag_that_does_not_fit_is_refused_with_what_is_there(session, pr
 async def test_no_line_is_proposed_where_two_have_the_tag(session, project):
     (project / "a.txt").write_text("one\n}\ntwo\n}\n")
     await read(session)
-    result = await change(session, {"first": f"1:{tag_of('}')}", "text": "1"})
+    result = await change(session, {"first": f"1:{compute_tag('}')}", "text": "1"})
     assert result.code == "edit.no_match"
     assert result.data["wrong"][0]["moved_to"] is None
     assert "Near by" not in result.text
@@ -98,7 +100,7 @@ async def test_no_line_is_proposed_where_two_have_the_tag(session, project):
 async def test_a_line_that_moved_out_of_reach_is_not_proposed(session, project):
     (project / "a.txt").write_text("x\n" * 60 + "far\n")
     await read(session)
-    result = await change(session, {"first": f"1:{tag_of('far')}", "text": "1"})
+    result = await change(session, {"first": f"1:{compute_tag('far')}", "text": "1"})
     assert result.data["wrong"][0]["moved_to"] is None
 
 
@@ -175,7 +177,7 @@ async def test_numbers_and_tags_never_get_into_the_file(session, project):
     assert result.code == "call.bad_input"
     assert "without the numbers and tags" in result.text
     # What only looks like one is text.
-    assert (await change(session, {"first": ref[2], "text": f"     7:{tag_of('x')}→2"})).ok
+    assert (await change(session, {"first": ref[2], "text": f"     7:{compute_tag('x')}→2"})).ok
 
 
 @pytest.mark.proves("FT-19")
@@ -316,9 +318,9 @@ async def test_a_deletion_that_is_sent_again_deletes_no_other_line(session, proj
     assert "is gone" in result.text
     assert file.read_text() == "}\n}\nx\n"
     # What was told of the new lines counts as shown, and what is beyond doubt is taken.
-    told = await change(session, {"first": f"3:{tag_of('x')}", "text": "}\ny"})
-    assert f"now 3:{tag_of('}')} 4:{tag_of('y')}" in told.text
-    assert (await change(session, {"first": f"3:{tag_of('}')}", "text": "z"})).ok
+    told = await change(session, {"first": f"3:{compute_tag('x')}", "text": "}\ny"})
+    assert f"now 3:{compute_tag('}')} 4:{compute_tag('y')}" in told.text
+    assert (await change(session, {"first": f"3:{compute_tag('}')}", "text": "z"})).ok
     assert file.read_text() == "}\n}\nz\ny\n"
 
 
@@ -340,10 +342,10 @@ async def test_a_number_that_was_told_to_have_moved_is_taken(session, project):
     ref = await read(session)
     told = await change(session, {"first": ref[1], "text": "1\n1b\n1c"})
     assert "Lines behind it: +2." in told.text
-    assert (await change(session, {"first": f"6:{tag_of('four')}", "text": "4"})).ok
+    assert (await change(session, {"first": f"6:{compute_tag('four')}", "text": "4"})).ok
     old = await change(session, {"first": ref[3], "text": "3"})
     assert old.code == "edit.no_match"
-    assert old.data["wrong"][0]["moved_to"] == f"5:{tag_of('three')}"
+    assert old.data["wrong"][0]["moved_to"] == f"5:{compute_tag('three')}"
 
 
 async def test_after_write_lines_have_to_be_shown_again(session, project):
@@ -384,7 +386,7 @@ async def test_a_hook_that_changes_the_file_moves_the_numbers(project):
         assert file.read_text() == "// formatted\nA\n}\n}\nlast\n"
         result = await change(session, {"first": ref[3], "text": "X"})
         assert result.code == "edit.many_matches"
-        assert (await change(session, {"first": f"5:{tag_of('last')}", "text": "end"})).ok
+        assert (await change(session, {"first": f"5:{compute_tag('last')}", "text": "end"})).ok
 
 
 @pytest.mark.proves("RG-7")
@@ -451,7 +453,7 @@ async def test_tags_go_with_tabs_as_well(project):
     settings = {**LINES, "read": {"line_format": "tab"}}
     async with Session(project, settings=settings) as session:
         result = await session.call("Read", file_path="a.txt")
-    assert result.text == f"1:{tag_of('one')}\tone"
+    assert result.text == f"1:{compute_tag('one')}\tone"
 
 
 @settings(max_examples=40)

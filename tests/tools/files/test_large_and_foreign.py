@@ -28,7 +28,7 @@ def test_a_window_of_a_large_file_is_the_window_of_its_lines(tmp_path_factory, t
     before = host_files.SMALL_BYTES, line_scan.CHUNK_BYTES
     host_files.SMALL_BYTES, line_scan.CHUNK_BYTES = -1, 7
     try:
-        window = asyncio.run(LocalFiles().window(str(path), offset, limit))
+        window = asyncio.run(LocalFiles().read_window(str(path), offset, limit))
     finally:
         host_files.SMALL_BYTES, line_scan.CHUNK_BYTES = before
     assert window.total_lines == len(lines)

@@ -123,7 +123,7 @@ async def test_hostile_outputs_take_no_more_than_their_length(
     def reading(size: int) -> Callable[[], object]:
         data = written(size).encode()
         return lambda: [
-            read_outputs(data, cell.outputs, 10_000) for cell in read_notebook(data).cells()
+            read_outputs(data, cell.outputs, 10_000) for cell in read_notebook(data).list_cells()
         ]
 
     assert grows_in_proportion(reading, 20_000)

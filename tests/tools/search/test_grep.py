@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
-from handaxe.contract.ports.search import Entry, TextFound
-from handaxe.tools.search.answer import Answer
+from handaxe.contract.ports.search import FileMatch, TextFound
+from handaxe.tools.search.answer import SearchOutput
 
 
 def plant(root: Path, files: dict[str, str]) -> None:
@@ -365,10 +365,10 @@ async def test_what_people_see_of_many_lines_is_all_of_them(session, project):
 @pytest.mark.proves("FT-16")
 def test_totals_of_a_search_that_ran_out_of_time_are_not_called_all():
     found = TextFound(
-        entries=[Entry("/p/a", 3)], total_files=7, total_matches=9, has_more=True,
+        entries=[FileMatch("/p/a", 3)], total_files=7, total_matches=9, has_more=True,
         is_complete=False, unvisited=[f"/p/d{n}" for n in range(9)],
     )  # fmt: skip
-    answer = Answer(
+    answer = SearchOutput(
         found=found, mode="count", offset=0, limit=1, numbered=True, has_context=False,
         cwd="/p", timeout_s=1, glob=None,
     )  # fmt: skip

@@ -19,7 +19,7 @@ async def kinds_of(session: Session, home: Path, command: str, **more: object) -
     """How the changes of a command were recorded."""
     result = await session.call("Bash", command=command, **more)
     assert result.ok, result.text
-    return [kind for kind in records(home) if kind in ("Before", "Tracked")]
+    return [kind for kind in records(home) if kind in ("BeforeRecord", "TrackedRecord")]
 
 
 @pytest.mark.proves("SH-8")
@@ -28,10 +28,10 @@ async def test_a_small_command_records_its_own_files_and_no_tree(project, home):
     before = whole_tree(project)
     async with Session(project, home=home, permission_mode="bypassPermissions") as session:
         command = "echo two >> a && mkdir -p d && cd d && mv ../a b"
-        assert await kinds_of(session, home, command) == ["Before"]
+        assert await kinds_of(session, home, command) == ["BeforeRecord"]
         assert (project / "d/b").read_text() == "one\ntwo\n"
         # It stands in d now, and so does the next one.
-        assert await kinds_of(session, home, "touch c") == ["Before", "Before"]
+        assert await kinds_of(session, home, "touch c") == ["BeforeRecord", "BeforeRecord"]
         assert (project / "d/c").exists()
         for _ in range(2):
             assert (await session.undo()).ok
@@ -61,20 +61,20 @@ async def test_own_functions_and_programs_of_the_project_are_not_the_well_known_
     before = whole_tree(project)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     async with Session(project, home=home, allow=["Bash"]) as session:
-        assert await kinds_of(session, home, "touch a") == ["Tracked"]
+        assert await kinds_of(session, home, "touch a") == ["TrackedRecord"]
         assert (project / "surprise").exists()
         assert (await session.undo()).ok
         assert whole_tree(project) == before
     settings = {"shell": {"snapshot": True}}
     async with Session(project, home=home / "2", allow=["Bash"], settings=settings) as session:
-        assert await kinds_of(session, home / "2", "mkdir new") == ["Tracked"]
+        assert await kinds_of(session, home / "2", "mkdir new") == ["TrackedRecord"]
 
 
 async def test_what_hooks_change_after_a_command_is_undone_with_it_by_force(project, home):
     hook = {"type": "command", "command": "touch by-hook"}
     settings = {"hooks": {"PostToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}
     async with Session(project, home=home, allow=["Bash"], settings=settings) as session:
-        assert await kinds_of(session, home, "touch a") == ["Tracked"]
+        assert await kinds_of(session, home, "touch a") == ["TrackedRecord"]
         assert {path.name for path in project.iterdir()} == {"a", "by-hook"}
         [a, by_hook] = sorted(session.history()[0].changes, key=lambda one: one.file_path)
         # The words of the command name the one; nobody traces hooks.
@@ -86,12 +86,12 @@ async def test_what_hooks_change_after_a_command_is_undone_with_it_by_force(proj
 async def test_background_work_is_compared_as_a_whole(project, home):
     async with Session(project, home=home, allow=["Bash"]) as session:
         kinds = await kinds_of(session, home, "touch a", run_in_background=True)
-        assert kinds == ["Tracked"]
+        assert kinds == ["TrackedRecord"]
 
 
 async def test_a_project_behind_a_link_is_bounded_as_well(project, home, tmp_path):
     (tmp_path / "way").symlink_to(project)
     async with Session(tmp_path / "way", home=home, allow=["Bash"]) as session:
-        assert await kinds_of(session, home, "touch a") == ["Before"]
+        assert await kinds_of(session, home, "touch a") == ["BeforeRecord"]
         assert (await session.undo()).ok
     assert list(project.iterdir()) == []

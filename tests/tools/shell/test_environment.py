@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from handaxe import Session
-from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.means import find_backend
 
 STAND_INS = Path(__file__).with_name("stand_ins.py")
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
@@ -384,7 +384,7 @@ def roomy_user(monkeypatch):
 
 
 @pytest.mark.proves("SH-7")
-@pytest.mark.skipif(find_means().name == "none", reason="nothing can be confined here")
+@pytest.mark.skipif(find_backend().name == "none", reason="nothing can be confined here")
 async def test_what_a_directory_runs_is_confined_as_its_commands_are(roomy_user):
     user = roomy_user
     stand_in = user.home / "stand_ins.py"

@@ -7,7 +7,7 @@ from tests.waiting import until
 
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobSaid
-from handaxe.host.sandbox.means import find_means
+from handaxe.host.sandbox.means import find_backend
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ async def test_who_closes_its_output_is_still_watched_to_its_end(free):
     assert (state.status, Path(state.output_path).read_text()) == ("completed", "one\naside\n")
 
 
-@pytest.mark.skipif(find_means().name == "none", reason="no sandbox here")
+@pytest.mark.skipif(find_backend().name == "none", reason="no sandbox here")
 async def test_standard_error_is_apart_inside_a_sandbox_too(project):
     settings = {"sandbox": {"enabled": True}}
     async with Session(project, allow=["Bash"], settings=settings) as session:

@@ -269,7 +269,9 @@ sys.exit(subprocess.run(sys.argv[1:]).returncode)
 
 def test_a_name_server_that_never_answers_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(listening, "OPEN_S", 0.3)
-    argv, env = listening.listener_of(Socket(url="ws://example.com/", host="example.com", port=80))
+    argv, env = listening.build_listener(
+        Socket(url="ws://example.com/", host="example.com", port=80)
+    )
     apart = ["unshare", "--user", "--map-root-user", "--mount", "--net", sys.executable, "-c"]
     done = subprocess.run(
         [*apart, SILENT_NAMES, *argv],

@@ -21,7 +21,7 @@ _PAGE = (
 )
 
 
-class Callback:
+class OAuthCallback:
     """Waits for the answer to one login."""
 
     def __init__(self, port: int) -> None:
@@ -72,15 +72,15 @@ class Callback:
 
 
 @contextlib.asynccontextmanager
-async def listening(port: int, *, is_fixed: bool) -> AsyncGenerator[Callback]:
+async def listen_for_callback(port: int, *, is_fixed: bool) -> AsyncGenerator[OAuthCallback]:
     """A callback on a port, or on any free one if that need not be it; `OSError` if it is taken."""
     try:
-        bound = _bound(port)
+        bound = _bind_socket(port)
     except OSError:
         if is_fixed:
             raise
-        bound = _bound(0)
-    callback = Callback(bound.getsockname()[1])
+        bound = _bind_socket(0)
+    callback = OAuthCallback(bound.getsockname()[1])
     server = await asyncio.start_server(callback.handle, sock=bound, limit=_HEAD_BYTES)
     try:
         yield callback
@@ -88,7 +88,7 @@ async def listening(port: int, *, is_fixed: bool) -> AsyncGenerator[Callback]:
         server.close()
 
 
-def _bound(port: int) -> socket.socket:
+def _bind_socket(port: int) -> socket.socket:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         # The last login's connections may still be dying; a living listener is in the way all the

@@ -19,15 +19,15 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from pydantic import FileUrl, ValidationError
 
-from handaxe.bridges.mcp.header_helper import HelpedAuth, printed_headers
-from handaxe.bridges.mcp.http import remote_streams
-from handaxe.bridges.mcp.listing import WireSession
-from handaxe.bridges.mcp.stdio import child_streams
-from handaxe.bridges.mcp.stored_login import SHORT_OF_SCOPE, StoredLogin
-from handaxe.bridges.mcp.surrounding import Surrounding, Wanted
+from handaxe.bridges.mcp.header_helper import HeaderHelperAuth, run_header_helper
+from handaxe.bridges.mcp.http import open_remote_streams
+from handaxe.bridges.mcp.listing import McpClientSession
+from handaxe.bridges.mcp.stdio import open_child_streams
+from handaxe.bridges.mcp.stored_login import SHORT_OF_SCOPE, StoredTokenAuth
+from handaxe.bridges.mcp.surrounding import ElicitationRequest, McpClientContext
 from handaxe.contract.ports.processes import Child, ChildProgram
 from handaxe.settings.mcp_servers import HostConfig, RemoteConfig, ServerDefinition, StdioConfig
-from handaxe.text.visible import without_hidden
+from handaxe.text.visible import strip_hidden
 
 LAST_WORDS_CHARS = 600
 
@@ -37,13 +37,13 @@ for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-class Connection:
+class McpConnection:
     """A server that is being talked to."""
 
     def __init__(
         self,
         definition: ServerDefinition,
-        around: Surrounding,
+        around: McpClientContext,
         heard: Callable[[object], Awaitable[None]],
     ) -> None:
         self._definition = definition
@@ -65,7 +65,9 @@ class Connection:
         self.is_unreachable = False
         """Whether the last thing that went wrong is that nobody was there."""
 
-    async def run(self, start_s: float, ready: Callable[[WireSession], Awaitable[None]]) -> None:
+    async def run(
+        self, start_s: float, ready: Callable[[McpClientSession], Awaitable[None]]
+    ) -> None:
         """Connect within `start_s`, say so, and stay until it is over."""
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -93,15 +95,15 @@ class Connection:
             told = self.why
         else:
             told = f"it ended with exit code {code}" if code >= 0 else f"signal {-code} ended it"
-        words = self._child.last_words(LAST_WORDS_CHARS) if self._child is not None else ""
+        words = self._child.read_stderr_tail(LAST_WORDS_CHARS) if self._child is not None else ""
         return f"{told}; it said last:\n{words}" if words else told
 
-    def _session(self, reading: Any, writing: Any) -> WireSession:  # noqa: ANN401 - SDK streams
-        return WireSession(
+    def _session(self, reading: Any, writing: Any) -> McpClientSession:  # noqa: ANN401 - SDK streams
+        return McpClientSession(
             JSONRPCDispatcher[Any](reading, writing),
             list_roots_callback=self._roots,
-            elicitation_callback=self._elicited if self._around.elicit() else None,
-            message_handler=self._message,
+            elicitation_callback=self._handle_elicitation if self._around.elicit() else None,
+            message_handler=self._handle_message,
             client_info=mcp_types.Implementation(name="handaxe", version=self._around.version),
         )
 
@@ -113,23 +115,27 @@ class Connection:
                 spill = self._around.spill
                 name = self._definition.name
                 redactor = self._around.redactor
-                async with child_streams(child, lambda: spill(name), self.end, redactor) as streams:
+                async with open_child_streams(
+                    child, lambda: spill(name), self.end, redactor
+                ) as streams:
                     yield streams
         elif isinstance(config, RemoteConfig):
-            async with remote_streams(config, self._refused, self._auth(config)) as streams:
+            async with open_remote_streams(
+                config, self._refused, self._create_auth(config)
+            ) as streams:
                 yield streams
         else:
             assert isinstance(config, HostConfig)
             async with config.open() as streams:
                 yield streams
 
-    def _auth(self, config: RemoteConfig) -> httpx2.Auth | None:
+    def _create_auth(self, config: RemoteConfig) -> httpx2.Auth | None:
         helper, name, around = config.headers_helper, self._definition.name, self._around
         if helper is None:
             if not config.has_login:
                 return None
-            return StoredLogin(self._definition.login_key, around.logins, config, self._refused)
-        return HelpedAuth(lambda: printed_headers(helper, name, config.url, around))
+            return StoredTokenAuth(self._definition.login_key, around.logins, config, self._refused)
+        return HeaderHelperAuth(lambda: run_header_helper(helper, name, config.url, around))
 
     @contextlib.asynccontextmanager
     async def _started(self, config: StdioConfig) -> AsyncGenerator[Child]:
@@ -150,7 +156,7 @@ class Connection:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.shield(stopping)
 
-    async def _listen(self, session: WireSession) -> None:
+    async def _listen(self, session: McpClientSession) -> None:
         """Where a server tells of changes only to those who ask for it: ask."""
         tools = session.server_capabilities.tools if session.server_capabilities else None
         if session.discover_result is None or tools is None or not tools.list_changed:
@@ -160,7 +166,7 @@ class Connection:
                 async for _ in changes:
                     await self._heard(mcp_types.ToolListChangedNotification())
 
-    async def _message(self, message: IncomingMessage) -> None:
+    async def _handle_message(self, message: IncomingMessage) -> None:
         await self._heard(message)
 
     def _explain(self, error: Exception, start_s: float) -> None:
@@ -173,9 +179,9 @@ class Connection:
         if self._is_late:
             self.why = f"it did not answer within {start_s:g} s"
         else:
-            self.why = self._safe(without_hidden(str(error), 500)) or type(error).__name__
+            self.why = self._hide_query(strip_hidden(str(error), 500)) or type(error).__name__
 
-    def _safe(self, text: str) -> str:
+    def _hide_query(self, text: str) -> str:
         """Without what an address may hold of secrets."""
         config = self._definition.config
         if isinstance(config, RemoteConfig):
@@ -194,21 +200,23 @@ class Connection:
         self,
         context: ClientRequestContext,  # noqa: ARG002 - the SDK names it
     ) -> mcp_types.ListRootsResult:
-        urls = [FileUrl(f"file://{_quoted(path)}") for path in self._around.roots()]
+        urls = [FileUrl(f"file://{_quote_path(path)}") for path in self._around.roots()]
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=url) for url in urls])
 
-    async def _elicited(
+    async def _handle_elicitation(
         self,
         context: ClientRequestContext,  # noqa: ARG002 - the SDK names it
         params: mcp_types.ElicitRequestParams,
     ) -> mcp_types.ElicitResult:
         elicit = self._around.elicit()
-        wanted = Wanted(without_hidden(params.message, 2000))
+        wanted = ElicitationRequest(strip_hidden(params.message, 2000))
         if isinstance(params, mcp_types.ElicitRequestFormParams):
-            wanted = Wanted(wanted.message, dict(params.requested_schema))
+            wanted = ElicitationRequest(wanted.message, dict(params.requested_schema))
         else:
-            url = without_hidden(params.url, 2000)
-            wanted = Wanted(wanted.message, url=url, elicitation_id=params.elicitation_id)
+            url = strip_hidden(params.url, 2000)
+            wanted = ElicitationRequest(
+                wanted.message, url=url, elicitation_id=params.elicitation_id
+            )
         filled = await elicit(self._definition.name, wanted) if elicit else None
         if filled is None:
             return mcp_types.ElicitResult(action="decline")
@@ -226,7 +234,7 @@ async def _negotiate(session: ClientSession) -> None:
             raise refusal from None
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     from urllib.parse import quote
 
     return quote(path)

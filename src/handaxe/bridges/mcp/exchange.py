@@ -25,11 +25,13 @@ _log = logging.getLogger("handaxe.mcp")
 
 
 @asynccontextmanager
-async def exchange_streams(exchange: Exchange) -> AsyncGenerator[Streams]:
+async def open_exchange_streams(exchange: Exchange) -> AsyncGenerator[Streams]:
     """The two streams of a server behind an exchange, until the block ends."""
     to_session, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
-    speaking = asyncio.ensure_future(_Carrier(exchange, to_session).carry(from_session))
+    speaking = asyncio.ensure_future(
+        _MessageForwarder(exchange, to_session).forward_all(from_session)
+    )
     try:
         yield reading, writing
     finally:
@@ -39,7 +41,7 @@ async def exchange_streams(exchange: Exchange) -> AsyncGenerator[Streams]:
             stream.close()
 
 
-class _Carrier:
+class _MessageForwarder:
     def __init__(
         self, exchange: Exchange, to_session: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
@@ -47,7 +49,7 @@ class _Carrier:
         self._to_session = to_session
         self._under_way: dict[object, asyncio.Task[None]] = {}
 
-    async def carry(self, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    async def forward_all(self, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Every message on its way, requests side by side."""
         try:
             async for item in from_session:
@@ -73,7 +75,7 @@ class _Carrier:
         try:
             answer = await self._exchange(message)
         except Exception as error:  # noqa: BLE001 - whatever fails there is this request's affair
-            answer = _failed(message, str(error) or type(error).__name__)
+            answer = _build_error(message, str(error) or type(error).__name__)
         if "id" not in message:
             return
         try:
@@ -81,7 +83,7 @@ class _Carrier:
         except (ValueError, RecursionError) as error:
             _log.debug("no message came back", exc_info=error)
             read = mcp_types.jsonrpc_message_adapter.validate_python(
-                _failed(message, "what came back is no message"), by_name=False
+                _build_error(message, "what came back is no message"), by_name=False
             )
         try:
             await self._to_session.send(SessionMessage(read))
@@ -89,6 +91,6 @@ class _Carrier:
             _log.debug("nobody waits for an answer any more", exc_info=error)
 
 
-def _failed(message: Message, why: str) -> Message:
+def _build_error(message: Message, why: str) -> Message:
     error = {"code": mcp_types.INTERNAL_ERROR, "message": why}
     return {"jsonrpc": "2.0", "id": message.get("id"), "error": error}

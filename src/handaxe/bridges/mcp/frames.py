@@ -21,7 +21,7 @@ _ID_FIRST = re.compile(rb'^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*
 _ID_LAST = re.compile(rb'"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
 
 
-class Oversized(msgspec.Struct, frozen=True):
+class OversizedLine(msgspec.Struct, frozen=True):
     """A line that was too long, and where it lies."""
 
     request_id: int | None
@@ -29,7 +29,7 @@ class Oversized(msgspec.Struct, frozen=True):
     path: str
 
 
-class Frames:
+class LineFramer:
     """Cuts a stream of bytes into lines."""
 
     def __init__(
@@ -51,12 +51,12 @@ class Frames:
         self._head = b""
         self._tail = b""
 
-    def feed(self, data: bytes) -> Iterator[bytes | Oversized]:
+    def feed(self, data: bytes) -> Iterator[bytes | OversizedLine]:
         """The lines that this piece completes."""
         *ends, rest = data.split(b"\n")
         for end in ends:
             self._add(end)
-            line = self._finished()
+            line = self._finish()
             if line is not None:
                 yield line
         self._add(rest)
@@ -87,7 +87,7 @@ class Frames:
         if self._size <= MAX_KEPT_BYTES:
             self._file.write(self._stream.feed(piece))
 
-    def _finished(self) -> bytes | Oversized | None:
+    def _finish(self) -> bytes | OversizedLine | None:
         size, self._size = self._size, 0
         if self._file is None:
             line = b"".join(self._pieces)
@@ -96,7 +96,7 @@ class Frames:
         self.close()
         found = _ID_FIRST.search(self._head) or _ID_LAST.search(self._tail)
         self._tail = b""
-        return Oversized(int(found[1]) if found else None, size, self._path)
+        return OversizedLine(int(found[1]) if found else None, size, self._path)
 
 
 def _open_private(path: str, flags: int) -> int:

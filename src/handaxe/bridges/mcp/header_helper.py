@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 import httpx2
 import msgspec
 
-from handaxe.bridges.mcp.surrounding import Surrounding
+from handaxe.bridges.mcp.surrounding import McpClientContext
 from handaxe.contract.ports.processes import ChildProgram
 
 LIMIT_S = 10.0
@@ -19,12 +19,12 @@ MAY_REPEAT = "handaxe.may_repeat"
 """Marks a request whose refusal is not the last word."""
 
 
-class NoHeaders(Exception):
+class HeaderHelperFailed(Exception):
     """The program gave none; why, without what it printed."""
 
 
-async def printed_headers(
-    command: str, server: str, url: str, around: Surrounding
+async def run_header_helper(
+    command: str, server: str, url: str, around: McpClientContext
 ) -> dict[str, str]:
     """What the program prints: one JSON object of texts."""
     program = ChildProgram(
@@ -44,18 +44,18 @@ async def printed_headers(
             while (piece := await child.read()) and len(printed) <= MAX_BYTES:
                 printed += piece
     except TimeoutError:
-        raise NoHeaders(f"its headersHelper took longer than {LIMIT_S:g} s") from None
+        raise HeaderHelperFailed(f"its headersHelper took longer than {LIMIT_S:g} s") from None
     finally:
         await child.stop()
     if child.exit_code:
-        raise NoHeaders(f"its headersHelper ended with exit code {child.exit_code}")
+        raise HeaderHelperFailed(f"its headersHelper ended with exit code {child.exit_code}")
     try:
         return msgspec.json.decode(printed, type=dict[str, str])
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise NoHeaders("its headersHelper did not print a JSON object of texts") from None
+        raise HeaderHelperFailed("its headersHelper did not print a JSON object of texts") from None
 
 
-class HelpedAuth(httpx2.Auth):
+class HeaderHelperAuth(httpx2.Auth):
     """Puts the headers on every request, and asks for new ones when they are refused."""
 
     def __init__(self, ask: Callable[[], Awaitable[dict[str, str]]]) -> None:
@@ -67,16 +67,16 @@ class HelpedAuth(httpx2.Auth):
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """The request with headers, and once more with newer ones."""
-        used = await self._newer_than(None)
+        used = await self._get_newer(None)
         request.headers.update(used)
         request.extensions[MAY_REPEAT] = True
         response = yield request
         if response.status_code in REFUSALS:
-            request.headers.update(await self._newer_than(used))
+            request.headers.update(await self._get_newer(used))
             request.extensions[MAY_REPEAT] = False
             yield request
 
-    async def _newer_than(self, refused: dict[str, str] | None) -> dict[str, str]:
+    async def _get_newer(self, refused: dict[str, str] | None) -> dict[str, str]:
         """Headers; requests that are refused side by side ask for new ones only once."""
         async with self._asking:
             if self._headers is None or self._headers is refused:

@@ -17,12 +17,12 @@ QUIET_S = 24 * 3600.0
 """How long a stream may say nothing; deadlines of calls are kept elsewhere."""
 
 
-class TooLong(httpx2.StreamError):
+class ResponseTooLarge(httpx2.StreamError):
     """A body passed the limit."""
 
 
 @asynccontextmanager
-async def remote_streams(
+async def open_remote_streams(
     config: RemoteConfig,
     refused: Callable[[httpx2.Response], None],
     known_by: httpx2.Auth | None = None,
@@ -38,7 +38,7 @@ async def remote_streams(
         # Streams of events have a limit of their own.
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _Bounded(response.stream)
+            response.stream = _BoundedStream(response.stream)
 
     def client(
         headers: dict[str, str] | None = None,
@@ -70,7 +70,7 @@ async def remote_streams(
         yield streams
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _BoundedStream(httpx2.AsyncByteStream):
     """A body that is given up when it would fill the memory."""
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
@@ -81,7 +81,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for piece in self._inner:
             size += len(piece)
             if size > MAX_LINE_BYTES:
-                raise TooLong(f"the answer is longer than {MAX_LINE_BYTES:,} bytes")
+                raise ResponseTooLarge(f"the answer is longer than {MAX_LINE_BYTES:,} bytes")
             yield piece
 
     async def aclose(self) -> None:

@@ -12,16 +12,16 @@ import socket
 import httpx2
 
 from handaxe.settings.mcp_servers import RemoteConfig
-from handaxe.text.addresses import is_nobodys, is_public, read_address
-from handaxe.text.hosts import is_near
-from handaxe.text.visible import without_hidden
+from handaxe.text.addresses import is_public, is_unsafe_address, read_address
+from handaxe.text.hosts import is_local_name
+from handaxe.text.visible import strip_hidden
 
 
-class Misled(httpx2.ConnectError):
+class AddressNotAllowed(httpx2.ConnectError):
     """The server led to a place that it may not have asked."""
 
 
-class LedTransport(httpx2.AsyncHTTPTransport):
+class RestrictedTransport(httpx2.AsyncHTTPTransport):
     """Connects to judged addresses only; the name stays what certificates are checked against."""
 
     def __init__(self, config: RemoteConfig) -> None:
@@ -39,8 +39,8 @@ class LedTransport(httpx2.AsyncHTTPTransport):
         proxy = _find_proxy(request.url.scheme, host)
         if proxy is not None:
             # The proxy looks names up; what lies near by its name is not for it to reach either.
-            if host not in self._vouched and is_near(host):
-                raise Misled(_sentence(host, host))
+            if host not in self._vouched and is_local_name(host):
+                raise AddressNotAllowed(_explain_refusal(host, host))
             through = self._proxies.setdefault(proxy, httpx2.AsyncHTTPTransport(proxy=proxy))
             return await through.handle_async_request(request)
         *others, last = await self.find_addresses(str(request.url))
@@ -63,15 +63,15 @@ class LedTransport(httpx2.AsyncHTTPTransport):
         found = await self._resolve(host)
         if public := [one for one in found if is_public(one)]:
             return public
-        meant = [one for one in found if not is_nobodys(one)]
+        meant = [one for one in found if not is_unsafe_address(one)]
         if not meant:
-            raise Misled(f"it leads to {_place(host, found[0])} is never asked")
+            raise AddressNotAllowed(f"it leads to {_format_place(host, found[0])} is never asked")
         if host not in self._vouched:
             # Another name of the host that the user has set up.
             own = await self._resolve(self._own)
             meant = [one for one in meant if one in own and not any(map(is_public, own))]
         if not meant:
-            raise Misled(_sentence(host, found[0]))
+            raise AddressNotAllowed(_explain_refusal(host, found[0]))
         return meant
 
     async def _resolve(self, host: str) -> list[str]:
@@ -82,7 +82,7 @@ class LedTransport(httpx2.AsyncHTTPTransport):
                 found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
             except (OSError, UnicodeError) as error:
                 reason = getattr(error, "strerror", None) or error
-                raise httpx2.ConnectError(f"{_shown(host)} has no address: {reason}") from None
+                raise httpx2.ConnectError(f"{_clean_host(host)} has no address: {reason}") from None
             self._found[host] = list(dict.fromkeys(str(one[4][0]) for one in found))
         return self._found[host]
 
@@ -111,17 +111,18 @@ def _find_proxy(scheme: str, host: str) -> str | None:
     return None if not proxy or proxy_bypass(host) else proxy
 
 
-def _sentence(host: str, address: str) -> str:
+def _explain_refusal(host: str, address: str) -> str:
     return (
-        f"it leads to {_place(host, address)} is not a public address; if that is meant, name the "
-        "authorisation server's metadata there in `oauth.authServerMetadataUrl` of the entry"
+        f"it leads to {_format_place(host, address)} is not a public address; if that is meant, "
+        "name the authorisation server's metadata there in `oauth.authServerMetadataUrl` of the "
+        "entry"
     )
 
 
-def _place(host: str, address: str) -> str:
+def _format_place(host: str, address: str) -> str:
     is_same = read_address(host) is not None or host == address
-    return f"{address}, which" if is_same else f"{_shown(host)} at {address}, which"
+    return f"{address}, which" if is_same else f"{_clean_host(host)} at {address}, which"
 
 
-def _shown(host: str) -> str:
-    return without_hidden(host, 200)
+def _clean_host(host: str) -> str:
+    return strip_hidden(host, 200)

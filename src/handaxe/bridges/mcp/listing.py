@@ -12,7 +12,7 @@ from mcp_types import CallToolResult
 
 from handaxe.contract.ports.mcp_servers import McpPrompt, McpResource
 from handaxe.text.schema_repair import MAX_DOC_CHARS
-from handaxe.text.visible import without_hidden
+from handaxe.text.visible import strip_hidden
 
 MAX_PAGES = 200
 MAX_LISTED = 10_000
@@ -21,7 +21,7 @@ Listed = Literal["tools", "resources", "prompts"]
 Entry = dict[str, Any]
 
 
-class WireSession(ClientSession):
+class McpClientSession(ClientSession):
     """The SDK's session, with the wire in reach."""
 
     def __init__(self, wire: JSONRPCDispatcher[Any], **callbacks: Any) -> None:  # noqa: ANN401
@@ -31,7 +31,7 @@ class WireSession(ClientSession):
     async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
         """Nothing: what a tool gave is shown, also if it promised something else."""
 
-    def can(self, what: Listed) -> bool:
+    def has_capability(self, what: Listed) -> bool:
         """Whether the server offers such things at all."""
         return getattr(self.server_capabilities, what, None) is not None
 
@@ -39,7 +39,7 @@ class WireSession(ClientSession):
         """All entries that are objects with a name, as far as anybody could want them."""
         found: list[Entry] = []
         cursor: str | None = None
-        for _ in range(MAX_PAGES if self.can(what) else 0):
+        for _ in range(MAX_PAGES if self.has_capability(what) else 0):
             page = await self._page(what, {"cursor": cursor} if cursor else None)
             entries = page.get(what)
             if isinstance(entries, list):
@@ -64,20 +64,20 @@ class WireSession(ClientSession):
         return page.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def resource_of(server: str, entry: Entry) -> McpResource | None:
+def parse_resource(server: str, entry: Entry) -> McpResource | None:
     """A resource, if the entry says where it is."""
     if not isinstance(entry.get("uri"), str):
         return None
     return McpResource(
-        uri=without_hidden(entry["uri"], 4096),
-        name=without_hidden(entry["name"], 200),
-        mime_type=_text(entry, "mimeType", 200) or None,
-        description=_text(entry, "description", MAX_DOC_CHARS) or None,
+        uri=strip_hidden(entry["uri"], 4096),
+        name=strip_hidden(entry["name"], 200),
+        mime_type=_get_text(entry, "mimeType", 200) or None,
+        description=_get_text(entry, "description", MAX_DOC_CHARS) or None,
         server=server,
     )
 
 
-def prompt_of(server: str, name: str, entry: Entry) -> McpPrompt:
+def parse_prompt(server: str, name: str, entry: Entry) -> McpPrompt:
     """A prompt under the name it is invoked by."""
     given = entry.get("arguments")
     listed = cast("list[Any]", given) if isinstance(given, list) else []
@@ -85,7 +85,7 @@ def prompt_of(server: str, name: str, entry: Entry) -> McpPrompt:
     return McpPrompt(
         name=name,
         server=server,
-        description=_text(entry, "description", MAX_DOC_CHARS),
+        description=_get_text(entry, "description", MAX_DOC_CHARS),
         arguments=tuple(one["name"] for one in arguments),
         required=tuple(one["name"] for one in arguments if one.get("required") is True),
     )
@@ -98,6 +98,6 @@ def _is_named(entry: object) -> bool:
     return isinstance(name, str) and bool(name)
 
 
-def _text(entry: Entry, key: str, limit_chars: int) -> str:
+def _get_text(entry: Entry, key: str, limit_chars: int) -> str:
     value = entry.get(key)
-    return without_hidden(value, limit_chars) if isinstance(value, str) else ""
+    return strip_hidden(value, limit_chars) if isinstance(value, str) else ""

@@ -29,18 +29,18 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
-from handaxe.bridges.mcp.callback import LOOPBACK, PATH, Callback, listening
-from handaxe.bridges.mcp.led_requests import LedTransport
+from handaxe.bridges.mcp.callback import LOOPBACK, PATH, OAuthCallback, listen_for_callback
+from handaxe.bridges.mcp.led_requests import RestrictedTransport
 from handaxe.bridges.mcp.stored_login import (
     LIMIT_S,
     SHORT_OF_SCOPE,
-    NoStorage,
-    token_request,
-    with_tokens,
+    NullTokenStorage,
+    build_token_request,
+    update_tokens,
 )
 from handaxe.contract.ports.mcp_logins import McpLogin, McpLogins
 from handaxe.settings.mcp_servers import RemoteConfig, ServerDefinition
-from handaxe.text.visible import without_hidden
+from handaxe.text.visible import strip_hidden
 
 Show = Callable[[str], Awaitable[None]]
 
@@ -48,7 +48,7 @@ _LOOPBACK_HOSTS = frozenset({"localhost", LOOPBACK, "::1"})
 _MAX_REASON_CHARS = 500
 
 
-class NoLogin(Exception):
+class OAuthLoginFailed(Exception):
     """It came to nothing; why."""
 
 
@@ -65,20 +65,22 @@ async def log_in(
     try:
         async with (
             asyncio.timeout(wait_s),
-            listening(port or _port_of(known), is_fixed=port is not None) as callback,
+            listen_for_callback(
+                port or _get_callback_port(known), is_fixed=port is not None
+            ) as callback,
         ):
-            return await _Login(config, known, show, callback, client_secret).made()
+            return await _OAuthLogin(config, known, show, callback, client_secret).made()
     except TimeoutError:
-        raise NoLogin(f"nobody has finished it within {wait_s:g} s") from None
+        raise OAuthLoginFailed(f"nobody has finished it within {wait_s:g} s") from None
     except (OAuthFlowError, OAuthRegistrationError, OAuthTokenError) as error:
-        raise NoLogin(without_hidden(str(error), _MAX_REASON_CHARS)) from None
+        raise OAuthLoginFailed(strip_hidden(str(error), _MAX_REASON_CHARS)) from None
     except ValidationError as error:
-        raise NoLogin(f"an answer is not what the protocol says ({error.title})") from None
+        raise OAuthLoginFailed(f"an answer is not what the protocol says ({error.title})") from None
     except httpx2.HTTPError as error:
-        told = without_hidden(str(error), _MAX_REASON_CHARS) or type(error).__name__
-        raise NoLogin(told.replace(config.url, config.url.partition("?")[0])) from None
+        told = strip_hidden(str(error), _MAX_REASON_CHARS) or type(error).__name__
+        raise OAuthLoginFailed(told.replace(config.url, config.url.partition("?")[0])) from None
     except OSError as error:
-        raise NoLogin(f"the port {port or 0} of this machine: {error.strerror}") from None
+        raise OAuthLoginFailed(f"the port {port or 0} of this machine: {error.strerror}") from None
 
 
 async def log_out(server: ServerDefinition, logins: McpLogins) -> bool:
@@ -93,12 +95,16 @@ async def log_out(server: ServerDefinition, logins: McpLogins) -> bool:
     if login.revocation_endpoint and isinstance(config, RemoteConfig):
         # Who cannot be told now will find out when the token runs out.
         with suppress(httpx2.HTTPError, ValidationError, OAuthTokenError):
-            async with httpx2.AsyncClient(timeout=LIMIT_S, transport=LedTransport(config)) as http:
-                await http.send(token_request(login, login.revocation_endpoint, {"token": token}))
+            async with httpx2.AsyncClient(
+                timeout=LIMIT_S, transport=RestrictedTransport(config)
+            ) as http:
+                await http.send(
+                    build_token_request(login, login.revocation_endpoint, {"token": token})
+                )
     return True
 
 
-class _Login(httpx2.Auth):
+class _OAuthLogin(httpx2.Auth):
     """One login on its way; as `Auth` it conducts the provider's dialogue."""
 
     def __init__(
@@ -106,14 +112,14 @@ class _Login(httpx2.Auth):
         config: RemoteConfig,
         known: McpLogin | None,
         show: Show,
-        callback: Callback,
+        callback: OAuthCallback,
         client_secret: str | None,
     ) -> None:
         self._config = config
         self._known = known or McpLogin()
         self._show = show
         self._callback = callback
-        self._led = LedTransport(config)
+        self._led = RestrictedTransport(config)
         client_id = config.oauth.client_id
         is_document = client_id is not None and urlsplit(client_id).scheme == "https"
         # Clients that people register by hand have the name there, others the number (RFC 8252).
@@ -121,13 +127,13 @@ class _Login(httpx2.Auth):
         self._redirect = f"http://{host}:{callback.port}{PATH}"
         client = None
         if client_id is not None and not is_document:
-            client = self._registered(client_id, client_secret)
+            client = self._build_client(client_id, client_secret)
         elif not is_document:
-            client = self._known_client()
+            client = self._load_client()
         self._provider = OAuthClientProvider(
             config.url,
             OAuthClientMetadata(client_name="handaxe", redirect_uris=[AnyUrl(self._redirect)]),
-            NoStorage(client),
+            NullTokenStorage(client),
             redirect_handler=self._ask,
             callback_handler=self._answer,
             client_metadata_url=client_id if is_document else None,
@@ -139,14 +145,14 @@ class _Login(httpx2.Auth):
             headers=self._config.headers, timeout=LIMIT_S, transport=self._led
         ) as http:
             await self._prepare(http)
-            request = self._first_request(http)
+            request = self._build_first_request(http)
             response = await http.send(request, auth=self, stream=True)
             await response.aclose()
             if response.status_code in {401, 403}:
-                raise NoLogin(
+                raise OAuthLoginFailed(
                     f"the server refuses the token it led to (HTTP {response.status_code})"
                 )
-            await _part(http, request, response)
+            await _end_session(http, request, response)
         context = self._provider.context
         assert context.current_tokens is not None
         assert context.client_info is not None
@@ -160,7 +166,7 @@ class _Login(httpx2.Auth):
             resource=context.get_resource_url() if asks_resource else None,
             client=context.client_info.model_dump(mode="json", exclude_none=True),
         )
-        return with_tokens(login, context.current_tokens)
+        return update_tokens(login, context.current_tokens)
 
     async def async_auth_flow(
         self, request: httpx2.Request
@@ -168,17 +174,17 @@ class _Login(httpx2.Auth):
         """The provider's dialogue, with the server's first words put in order."""
         flow = self._provider.async_auth_flow(request)
         try:
-            response = self._challenge((yield await anext(flow)))
+            response = self._build_challenge((yield await anext(flow)))
             while True:
                 outgoing = await flow.asend(response)
-                _check(str(outgoing.url), self._config.url)
+                _check_address(str(outgoing.url), self._config.url)
                 response = yield outgoing
         except StopAsyncIteration:
             return
         finally:
             await flow.aclose()
 
-    def _registered(self, client_id: str, secret: str | None) -> OAuthClientInformationFull:
+    def _build_client(self, client_id: str, secret: str | None) -> OAuthClientInformationFull:
         return OAuthClientInformationFull(
             client_id=client_id,
             client_secret=secret,
@@ -186,7 +192,7 @@ class _Login(httpx2.Auth):
             token_endpoint_auth_method="client_secret_basic" if secret else "none",
         )
 
-    def _known_client(self) -> OAuthClientInformationFull | None:
+    def _load_client(self) -> OAuthClientInformationFull | None:
         """The registration of the last login, if it has the same way back."""
         try:
             client = OAuthClientInformationFull.model_validate(self._known.client)
@@ -200,15 +206,17 @@ class _Login(httpx2.Auth):
         address = self._config.oauth.auth_server_metadata_url
         if address is None:
             return
-        _check(address, self._config.url)
+        _check_address(address, self._config.url)
         # The entry's headers are for its server only.
         request = httpx2.Request("GET", address, headers={"Accept": "application/json"})
         found = await http.send(request)
         if found.status_code != 200:
-            raise NoLogin(f"`oauth.authServerMetadataUrl` answers with HTTP {found.status_code}")
+            raise OAuthLoginFailed(
+                f"`oauth.authServerMetadataUrl` answers with HTTP {found.status_code}"
+            )
         self._provider.context.oauth_metadata = OAuthMetadata.model_validate_json(found.content)
 
-    def _first_request(self, http: httpx2.AsyncClient) -> httpx2.Request:
+    def _build_first_request(self, http: httpx2.AsyncClient) -> httpx2.Request:
         if self._config.kind == "sse":
             return http.build_request(
                 "GET", self._config.url, headers={"Accept": "text/event-stream"}
@@ -222,7 +230,7 @@ class _Login(httpx2.Auth):
         accepted = {"Accept": "application/json, text/event-stream"}
         return http.build_request("POST", self._config.url, json=body, headers=accepted)
 
-    def _challenge(self, response: httpx2.Response) -> httpx2.Response:
+    def _build_challenge(self, response: httpx2.Response) -> httpx2.Response:
         """What the provider is to hear: the server's refusal, and what the entry says of it."""
         said = response
         last = httpx2.Response(
@@ -233,7 +241,7 @@ class _Login(httpx2.Auth):
         if response.status_code not in {401, 403}:
             # Some servers let everybody in, and refuse only calls.
             if not self._known.challenge:
-                raise NoLogin(
+                raise OAuthLoginFailed(
                     f"the server does not ask for one (it answers with HTTP {response.status_code})"
                 )
             said = last
@@ -258,7 +266,7 @@ class _Login(httpx2.Auth):
         )
 
     async def _ask(self, address: str) -> None:
-        _check(address, self._config.url)
+        _check_address(address, self._config.url)
         await self._led.find_addresses(address)
         (state,) = parse_qs(urlsplit(address).query)["state"]
         self._callback.expect(state)
@@ -268,13 +276,13 @@ class _Login(httpx2.Auth):
         given = await self._callback.answer()
         if "code" not in given:
             why = given.get("error_description") or given.get("error") or "no code came back"
-            raise NoLogin(f"it was refused ({without_hidden(why, _MAX_REASON_CHARS)})")
+            raise OAuthLoginFailed(f"it was refused ({strip_hidden(why, _MAX_REASON_CHARS)})")
         return AuthorizationCodeResult(
             code=given["code"], state=given.get("state"), iss=given.get("iss")
         )
 
 
-def _check(address: str, server: str) -> None:
+def _check_address(address: str, server: str) -> None:
     """Secrets and people go to encrypted places, to this machine, or to the server itself."""
     parts = urlsplit(address)
     is_safe = parts.scheme == "https" or (
@@ -282,12 +290,12 @@ def _check(address: str, server: str) -> None:
         and (parts.hostname in _LOOPBACK_HOSTS or parts.netloc == urlsplit(server).netloc)
     )
     if not is_safe or not address.isascii() or not address.isprintable():
-        raise NoLogin(
-            f"it leads to {without_hidden(address, 200)!r}, which is neither https nor this machine"
+        raise OAuthLoginFailed(
+            f"it leads to {strip_hidden(address, 200)!r}, which is neither https nor this machine"
         )
 
 
-async def _part(
+async def _end_session(
     http: httpx2.AsyncClient, request: httpx2.Request, response: httpx2.Response
 ) -> None:
     """End the session that the proof has opened, if there is one."""
@@ -302,7 +310,7 @@ async def _part(
         await http.delete(request.url, headers=headers)
 
 
-def _port_of(known: McpLogin | None) -> int:
+def _get_callback_port(known: McpLogin | None) -> int:
     """Where the last login's answer came to: a registration holds for one way back."""
     addresses: object = known.client.get("redirect_uris") if known else None
     if not isinstance(addresses, list) or not addresses:

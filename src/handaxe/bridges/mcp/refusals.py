@@ -8,7 +8,7 @@ from handaxe.bridges.mcp.frames import MAX_LINE_BYTES
 from handaxe.bridges.mcp.stdio import TOO_LARGE
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.mcp_faults import AnswerTooLarge, ServerRefused
-from handaxe.text.visible import without_hidden
+from handaxe.text.visible import strip_hidden
 
 # How the SDK and our own limit tell of a body that was given up.
 _LIMIT_WORDS = (
@@ -22,11 +22,11 @@ def is_too_large(error: MCPError) -> bool:
     return error.code == TOO_LARGE or any(words in error.message for words in _LIMIT_WORDS)
 
 
-def refusal(server: str, error: MCPError) -> ToolFault:
+def to_tool_fault(server: str, error: MCPError) -> ToolFault:
     """The fault that an error of the protocol becomes."""
     if is_too_large(error):
         found: object = error.error.data
         data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         size, path = data.get("size_bytes"), data.get("path", "")
         return AnswerTooLarge(server, size, MAX_LINE_BYTES, path)
-    return ServerRefused(server, without_hidden(error.message, 2000) or f"error {error.code}")
+    return ServerRefused(server, strip_hidden(error.message, 2000) or f"error {error.code}")

@@ -14,7 +14,7 @@ from handaxe.contract.content import ImageBlock
 from handaxe.contract.mcp_faults import RemoteToolFailed
 from handaxe.contract.ports.mcp_servers import McpContent
 from handaxe.contract.result import ToolResult
-from handaxe.text.wellformed import scrub, well_formed
+from handaxe.text.wellformed import escape_surrogates, scrub
 
 Keep = Callable[[bytes, str], str]
 """Saves bytes under a name with a suffix; the path."""
@@ -35,7 +35,7 @@ MAX_PICTURE_CHARS = 5_000_000
 """A longer picture, as base64, is saved to a file instead of being shown."""
 
 
-def tool_result(answer: sdk.CallToolResult, server: str, keep: Keep) -> ToolResult:
+def convert_tool_result(answer: sdk.CallToolResult, server: str, keep: Keep) -> ToolResult:
     """The result of a remote call."""
     texts: list[str] = []
     pictures: list[ImageBlock] = []
@@ -45,9 +45,9 @@ def tool_result(answer: sdk.CallToolResult, server: str, keep: Keep) -> ToolResu
         elif isinstance(block, sdk.ImageContent):
             _take_picture(block, texts, pictures, keep)
         elif isinstance(block, sdk.AudioContent):
-            texts.append(_saved(block.data, block.mime_type, "Audio", keep))
+            texts.append(_save_content(block.data, block.mime_type, "Audio", keep))
         elif isinstance(block, sdk.EmbeddedResource):
-            texts.append(_embedded(block.resource, server, keep))
+            texts.append(_format_resource(block.resource, server, keep))
         else:
             about = f": {block.description}" if block.description else ""
             texts.append(f"[Resource {block.name} of {server} at {block.uri}{about}]")
@@ -58,31 +58,31 @@ def tool_result(answer: sdk.CallToolResult, server: str, keep: Keep) -> ToolResu
     if answer.is_error:
         return ToolResult(
             text or "The tool failed and gave no reason.",
-            data=_object(data),
+            data=_to_object(data),
             content=tuple(pictures),
             ok=False,
             code=RemoteToolFailed.code,
         )
     text = text or ("" if pictures else "(the tool answered with nothing)")
-    return ToolResult(text, data=_object(data), content=tuple(pictures))
+    return ToolResult(text, data=_to_object(data), content=tuple(pictures))
 
 
-def resource_contents(answer: sdk.ReadResourceResult, keep: Keep) -> tuple[McpContent, ...]:
+def convert_resource(answer: sdk.ReadResourceResult, keep: Keep) -> tuple[McpContent, ...]:
     """The parts of a resource; bytes lie in files."""
     parts: list[McpContent] = []
     for part in answer.contents:
         uri, kind = str(part.uri), part.mime_type
         if isinstance(part, sdk.TextResourceContents):
-            parts.append(McpContent(uri=uri, mime_type=kind, text=well_formed(part.text)))
+            parts.append(McpContent(uri=uri, mime_type=kind, text=escape_surrogates(part.text)))
             continue
-        content = _decoded(part.blob)
-        saved = keep(content, _suffix(kind, uri)) if content is not None else None
+        content = _decode_base64(part.blob)
+        saved = keep(content, _choose_suffix(kind, uri)) if content is not None else None
         text = None if saved else "(the server sent bytes that are not base64)"
         parts.append(McpContent(uri=uri, mime_type=kind, text=text, blob_saved_to=saved))
     return tuple(parts)
 
 
-def prompt_text(answer: sdk.GetPromptResult, server: str, keep: Keep) -> str:
+def format_prompt(answer: sdk.GetPromptResult, server: str, keep: Keep) -> str:
     """A filled-in prompt as one text."""
     texts: list[str] = []
     for message in answer.messages:
@@ -90,7 +90,7 @@ def prompt_text(answer: sdk.GetPromptResult, server: str, keep: Keep) -> str:
         if isinstance(block, sdk.TextContent):
             text = block.text
         else:
-            text = tool_result(sdk.CallToolResult(content=[block]), server, keep).text
+            text = convert_tool_result(sdk.CallToolResult(content=[block]), server, keep).text
         texts.append(text if message.role == "user" else f"({message.role}) {text}")
     return "\n\n".join(texts)
 
@@ -99,36 +99,36 @@ def _take_picture(
     block: sdk.ImageContent, texts: list[str], pictures: list[ImageBlock], keep: Keep
 ) -> None:
     is_shown = block.mime_type in SHOWN_PICTURES and len(block.data) <= MAX_PICTURE_CHARS
-    if is_shown and _decoded(block.data) is not None:
+    if is_shown and _decode_base64(block.data) is not None:
         pictures.append(ImageBlock(block.mime_type, block.data))
     else:
-        texts.append(_saved(block.data, block.mime_type, "Picture", keep))
+        texts.append(_save_content(block.data, block.mime_type, "Picture", keep))
 
 
-def _embedded(
+def _format_resource(
     resource: sdk.TextResourceContents | sdk.BlobResourceContents, server: str, keep: Keep
 ) -> str:
     if isinstance(resource, sdk.TextResourceContents):
         return f"[Resource of {server} at {resource.uri}]\n{resource.text}"
-    return _saved(resource.blob, resource.mime_type, f"Resource {resource.uri}", keep)
+    return _save_content(resource.blob, resource.mime_type, f"Resource {resource.uri}", keep)
 
 
-def _saved(data: str, kind: str | None, what: str, keep: Keep) -> str:
-    content = _decoded(data)
+def _save_content(data: str, kind: str | None, what: str, keep: Keep) -> str:
+    content = _decode_base64(data)
     if content is None:
         return f"[{what}: the server sent bytes that are not base64]"
-    path = keep(content, _suffix(kind, ""))
+    path = keep(content, _choose_suffix(kind, ""))
     return f"[{what} ({kind or 'unknown type'}, {len(content):,} bytes) saved to {path}]"
 
 
-def _decoded(data: str) -> bytes | None:
+def _decode_base64(data: str) -> bytes | None:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         return None
 
 
-def _suffix(kind: str | None, uri: str) -> str:
+def _choose_suffix(kind: str | None, uri: str) -> str:
     kind = (kind or "").partition(";")[0].strip().lower()
     # Systems differ in what they know, so the common ones are listed here.
     found = _SUFFIXES.get(kind) or mimetypes.guess_extension(kind)
@@ -137,7 +137,7 @@ def _suffix(kind: str | None, uri: str) -> str:
     return found or ".bin"
 
 
-def _object(data: object) -> dict[str, Any] | None:
+def _to_object(data: object) -> dict[str, Any] | None:
     if data is None:
         return None
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {"value": data}

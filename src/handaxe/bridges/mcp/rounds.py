@@ -12,15 +12,15 @@ from mcp.client.session import ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 
-from handaxe.bridges.mcp.listing import WireSession
+from handaxe.bridges.mcp.listing import McpClientSession
 
 MAX_ROUNDS = 10
 PAUSE_S = 0.1
 """Before a call is repeated that only had to wait."""
 
 
-async def call_in_rounds(
-    session: WireSession, tool: str, arguments: dict[str, Any], progress: ProgressFnT
+async def call_multi_round(
+    session: McpClientSession, tool: str, arguments: dict[str, Any], progress: ProgressFnT
 ) -> mcp_types.CallToolResult:
     """The result of a call, however often it has to be made."""
     given: mcp_types.InputResponses | None = None
@@ -36,12 +36,15 @@ async def call_in_rounds(
         )
         if not isinstance(answer, mcp_types.InputRequiredResult):
             return answer
-        given, state = await _given(session, answer.input_requests or {}), answer.request_state
+        given, state = (
+            await _collect_responses(session, answer.input_requests or {}),
+            answer.request_state,
+        )
     raise MCPError(mcp_types.INTERNAL_ERROR, f"it still asked after {MAX_ROUNDS} rounds")
 
 
-async def _given(
-    session: WireSession, asked: dict[str, mcp_types.InputRequest]
+async def _collect_responses(
+    session: McpClientSession, asked: dict[str, mcp_types.InputRequest]
 ) -> mcp_types.InputResponses | None:
     if not asked:
         await asyncio.sleep(PAUSE_S)

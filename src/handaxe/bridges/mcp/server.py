@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from handaxe.bridges.mcp.surrounding import Surrounding
+from handaxe.bridges.mcp.surrounding import McpClientContext
 from handaxe.contract.mcp_faults import (
     ConnectionLost,
     NotConnected,
@@ -27,11 +27,11 @@ from handaxe.contract.ports.mcp_servers import ServerStatus
 from handaxe.settings.mcp_servers import RemoteConfig, ServerDefinition, StdioConfig
 
 if TYPE_CHECKING:
-    from handaxe.bridges.mcp.connection import Connection
-    from handaxe.bridges.mcp.listing import WireSession
+    from handaxe.bridges.mcp.connection import McpConnection
+    from handaxe.bridges.mcp.listing import McpClientSession
 
 R = TypeVar("R")
-Request = Callable[["WireSession", Callable[[], None]], Awaitable[R]]
+Request = Callable[["McpClientSession", Callable[[], None]], Awaitable[R]]
 """Asks a session; the second argument is called when there is a sign of life."""
 
 MAX_TRIES = 5
@@ -47,7 +47,7 @@ FRESH_S = 1.0
 _SDK_PART = "handaxe.bridges.mcp.connection"
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class McpTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long things may take."""
 
     start_s: float = 30.0
@@ -56,31 +56,31 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     idle_remote_s: float = 300.0
 
 
-class Server:
+class McpClient:
     """A server and its connection."""
 
     def __init__(
         self,
         definition: ServerDefinition,
-        around: Surrounding,
-        limits: Limits,
+        around: McpClientContext,
+        limits: McpTimeouts,
         *,
-        opened: Callable[["Server", "WireSession"], Awaitable[None]],
-        heard: Callable[["Server", object], Awaitable[None]],
-        changed: Callable[["Server"], None],
+        opened: Callable[["McpClient", "McpClientSession"], Awaitable[None]],
+        heard: Callable[["McpClient", object], Awaitable[None]],
+        changed: Callable[["McpClient"], None],
     ) -> None:
         self.definition = definition
         self.name = definition.name
         self.status: ServerStatus = "pending"
         self.error: str | None = None
-        self.session: WireSession | None = None
+        self.session: McpClientSession | None = None
         self._around = around
         self._limits = limits
         self._opened = opened
         self._heard = heard
         self._changed = changed
         self._keeper: asyncio.Task[None] | None = None
-        self._connection: Connection | None = None
+        self._connection: McpConnection | None = None
         self._wanted = asyncio.Event()
         self._news = asyncio.Event()
         self._attempts = 0
@@ -121,7 +121,7 @@ class Server:
             self._connection.end()
         self._wanted.set()
         while not self._is_closing and (self._attempts == before or self.status == "pending"):
-            await self._next_news()
+            await self._wait_for_change()
 
     @property
     def may_be_tried_again(self) -> bool:
@@ -131,20 +131,20 @@ class Server:
     async def settled(self) -> None:
         """Wait until the first attempt to connect has come to something."""
         while self._keeper is not None and self._attempts == 0 and not self._is_closing:
-            await self._next_news()
+            await self._wait_for_change()
 
     async def ask(self, request: Request[R], *, timeout_s: float | None = None) -> R:
         """The answer to a request, over a new connection if need be; one of the faults if not."""
         session = await self._live()
         try:
             return await self._answered(session, request, timeout_s)
-        except _NotSent:
+        except _RequestNotSent:
             # Nothing reached the server, so asking again is not asking twice.
             self.drop()
             session = await self._live()
             try:
                 return await self._answered(session, request, timeout_s)
-            except _NotSent as error:
+            except _RequestNotSent as error:
                 raise NotConnected(self.name, str(error)) from None
 
     def drop(self) -> None:
@@ -153,7 +153,7 @@ class Server:
         if self._connection is not None:
             self._connection.end()
 
-    async def _live(self) -> "WireSession":
+    async def _live(self) -> "McpClientSession":
         if self.session is not None:
             return self.session
         if self.status in {"failed", "needs-auth"} and time.monotonic() - self._failed_at < FRESH_S:
@@ -166,14 +166,14 @@ class Server:
                 while self.session is None:
                     if self._is_closing or (self._attempts > before and self.error is not None):
                         raise NotConnected(self.name, self.error or "the session is closing")
-                    await self._next_news()
+                    await self._wait_for_change()
         except TimeoutError:
             reason = f"it is not ready after {self._limits.start_s:g} s"
             raise NotConnected(self.name, reason) from None
         return self.session
 
     async def _answered(
-        self, session: "WireSession", request: Request[R], timeout_s: float | None
+        self, session: "McpClientSession", request: Request[R], timeout_s: float | None
     ) -> R:
         total_s = timeout_s or self.definition.timeout_s or self._limits.call_s
         is_program = isinstance(self.definition.config, StdioConfig)
@@ -206,7 +206,7 @@ class Server:
         from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
 
-        from handaxe.bridges.mcp.refusals import is_too_large, refusal
+        from handaxe.bridges.mcp.refusals import is_too_large, to_tool_fault
 
         connection = self._connection
         try:
@@ -215,16 +215,16 @@ class Server:
             raise await self._lost() from None
         except MCPError as error:
             if connection is not None and connection.is_forgotten:
-                raise _NotSent("it has forgotten this session") from None
+                raise _RequestNotSent("it has forgotten this session") from None
             if connection is not None and connection.is_locked_out:
                 self.drop()
-                raise NotConnected(self.name, self._login_words("it was refused")) from None
+                raise NotConnected(self.name, self._explain_login("it was refused")) from None
             if connection is not None and connection.is_short_of_scope:
                 connection.is_short_of_scope = False
-                raise ServerRefused(self.name, self._login_words("rights are missing")) from None
+                raise ServerRefused(self.name, self._explain_login("rights are missing")) from None
             if error.code == CONNECTION_CLOSED and not is_too_large(error):
                 raise await self._lost() from None
-            raise refusal(self.name, error) from None
+            raise to_tool_fault(self.name, error) from None
         except ValidationError as error:
             reason = f"its answer is not what the protocol says ({error.error_count()} mistakes)"
             raise ServerRefused(self.name, reason) from None
@@ -240,7 +240,7 @@ class Server:
                     await connection.ended.wait()
             reason = connection.reason
             if connection.is_unreachable and was_alone:
-                return _NotSent(reason)
+                return _RequestNotSent(reason)
         return ConnectionLost(self.name, reason or "the connection was closed")
 
     async def _keep(self) -> None:
@@ -253,7 +253,7 @@ class Server:
             if self._is_closing:
                 break
             tries = 1 if was_connected and time.monotonic() - began > SETTLED_S else tries + 1
-            is_over = tries >= self._most_tries() or self.status == "needs-auth"
+            is_over = tries >= self._get_max_tries() or self.status == "needs-auth"
             if is_over and self.session is None:
                 if self.status == "pending":
                     self._become("failed", self.error or "it keeps going away")
@@ -262,7 +262,7 @@ class Server:
                 continue
             await self._pause(FIRST_PAUSE_S * 2 ** (tries - 1))
 
-    def _most_tries(self) -> int:
+    def _get_max_tries(self) -> int:
         if self._has_stood:
             return MAX_TRIES
         # What could not be started at all is not there, or broken; a network may be just away.
@@ -287,7 +287,7 @@ class Server:
         self._connection = connection
         stood = False
 
-        async def ready(session: "WireSession") -> None:
+        async def ready(session: "McpClientSession") -> None:
             nonlocal stood
             await self._opened(self, session)
             stood = self._has_stood = True
@@ -313,18 +313,18 @@ class Server:
     def _fail(self, reason: str, *, needs_login: bool = False) -> None:
         self._failed_at = time.monotonic()
         if needs_login:
-            self._become("needs-auth", self._login_words(reason))
+            self._become("needs-auth", self._explain_login(reason))
         else:
             self._become("failed", reason)
 
-    async def tell_roots(self) -> None:
+    async def notify_roots_changed(self) -> None:
         """Tell that the working directories are others now; who connects later asks for them."""
         from mcp_types import RootsListChangedNotification
 
         if self.session is not None:
             await self.session.send_notification(RootsListChangedNotification())
 
-    def _login_words(self, reason: str) -> str:
+    def _explain_login(self, reason: str) -> str:
         """What a person has to do."""
         config = self.definition.config
         if isinstance(config, RemoteConfig) and config.has_login:
@@ -337,7 +337,7 @@ class Server:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def _next_news(self) -> None:
+    async def _wait_for_change(self) -> None:
         if not self._is_closing:
             await self._news.wait()
 
@@ -345,11 +345,11 @@ class Server:
         await self._heard(self, message)
 
 
-class _NotSent(Exception):
+class _RequestNotSent(Exception):
     """The request never reached the server."""
 
 
-async def _load_sdk() -> "type[Connection]":
+async def _load_sdk() -> "type[McpConnection]":
     """The part that needs the SDK, loaded in a thread that nobody has to wait for at the end."""
     if _SDK_PART not in sys.modules:
         loop = asyncio.get_running_loop()
@@ -363,4 +363,4 @@ async def _load_sdk() -> "type[Connection]":
 
         threading.Thread(target=load, name="handaxe mcp", daemon=True).start()
         await loaded
-    return import_module(_SDK_PART).Connection
+    return import_module(_SDK_PART).McpConnection

@@ -5,10 +5,10 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from handaxe.bridges.mcp.names import NameBook, full_name
-from handaxe.bridges.mcp.server import Limits, Server
-from handaxe.bridges.mcp.surrounding import Surrounding
-from handaxe.bridges.mcp.tool import DEFAULT_RESULT_CHARS, RemoteTool, remote_tool
+from handaxe.bridges.mcp.names import ToolNameRegistry, build_tool_name
+from handaxe.bridges.mcp.server import McpClient, McpTimeouts
+from handaxe.bridges.mcp.surrounding import McpClientContext
+from handaxe.bridges.mcp.tool import DEFAULT_RESULT_CHARS, RemoteTool, build_remote_tool
 from handaxe.contract.decision import ToolDefinition
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.mcp_faults import LoginFailed, NotConnected, ServerRefused, UnknownServer
@@ -24,12 +24,12 @@ from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.result import ToolResult
 from handaxe.settings.mcp_servers import ApprovedServer, RemoteConfig, ServerDefinition
 from handaxe.text.schema_repair import MAX_DOC_CHARS
-from handaxe.text.visible import without_hidden
+from handaxe.text.visible import strip_hidden
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
-    from handaxe.bridges.mcp.listing import Entry, Listed, WireSession
+    from handaxe.bridges.mcp.listing import Entry, Listed, McpClientSession
 
 REFRESH_PAUSE_S = 0.05
 """News that come in one burst are looked into once."""
@@ -48,9 +48,9 @@ class ConnectedServers(McpServers):
     def __init__(
         self,
         definitions: Iterable[ApprovedServer],
-        around: Surrounding,
+        around: McpClientContext,
         *,
-        limits: Limits,
+        limits: McpTimeouts,
         results: ResultStore,
         offer: Callable[[str, list[RemoteTool]], None],
         changed: Callable[[McpServer], None],
@@ -62,21 +62,21 @@ class ConnectedServers(McpServers):
         self._offer = offer
         self._changed = changed
         self._result_chars = result_chars
-        self._names = NameBook()
+        self._names = ToolNameRegistry()
         self._used: dict[str, str] = {}
         self._tools: dict[str, list[RemoteTool]] = {}
         self._told: dict[str, str] = {}
         self._waiting: set[str] = set()
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         self._disabled: dict[str, Lost] = {}
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, McpClient] = {}
         for definition in sorted(definitions, key=lambda one: one.name):
             self.add(definition)
 
     def add(self, definition: ApprovedServer) -> None:
         """One more server; not yet connected."""
         self._disabled.pop(definition.name, None)
-        self._servers[definition.name] = Server(
+        self._servers[definition.name] = McpClient(
             definition,
             self._around,
             self._limits,
@@ -131,19 +131,19 @@ class ConnectedServers(McpServers):
 
     def server_of(self, tool: str) -> str | None:
         """The server that a tool's name belongs to, whether or not the tool is known yet."""
-        fitting = [n for n in self._servers if tool.startswith(full_name(n, "x")[:-1])]
+        fitting = [n for n in self._servers if tool.startswith(build_tool_name(n, "x")[:-1])]
         return max(fitting, key=len, default=None)
 
     async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
         """What servers hand out."""
         if server is not None:
-            return tuple(await self._resources(self._find(server)))
+            return tuple(await self._list_resources(self._find(server)))
         await self.settled()
         found: list[McpResource] = []
         for one in self._servers.values():
             if one.status == "connected":
                 try:
-                    found += await self._resources(one)
+                    found += await self._list_resources(one)
                 except ToolFault as fault:
                     _log.debug("no resources of %s", one.name, exc_info=fault)
         return tuple(found)
@@ -151,9 +151,9 @@ class ConnectedServers(McpServers):
     async def read(self, server: str, uri: str, call_id: str) -> tuple[McpContent, ...]:
         """A resource; bytes are saved under the call's name."""
         answer = await self._find(server).ask(lambda session, _: session.read_resource(uri))
-        from handaxe.bridges.mcp.results import resource_contents
+        from handaxe.bridges.mcp.results import convert_resource
 
-        return await asyncio.to_thread(resource_contents, answer, self._keep(call_id))
+        return await asyncio.to_thread(convert_resource, answer, self._keep(call_id))
 
     async def prompts(self) -> tuple[McpPrompt, ...]:
         """Every prompt on offer."""
@@ -161,11 +161,11 @@ class ConnectedServers(McpServers):
         for server in self._servers.values():
             if server.session is None:
                 continue
-            from handaxe.bridges.mcp.listing import prompt_of
+            from handaxe.bridges.mcp.listing import parse_prompt
 
             for entry in await self._listed(server, "prompts"):
-                name = full_name(server.name, entry["name"])
-                found.append(prompt_of(server.name, name, entry))
+                name = build_tool_name(server.name, entry["name"])
+                found.append(parse_prompt(server.name, name, entry))
         return tuple(sorted(found, key=lambda prompt: prompt.name))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
@@ -173,15 +173,15 @@ class ConnectedServers(McpServers):
         owner = self.server_of(name)
         server = self._find(owner or name)
         for prompt in await self._listed(server, "prompts"):
-            if full_name(server.name, prompt["name"]) == name:
+            if build_tool_name(server.name, prompt["name"]) == name:
                 remote = prompt["name"]
                 break
         else:
             raise ServerRefused(server.name, f"it has no prompt {name!r}")
         answer = await server.ask(lambda session, _: session.get_prompt(remote, arguments))
-        from handaxe.bridges.mcp.results import prompt_text
+        from handaxe.bridges.mcp.results import format_prompt
 
-        return prompt_text(answer, server.name, self._keep(name))
+        return format_prompt(answer, server.name, self._keep(name))
 
     async def call_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolResult:
         """Run a server's tool by its own name."""
@@ -221,7 +221,7 @@ class ConnectedServers(McpServers):
         wait_s: float = LOGIN_WAIT_S,
     ) -> None:
         """Log in at a server; sessions have the tokens from then on."""
-        from handaxe.bridges.mcp.login import NoLogin, log_in
+        from handaxe.bridges.mcp.login import OAuthLoginFailed, log_in
 
         definition = self._definition(server)
         config, key = definition.config, definition.login_key
@@ -235,7 +235,7 @@ class ConnectedServers(McpServers):
         known = logins.read(key)
         try:
             made = await log_in(config, known, show, client_secret=client_secret, wait_s=wait_s)
-        except NoLogin as why:
+        except OAuthLoginFailed as why:
             raise LoginFailed(server, f"{why}.") from None
         async with logins.alone(key):
             await logins.write(key, made)
@@ -248,7 +248,7 @@ class ConnectedServers(McpServers):
 
     async def call(
         self,
-        server: Server,
+        server: McpClient,
         tool: str,
         arguments: dict[str, Any],
         call_id: str,
@@ -256,30 +256,34 @@ class ConnectedServers(McpServers):
     ) -> ToolResult:
         """Run a server's tool."""
 
-        async def request(session: "WireSession", alive: Callable[[], None]) -> "CallToolResult":
-            from handaxe.bridges.mcp.rounds import call_in_rounds
+        async def request(
+            session: "McpClientSession", alive: Callable[[], None]
+        ) -> "CallToolResult":
+            from handaxe.bridges.mcp.rounds import call_multi_round
 
             async def progressed(progress: float, total: float | None, message: str | None) -> None:
                 alive()
                 count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
                 report(f"{count} {message}" if message else count)
 
-            return await call_in_rounds(session, tool, arguments, progressed)
+            return await call_multi_round(session, tool, arguments, progressed)
 
         answer = await server.ask(request)
-        from handaxe.bridges.mcp.results import tool_result
+        from handaxe.bridges.mcp.results import convert_tool_result
 
-        return await asyncio.to_thread(tool_result, answer, server.name, self._keep(call_id))
+        return await asyncio.to_thread(
+            convert_tool_result, answer, server.name, self._keep(call_id)
+        )
 
     def roots_changed(self) -> None:
         """Tell every server that the working directories are others now."""
         for server in self._servers.values():
-            self._soon(f"roots {server.name}", server.tell_roots)
+            self._schedule_work(f"roots {server.name}", server.notify_roots_changed)
 
     def _definition(self, name: str) -> ServerDefinition:
         return self._disabled[name][0] if name in self._disabled else self._find(name).definition
 
-    def _find(self, name: str) -> Server:
+    def _find(self, name: str) -> McpClient:
         if name in self._disabled:
             raise NotConnected(name, self._disabled[name][1])
         if name not in self._servers:
@@ -289,17 +293,17 @@ class ConnectedServers(McpServers):
     def _keep(self, call_id: str) -> Callable[[bytes, str], str]:
         return lambda content, suffix: self._results.keep_bytes(call_id, content, suffix)
 
-    async def _opened(self, server: Server, session: "WireSession") -> None:
+    async def _opened(self, server: McpClient, session: "McpClientSession") -> None:
         """A connection stands: take over what the server offers."""
         self._take_tools(server, await session.listed("tools"))
 
-    async def _heard(self, server: Server, message: object) -> None:
+    async def _heard(self, server: McpClient, message: object) -> None:
         from mcp_types import ToolListChangedNotification
 
         if isinstance(message, ToolListChangedNotification):
-            self._soon(f"tools {server.name}", lambda: self._refresh(server))
+            self._schedule_work(f"tools {server.name}", lambda: self._refresh(server))
 
-    async def _refresh(self, server: Server) -> None:
+    async def _refresh(self, server: McpClient) -> None:
         """Ask for the tools again; what cannot be had leaves the old ones in place."""
         try:
             listed = await server.ask(
@@ -311,7 +315,7 @@ class ConnectedServers(McpServers):
         self._take_tools(server, listed)
         self._tell(server)
 
-    def _soon(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+    def _schedule_work(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
         """Do something in the background; what has not begun yet is not asked for twice."""
         if key in self._waiting:
             return
@@ -327,7 +331,7 @@ class ConnectedServers(McpServers):
 
         self._refreshing[key] = asyncio.create_task(do())
 
-    def _take_tools(self, server: Server, listed: "list[Entry]") -> None:
+    def _take_tools(self, server: McpClient, listed: "list[Entry]") -> None:
         # A name that comes twice means the first one.
         by_name = {definition["name"]: definition for definition in reversed(listed)}
         names = self._names.names(server.name, by_name)
@@ -343,7 +347,7 @@ class ConnectedServers(McpServers):
         tools: dict[str, RemoteTool] = {}
         for remote, definition in by_name.items():
             try:
-                tools[remote] = remote_tool(
+                tools[remote] = build_remote_tool(
                     definition,
                     server=server.definition,
                     reached=reached,
@@ -361,17 +365,17 @@ class ConnectedServers(McpServers):
         """Whether the tool was used before and says something else about itself now."""
         return self._used.get(tool.name) not in {None, tool.definition.digest}
 
-    async def _resources(self, server: Server) -> list[McpResource]:
+    async def _list_resources(self, server: McpClient) -> list[McpResource]:
         entries = await self._listed(server, "resources")
-        from handaxe.bridges.mcp.listing import resource_of
+        from handaxe.bridges.mcp.listing import parse_resource
 
-        found = (resource_of(server.name, entry) for entry in entries)
+        found = (parse_resource(server.name, entry) for entry in entries)
         return [resource for resource in found if resource is not None]
 
-    async def _listed(self, server: Server, what: "Listed") -> "list[Entry]":
+    async def _listed(self, server: McpClient, what: "Listed") -> "list[Entry]":
         return await server.ask(lambda session, _: session.listed(what))
 
-    def _status(self, server: Server) -> McpServer:
+    def _status(self, server: McpClient) -> McpServer:
         session = server.session
         info = session.server_info if session is not None else None
         instructions = (session.instructions if session is not None else None) or ""
@@ -384,9 +388,9 @@ class ConnectedServers(McpServers):
             config=server.definition.shown,
             scope=server.definition.scope,
             tools=tuple(tool.status() for tool in tools),
-            instructions=without_hidden(instructions, MAX_DOC_CHARS) or None,
+            instructions=strip_hidden(instructions, MAX_DOC_CHARS) or None,
             log_path=self._around.log_path(server.name),
         )
 
-    def _tell(self, server: Server) -> None:
+    def _tell(self, server: McpClient) -> None:
         self._changed(self._status(server))

@@ -14,7 +14,7 @@ import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from handaxe.bridges.mcp.frames import Frames, Oversized
+from handaxe.bridges.mcp.frames import LineFramer, OversizedLine
 from handaxe.contract.ports.processes import Child
 from handaxe.text.redact import Redactor
 
@@ -30,7 +30,7 @@ Streams = tuple[
 
 
 @asynccontextmanager
-async def child_streams(
+async def open_child_streams(
     child: Child,
     spill: Callable[[], str],
     lost: Callable[[], None],
@@ -41,8 +41,8 @@ async def child_streams(
     writing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_listen, child, to_session, Frames(spill, redactor), lost)
-            tasks.start_soon(_speak, child, from_session, lost)
+            tasks.start_soon(_read_messages, child, to_session, LineFramer(spill, redactor), lost)
+            tasks.start_soon(_send_messages, child, from_session, lost)
             yield reading, writing
             tasks.cancel_scope.cancel()
     finally:
@@ -50,10 +50,10 @@ async def child_streams(
             stream.close()
 
 
-async def _listen(
+async def _read_messages(
     child: Child,
     to_session: MemoryObjectSendStream[SessionMessage | Exception],
-    frames: Frames,
+    frames: LineFramer,
     lost: Callable[[], None],
 ) -> None:
     strange = 0
@@ -61,7 +61,7 @@ async def _listen(
         async with to_session:
             while piece := await child.read():
                 for line in frames.feed(piece):
-                    message = _message(line)
+                    message = _parse_message(line)
                     if message is not None:
                         await to_session.send(message)
                         continue
@@ -76,7 +76,7 @@ async def _listen(
         lost()
 
 
-async def _speak(
+async def _send_messages(
     child: Child,
     from_session: MemoryObjectReceiveStream[SessionMessage],
     lost: Callable[[], None],
@@ -90,8 +90,8 @@ async def _speak(
         lost()
 
 
-def _message(line: bytes | Oversized) -> SessionMessage | None:
-    if isinstance(line, Oversized):
+def _parse_message(line: bytes | OversizedLine) -> SessionMessage | None:
+    if isinstance(line, OversizedLine):
         if line.request_id is None:
             return None
         data: dict[str, Any] = {"size_bytes": line.size_bytes, "path": line.path}

@@ -16,7 +16,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import ValidationError
 
 from handaxe.bridges.mcp.header_helper import MAY_REPEAT
-from handaxe.bridges.mcp.led_requests import LedTransport, Misled
+from handaxe.bridges.mcp.led_requests import AddressNotAllowed, RestrictedTransport
 from handaxe.contract.ports.mcp_logins import McpLogin, McpLogins
 from handaxe.settings.mcp_servers import RemoteConfig
 
@@ -26,11 +26,11 @@ SHORT_OF_SCOPE = "insufficient_scope"
 _REFUSED = frozenset({400, 401, 403})
 
 
-class NotRenewed(Exception):
+class TokenRefreshFailed(Exception):
     """The login is as good as it was, but could not be renewed just now."""
 
 
-class StoredLogin(httpx2.Auth):
+class StoredTokenAuth(httpx2.Auth):
     """Puts the access token on requests, and renews it when it has run out or is refused."""
 
     def __init__(
@@ -52,21 +52,21 @@ class StoredLogin(httpx2.Auth):
         """The request with a token, and once more with a newer one."""
         # Read every time: whoever logs in or out meanwhile, here or elsewhere, is heard.
         used = self._logins.read(self._key)
-        if used is not None and _has_run_out(used) and used.refresh_token:
-            used = await self._newer_than(used)
-        _put(request, used)
+        if used is not None and _is_expired(used) and used.refresh_token:
+            used = await self._get_newer(used)
+        _add_token(request, used)
         request.extensions[MAY_REPEAT] = True
         response = yield request
         if response.status_code == 401 and used is not None and used.access_token:
-            used = await self._newer_than(used)
+            used = await self._get_newer(used)
             if used is not None:
-                _put(request, used)
+                _add_token(request, used)
                 response = yield request
         if response.status_code in {401, 403}:
             await self._note(response)
             self._refused(response)
 
-    async def _newer_than(self, used: McpLogin) -> McpLogin | None:
+    async def _get_newer(self, used: McpLogin) -> McpLogin | None:
         """Another access token than that one; None if there is none to be had."""
         async with self._renewing, self._logins.alone(self._key):
             login = self._logins.read(self._key)
@@ -76,8 +76,8 @@ class StoredLogin(httpx2.Auth):
                 return login
             if not login.refresh_token:
                 return None
-            newer = await _renewed(login, self._config)
-            await self._logins.write(self._key, newer or _spent(login))
+            newer = await _refresh_tokens(login, self._config)
+            await self._logins.write(self._key, newer or _clear_tokens(login))
             return newer
 
     async def _note(self, response: httpx2.Response) -> None:
@@ -90,13 +90,13 @@ class StoredLogin(httpx2.Auth):
             await self._logins.write(self._key, msgspec.structs.replace(login, challenge=said))
 
 
-def token_request(login: McpLogin, endpoint: str, data: dict[str, str]) -> httpx2.Request:
+def build_token_request(login: McpLogin, endpoint: str, data: dict[str, str]) -> httpx2.Request:
     """A request that says who we are in the way our registration has it."""
     client = OAuthClientInformationFull.model_validate(login.client)
     context = OAuthContext(
         server_url=endpoint,
         client_metadata=OAuthClientMetadata(redirect_uris=None),
-        storage=NoStorage(),
+        storage=NullTokenStorage(),
         redirect_handler=None,
         callback_handler=None,
         client_info=client,
@@ -105,7 +105,7 @@ def token_request(login: McpLogin, endpoint: str, data: dict[str, str]) -> httpx
     return httpx2.Request("POST", endpoint, data=data, headers=headers)
 
 
-def with_tokens(login: McpLogin, tokens: OAuthToken) -> McpLogin:
+def update_tokens(login: McpLogin, tokens: OAuthToken) -> McpLogin:
     """The login with new tokens; what they do not say stays as it was."""
     lives_s = tokens.expires_in
     return msgspec.structs.replace(
@@ -118,7 +118,7 @@ def with_tokens(login: McpLogin, tokens: OAuthToken) -> McpLogin:
     )
 
 
-class NoStorage:
+class NullTokenStorage:
     """Where the SDK keeps nothing: its tokens are taken when a login has come to its end."""
 
     def __init__(self, client: OAuthClientInformationFull | None = None) -> None:
@@ -139,37 +139,43 @@ class NoStorage:
         """It stays in the provider."""
 
 
-async def _renewed(login: McpLogin, config: RemoteConfig) -> McpLogin | None:
+async def _refresh_tokens(login: McpLogin, config: RemoteConfig) -> McpLogin | None:
     """The login with newer tokens; None if it is refused for good."""
     data = {"grant_type": "refresh_token", "refresh_token": login.refresh_token}
     if login.resource:
         data["resource"] = login.resource
     try:
-        async with httpx2.AsyncClient(timeout=LIMIT_S, transport=LedTransport(config)) as http:
-            response = await http.send(token_request(login, login.token_endpoint, data))
-    except Misled as error:
-        raise NotRenewed(f"its login could not be renewed: {error}") from None
+        async with httpx2.AsyncClient(
+            timeout=LIMIT_S, transport=RestrictedTransport(config)
+        ) as http:
+            response = await http.send(build_token_request(login, login.token_endpoint, data))
+    except AddressNotAllowed as error:
+        raise TokenRefreshFailed(f"its login could not be renewed: {error}") from None
     except httpx2.HTTPError as error:
-        raise NotRenewed(f"its login could not be renewed ({type(error).__name__})") from None
+        raise TokenRefreshFailed(
+            f"its login could not be renewed ({type(error).__name__})"
+        ) from None
     if response.status_code in _REFUSED:
         return None
     try:
         if response.status_code == 200:
-            return with_tokens(login, OAuthToken.model_validate_json(response.content))
+            return update_tokens(login, OAuthToken.model_validate_json(response.content))
     except ValidationError:
-        raise NotRenewed("its login could not be renewed: the answer holds no token") from None
-    raise NotRenewed(f"its login could not be renewed (HTTP {response.status_code})")
+        raise TokenRefreshFailed(
+            "its login could not be renewed: the answer holds no token"
+        ) from None
+    raise TokenRefreshFailed(f"its login could not be renewed (HTTP {response.status_code})")
 
 
-def _has_run_out(login: McpLogin) -> bool:
+def _is_expired(login: McpLogin) -> bool:
     return login.expires_at is not None and time.time() >= login.expires_at
 
 
-def _spent(login: McpLogin) -> McpLogin:
+def _clear_tokens(login: McpLogin) -> McpLogin:
     """What stays of a login whose tokens are refused: who we are."""
     return msgspec.structs.replace(login, access_token="", refresh_token="", expires_at=None)
 
 
-def _put(request: httpx2.Request, login: McpLogin | None) -> None:
+def _add_token(request: httpx2.Request, login: McpLogin | None) -> None:
     if login is not None and login.access_token:
         request.headers["Authorization"] = f"Bearer {login.access_token}"

@@ -10,7 +10,7 @@ from handaxe.contract.ports.processes import Processes
 from handaxe.text.redact import Redactor
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ElicitationRequest(msgspec.Struct, frozen=True):
     """What a server wants of a person: a form to be filled in, or an address to be opened."""
 
     message: str
@@ -19,11 +19,11 @@ class Wanted(msgspec.Struct, frozen=True):
     elicitation_id: str | None = None
 
 
-Elicit = Callable[[str, Wanted], Awaitable[dict[str, Any] | None]]
+Elicit = Callable[[str, ElicitationRequest], Awaitable[dict[str, Any] | None]]
 """The server and what it wants; the filled form, or None to decline."""
 
 
-class Surrounding(msgspec.Struct, frozen=True, kw_only=True):
+class McpClientContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where servers run and what they may ask for."""
 
     version: str

@@ -14,10 +14,10 @@ from handaxe.contract.ports.mcp_servers import McpTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.settings.mcp_servers import ServerDefinition
-from handaxe.text.foreign_input import ForeignInput
+from handaxe.text.foreign_input import JsonSchemaInput
 from handaxe.text.framing import neutralize
 from handaxe.text.schema_repair import MAX_DOC_CHARS
-from handaxe.text.visible import without_hidden
+from handaxe.text.visible import strip_hidden
 
 DEFAULT_RESULT_CHARS = 100_000
 MAX_RESULT_CHARS = 500_000
@@ -73,14 +73,14 @@ class RemoteTool(Tool[Args]):
             now = time.monotonic()
             if now - told_at >= _REPORT_EVERY_S:
                 told_at = now
-                ctx.report(without_hidden(text, 500))
+                ctx.report(strip_hidden(text, 500))
 
         return await self.send(self.remote_name, args, ctx.call_id, report)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         """Server, tool and the first value."""
         for value in partial_input.values():
-            return f"{self.server} - {self.remote_name}({without_hidden(str(value), 100)})"
+            return f"{self.server} - {self.remote_name}({strip_hidden(str(value), 100)})"
         return f"{self.server} - {self.remote_name}"
 
     def status(self) -> McpTool:
@@ -94,7 +94,7 @@ class RemoteTool(Tool[Args]):
         return McpTool(name=self.remote_name, description=self.description, annotations=hints)
 
 
-def remote_tool(
+def build_remote_tool(
     definition: dict[str, Any],
     *,
     server: ServerDefinition,
@@ -119,15 +119,15 @@ def remote_tool(
     annotations = {key: value for key, value in listed.items() if isinstance(value, bool)}
     given = definition.get("_meta")
     meta = cast("dict[str, Any]", given if isinstance(given, dict) else {})
-    shape = ForeignInput(cast("dict[str, Any]", schema))
+    shape = JsonSchemaInput(cast("dict[str, Any]", schema))
     given = str(definition.get("description") or "")
-    description = neutralize(without_hidden(given, MAX_DOC_CHARS))
+    description = neutralize(strip_hidden(given, MAX_DOC_CHARS))
     if shape.remark:
         description = f"{description}\n\n{shape.remark}".strip()
     wanted_chars = meta.get("anthropic/maxResultSizeChars")
     if isinstance(wanted_chars, int) and not isinstance(wanted_chars, bool) and wanted_chars > 0:
         result_chars = min(wanted_chars, MAX_RESULT_CHARS)
-    effects = effects_of(annotations)
+    effects = infer_effects(annotations)
     digest = sha256(b"\0".join((server.reach_digest.encode(), name.encode(), plain))).hexdigest()
     members: dict[str, Any] = {
         "__module__": __name__,
@@ -136,10 +136,12 @@ def remote_tool(
         "args_type": shape,
         "server": server.name,
         "remote_name": definition["name"],
-        "definition": ToolDefinition(name, server.name, digest, tuple(_parts(reached, definition))),
+        "definition": ToolDefinition(
+            name, server.name, digest, tuple(_list_parts(reached, definition))
+        ),
         "annotations": annotations,
         "description": description or f"{definition['name']} of {server.name}.",
-        "search_hint": without_hidden(str(definition.get("title") or ""), 100),
+        "search_hint": strip_hidden(str(definition.get("title") or ""), 100),
         "effects": effects,
         "interrupt": "cancel" if effects.is_read_only else "block",
         "max_result_chars": result_chars,
@@ -151,20 +153,20 @@ def remote_tool(
     return cast("RemoteTool", type("RemoteTool", (RemoteTool,), members)())
 
 
-def _parts(reached: str, definition: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "server", without_hidden(reached, MAX_PART_CHARS)
+def _list_parts(reached: str, definition: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "server", strip_hidden(reached, MAX_PART_CHARS)
     for key, value in list(definition.items())[:MAX_PARTS]:
-        text = value if isinstance(value, str) else _pretty(value)
+        text = value if isinstance(value, str) else _format_json(value)
         name = _PART_NAMES.get(key) or ascii(key[:40])[1:-1]
-        yield name, without_hidden(text, MAX_PART_CHARS)
+        yield name, strip_hidden(text, MAX_PART_CHARS)
 
 
-def _pretty(value: object) -> str:
+def _format_json(value: object) -> str:
     plain = msgspec.json.encode(value, order="deterministic")
     return msgspec.json.format(plain).decode() if len(plain) <= MAX_PART_CHARS else plain.decode()
 
 
-def effects_of(annotations: dict[str, bool]) -> Effects:
+def infer_effects(annotations: dict[str, bool]) -> Effects:
     """What a server says a tool does; silence means the worst."""
     if annotations.get("readOnlyHint"):
         return Effects.none()

@@ -7,14 +7,14 @@ from typing import Any, Literal
 import msgspec
 
 from handaxe.contract.job_state import JobState
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 
 AgentStatus = Literal["running", "completed", "failed", "killed", "interrupted"]
 Isolation = Literal["worktree", "remote"]
 MemoryScope = Literal["user", "project", "local"]
 
 
-class AgentKind(msgspec.Struct, frozen=True, kw_only=True):
+class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A type of agent: what it is for, what it may use, how it is told to work."""
 
     name: str
@@ -94,7 +94,7 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The commit that its checkout began with."""
 
 
-def as_job(agent: AgentState, result: str) -> JobState:
+def to_job_state(agent: AgentState, result: str) -> JobState:
     """How an agent stands, as background work."""
     return JobState(
         job_id=agent.agent_id,
@@ -112,7 +112,7 @@ def as_job(agent: AgentState, result: str) -> JobState:
     )
 
 
-def worktree_sentence(state: AgentState) -> str:
+def describe_worktree(state: AgentState) -> str:
     """Where an agent's changes are, if it made them in a checkout of its own."""
     if not state.worktree_path:
         return ""
@@ -131,7 +131,7 @@ class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     tool_uses: int = 0
     duration_ms: float = 0.0
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     models: tuple[str, ...] = ()
     tool_counts: dict[str, int] = {}
     errors: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class Agents(ABC):
     """The agents of one session."""
 
     @abstractmethod
-    def kinds(self) -> tuple[AgentKind, ...]:
+    def kinds(self) -> tuple[AgentDefinition, ...]:
         """The types that can be started, sorted by name."""
 
     @abstractmethod

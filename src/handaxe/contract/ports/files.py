@@ -21,7 +21,7 @@ IsClosed = Callable[[str], bool]
 """Whether a path may not be written without a question, whatever is allowed."""
 
 
-class Located(msgspec.Struct, frozen=True):
+class ResolvedPath(msgspec.Struct, frozen=True):
     """Where a path leads."""
 
     path: str
@@ -55,14 +55,14 @@ class FileInfo(msgspec.Struct, frozen=True):
     """Device and inode: the same under every name of one file."""
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedFile(msgspec.Struct, frozen=True):
     """A whole file in memory."""
 
     data: bytes
     version: FileVersion
 
 
-class Window(msgspec.Struct, frozen=True):
+class FileWindow(msgspec.Struct, frozen=True):
     """Some lines of a text file; the rest need never be in memory."""
 
     lines: list[str]
@@ -82,7 +82,7 @@ class Files(ABC):
     """A file tree that tools may read and change."""
 
     @abstractmethod
-    def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> Located:
+    def locate(self, path: str, roots: Sequence[str], *, beyond: bool = False) -> ResolvedPath:
         """Follow links, looking at nothing outside `roots` unless told to go `beyond`."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Files(ABC):
         return False
 
     @abstractmethod
-    def judged_by(self, judge: Judge) -> "Files":
+    def restrict_with(self, judge: Judge) -> "Files":
         """The same tree, opening only what `judge` lets pass."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ class Files(ABC):
         """The first bytes of a regular file, to tell what it is."""
 
     @abstractmethod
-    async def load(self, path: str, *, max_bytes: int | None = None) -> Loaded:
+    async def load(self, path: str, *, max_bytes: int | None = None) -> LoadedFile:
         """The whole of a regular file."""
 
     @abstractmethod
@@ -118,7 +118,7 @@ class Files(ABC):
         """The text of a regular file, decoded."""
 
     @abstractmethod
-    async def window(self, path: str, offset: int, limit: int) -> Window:
+    async def read_window(self, path: str, offset: int, limit: int) -> FileWindow:
         """`limit` lines from line `offset` (1-based; negative counts from the end)."""
 
     @abstractmethod

@@ -13,7 +13,7 @@ import msgspec
 ShellName = Literal["sh", "bash", "powershell"]
 
 
-class NoAnswer(Exception):
+class HookUnreachable(Exception):
     """A program or a server could not be reached, or did not answer in its time."""
 
     def __init__(self, sentence: str, *, timed_out: bool = False) -> None:
@@ -42,7 +42,7 @@ class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What commands of the session find because of hooks; given, it may leave more of them."""
 
 
-class CommandEnd(msgspec.Struct, frozen=True):
+class HookCommandResult(msgspec.Struct, frozen=True):
     """How a program ended, and what it said, cut where it said too much."""
 
     exit_code: int
@@ -62,7 +62,7 @@ class HookRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
 
 
-class Reply(msgspec.Struct, frozen=True):
+class HookResponse(msgspec.Struct, frozen=True):
     """What a server answered, cut where it was too much."""
 
     status: int
@@ -73,7 +73,7 @@ class HookPrograms(ABC):
     """Somebody who can start a hook's program and reach a hook's server."""
 
     @abstractmethod
-    async def run(self, command: HookCommand, stdin: bytes) -> CommandEnd:
+    async def run(self, command: HookCommand, stdin: bytes) -> HookCommandResult:
         """Wait for the program; cancelling ends it and all it started.
 
         Raises:
@@ -81,7 +81,7 @@ class HookPrograms(ABC):
         """
 
     @abstractmethod
-    async def post(self, request: HookRequest, body: bytes) -> Reply:
+    async def post(self, request: HookRequest, body: bytes) -> HookResponse:
         """Send the event as JSON and wait for the answer.
 
         Raises:

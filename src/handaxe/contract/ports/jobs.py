@@ -28,7 +28,7 @@ class Job(ABC):
 
 
 @runtime_checkable
-class JobBook(Protocol):
+class JobRegistry(Protocol):
     """Where background work is listed, so that it can be found, watched and stopped by its id."""
 
     def add(self, job: Job) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from handaxe.contract.messages import Message, StopReason, Usage
+from handaxe.contract.messages import Message, StopReason, TokenUsage
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
@@ -77,7 +77,7 @@ class MessageEnded(msgspec.Struct, frozen=True, tag=True):
     """The response is complete: exactly one, and the last."""
 
     stop_reason: StopReason
-    usage: Usage
+    usage: TokenUsage
     model: str = ""
     message_id: str = ""
 

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import msgspec
 
 
-class KeptPlan(msgspec.Struct, frozen=True):
+class SavedPlan(msgspec.Struct, frozen=True):
     """A plan that is on disk."""
 
     path: str
@@ -17,5 +17,5 @@ class Plans(ABC):
     """The plans of one session."""
 
     @abstractmethod
-    async def keep(self, call_id: str, text: str) -> KeptPlan | None:
+    async def keep(self, call_id: str, text: str) -> SavedPlan | None:
         """Keep the plan of a call as it stands now; None where the disk does not take it."""

@@ -17,7 +17,7 @@ class ChildProgram(msgspec.Struct, frozen=True, kw_only=True):
     """Where its standard error is kept, within bounds."""
 
 
-class CannotStart(Exception):
+class ProcessStartFailed(Exception):
     """The program is not there or cannot be run; the sentence says why."""
 
 
@@ -42,7 +42,7 @@ class Child(ABC):
         """Put a line of ours into its log."""
 
     @abstractmethod
-    def last_words(self, limit_chars: int) -> str:
+    def read_stderr_tail(self, limit_chars: int) -> str:
         """The end of what it wrote to standard error."""
 
     @abstractmethod

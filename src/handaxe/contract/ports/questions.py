@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class QuestionOption(msgspec.Struct, frozen=True, kw_only=True):
     """One ready-made answer."""
 
     label: Annotated[str, "The answer in 1-5 words."]
@@ -15,13 +15,15 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     preview: Annotated[str | None, "Text shown beside the choice, such as a code sample."] = None
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class UserQuestion(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One question."""
 
     question: Annotated[str, "The whole question, ending with a question mark."]
     header: Annotated[str, msgspec.Meta(max_length=12), "A label of at most 12 characters."]
     options: Annotated[
-        tuple[Choice, ...], msgspec.Meta(min_length=2, max_length=4), "2-4 answers to choose from."
+        tuple[QuestionOption, ...],
+        msgspec.Meta(min_length=2, max_length=4),
+        "2-4 answers to choose from.",
     ]
     multi_select: Annotated[bool, "Whether several answers may be chosen."] = False
 
@@ -35,7 +37,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """A reply in the person's own words instead."""
 
 
-OnQuestion = Callable[[tuple[Question, ...]], Awaitable[Answers | dict[str, str] | str | None]]
+OnQuestion = Callable[[tuple[UserQuestion, ...]], Awaitable[Answers | dict[str, str] | str | None]]
 """A host's way to ask: labels by question, one free reply, or None if nobody answers."""
 
 
@@ -43,5 +45,5 @@ class Questions(ABC):
     """Somebody who can ask the person at the other end."""
 
     @abstractmethod
-    async def ask(self, questions: tuple[Question, ...]) -> Answers | None:
+    async def ask(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
         """Wait for the answers; None if nobody answers."""

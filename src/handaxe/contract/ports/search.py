@@ -20,7 +20,7 @@ VERSION_CONTROL = (".git", ".hg", ".svn", ".jj", ".sl", ".bzr")
 """Directories that no search enters from above, and no list of names shows."""
 
 
-class Skipped(msgspec.Struct, frozen=True):
+class SkippedFiles(msgspec.Struct, frozen=True):
     """What was not looked at, by reason; None where nobody counted."""
 
     ignored: int | None = None
@@ -65,7 +65,7 @@ class NamesFound(msgspec.Struct, frozen=True, kw_only=True):
     is_ignored_count_complete: bool = True
     ignored_example: str | None = None
     """One of the files that fit and are ignored."""
-    skipped: Skipped = Skipped()
+    skipped: SkippedFiles = SkippedFiles()
 
 
 class TextQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class TextQuery(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.limit is None else self.offset + self.limit
 
 
-class Line(msgspec.Struct, frozen=True, gc=False):
+class MatchLine(msgspec.Struct, frozen=True, gc=False):
     """One line of an answer; line 0 stands for the gap between two groups."""
 
     path: str
@@ -115,7 +115,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     """Whether `text` is only the surroundings of the first match."""
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class FileMatch(msgspec.Struct, frozen=True, gc=False):
     """One file of an answer, with its number of matching lines where those were counted."""
 
     path: str
@@ -129,7 +129,7 @@ class FileText(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-class Elsewhere(msgspec.Struct, frozen=True):
+class FallbackMatches(msgspec.Struct, frozen=True):
     """What a second look found where the first one does not look; no file, if it found none."""
 
     reason: Literal["ignored", "binary", "encoding"]
@@ -142,11 +142,11 @@ class Elsewhere(msgspec.Struct, frozen=True):
 class TextFound(msgspec.Struct, frozen=True, kw_only=True):
     """The asked-for part of an answer, and what is known of the whole."""
 
-    lines: list[Line] = []
+    lines: list[MatchLine] = []
     more_lines: list[FileText] = []
     """What follows `lines` on a page of very many."""
     shown_lines: int = 0
-    entries: list[Entry] = []
+    entries: list[FileMatch] = []
     total_files: int | None = None
     """None where the search was stopped as soon as the page was full."""
     total_matches: int | None = None
@@ -158,8 +158,8 @@ class TextFound(msgspec.Struct, frozen=True, kw_only=True):
     """Directories to go on with after time ran out."""
     capped_lines: int = 0
     """Very long lines of which only the first matching parts are told."""
-    elsewhere: list[Elsewhere] = []
-    skipped: Skipped = Skipped()
+    elsewhere: list[FallbackMatches] = []
+    skipped: SkippedFiles = SkippedFiles()
     engine: str = ""
 
     @property
@@ -189,5 +189,5 @@ class Search(ABC):
         """The lines or files that hold a match; raises `BadQuery`."""
 
     @abstractmethod
-    def file_types(self) -> dict[str, tuple[str, ...]]:
+    def list_file_types(self) -> dict[str, tuple[str, ...]]:
         """The known names of file types, with their patterns."""

@@ -16,7 +16,7 @@ class SettingOrigin(msgspec.Struct, frozen=True):
     line: int | None = None
 
 
-class Setting(msgspec.Struct, frozen=True, rename="camel"):
+class SettingValue(msgspec.Struct, frozen=True, rename="camel"):
     """One setting as it is in force."""
 
     key: str
@@ -32,11 +32,11 @@ class SettingsStore(ABC):
     """The settings of this session and the files they stand in."""
 
     @abstractmethod
-    def listed(self) -> list[Setting]:
+    def listed(self) -> list[SettingValue]:
         """Every setting that somebody set, by key."""
 
     @abstractmethod
-    def find(self, key: str) -> Setting:
+    def find(self, key: str) -> SettingValue:
         """One setting, or a group of them as one object.
 
         Raises:
@@ -44,7 +44,7 @@ class SettingsStore(ABC):
         """
 
     @abstractmethod
-    def file_of(self, scope: Scope) -> str:
+    def find_file(self, scope: Scope) -> str:
         """The real path of the file that a change of this scope is written to."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class SettingsStore(ABC):
         """
 
     @abstractmethod
-    async def change(self, key: str, value: object, scope: Scope) -> Setting:
+    async def change(self, key: str, value: object, scope: Scope) -> SettingValue:
         """Write a value, or remove it with None; the setting as it is then in force.
 
         Raises:

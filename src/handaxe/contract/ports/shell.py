@@ -105,11 +105,11 @@ class ConfinementLevel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     """What was asked for and does not hold, as sentences."""
 
 
-def _nothing_to_tell() -> tuple[str, ...]:
+def _report_nothing() -> tuple[str, ...]:
     return ()
 
 
-class Lent(msgspec.Struct, frozen=True):
+class AssistedSpawn(msgspec.Struct, frozen=True):
     """How a starter that does a part of the confining itself starts a program, which is cheaper.
 
     It stands in a network with nobody else and lends it, or has a `plan` for a child of its own.
@@ -123,17 +123,17 @@ class Lent(msgspec.Struct, frozen=True):
     """Of the inherited descriptors those of a plan for Landlock and of the call filter."""
 
 
-class Confined(msgspec.Struct):
+class ConfinedCommand(msgspec.Struct):
     """How to start a program so that it is confined; to be closed after its end."""
 
     argv: list[str]
     env: dict[str, str]
     pass_fds: tuple[int, ...] = ()
     """Descriptors the program inherits under the same numbers."""
-    close: Callable[[], tuple[str, ...]] = _nothing_to_tell
+    close: Callable[[], tuple[str, ...]] = _report_nothing
     """Clean up after the program's end; what it was refused, as sentences. Twice is fine."""
     is_confined: bool = True
-    lent: Lent | None = None
+    lent: AssistedSpawn | None = None
     """The same for who can help; None where there is nothing to help with."""
 
 
@@ -146,14 +146,14 @@ class Confiner(ABC):
         """What holds for programs that are confined."""
 
     @abstractmethod
-    def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
+    def is_confining(self, command: str, *, unconfined: bool = False) -> bool:
         """Whether this command would run inside; what auto-allowing rests on."""
 
-    def readable_files(self) -> ReadableFiles | None:
+    def get_readable_files(self) -> ReadableFiles | None:
         """What confined programs can read; None where reading is not limited."""
         return None
 
-    def why_closed(self, host: str) -> str | None:  # noqa: ARG002 - nothing is closed by default
+    def explain_closed_host(self, host: str) -> str | None:  # noqa: ARG002 - nothing is closed by default
         """Why nothing that is started here may connect to a host; None if it may."""
         return None
 
@@ -166,7 +166,7 @@ class Confiner(ABC):
         env: dict[str, str],
         unconfined: bool = False,
         command: str | None = None,
-    ) -> Confined:
+    ) -> ConfinedCommand:
         """How to start `argv`; a `ToolFault` where it must be confined and cannot be.
 
         `unconfined` asks for no sandbox, which settings may forbid. `command` is the text that
@@ -184,7 +184,7 @@ class Shell(ABC):
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
 
-    async def environment_at(
+    async def get_environment(
         self,
         cwd: str,  # noqa: ARG002 - not known by default
     ) -> Mapping[str, str]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.ports.trust_gate import Wish
+from handaxe.contract.ports.trust_gate import TrustRequest
 
 
-class SkillPowers(msgspec.Struct, frozen=True, kw_only=True):
+class SkillCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What a skill does beside telling its text."""
 
     allowed_tools: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class SkillPowers(msgspec.Struct, frozen=True, kw_only=True):
     """Commands whose output stands in its text."""
 
 
-NO_POWERS = SkillPowers()
+NO_POWERS = SkillCapabilities()
 
 
 class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class SkillInfo(msgspec.Struct, frozen=True, kw_only=True):
     argument_hint: str = ""
     arguments: tuple[str, ...] = ()
     """Names of its arguments, in order."""
-    powers: Wish[SkillPowers] = Wish(NO_POWERS, NO_POWERS, key="")
+    powers: TrustRequest[SkillCapabilities] = TrustRequest(NO_POWERS, NO_POWERS, key="")
     """What it does beside telling its text, where that is granted."""
     disallowed_tools: tuple[str, ...] = ()
     """Rules for what that turn may not do."""

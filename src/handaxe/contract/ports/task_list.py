@@ -44,21 +44,21 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     """Merged by key; a null takes the key out."""
 
 
-def line_of(task: Task, among: Sequence[Task]) -> str:
+def format_task(task: Task, among: Sequence[Task]) -> str:
     """A task in one line, with what it still waits for: what is done holds nobody up."""
     owner = f" ({task.owner})" if task.owner else ""
-    waits = ", ".join(f"#{other}" for other in open_blockers(task, among))
+    waits = ", ".join(f"#{other}" for other in find_open_blockers(task, among))
     blocked = f" [waits for {waits}]" if waits else ""
     return f"#{task.id} [{task.status}] {task.subject}{owner}{blocked}"
 
 
-def open_blockers(task: Task, among: Sequence[Task]) -> list[str]:
+def find_open_blockers(task: Task, among: Sequence[Task]) -> list[str]:
     """The tasks that one waits for and that are not done."""
     still_open = {other.id for other in among if other.status != "completed"}
     return [other for other in task.blocked_by if other in still_open]
 
 
-class TaskList(ABC):
+class TaskStore(ABC):
     """The tasks of a session and its agents, or of a named list that sessions share."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class TaskList(ABC):
     async def summary(self) -> str:
         """A line for each task that is not done, to be told to a model again."""
         tasks = await self.all()
-        return "\n".join(f"- {line_of(t, tasks)}" for t in tasks if t.status != "completed")
+        return "\n".join(f"- {format_task(t, tasks)}" for t in tasks if t.status != "completed")
 
     @abstractmethod
     async def change(self, task_id: str, change: TaskChange) -> tuple[Task, Task]:

@@ -27,5 +27,5 @@ class ToolIndex(ABC):
         """The names of all tools that are not loaded."""
 
     @abstractmethod
-    def shows(self, edit_tool: str) -> bool:
+    def is_shown(self, edit_tool: str) -> bool:
         """Whether this is the one of the tools that change text which a model is shown."""

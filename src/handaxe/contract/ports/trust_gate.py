@@ -18,7 +18,7 @@ Owner = Literal["project", "own"]
 """`own`: written by the user, an organisation or the host program, who need nobody's trust."""
 
 
-class Wish(Generic[T]):
+class TrustRequest(Generic[T]):
     """Something that a file wants done beside giving text to a model."""
 
     __slots__ = ("_nothing", "_shown", "_wanted", "file", "is_projects", "key", "root")
@@ -75,9 +75,9 @@ class TrustGate(ABC):
     """Says what the user approved of a project's files, as they are now."""
 
     @abstractmethod
-    def allows(self, wish: Wish[Any]) -> bool:
+    def allows(self, wish: TrustRequest[Any]) -> bool:
         """Whether this very wish was approved."""
 
     @abstractmethod
-    def refusal(self, wish: Wish[Any]) -> str | None:
+    def refusal(self, wish: TrustRequest[Any]) -> str | None:
         """Why a wish is not granted, what changed and what to do; None if it is granted."""

@@ -13,7 +13,7 @@ PutBack = Literal["restored", "removed", "recreated", "mode restored", "already 
 """What was done to a path to put it back."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class UndoRequest(msgspec.Struct, frozen=True):
     """Which changes to put back."""
 
     call_id: str | None = None
@@ -70,7 +70,7 @@ class ChangedCall(msgspec.Struct, frozen=True, rename="camel"):
     """Places where it may have changed something that cannot be put back."""
 
 
-class Restored(msgspec.Struct, frozen=True):
+class RestoredPath(msgspec.Struct, frozen=True):
     """One path that was put back."""
 
     path: str
@@ -84,12 +84,12 @@ class Restored(msgspec.Struct, frozen=True):
     """The file that now stands there."""
 
 
-class Undone(msgspec.Struct, frozen=True):
+class UndoResult(msgspec.Struct, frozen=True):
     """What an undo did."""
 
     calls: tuple[ChangedCall, ...]
     """Newest first."""
-    restored: tuple[Restored, ...]
+    restored: tuple[RestoredPath, ...]
     notes: tuple[str, ...] = ()
     ambiguous: tuple[AmbiguousChange, ...] = ()
     """What was left alone."""
@@ -107,15 +107,15 @@ class ChangeHistory(ABC):
     """The record of every change, and the way back."""
 
     @abstractmethod
-    def touched(self, wanted: Wanted) -> tuple[str, ...]:
+    def touched(self, wanted: UndoRequest) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
 
     @abstractmethod
-    def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
+    def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
         """What putting this back would do to the first `most` paths; nothing is done."""
 
     @abstractmethod
-    async def put_back(self, call_id: str, wanted: Wanted) -> Undone:
+    async def put_back(self, call_id: str, wanted: UndoRequest) -> UndoResult:
         """Put it back, as a change made by `call_id`, which has its own record already."""
 
     @abstractmethod

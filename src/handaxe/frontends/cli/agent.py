@@ -7,7 +7,7 @@ from typing import Any
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.agent_options import add_agent_options, is_headless, parse_agent_options
-from handaxe.text.near_names import nearest
+from handaxe.text.near_names import find_closest_name
 
 
 def run_agent(
@@ -25,7 +25,7 @@ def run_agent(
 
         return run_headless(arguments)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise SetupError(_no_terminal(argv, commands))
+        raise SetupError(_explain_no_terminal(argv, commands))
     from handaxe.frontends.cli.interactive import run_interactive
 
     return run_interactive(arguments)
@@ -46,9 +46,9 @@ def _log_everything(file: str | None) -> None:
     logging.basicConfig(level=logging.DEBUG, handlers=[target])
 
 
-def _no_terminal(argv: Sequence[str], commands: Mapping[str, str]) -> str:
+def _explain_no_terminal(argv: Sequence[str], commands: Mapping[str, str]) -> str:
     word = argv[0] if argv else ""
-    near = nearest(word, list(commands)) if word.isalpha() else None
+    near = find_closest_name(word, list(commands)) if word.isalpha() else None
     if near is not None:
         return f"There is no command {word!r}. Did you mean {near!r}?"
     return (

@@ -21,7 +21,7 @@ def apply_mode(arguments: argparse.Namespace) -> Discovery:
 
     The variables are set for whatever the run starts, so that an agent within is no different.
     """
-    if arguments.bare or is_set(BARE_VARIABLE):
+    if arguments.bare or is_env_true(BARE_VARIABLE):
         os.environ[BARE_VARIABLE] = "1"
         arguments.strict_mcp_config = True
         if arguments.setting_sources is None:
@@ -29,10 +29,10 @@ def apply_mode(arguments: argparse.Namespace) -> Discovery:
         if arguments.tools is None:
             arguments.tools = BARE_TOOLS
         found = ADDED_SKILLS
-    elif arguments.safe_mode or is_set(SAFE_VARIABLE):
+    elif arguments.safe_mode or is_env_true(SAFE_VARIABLE):
         os.environ[SAFE_VARIABLE] = "1"
         arguments.strict_mcp_config, arguments.mcp_config = True, []
-        arguments.settings = _without_hooks(arguments.settings)
+        arguments.settings = _disable_hooks(arguments.settings)
         found = NOTHING
     else:
         found = EVERYTHING
@@ -41,12 +41,12 @@ def apply_mode(arguments: argparse.Namespace) -> Discovery:
     return found
 
 
-def is_set(variable: str) -> bool:
+def is_env_true(variable: str) -> bool:
     """Whether a variable of the environment says yes."""
     return os.environ.get(variable, "").strip().lower() in _YES
 
 
-def _without_hooks(given: str | None) -> str:
+def _disable_hooks(given: str | None) -> str:
     """The value of `--settings`, with no hook in force."""
     text = given or "{}"
     try:

@@ -10,45 +10,45 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from handaxe.app.agent_api import Agent, OpenModel, opener_for
-from handaxe.app.beginning import Setup, Start
+from handaxe.app.agent_api import Agent, OpenModel, make_model_opener
+from handaxe.app.beginning import SessionStart, Setup
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import Model
 from handaxe.frontends.cli.agent_modes import apply_mode
-from handaxe.frontends.cli.agent_options import ignored_options
+from handaxe.frontends.cli.agent_options import list_ignored_options
 from handaxe.frontends.cli.opening import open_session, warn
-from handaxe.frontends.cli.option_values import json_object, text_given
-from handaxe.frontends.cli.server_options import sorted_servers
-from handaxe.frontends.stream_json.serve import Brought
+from handaxe.frontends.cli.option_values import parse_json_object, read_prompt_option
+from handaxe.frontends.cli.server_options import partition_servers
+from handaxe.frontends.stream_json.serve import ClientOptions
 from handaxe.models.choose import open_model
-from handaxe.storage.home import data_home, new_session_id
+from handaxe.storage.home import find_data_home, generate_session_id
 from handaxe.storage.sessions import (
-    checked_name,
-    conversations,
-    events_of,
+    find_session,
     fork_session,
+    list_conversations,
     name_session,
-    session_of,
+    read_events,
+    validate_session_name,
 )
 
 if TYPE_CHECKING:
     from handaxe.agent.limits import Price
-    from handaxe.app.permission_tool import PermissionTool
+    from handaxe.app.permission_tool import PermissionPromptTool
     from handaxe.contract.messages import Message
-    from handaxe.frontends.cli.own_checkout import OwnCheckout
+    from handaxe.frontends.cli.own_checkout import RunWorktree
 
 WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
 _WAIT_S = 600.0
 _FOR_EVER_S = 1e8
 
 
-class NoConversation(SetupError):
+class ConversationNotFound(SetupError):
     """The conversation to go on with is not there."""
 
 
-class AgentOpener:
+class AgentFactory:
     """Opens the agent once, when it is clear what the other end brings along."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -56,40 +56,40 @@ class AgentOpener:
         self._temporary: Path | None = None
         self._discovery = apply_mode(arguments)
         self._is_old = self._is_fork = False
-        arguments.mcp_config, self.servers = sorted_servers(arguments)
-        self._output_schema = json_object(arguments.json_schema, "--json-schema")
-        self._agents = json_object(arguments.agents, "--agents") or {}
-        self._system = text_given(arguments.system_prompt, arguments.system_prompt_file)
-        self._append = text_given(
+        arguments.mcp_config, self.servers = partition_servers(arguments)
+        self._output_schema = parse_json_object(arguments.json_schema, "--json-schema")
+        self._agents = parse_json_object(arguments.agents, "--agents") or {}
+        self._system = read_prompt_option(arguments.system_prompt, arguments.system_prompt_file)
+        self._append = read_prompt_option(
             arguments.append_system_prompt, arguments.append_system_prompt_file
         )
         if arguments.dangerously_skip_permissions:
             arguments.permission_mode = "bypassPermissions"
         self._kept: tuple[Message, ...] | None = None
-        self._name = None if arguments.name is None else checked_name(arguments.name)
-        self._checkout = _checkout(arguments)
+        self._name = None if arguments.name is None else validate_session_name(arguments.name)
+        self._checkout = _create_worktree(arguments)
         try:
-            self._home = self._data_home()
+            self._home = self._choose_data_home()
             arguments.session_id = self._session_id()
         except BaseException:
             self.clean_up()
             raise
         self._default_model: str | None = arguments.model
         self._open_model: OpenModel = open_model
-        self.wait_for_agents_s = _seconds(os.environ.get(WAIT_VARIABLE, ""))
+        self.wait_for_agents_s = _parse_wait(os.environ.get(WAIT_VARIABLE, ""))
         """How long the end of a run waits for agents in the background."""
-        self.permission_tool = _permission_tool(arguments.permission_prompt_tool)
+        self.permission_tool = _open_permission_tool(arguments.permission_prompt_tool)
         """Who is asked where the other end brings nobody."""
         self.defers_calls = True
         """Whether a run ends where a hook puts a call off."""
         self.waits_for_servers = False
         """Whether the first answer waits for all MCP servers."""
 
-    def open(self, brought: Brought) -> Agent:
+    def open(self, brought: ClientOptions) -> Agent:
         """The agent with its session."""
         arguments, session = self._arguments, self.open_session(brought)
         self._default_model = arguments.model or session.settings.model
-        self._open_model = opener_for(session.settings)
+        self._open_model = make_model_opener(session.settings)
         agent = Agent(
             arguments.model,
             session,
@@ -98,7 +98,7 @@ class AgentOpener:
             append_system_prompt=self._append or "",
             max_turns=arguments.max_turns,
             max_cost_usd=arguments.max_budget_usd,
-            prices=Prices(),
+            prices=PriceTable(),
             output_schema=self._output_schema,
             thinking_tokens=arguments.max_thinking_tokens or None,
             agents={**self._agents, **brought.agents},
@@ -110,15 +110,15 @@ class AgentOpener:
             context_apart=brought.context_apart,
         )
         if self._kept is not None:
-            agent.loop.go_back(self._kept)
+            agent.loop.rewind(self._kept)
         if self.waits_for_servers:
             agent.patience = "long" if arguments.mcp_config else "all"
         return agent
 
-    def open_session(self, brought: Brought) -> Session:
+    def open_session(self, brought: ClientOptions) -> Session:
         """The session alone, for what needs no model."""
         arguments = self._arguments
-        warn(f"{name} has no effect here." for name in ignored_options(arguments))
+        warn(f"{name} has no effect here." for name in list_ignored_options(arguments))
         warn(f"MCP server {name}: {why}" for name, why in self.servers.problems.items())
         if brought.servers:
             arguments.mcp_config = [*arguments.mcp_config, dict(brought.servers)]
@@ -138,7 +138,7 @@ class AgentOpener:
             name_session(self._home, session.id, self._name)
         return session
 
-    def _start(self, source: str | None) -> Start | None:
+    def _start(self, source: str | None) -> SessionStart | None:
         """How the session begins, where that is not what its past says."""
         arguments = self._arguments
         is_asked = arguments.init or arguments.init_only
@@ -149,7 +149,7 @@ class AgentOpener:
             source = "fork"
         if source is None and setup is not None:
             source = "resume" if self._is_old else "startup"
-        return None if source is None else Start(source, setup)
+        return None if source is None else SessionStart(source, setup)
 
     def model(self, name: str | None) -> Model:
         """The model of this name, or the one that was chosen at the start."""
@@ -163,7 +163,7 @@ class AgentOpener:
 
     def found(self, wanted: str) -> str:
         """The id of the conversation that has this id or name."""
-        return _found(self._home, wanted)
+        return _find_session(self._home, wanted)
 
     def clean_up(self) -> None:
         """Leave nothing behind of a run that is not to be kept."""
@@ -174,29 +174,35 @@ class AgentOpener:
 
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _data_home(self) -> Path:
+    def _choose_data_home(self) -> Path:
         if not self._arguments.no_session_persistence:
-            return data_home()
-        from handaxe.storage.passing_home import passing_home
+            return find_data_home()
+        from handaxe.storage.passing_home import create_ephemeral_home
 
-        self._temporary = passing_home(data_home())
+        self._temporary = create_ephemeral_home(find_data_home())
         return self._temporary
 
-    def _kept_messages(self, session_id: str) -> "tuple[Message, ...] | None":
+    def _load_kept_messages(self, session_id: str) -> "tuple[Message, ...] | None":
         """What is left of a conversation that goes on from an earlier message."""
         at: str | None = self._arguments.resume_session_at
         if at is None:
             return None
-        from handaxe.app.earlier_points import DropsMore, NoSuchMessage, messages_up_to
+        from handaxe.app.earlier_points import (
+            NoSuchMessage,
+            RewindDropsMore,
+            collect_messages_until,
+        )
 
         dropped: str | None = self._arguments.resume_drops_turn
         try:
-            return messages_up_to(events_of(data_home(), session_id), at, only_dropping=dropped)
-        except (NoSuchMessage, DropsMore) as refused:
-            raise NoConversation(str(refused)) from None
+            return collect_messages_until(
+                read_events(find_data_home(), session_id), at, only_dropping=dropped
+            )
+        except (NoSuchMessage, RewindDropsMore) as refused:
+            raise ConversationNotFound(str(refused)) from None
 
-    def _newest(self) -> str | None:
-        found = conversations(data_home(), os.path.realpath(self._arguments.root))
+    def _find_newest(self) -> str | None:
+        found = list_conversations(find_data_home(), os.path.realpath(self._arguments.root))
         return next((talk.session_id for talk in found), None)
 
     def _session_id(self) -> str | None:
@@ -204,40 +210,40 @@ class AgentOpener:
         arguments = self._arguments
         wanted: str | None = arguments.resume or None
         if arguments.continue_ and wanted is None:
-            wanted = self._newest()
+            wanted = self._find_newest()
             if wanted is None:
-                raise NoConversation("There is no conversation in this project to continue.")
+                raise ConversationNotFound("There is no conversation in this project to continue.")
         elif arguments.resume is not None and wanted is None:
             raise SetupError("--resume needs the id of a session here; `handaxe sessions` lists.")
         if wanted is None:
             return arguments.session_id
-        wanted = _found(data_home(), wanted)
-        self._kept = self._kept_messages(wanted)
+        wanted = _find_session(find_data_home(), wanted)
+        self._kept = self._load_kept_messages(wanted)
         self._is_old, self._is_fork = True, bool(arguments.fork_session)
         if not self._is_fork and arguments.session_id not in (None, wanted):
             raise SetupError("--session-id with --resume or --continue needs --fork-session.")
         if not self._is_fork and self._temporary is None:
             return wanted
-        new_id: str = (arguments.session_id or new_session_id()) if self._is_fork else wanted
-        fork_session(data_home(), wanted, new_id, into=self._home)
+        new_id: str = (arguments.session_id or generate_session_id()) if self._is_fork else wanted
+        fork_session(find_data_home(), wanted, new_id, into=self._home)
         return new_id
 
 
-def _found(home: Path, wanted: str) -> str:
-    session_id = session_of(home, wanted)
+def _find_session(home: Path, wanted: str) -> str:
+    session_id = find_session(home, wanted)
     if session_id is None:
-        raise NoConversation(f"No conversation found with session ID: {wanted}")
+        raise ConversationNotFound(f"No conversation found with session ID: {wanted}")
     return session_id
 
 
-class Prices(Mapping[str, "Price"]):
+class PriceTable(Mapping[str, "Price"]):
     """What models cost, looked up when somebody asks."""
 
     def __getitem__(self, model: str) -> "Price":
         from handaxe.agent.limits import Price
-        from handaxe.models.prices import card_of
+        from handaxe.models.prices import find_model_card
 
-        card = card_of(model)
+        card = find_model_card(model)
         if card is None:
             raise KeyError(model)
         return Price(
@@ -248,33 +254,33 @@ class Prices(Mapping[str, "Price"]):
         )
 
     def __iter__(self) -> Iterator[str]:
-        from handaxe.models.prices import price_list
+        from handaxe.models.prices import load_price_list
 
-        return iter(price_list().models)
+        return iter(load_price_list().models)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
-def cost_of(model: str, usage: Usage) -> float | None:
+def compute_cost(model: str, usage: TokenUsage) -> float | None:
     """What one model's tokens cost, if anybody knows."""
     from handaxe.models.prices import cost_usd
 
     return cost_usd(model, usage)
 
 
-def _checkout(arguments: argparse.Namespace) -> "OwnCheckout | None":
+def _create_worktree(arguments: argparse.Namespace) -> "RunWorktree | None":
     """A worktree for this run, if one is wanted; the run's root from now on."""
     if arguments.worktree is None:
         return None
-    from handaxe.frontends.cli.own_checkout import OwnCheckout
+    from handaxe.frontends.cli.own_checkout import RunWorktree
 
-    made = OwnCheckout(arguments)
+    made = RunWorktree(arguments)
     arguments.root = made.path
     return made
 
 
-def _permission_tool(name: str | None) -> "PermissionTool | None":
+def _open_permission_tool(name: str | None) -> "PermissionPromptTool | None":
     """The tool of an MCP server that answers permission questions, if one is named."""
     if name is None or name == "stdio":
         return None
@@ -282,12 +288,12 @@ def _permission_tool(name: str | None) -> "PermissionTool | None":
         raise SetupError(
             f"--permission-prompt-tool wants mcp__SERVER__TOOL or stdio, not {name!r}."
         )
-    from handaxe.app.permission_tool import PermissionTool
+    from handaxe.app.permission_tool import PermissionPromptTool
 
-    return PermissionTool(name)
+    return PermissionPromptTool(name)
 
 
-def _seconds(given_ms: str) -> float:
+def _parse_wait(given_ms: str) -> float:
     """How long a variable says; 0 is for ever."""
     if not given_ms.strip().isdecimal():
         return _WAIT_S

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.opening import add_session_options
-from handaxe.frontends.cli.several_values import check_prompt, spread
-from handaxe.text.near_names import nearest
+from handaxe.frontends.cli.several_values import check_prompt, expand_variadic_options
+from handaxe.text.near_names import find_closest_name
 
 _WITHOUT_EFFECT = (
     "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",
@@ -118,14 +118,14 @@ def _add_sessions(parser: argparse.ArgumentParser) -> None:
 def parse_agent_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
     """The options; a flag that nobody knows names the nearest one."""
     words = ["--debug" if word.startswith("--debug=") else word for word in argv]
-    arguments, strange = parser.parse_known_intermixed_args(spread(words))
+    arguments, strange = parser.parse_known_intermixed_args(expand_variadic_options(words))
     if strange:
-        raise SetupError(_unknown(strange[0], _flags(parser)))
+        raise SetupError(_explain_unknown_option(strange[0], _list_flags(parser)))
     check_prompt(words, arguments.prompt)
     return arguments
 
 
-def ignored_options(arguments: argparse.Namespace) -> list[str]:
+def list_ignored_options(arguments: argparse.Namespace) -> list[str]:
     """Flags that were given and change nothing here."""
     names = (*_WITHOUT_EFFECT, *_FLAGS_WITHOUT_EFFECT)
     fields = {name: name[2:].replace("-", "_") for name in names}
@@ -134,14 +134,14 @@ def ignored_options(arguments: argparse.Namespace) -> list[str]:
     ]
 
 
-def _flags(parser: argparse.ArgumentParser) -> list[str]:
+def _list_flags(parser: argparse.ArgumentParser) -> list[str]:
     words = parser.format_usage().replace("[", " ").replace("]", " ").split()
     return [word for word in words if word.startswith("--")]
 
 
-def _unknown(word: str, known: Sequence[str]) -> str:
+def _explain_unknown_option(word: str, known: Sequence[str]) -> str:
     name = word.partition("=")[0]
-    near = nearest(name, [flag for flag in known if flag.startswith("--")])
+    near = find_closest_name(name, [flag for flag in known if flag.startswith("--")])
     hint = f" Did you mean {near}?" if near else ""
     return f"There is no option {name}.{hint} `handaxe --help` lists them."
 

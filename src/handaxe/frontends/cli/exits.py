@@ -26,7 +26,7 @@ class Terminated(KeyboardInterrupt):
         self.code = code
 
 
-def exit_code(results: Iterable[ToolResult]) -> int:
+def compute_exit_code(results: Iterable[ToolResult]) -> int:
     """0 if all went well, 3 if calls were only refused, else 1."""
     codes = {result.code for result in results if not result.ok}
     if not codes:

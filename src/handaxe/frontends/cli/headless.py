@@ -11,31 +11,36 @@ from contextlib import aclosing
 from typing import Any
 
 from handaxe.agent.events import AgentEvent, RunFinished, ToolAnswered, TurnEnded
-from handaxe.agent.hook_reports import BEGINNING, failure_of
+from handaxe.agent.hook_reports import BEGINNING, describe_hook_failure
 from handaxe.app.agent_api import Agent
 from handaxe.app.configuration import Configuration
-from handaxe.app.displaying import displayed
-from handaxe.app.slash_commands import expanded
+from handaxe.app.displaying import display_events
+from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.frontends.cli.agent_modes import is_set
-from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation, cost_of
+from handaxe.frontends.cli.agent_modes import is_env_true
+from handaxe.frontends.cli.agent_opening import AgentFactory, ConversationNotFound, compute_cost
 from handaxe.frontends.cli.exits import DONE, FAILED, HUNG_UP, INTERRUPTED, REFUSED, TERMINATED
 from handaxe.frontends.cli.opening import read_settings_option
-from handaxe.frontends.cli.paint import tell_person, write_out
-from handaxe.frontends.cli.telling import Teller, aside, teller_of
-from handaxe.frontends.line_input import lines_of, pieces
-from handaxe.frontends.signals import HeardSignals, list_ending_signals
-from handaxe.frontends.stream_json.codec import Shown
-from handaxe.frontends.stream_json.endings import Lookups
+from handaxe.frontends.cli.paint import print_notice, write_out
+from handaxe.frontends.cli.telling import TextOutput, create_output, print_status
+from handaxe.frontends.line_input import read_chunks, stream_lines
+from handaxe.frontends.signals import SignalListener, list_ending_signals
+from handaxe.frontends.stream_json.codec import StreamOptions
+from handaxe.frontends.stream_json.endings import MessageLookups
 from handaxe.frontends.stream_json.lines import LineWriter
-from handaxe.frontends.stream_json.own_commands import done_here
-from handaxe.frontends.stream_json.rewinding import rewind
-from handaxe.frontends.stream_json.serve import Brought, Conversation, Serving, codec_of
-from handaxe.storage.home import data_home
-from handaxe.text.counting import counted
+from handaxe.frontends.stream_json.own_commands import run_local_command
+from handaxe.frontends.stream_json.rewinding import rewind_files
+from handaxe.frontends.stream_json.serve import (
+    ClientOptions,
+    ServeOptions,
+    StreamConversation,
+    build_codec,
+)
+from handaxe.storage.home import find_data_home
+from handaxe.text.counting import format_count
 from handaxe.text.framing import neutralize
-from handaxe.text.visible import show
+from handaxe.text.visible import to_visible_text
 
 MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
@@ -49,27 +54,27 @@ COMMANDS_GRACE_S = 5.0
 
 def run_headless(arguments: argparse.Namespace) -> int:
     """Do it; the exit code."""
-    _check(arguments)
+    _check_options(arguments)
     try:
-        opener = AgentOpener(arguments)
-    except NoConversation as missing:
-        tell_person(missing)
+        opener = AgentFactory(arguments)
+    except ConversationNotFound as missing:
+        print_notice(missing)
         return FAILED
     opener.waits_for_servers = True
     try:
         if arguments.rewind_files is not None:
             return asyncio.run(_rewind(opener, arguments.rewind_files))
         if arguments.init_only:
-            return _Ending().run(lambda _: _set_up(opener, verbose=arguments.verbose))
+            return _RunSignals().run(lambda _: _run_setup_hooks(opener, verbose=arguments.verbose))
         if arguments.input_format == "stream-json":
-            return _Ending().run(lambda ending: _converse(arguments, opener, ending))
-        prompt = _prompt(arguments)
-        return _Ending().run(lambda ending: _answer(arguments, opener, prompt, ending))
+            return _RunSignals().run(lambda ending: _serve_stream(arguments, opener, ending))
+        prompt = _read_prompt(arguments)
+        return _RunSignals().run(lambda ending: _answer_prompt(arguments, opener, prompt, ending))
     finally:
         opener.clean_up()
 
 
-class _Ending:
+class _RunSignals:
     """What ends a run from outside: the first signal asks it to stop, a second one makes it."""
 
     def __init__(self) -> None:
@@ -78,13 +83,13 @@ class _Ending:
         self.interrupt: Callable[[], object] = lambda: None
         self._task: asyncio.Task[int] | None = None
 
-    def run(self, work: "Callable[[_Ending], Coroutine[Any, Any, int]]") -> int:
+    def run(self, work: "Callable[[_RunSignals], Coroutine[Any, Any, int]]") -> int:
         """Run to the end; the exit code."""
-        with HeardSignals(*list_ending_signals()) as signals:
+        with SignalListener(*list_ending_signals()) as signals:
             return asyncio.run(self._run(work, signals))
 
     async def _run(
-        self, work: "Callable[[_Ending], Coroutine[Any, Any, int]]", signals: HeardSignals
+        self, work: "Callable[[_RunSignals], Coroutine[Any, Any, int]]", signals: SignalListener
     ) -> int:
         self._task = asyncio.ensure_future(work(self))
         signals.tell(lambda number: self._end(128 + number))
@@ -107,49 +112,51 @@ class _Ending:
             self._task.cancel()
 
 
-async def _converse(arguments: argparse.Namespace, opener: AgentOpener, ending: _Ending) -> int:
+async def _serve_stream(
+    arguments: argparse.Namespace, opener: AgentFactory, ending: _RunSignals
+) -> int:
     """Serve a program until it closes its side."""
-    conversation = Conversation(_serving(arguments, opener), LineWriter())
+    conversation = StreamConversation(_build_serve_options(arguments, opener), LineWriter())
     ending.suspend = ending.interrupt = conversation.suspend
     try:
-        await conversation.serve(lines_of(sys.stdin.fileno()))
+        await conversation.serve(stream_lines(sys.stdin.fileno()))
     finally:
         await conversation.close()
     last = conversation.last
     return FAILED if last is not None and last.is_error else DONE
 
 
-async def _rewind(opener: AgentOpener, message_id: str) -> int:
+async def _rewind(opener: AgentFactory, message_id: str) -> int:
     """Put files back to how they were when a message was said."""
-    session = opener.open_session(Brought())
+    session = opener.open_session(ClientOptions())
     try:
-        told = await rewind(session, message_id)
+        told = await rewind_files(session, message_id)
     finally:
         await session.close()
     changed = told["filesChanged"]
-    aside(f"{counted(len(changed), 'file')} put back" + (":" if changed else "."))
-    write_out("".join(f"{show(path)}\n" for path in changed))
+    print_status(f"{format_count(len(changed), 'file')} put back" + (":" if changed else "."))
+    write_out("".join(f"{to_visible_text(path)}\n" for path in changed))
     return DONE
 
 
-async def _set_up(opener: AgentOpener, *, verbose: bool) -> int:
+async def _run_setup_hooks(opener: AgentFactory, *, verbose: bool) -> int:
     """Let hooks prepare the project; nobody is asked anything, and no model is needed.
 
     There is nothing else to do, so a hook that failed is a run that failed.
     """
-    session = opener.open_session(Brought())
+    session = opener.open_session(ClientOptions())
     failures: list[str] = []
 
     def hear(event: Event) -> None:
         if not isinstance(event, HookRan) or event.event not in BEGINNING:
             return
-        failure = failure_of(event)
+        failure = describe_hook_failure(event)
         if failure is not None:
             failures.append(failure)
-            aside(failure)
+            print_status(failure)
         elif verbose:
             what = event.reason or " ".join((*event.told, *event.messages)) or event.outcome
-            aside(f"{event.event} hook {event.hook!r}: {what}")
+            print_status(f"{event.event} hook {event.hook!r}: {what}")
 
     session.subscribe(hear)
     try:
@@ -161,25 +168,25 @@ async def _set_up(opener: AgentOpener, *, verbose: bool) -> int:
     return FAILED if failures else DONE
 
 
-async def _answer(
-    arguments: argparse.Namespace, opener: AgentOpener, prompt: str | None, ending: _Ending
+async def _answer_prompt(
+    arguments: argparse.Namespace, opener: AgentFactory, prompt: str | None, ending: _RunSignals
 ) -> int:
     """Answer one prompt, in the format that was asked for."""
-    agent = opener.open(Brought())
+    agent = opener.open(ClientOptions())
     ending.suspend, ending.interrupt = agent.suspend, agent.interrupt
-    teller = teller_of(arguments, codec_of(agent, _serving(arguments, opener)))
+    teller = create_output(arguments, build_codec(agent, _build_serve_options(arguments, opener)))
     calls = _Calls()
     final: RunFinished | None = None
     try:
         if opener.permission_tool is not None:
             await opener.permission_tool.check()
-        if prompt is not None and (done := await done_here(agent, prompt)) is not None:
-            return _told(done, teller)
-        prompts = await _prompts(agent, prompt, teller)
-        stop = agent.session.subscribe(teller.session_event)
+        if prompt is not None and (done := await run_local_command(agent, prompt)) is not None:
+            return _print_events(done, teller)
+        prompts = await _collect_prompts(agent, prompt, teller)
+        stop = agent.session.subscribe(teller.handle_session_event)
         for said in prompts:
             is_last = said is prompts[-1]
-            shown = displayed(agent.session.collaborators, agent.run(said), by_lines=False)
+            shown = display_events(agent.session.collaborators, agent.run(said), by_lines=False)
             async with aclosing(shown) as events:
                 async for event in events:
                     calls.count(event)
@@ -202,14 +209,14 @@ async def _answer(
     return calls.exit_code(final)
 
 
-async def _suggest(agent: Agent, final: RunFinished | None, teller: Teller) -> None:
-    from handaxe.app.suggesting import suggested_prompt
+async def _suggest(agent: Agent, final: RunFinished | None, teller: TextOutput) -> None:
+    from handaxe.app.suggesting import suggest_prompt
 
-    if (text := await suggested_prompt(agent, final)) is not None:
-        teller.suggestion(text)
+    if (text := await suggest_prompt(agent, final)) is not None:
+        teller.print_suggestion(text)
 
 
-def _told(done: list[AgentEvent], teller: Teller) -> int:
+def _print_events(done: list[AgentEvent], teller: TextOutput) -> int:
     """Tell of a prompt that never reached the model; the exit code."""
     for event in done:
         teller.event(event)
@@ -217,25 +224,27 @@ def _told(done: list[AgentEvent], teller: Teller) -> int:
     return FAILED if isinstance(last, RunFinished) and last.is_error else DONE
 
 
-async def _prompts(agent: Agent, prompt: str | None, teller: Teller) -> list[str | None]:
+async def _collect_prompts(
+    agent: Agent, prompt: str | None, teller: TextOutput
+) -> list[str | None]:
     """What is said to the agent: first what a hook at the start wants said, then the prompt."""
-    stop = agent.session.subscribe(teller.hook_event)
+    stop = agent.session.subscribe(teller.handle_hook_event)
     first = await agent.begin()
     await asyncio.sleep(0)
     stop()
     if first is not None and prompt is None:
         return [first]
-    said = await _expanded(agent, prompt)
+    said = await _expand_prompt(agent, prompt)
     return [said] if first is None else [first, said]
 
 
-async def _expanded(agent: Agent, prompt: str | None) -> str | None:
+async def _expand_prompt(agent: Agent, prompt: str | None) -> str | None:
     if prompt is None:
         if not agent.messages:
             raise SetupError("There is nothing to go on with. Say what to do: -p PROMPT.")
         return None
     try:
-        return await expanded(agent.session, prompt)
+        return await expand_prompt(agent.session, prompt)
     except ToolFault as fault:
         raise SetupError(fault.sentence) from None
 
@@ -268,11 +277,11 @@ class _Calls:
         return REFUSED if self._were_refused and all(self._were_refused) else DONE
 
 
-def _serving(arguments: argparse.Namespace, opener: AgentOpener) -> Serving:
-    return Serving(
+def _build_serve_options(arguments: argparse.Namespace, opener: AgentFactory) -> ServeOptions:
+    return ServeOptions(
         open_agent=opener.open,
         open_model=opener.model,
-        shown=Shown(
+        shown=StreamOptions(
             partial_messages=arguments.include_partial_messages,
             user_messages=arguments.replay_user_messages,
             hook_events=arguments.include_hook_events,
@@ -281,18 +290,18 @@ def _serving(arguments: argparse.Namespace, opener: AgentOpener) -> Serving:
         ),
         asks=arguments.permission_prompt_tool == "stdio",
         servers=opener.servers,
-        lookups=Lookups(cost_of=cost_of),
+        lookups=MessageLookups(cost_of=compute_cost),
         suggests=arguments.prompt_suggestions,
-        going_on=_going_on() if is_set(_RESUME_VARIABLE) else None,
+        going_on=_read_resume_prompt() if is_env_true(_RESUME_VARIABLE) else None,
     )
 
 
-def _going_on() -> str:
+def _read_resume_prompt() -> str:
     """What an agent is told that was ended from outside in the middle of a turn."""
     return os.environ.get("CLAUDE_CODE_RESUME_PROMPT", "").strip() or _GO_ON
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check_options(arguments: argparse.Namespace) -> None:
     """Refuse combinations that could only disappoint."""
     is_stream = arguments.input_format == "stream-json"
     if is_stream and arguments.output_format != "stream-json":
@@ -312,23 +321,23 @@ def _check(arguments: argparse.Namespace) -> None:
         raise SetupError("--prompt-suggestions needs --output-format stream-json.")
 
 
-def _prompt(arguments: argparse.Namespace) -> str | None:
+def _read_prompt(arguments: argparse.Namespace) -> str | None:
     """The argument and what is piped in; None goes on with an old conversation."""
     words = " ".join(arguments.prompt).strip()
-    piped = _piped(wait=not words).strip()
+    piped = _read_stdin(wait=not words).strip()
     prompt = "\n\n".join(part for part in (words, piped) if part)
     if prompt:
         return prompt
-    if arguments.resume is not None or arguments.continue_ or _begins_itself(arguments):
+    if arguments.resume is not None or arguments.continue_ or _has_start_hook(arguments):
         return None
     raise SetupError("Say what to do: `handaxe -p PROMPT`, or pipe the prompt in.")
 
 
-def _begins_itself(arguments: argparse.Namespace) -> bool:
+def _has_start_hook(arguments: argparse.Namespace) -> bool:
     """Whether a hook at the start may have the first words."""
     configuration = Configuration(
         os.path.realpath(arguments.root),
-        home=data_home(),
+        home=find_data_home(),
         given=read_settings_option(arguments.settings),
         sources=arguments.setting_sources,
         trusted=True if arguments.trust_project else None,
@@ -336,7 +345,7 @@ def _begins_itself(arguments: argparse.Namespace) -> bool:
     return any(group.event == "SessionStart" for group in configuration.merged.hooks)
 
 
-def _piped(*, wait: bool) -> str:
+def _read_stdin(*, wait: bool) -> str:
     """What stands on standard input; a pipe that stays silent beside a prompt is not waited for."""
     try:
         fd = sys.stdin.fileno()
@@ -348,10 +357,10 @@ def _piped(*, wait: bool) -> str:
     if not wait and not stat.S_ISREG(kind):
         ready, _, _ = select.select([fd], [], [], _PATIENCE_S)
         if not ready:
-            aside("nothing came on standard input; going on without it.")
+            print_status("nothing came on standard input; going on without it.")
             return ""
     data = bytearray()
-    for piece in pieces(fd):
+    for piece in read_chunks(fd):
         data += piece
         if len(data) > MAX_INPUT_BYTES:
             raise SetupError("More than 10 MB on standard input. Put it into a file instead.")

@@ -40,23 +40,23 @@ _OF_TOOLS = frozenset({"call", "tools"})
 
 def run(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _raise_terminated)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         # Under `nohup` the loss of the terminal means nothing.
-        signal.signal(signal.SIGHUP, _terminate)
+        signal.signal(signal.SIGHUP, _raise_terminated)
     _open_missing_streams()
-    _write_all()
+    _ensure_full_writes()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a sign shows its number instead of ending the command.
         if isinstance(stream, io.TextIOWrapper) and (
             stream.errors == "strict" or stream.encoding.lower() not in ("utf-8", "utf8")
         ):
             stream.reconfigure(errors="backslashreplace")
-    with _waiting_streams():
-        return _ended(argv)
+    with _ensure_blocking_output():
+        return _run_safely(argv)
 
 
-def _ended(argv: Sequence[str]) -> int:
+def _run_safely(argv: Sequence[str]) -> int:
     try:
         try:
             code = _run(argv)
@@ -66,31 +66,31 @@ def _ended(argv: Sequence[str]) -> int:
             raise
         sys.stdout.flush()
     except SetupError as error:
-        _say(str(error))
+        _print_notice(str(error))
         return USAGE
     except (Terminated, KeyboardInterrupt) as error:
-        from handaxe.frontends.cli.standard_streams import let_go
+        from handaxe.frontends.cli.standard_streams import detach_stdout
 
-        let_go()
+        detach_stdout()
         return error.code if isinstance(error, Terminated) else INTERRUPTED
     except Exception as error:
         from handaxe.frontends.cli.standard_streams import is_output_lost
 
-        if _is_nowhere(error):
-            _say("The current directory is gone. Change to one that is there.")
+        if _is_directory_gone(error):
+            _print_notice("The current directory is gone. Change to one that is there.")
             return USAGE
         if not is_output_lost(error):
-            _say(_describe_failure(error))
+            _print_notice(_describe_failure(error))
             if os.environ.get("HANDAXE_DEBUG"):
                 raise
         return FAILED
     return code
 
 
-def _say(sentence: str) -> None:
-    from handaxe.frontends.cli.paint import tell_person
+def _print_notice(sentence: str) -> None:
+    from handaxe.frontends.cli.paint import print_notice
 
-    tell_person(sentence)
+    print_notice(sentence)
 
 
 def _describe_failure(error: Exception) -> str:
@@ -103,7 +103,7 @@ def _describe_failure(error: Exception) -> str:
     return f"internal error: {type(error).__name__}: {error}"
 
 
-def _is_nowhere(error: Exception) -> bool:
+def _is_directory_gone(error: Exception) -> bool:
     """Whether the directory we were started in is no longer there."""
     if not isinstance(error, FileNotFoundError) or error.filename is not None:
         return False
@@ -118,19 +118,19 @@ def _run(argv: Sequence[str]) -> int:
     if not argv or argv[0] not in COMMANDS:
         from handaxe.frontends.cli.agent import run_agent
 
-        parser = _parser("handaxe", "The tool runtime for coding agents.")
+        parser = _build_parser("handaxe", "The tool runtime for coding agents.")
         _collect_garbage()
         return run_agent(parser, argv, COMMANDS)
     name = argv[0]
-    parser = _parser(f"handaxe {name}", COMMANDS[name])
+    parser = _build_parser(f"handaxe {name}", COMMANDS[name])
     command = import_module(f"handaxe.frontends.cli.commands.{name}")
     command.configure(parser)
     _collect_garbage()
     words, into = argv[1:], argparse.Namespace(command=name)
     if name not in _OF_TOOLS and len(words) > 2:
-        from handaxe.frontends.cli.several_values import spread
+        from handaxe.frontends.cli.several_values import expand_variadic_options
 
-        words = spread(words)
+        words = expand_variadic_options(words)
     # Names among options take a second look at the line, which nobody else need pay for.
     is_server = name == "mcp" and words and not words[0].startswith("-")
     is_mixed = is_server or (name == "call" and any(w.startswith("-") for w in words[1:-1]))
@@ -144,7 +144,7 @@ def _collect_garbage() -> None:
     gc.enable()
 
 
-def _parser(program: str, description: str) -> argparse.ArgumentParser:
+def _build_parser(program: str, description: str) -> argparse.ArgumentParser:
     return _Parser(
         prog=program, description=description, allow_abbrev=False, formatter_class=_Formatter
     )
@@ -154,9 +154,9 @@ class _Parser(argparse.ArgumentParser):
     """Words that it cannot use may come from anywhere, such as names of files."""
 
     def error(self, message: str) -> NoReturn:
-        from handaxe.text.visible import show
+        from handaxe.text.visible import to_visible_text
 
-        super().error(show(message))
+        super().error(to_visible_text(message))
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -182,7 +182,7 @@ def _open_missing_streams() -> None:
             setattr(sys, name, os.fdopen(fd, mode, encoding="utf-8"))
 
 
-def _write_all() -> None:
+def _ensure_full_writes() -> None:
     """Let no write end early: without a buffer (PYTHONUNBUFFERED) nobody writes the rest."""
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name)
@@ -193,7 +193,7 @@ def _write_all() -> None:
 
 
 @contextmanager
-def _waiting_streams() -> Generator[None]:
+def _ensure_blocking_output() -> Generator[None]:
     """Output that waits for a slow reader also where whoever shares it has made it not wait."""
     changed: list[int] = []
     for fd in (1, 2):
@@ -209,5 +209,5 @@ def _waiting_streams() -> Generator[None]:
                 os.set_blocking(fd, False)
 
 
-def _terminate(number: int, _frame: object) -> None:
+def _raise_terminated(number: int, _frame: object) -> None:
     raise Terminated(128 + number)

@@ -10,44 +10,48 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.opening import open_session
-from handaxe.frontends.cli.paint import print_error, print_out, tell_person
-from handaxe.runtime.hooks.notify import fire
-from handaxe.text.visible import show
+from handaxe.frontends.cli.paint import print_error, print_notice, print_out
+from handaxe.runtime.hooks.notify import fire_hooks
+from handaxe.text.visible import to_visible_text
 
 SECRET_VARIABLE = "MCP_CLIENT_SECRET"  # noqa: S105 - the name of a variable
 
 
 def login(arguments: argparse.Namespace) -> int:
     """Log in at a server, in a browser."""
-    name = _name(arguments)
+    name = _get_name(arguments)
     secret = os.environ.get(SECRET_VARIABLE) or None
 
     async def tell_address(address: str) -> None:
-        print_error(f"To log in at {show(name)}, open:\n\n  {show(address)}\n")
+        print_error(
+            f"To log in at {to_visible_text(name)}, open:\n\n  {to_visible_text(address)}\n"
+        )
         # Whoever reads our output through a pipe may have no screen.
         if not arguments.no_browser and sys.stderr.isatty():
-            await asyncio.to_thread(_open, address)
+            await asyncio.to_thread(_open_browser, address)
         print_error("Waiting for the answer; Ctrl-C gives up.")
 
     async def work(servers: McpServers) -> str:
         await servers.login(name, tell_address, client_secret=secret)
-        return f"Logged in at {show(name)}."
+        return f"Logged in at {to_visible_text(name)}."
 
-    return _done(arguments, work)
+    return _run_login_action(arguments, work)
 
 
 def logout(arguments: argparse.Namespace) -> int:
     """Forget a login."""
-    name = _name(arguments)
+    name = _get_name(arguments)
 
     async def work(servers: McpServers) -> str:
         was_there = await servers.logout(name)
-        return f"{show(name)}: {'logged out' if was_there else 'there was no login'}."
+        return f"{to_visible_text(name)}: {'logged out' if was_there else 'there was no login'}."
 
-    return _done(arguments, work)
+    return _run_login_action(arguments, work)
 
 
-def _done(arguments: argparse.Namespace, work: Callable[[McpServers], Awaitable[str]]) -> int:
+def _run_login_action(
+    arguments: argparse.Namespace, work: Callable[[McpServers], Awaitable[str]]
+) -> int:
     arguments.root = arguments.root or "."
     session = open_session(arguments)
     servers = session.mcp
@@ -58,14 +62,14 @@ def _done(arguments: argparse.Namespace, work: Callable[[McpServers], Awaitable[
         said = await work(servers)
         if arguments.action == "login":
             about = {"notification_type": "auth_success", "title": "Logged in"}
-            await fire(session.collaborators, "Notification", message=said, **about)
+            await fire_hooks(session.collaborators, "Notification", message=said, **about)
         await session.collaborators.hooks.close()
         return said
 
     try:
         print_out(asyncio.run(run()))
     except ToolFault as fault:
-        tell_person(str(fault))
+        print_notice(str(fault))
         return FAILED
     except ImportError as error:
         raise SetupError(
@@ -75,13 +79,13 @@ def _done(arguments: argparse.Namespace, work: Callable[[McpServers], Awaitable[
     return DONE
 
 
-def _name(arguments: argparse.Namespace) -> str:
+def _get_name(arguments: argparse.Namespace) -> str:
     if len(arguments.words) != 1:
         raise SetupError(f"Write: handaxe mcp {arguments.action} NAME")
     return arguments.words[0]
 
 
-def _open(address: str) -> None:
+def _open_browser(address: str) -> None:
     import webbrowser
 
     webbrowser.open(address)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from handaxe.app.configuration import read_given
 from handaxe.app.session import Session
-from handaxe.app.working_directories import spelled_out
+from handaxe.app.working_directories import make_absolute
 from handaxe.contract.events import Event, SettingsChanged, WishRefused
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.paint import tell_person
-from handaxe.settings.bad_json import BadJson
-from handaxe.settings.fragment import Fragment, read_text
+from handaxe.frontends.cli.paint import print_notice
+from handaxe.settings.bad_json import BadSettingsJson
+from handaxe.settings.fragment import SettingsFragment, read_text
 
 if TYPE_CHECKING:
     from handaxe.app.asking import OnAsk
@@ -89,7 +89,7 @@ def open_session(
         ("--root", arguments.root),
         *(("--add-dir", d) for d in arguments.add_dir),
     ):
-        if not Path(spelled_out(name)).is_dir():
+        if not Path(make_absolute(name)).is_dir():
             raise SetupError(f"{option}: {name} is not a directory.")
     session = Session(
         arguments.root,
@@ -110,17 +110,17 @@ def open_session(
         **more,
     )
     warn(session.warnings)
-    session.subscribe(_tell)
+    session.subscribe(_print_warnings)
     return session
 
 
 def warn(sentences: Iterable[str]) -> None:
     """Say on standard error what is wrong."""
     for sentence in sentences:
-        tell_person(f"warning: {sentence}")
+        print_notice(f"warning: {sentence}")
 
 
-def read_settings_option(given: str | None) -> Fragment | None:
+def read_settings_option(given: str | None) -> SettingsFragment | None:
     """Settings from `--settings`: a JSON object, or a file that holds one."""
     if given is None:
         return None
@@ -135,12 +135,12 @@ def read_settings_option(given: str | None) -> Fragment | None:
         raise SetupError(f"--settings: {given} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise SetupError(f"--settings: {given} is not UTF-8 text.") from None
-    except BadJson as bad:
+    except BadSettingsJson as bad:
         raise SetupError(f"--settings: {name} is not JSON: {bad}.") from None
     return read_given(fragment, where="--settings")
 
 
-def _tell(event: Event) -> None:
+def _print_warnings(event: Event) -> None:
     if isinstance(event, SettingsChanged):
         warn(event.warnings)
     elif isinstance(event, WishRefused):

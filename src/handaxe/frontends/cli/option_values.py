@@ -7,7 +7,7 @@ from typing import Any, cast
 from handaxe.contract.faults import SetupError
 
 
-def text_given(text: str | None, file: str | None) -> str | None:
+def read_prompt_option(text: str | None, file: str | None) -> str | None:
     """A system prompt: its text, or what its file holds."""
     if file is None:
         return text
@@ -26,7 +26,7 @@ def read_file(name: str, what: str) -> str:
         raise SetupError(f"{what}: {name} is not UTF-8 text.") from None
 
 
-def json_object(text: str | None, option: str) -> dict[str, Any] | None:
+def parse_json_object(text: str | None, option: str) -> dict[str, Any] | None:
     """The JSON object in a text."""
     if text is None:
         return None

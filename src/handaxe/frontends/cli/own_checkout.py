@@ -10,20 +10,20 @@ import re
 import sys
 from typing import Any
 
-from handaxe.app.agent_housing import NotMade, worktree_named
+from handaxe.app.agent_housing import WorktreeNotCreated, read_worktree_path
 from handaxe.app.configuration import Configuration
-from handaxe.app.git_programs import Ask, GitPrograms
+from handaxe.app.git_programs import Ask, GitProgramApproval
 from handaxe.app.hooking import SessionHooks
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.agent_options import is_headless
 from handaxe.frontends.cli.opening import read_settings_option
-from handaxe.frontends.cli.paint import tell_person
+from handaxe.frontends.cli.paint import print_notice
 from handaxe.host.worktrees import NoWorktree, Worktree, close_worktree, open_worktree
 from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 
 
-class OwnCheckout:
+class RunWorktree:
     """The worktree of one run."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -33,16 +33,16 @@ class OwnCheckout:
             raise SetupError(f"{name!r} is no name for a worktree: use letters, digits, . _ -")
         self._configuration = Configuration(
             root,
-            home=data_home(),
+            home=find_data_home(),
             given=read_settings_option(arguments.settings),
             sources=arguments.setting_sources,
         )
-        self._programs = GitPrograms(
+        self._programs = GitProgramApproval(
             self._configuration, lambda: _find_asker(arguments), tool="--worktree"
         )
         try:
             self._made = asyncio.run(self._open(name))
-        except (NoWorktree, NotMade) as error:
+        except (NoWorktree, WorktreeNotCreated) as error:
             raise SetupError(f"There can be no worktree here: {error}.") from None
 
     @property
@@ -61,7 +61,7 @@ class OwnCheckout:
             return await open_worktree(
                 self._root, name, options=options, approve=self._programs.approve
             )
-        return Worktree(worktree_named(outcome, self._root, (self._root,)), "", "")
+        return Worktree(read_worktree_path(outcome, self._root, (self._root,)), "", "")
 
     async def _close(self) -> None:
         made = self._made
@@ -69,7 +69,7 @@ class OwnCheckout:
             await self._fire("WorktreeRemove", worktree_path=made.path)
         elif await close_worktree(made.path, made.branch, made.base, approve=self._programs.recall):
             told = f"The changes are in {made.path} on branch {made.branch}."
-            tell_person(told)
+            print_notice(told)
         else:
             await self._fire("WorktreeRemove", worktree_path=made.path)
 

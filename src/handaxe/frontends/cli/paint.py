@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from handaxe.contract.display import Block, Code, Diff, Display, Items, Table, Text
 from handaxe.contract.result import ToolResult
-from handaxe.text.windows import numbered, split_lines
+from handaxe.text.windows import number_lines, split_lines
 
 if TYPE_CHECKING:
     from handaxe.app.session import Session
@@ -18,27 +18,27 @@ _IS_PLAIN = re.compile("[\n -~¡-ʯ‐-‧←-➿]*").fullmatch
 _TONES = {"muted": "2", "good": "32", "warning": "33", "bad": "31"}
 
 
-def wants_colour(stream: TextIO) -> bool:
+def can_show_colour(stream: TextIO) -> bool:
     """Whether a terminal is there that can show more than plain text, and may."""
     is_dumb = os.environ.get("TERM", "dumb") == "dumb"
     return stream.isatty() and not is_dumb and not os.environ.get("NO_COLOR")
 
 
-class Painter:
+class BlockRenderer:
     """Turns blocks into text."""
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
 
     @classmethod
-    def for_stdout(cls) -> "Painter":
+    def create_for_stdout(cls) -> "BlockRenderer":
         """Colours if standard output is a terminal that wants them."""
-        return cls(colour=wants_colour(sys.stdout))
+        return cls(colour=can_show_colour(sys.stdout))
 
     @classmethod
-    def for_stderr(cls) -> "Painter":
+    def create_for_stderr(cls) -> "BlockRenderer":
         """Colours if standard error is a terminal that wants them."""
-        return cls(colour=wants_colour(sys.stderr))
+        return cls(colour=can_show_colour(sys.stderr))
 
     def result(self, session: "Session", result: ToolResult, call_input: dict[str, Any]) -> str:
         """A whole result, with its notes."""
@@ -55,14 +55,17 @@ class Painter:
         """One block, ending with a line break."""
         match block:
             case Text():
-                return self._tone(_show(block.text, lines=True), _TONES.get(block.tone, "")) + "\n"
+                return (
+                    self._apply_tone(_show(block.text, lines=True), _TONES.get(block.tone, ""))
+                    + "\n"
+                )
             case Code():
                 lines = [_show_line(line) for line in split_lines(block.text)]
-                return numbered(lines, block.first_line) + "\n" if lines else ""
+                return number_lines(lines, block.first_line) + "\n" if lines else ""
             case Diff():
                 return self._diff(block)
             case Table():
-                return _table(block)
+                return _format_table(block)
             case Items():
                 return "".join(f"  {_show(item)}\n" for item in block.items)
 
@@ -70,13 +73,13 @@ class Painter:
         lines: list[str] = []
         for hunk in diff.hunks:
             span = f"@@ -{hunk.old_start},{hunk.old_lines} +{hunk.new_start},{hunk.new_lines} @@"
-            lines.append(self._tone(span, "36"))
+            lines.append(self._apply_tone(span, "36"))
             for line in hunk.lines:
                 tone = {"+": "32", "-": "31"}.get(line[:1], "")
-                lines.append(self._tone(_show_line(line), tone))
+                lines.append(self._apply_tone(_show_line(line), tone))
         return "".join(f"{line}\n" for line in lines)
 
-    def _tone(self, text: str, code: str) -> str:
+    def _apply_tone(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colour and code and text else text
 
 
@@ -90,7 +93,7 @@ def write_error(text: str) -> None:
     sys.stderr.write(_show(text, lines=True))
 
 
-def write_painted(text: str, stream: TextIO | None = None) -> None:
+def write_rendered(text: str, stream: TextIO | None = None) -> None:
     """Write what a `Painter` made, with its colours and no other control."""
     pieces = enumerate(_OWN_COLOUR.split(text))
     safe = (piece if number % 2 else _show(piece, lines=True) for number, piece in pieces)
@@ -108,7 +111,7 @@ def print_error(text: str) -> None:
     sys.stderr.flush()
 
 
-def tell_person(sentence: object) -> None:
+def print_notice(sentence: object) -> None:
     """Say something on standard error in handaxe's name; what it quotes begins no line."""
     print_error(f"handaxe: {sentence}".replace("\n", "\n  "))
 
@@ -116,10 +119,10 @@ def tell_person(sentence: object) -> None:
 def write_answer(text: str) -> None:
     """The answer of a run: as it is for a program that reads it, safe for a terminal."""
     whole = text if text.endswith("\n") else f"{text}\n"
-    (write_out if sys.stdout.isatty() else write_exactly)(whole)
+    (write_out if sys.stdout.isatty() else write_raw)(whole)
 
 
-def write_exactly(text: str) -> None:
+def write_raw(text: str) -> None:
     """Write what is made for a program, or was found harmless, just as it is."""
     sys.stdout.write(text)
 
@@ -132,12 +135,12 @@ def _show_line(text: str) -> str:
 def _show(text: str, *, lines: bool = False) -> str:
     if (text.replace("\n", "") if lines else text).isprintable() and _IS_PLAIN(text):
         return text
-    from handaxe.text.visible import show
+    from handaxe.text.visible import to_visible_text
 
-    return show(text, lines=lines)
+    return to_visible_text(text, lines=lines)
 
 
-def _table(table: Table) -> str:
+def _format_table(table: Table) -> str:
     rows = [[_show(cell) for cell in row] for row in (table.columns, *table.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.columns))]
     return "".join(

@@ -24,13 +24,13 @@ SELDOM_USED = frozenset({
 """Imported on the way to an event loop, to the first struct or to all tools, and used by few."""
 
 
-def put_off_seldom_used_modules() -> None:
+def enable_lazy_imports() -> None:
     """From now on, in this process."""
-    if _Finder not in sys.meta_path:
-        sys.meta_path.insert(0, _Finder)
+    if _LazyFinder not in sys.meta_path:
+        sys.meta_path.insert(0, _LazyFinder)
 
 
-class _Finder:
+class _LazyFinder:
     """Finds seldom used modules where they would be found without it."""
 
     @staticmethod
@@ -41,11 +41,11 @@ class _Finder:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = spec.loader_state = _Postponed(spec, spec.loader)
+            spec.loader = spec.loader_state = _LazyLoader(spec, spec.loader)
         return spec
 
 
-class _Postponed(Loader):
+class _LazyLoader(Loader):
     """A loader that waits until the module is used, and then has it loaded once."""
 
     def __init__(self, spec: ModuleSpec, loader: Loader) -> None:
@@ -58,12 +58,12 @@ class _Postponed(Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__class__ = _Unused
+        module.__class__ = _LazyModule
 
     def load(self, module: ModuleType) -> None:
         """Returns when it is loaded, or in the midst of it, to whom it needs for that itself."""
         with self._lock:
-            if self._is_loading or type(module) is not _Unused:
+            if self._is_loading or type(module) is not _LazyModule:
                 return
             self._is_loading = True
             try:
@@ -74,21 +74,21 @@ class _Postponed(Loader):
                 self._is_loading = False
 
 
-class _Unused(ModuleType):
+class _LazyModule(ModuleType):
     """A module that nobody has used yet."""
 
     def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - whatever the module holds
         # An import statement asks a module that is imported already for its specification.
         if name != "__spec__":
-            _load(self)
+            _load_module(self)
         return ModuleType.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        _load(self)
+        _load_module(self)
         ModuleType.__setattr__(self, name, value)
 
 
-def _load(module: _Unused) -> None:
+def _load_module(module: _LazyModule) -> None:
     assert module.__spec__ is not None
-    postponed: _Postponed = module.__spec__.loader_state
+    postponed: _LazyLoader = module.__spec__.loader_state
     postponed.load(module)

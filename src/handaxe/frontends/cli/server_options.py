@@ -5,15 +5,15 @@ import json
 from typing import Any, cast
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.option_values import json_object, read_file
-from handaxe.frontends.stream_json.facts import Servers
+from handaxe.frontends.cli.option_values import parse_json_object, read_file
+from handaxe.frontends.stream_json.facts import ClientServers
 from handaxe.frontends.stream_json.shapes import Json
 
 NO_SDK_SERVERS = "Servers in a client's own process need --input-format stream-json."
 _TYPES = frozenset({"stdio", "http", "sse", "streamable-http", "ws", "sdk"})
 
 
-def sorted_servers(arguments: argparse.Namespace) -> tuple[list[str], Servers]:
+def partition_servers(arguments: argparse.Namespace) -> tuple[list[str], ClientServers]:
     """The configurations a session takes, and what a client is told of the other entries.
 
     Where the first message of a stream can name them, wrong entries are left out; elsewhere the
@@ -25,23 +25,23 @@ def sorted_servers(arguments: argparse.Namespace) -> tuple[list[str], Servers]:
     tells = getattr(arguments, "output_format", None) == "stream-json"
     for text in arguments.mcp_config:
         read = text if text.lstrip().startswith("{") else read_file(text, "--mcp-config")
-        config = json_object(read, "--mcp-config") or {}
+        config = parse_json_object(read, "--mcp-config") or {}
         listed = config.get("mcpServers")
         servers = cast("dict[str, Any]", listed) if isinstance(listed, dict) else {}
         own = [name for name, entry in servers.items() if _is_sdk(entry)]
         rest = {name: entry for name, entry in servers.items() if name not in own}
-        found = [_mistake(name, entry) for name, entry in rest.items()] if tells else []
+        found = [_find_mistake(name, entry) for name, entry in rest.items()] if tells else []
         bad = {error["name"]: error for error in found if error is not None}
         rest = {name: entry for name, entry in rest.items() if name not in bad}
         kept.append(json.dumps({**config, "mcpServers": rest}) if own or bad else text)
         inside += own
         wrong += bad.values()
     if getattr(arguments, "input_format", None) == "stream-json":
-        return kept, Servers(inside=tuple(inside), wrong=tuple(wrong))
-    return kept, Servers(dict.fromkeys(inside, NO_SDK_SERVERS), wrong=tuple(wrong))
+        return kept, ClientServers(inside=tuple(inside), wrong=tuple(wrong))
+    return kept, ClientServers(dict.fromkeys(inside, NO_SDK_SERVERS), wrong=tuple(wrong))
 
 
-def _mistake(name: str, entry: object) -> Json | None:
+def _find_mistake(name: str, entry: object) -> Json | None:
     """What is wrong with an entry, if anything is."""
     from handaxe.settings.mcp_servers import read_definitions
 
@@ -49,11 +49,11 @@ def _mistake(name: str, entry: object) -> Json | None:
         read_definitions(".", given=[{"mcpServers": {name: entry}}], is_strict=True)
     except SetupError as error:
         _, _, why = str(error).partition(" is left out: ")
-        return {"name": name, "type": _kind_of_mistake(entry), "message": why or str(error)}
+        return {"name": name, "type": _get_error_type(entry), "message": why or str(error)}
     return None
 
 
-def _kind_of_mistake(entry: object) -> str:
+def _get_error_type(entry: object) -> str:
     fields = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
     kind = fields.get("type")
     if kind is None and "url" in fields and "command" not in fields:

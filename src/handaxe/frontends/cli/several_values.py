@@ -13,7 +13,7 @@ from handaxe.contract.faults import SetupError
 _RULES = frozenset({"--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools"})
 
 
-def spread(words: Sequence[str]) -> list[str]:
+def expand_variadic_options(words: Sequence[str]) -> list[str]:
     """The command line with one value for each option."""
     found: list[str] = []
     going_on: tuple[str, Callable[[str], bool]] | None = None
@@ -25,7 +25,7 @@ def spread(words: Sequence[str]) -> list[str]:
             going_on = (found[-1], _LISTS[found[-1]])
             found.append(word)
         elif going_on is not None and not word.startswith("-") and going_on[1](word):
-            found += _one_more(found, going_on[0], word)
+            found += _add_value(found, going_on[0], word)
         else:
             going_on = None
             found.append(word)
@@ -37,7 +37,7 @@ def check_prompt(words: Sequence[str], prompt: Sequence[str]) -> None:
     if len(prompt) < 2:
         return
     from handaxe.settings.ecosystem import TOOL_NAMES
-    from handaxe.text.near_names import nearest
+    from handaxe.text.near_names import find_closest_name
 
     option: str | None = None
     for before, word in pairwise(words):
@@ -45,14 +45,16 @@ def check_prompt(words: Sequence[str], prompt: Sequence[str]) -> None:
             option = before
         elif word.startswith("-"):
             option = None
-        elif option is not None and not _are_rules(word):
-            near = nearest(word, TOOL_NAMES) if word in prompt and word.isalpha() else None
+        elif option is not None and not _is_rule_list(word):
+            near = (
+                find_closest_name(word, TOOL_NAMES) if word in prompt and word.isalpha() else None
+            )
             if near is not None:
                 raise SetupError(f"{option}: there is no tool {word!r}. Did you mean {near!r}?")
             option = None
 
 
-def _one_more(found: list[str], option: str, word: str) -> list[str]:
+def _add_value(found: list[str], option: str, word: str) -> list[str]:
     if option == "--tools":
         # One value by nature: names that belong together.
         found[-1] = f"{found[-1]},{word}"
@@ -60,7 +62,7 @@ def _one_more(found: list[str], option: str, word: str) -> list[str]:
     return [option, word]
 
 
-def _are_rules(word: str) -> bool:
+def _is_rule_list(word: str) -> bool:
     """Whether every rule of a value names a tool that a rule may name."""
     from handaxe.runtime.permission.rules import split_rules
     from handaxe.settings.ecosystem import TOOL_NAMES
@@ -82,8 +84,8 @@ def _is_server_list(word: str) -> bool:
 
 
 _LISTS: dict[str, Callable[[str], bool]] = {
-    **dict.fromkeys(_RULES, _are_rules),
+    **dict.fromkeys(_RULES, _is_rule_list),
     "--add-dir": _is_directory,
     "--mcp-config": _is_server_list,
-    "--tools": _are_rules,
+    "--tools": _is_rule_list,
 }

@@ -16,7 +16,7 @@ _NO_ROOM = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 @contextmanager
-def interruptible() -> Generator[None]:
+def allow_interrupt() -> Generator[None]:
     """Writing that Ctrl-C ends at once; a running loop would only note it, and go on waiting."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -28,7 +28,7 @@ def interruptible() -> Generator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def let_go() -> None:
+def detach_stdout() -> None:
     """Write what is still taken at once, so that the end does not wait for somebody to read."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -38,7 +38,7 @@ def let_go() -> None:
                 stream.flush()
             except OSError:
                 os.set_blocking(fd, True)
-                _lead_nowhere(fd)
+                _redirect_to_null(fd)
             else:
                 os.set_blocking(fd, True)
 
@@ -49,13 +49,13 @@ def is_output_lost(error: Exception) -> bool:
         return False
     if not isinstance(error, BrokenPipeError):
         # Else whoever read it has gone, and nobody is left to tell.
-        from handaxe.frontends.cli.paint import tell_person
+        from handaxe.frontends.cli.paint import print_notice
 
-        tell_person(f"standard output could not be written ({error.strerror}).")
-    _lead_nowhere(sys.stdout.fileno())
+        print_notice(f"standard output could not be written ({error.strerror}).")
+    _redirect_to_null(sys.stdout.fileno())
     return True
 
 
-def _lead_nowhere(fd: int) -> None:
+def _redirect_to_null(fd: int) -> None:
     """Whatever is still written there is lost, and the interpreter ends without trying again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), fd)

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.frontends.cli.paint import Painter, write_error, write_painted
-from handaxe.frontends.cli.terminal_lines import drop_typed, read_line
+from handaxe.frontends.cli.paint import BlockRenderer, write_error, write_rendered
+from handaxe.frontends.cli.terminal_lines import discard_typed_input, read_line
 from handaxe.runtime.permission.suggestions import name_suggestions
-from handaxe.text.visible import show
+from handaxe.text.visible import to_visible_text
 
 SAID_NO = "The user said no."
 _GOES_ON = "    | "
@@ -30,14 +30,14 @@ async def ask_in_terminal(request: PermissionRequest, *, no_stops: bool = False)
     `no_stops`: a no without a word stops the work, so that the person can say what they want
     instead; with one, the work goes on knowing it.
     """
-    question = shown_question(request, Painter.for_stderr())
-    write_painted(wrap_lines(question, _columns()), sys.stderr)
+    question = format_question(request, BlockRenderer.create_for_stderr())
+    write_rendered(wrap_lines(question, _get_columns()), sys.stderr)
     while True:
-        write_error(_choices(request, no_stops=no_stops))
+        write_error(_format_choices(request, no_stops=no_stops))
         sys.stderr.flush()
         # What was typed until here was typed without having seen the question.
-        drop_typed()
-        write_error(f"Allow?  [{'/'.join(_letters_of(request))}]: ")
+        discard_typed_input()
+        write_error(f"Allow?  [{'/'.join(_list_letters(request))}]: ")
         sys.stderr.flush()
         line = await read_line()
         answer = read_answer(line, request)
@@ -48,19 +48,22 @@ async def ask_in_terminal(request: PermissionRequest, *, no_stops: bool = False)
         write_error("Please answer with one of the letters.\n")
 
 
-def shown_question(request: PermissionRequest, painter: Painter) -> str:
+def format_question(request: PermissionRequest, painter: BlockRenderer) -> str:
     """The question as a person sees it; nothing is cut off, nothing is invisible."""
-    asked_for, cwd = _exact(request.asked_for), _exact(request.cwd)
+    asked_for, cwd = _escape_text(request.asked_for), _escape_text(request.cwd)
     lines = [f"\n{asked_for} asks for permission in {cwd}\n"]
-    lines += [f"  {_exact(name)}: {_value(value)}\n" for name, value in request.told_input.items()]
+    lines += [
+        f"  {_escape_text(name)}: {_format_value(value)}\n"
+        for name, value in request.told_input.items()
+    ]
     for block in request.preview or ():
         lines += [f"    {line}" for line in painter.block(block).splitlines(keepends=True)]
-    lines.append(f"{_exact(request.reason)}\n")
-    lines += [f"  destructive: {_exact(loss.reason)}\n" for loss in request.destructive]
+    lines.append(f"{_escape_text(request.reason)}\n")
+    lines += [f"  destructive: {_escape_text(loss.reason)}\n" for loss in request.destructive]
     for proposal in request.proposals:
-        lines.append(f"  rule {_exact(proposal.rule)}\n")
-        lines.append(f"    would allow      {_exact(', '.join(proposal.would_match))}\n")
-        lines.append(f"    would not allow  {_exact(', '.join(proposal.would_not_match))}\n")
+        lines.append(f"  rule {_escape_text(proposal.rule)}\n")
+        lines.append(f"    would allow      {_escape_text(', '.join(proposal.would_match))}\n")
+        lines.append(f"    would not allow  {_escape_text(', '.join(proposal.would_not_match))}\n")
     return "".join(lines)
 
 
@@ -93,44 +96,44 @@ def read_answer(line: str | None, request: PermissionRequest) -> Allow | Deny | 
     if word in {"y", "yes"}:
         return Allow("The user said yes.", by="user")
     for name, suggestion in name_suggestions(request.suggestions).items():
-        if word in {name, _letters(name)}:
+        if word in {name, _get_letters(name)}:
             return suggestion.accept("The user said yes.", by="user")
     return None
 
 
-def _choices(request: PermissionRequest, *, no_stops: bool) -> str:
+def _format_choices(request: PermissionRequest, *, no_stops: bool) -> str:
     no = (
         "No, and stop; with a comment: no, and go on."
         if no_stops
         else "No, with a comment if you like."
     )
     named = name_suggestions(request.suggestions)
-    lasting = {_letters(name): _exact(one.answer) for name, one in named.items()}
+    lasting = {_get_letters(name): _escape_text(one.answer) for name, one in named.items()}
     choices = {"y": "Yes, once.", **lasting, "n": no}
     return "".join(f"  {key:<3} {meaning}\n" for key, meaning in choices.items())
 
 
-def _letters_of(request: PermissionRequest) -> list[str]:
-    return ["y", *map(_letters, name_suggestions(request.suggestions)), "n"]
+def _list_letters(request: PermissionRequest) -> list[str]:
+    return ["y", *map(_get_letters, name_suggestions(request.suggestions)), "n"]
 
 
-def _letters(name: str) -> str:
+def _get_letters(name: str) -> str:
     """The answer as few keys: `s`, `s2`, `p`, `a`."""
     word = name.rstrip("0123456789")
     return _LETTERS[word] + name[len(word) :]
 
 
-def _value(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def _format_value(value: Any) -> str:  # noqa: ANN401 - any JSON value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    lines = [_exact(line) for line in text.split("\n")]
+    lines = [_escape_text(line) for line in text.split("\n")]
     return lines[0] if len(lines) == 1 else "\n".join(["", *(f"    {line}" for line in lines)])
 
 
-def _exact(value: object) -> str:
-    return show(value, exact=True)
+def _escape_text(value: object) -> str:
+    return to_visible_text(value, exact=True)
 
 
-def _columns() -> int:
+def _get_columns() -> int:
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):

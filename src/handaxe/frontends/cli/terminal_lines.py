@@ -22,7 +22,9 @@ async def read_line(*, whole_paste: bool = False) -> str | None:
     fd = sys.stdin.fileno()
     data = b""
     while True:
-        piece = await _piece(loop, fd, _PASTE_S if whole_paste and data.endswith(b"\n") else None)
+        piece = await _read_chunk(
+            loop, fd, _PASTE_S if whole_paste and data.endswith(b"\n") else None
+        )
         if piece is None:
             break
         if piece == b"":
@@ -33,7 +35,7 @@ async def read_line(*, whole_paste: bool = False) -> str | None:
     return data.decode(errors="replace").rstrip("\n")
 
 
-def drop_typed() -> None:
+def discard_typed_input() -> None:
     """Forget what was typed so far and nobody has read."""
     with suppress(ImportError, OSError, ValueError):
         import termios
@@ -42,7 +44,9 @@ def drop_typed() -> None:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-async def _piece(loop: asyncio.AbstractEventLoop, fd: int, limit_s: float | None) -> bytes | None:
+async def _read_chunk(
+    loop: asyncio.AbstractEventLoop, fd: int, limit_s: float | None
+) -> bytes | None:
     """What can be read next; None if nothing came in time."""
     ready: asyncio.Future[None] = loop.create_future()
 
@@ -62,7 +66,7 @@ async def _piece(loop: asyncio.AbstractEventLoop, fd: int, limit_s: float | None
         loop.remove_reader(fd)
 
 
-class Keys:
+class KeyWatcher:
     """Keys pressed while the agent works: Esc stops it, the rest is kept for later."""
 
     def __init__(self, on_escape: Callable[[], object]) -> None:
@@ -82,7 +86,7 @@ class Keys:
             self._stop()
 
     @contextmanager
-    def paused(self) -> Generator[None]:
+    def pause_keys(self) -> Generator[None]:
         """Let somebody else read the terminal inside this block."""
         was_watching = self._is_watching
         self._stop()
@@ -130,13 +134,13 @@ class Keys:
         elif text and not text.startswith("\x1b"):
             self.typed += text
             if "\x7f" in self.typed:
-                self.typed = _rubbed_out(self.typed)
+                self.typed = _apply_backspaces(self.typed)
         elif not text:
             # The terminal has gone; there is nothing more to watch.
             self._stop()
 
 
-def _rubbed_out(text: str) -> str:
+def _apply_backspaces(text: str) -> str:
     kept: list[str] = []
     for character in text:
         if character != "\x7f":

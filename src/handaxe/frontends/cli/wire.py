@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.paint import write_exactly
-from handaxe.text.visible import json_escape, show_json
-from handaxe.text.wellformed import on_one_line, scrub
+from handaxe.frontends.cli.paint import write_raw
+from handaxe.text.visible import encode_json_escape, to_visible_json
+from handaxe.text.wellformed import escape_line_ends, scrub
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -22,7 +22,7 @@ def encode_result(result: ToolResult) -> str:
         line = _encoder.encode(plain)
     except (UnicodeEncodeError, ValueError, RecursionError):
         line = _encoder.encode(scrub(plain))
-    return on_one_line(line).decode()
+    return escape_line_ends(line).decode()
 
 
 def write_json(value: object) -> None:
@@ -31,16 +31,16 @@ def write_json(value: object) -> None:
         line = _encoder.encode(value)
     except (UnicodeEncodeError, ValueError, RecursionError):
         line = _encoder.encode(scrub(msgspec.to_builtins(value, enc_hook=str)))
-    write_line(on_one_line(line).decode())
+    write_line(escape_line_ends(line).decode())
 
 
 def write_line(text: str) -> None:
     """JSON text on standard output; whatever a terminal speaks, readers of JSON expect UTF-8."""
     if (sys.stdout.encoding or "utf-8").lower() not in ("utf-8", "utf8"):
-        text = _NOT_ASCII.sub(lambda found: json_escape(found[0]), text)
+        text = _NOT_ASCII.sub(lambda found: encode_json_escape(found[0]), text)
     elif sys.stdout.isatty():
-        text = show_json(text)
-    write_exactly(f"{text}\n")
+        text = to_visible_json(text)
+    write_raw(f"{text}\n")
 
 
 def decode_line(line: bytes) -> Any:  # noqa: ANN401 - any JSON value
@@ -57,24 +57,24 @@ def decode_text(text: str) -> Any:  # noqa: ANN401 - any JSON value
     import json
 
     try:
-        return json.loads(text, object_pairs_hook=_once_each)
+        return json.loads(text, object_pairs_hook=_reject_duplicates)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except ValueError as error:
-        if isinstance(error, json.JSONDecodeError | _Twice):
+        if isinstance(error, json.JSONDecodeError | _DuplicateKey):
             raise
         # The interpreter's own words are about an option of the interpreter.
         raise ValueError("a number in it has too many digits") from None
 
 
-class _Twice(ValueError):
+class _DuplicateKey(ValueError):
     pass
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise _Twice(f"the name {name[:100]!r} stands twice in one object")
+            raise _DuplicateKey(f"the name {name[:100]!r} stands twice in one object")
         members[name] = value
     return members

@@ -12,7 +12,7 @@ import msgspec
 from handaxe.app.session import Session
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.faults import UnknownTool
-from handaxe.contract.result import ToolResult, as_json
+from handaxe.contract.result import ToolResult, to_json_data
 from handaxe.frontends.mcp_server.protocol import CODE_KEY, INVALID_PARAMS, RpcError
 
 MAX_TOLD_TWICE_CHARS = 10_000
@@ -21,7 +21,7 @@ MAX_TOLD_TWICE_CHARS = 10_000
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
-def answer(session: Session, result: ToolResult) -> dict[str, Any]:
+def build_call_result(session: Session, result: ToolResult) -> dict[str, Any]:
     """What `tools/call` gives; a tool that does not exist is an error of the protocol."""
     if result.code == UnknownTool.code:
         raise RpcError(INVALID_PARAMS, result.text)
@@ -29,9 +29,11 @@ def answer(session: Session, result: ToolResult) -> dict[str, Any]:
     content: list[dict[str, Any]] = told["content"]
     # A client has no other place for what hooks and tools add to the conversation.
     content += [{"type": "text", "text": message} for message in result.messages]
-    data = _promised(session, result) if result.ok else None
+    data = _get_schema_data(session, result) if result.ok else None
     if data is None:
-        data = _beside(result, "\n\n".join(block["text"] for block in content if "text" in block))
+        data = _build_data(
+            result, "\n\n".join(block["text"] for block in content if "text" in block)
+        )
     if data is not None:
         told["structuredContent"] = data
     if not result.ok:
@@ -39,7 +41,7 @@ def answer(session: Session, result: ToolResult) -> dict[str, Any]:
     return told
 
 
-def _promised(session: Session, result: ToolResult) -> dict[str, Any] | None:
+def _get_schema_data(session: Session, result: ToolResult) -> dict[str, Any] | None:
     """The data of a tool that has a schema for it, as it is."""
     try:
         tool, _ = session.catalog.find(result.tool)
@@ -47,17 +49,17 @@ def _promised(session: Session, result: ToolResult) -> dict[str, Any] | None:
         return None
     if tool.output_type is None:
         return None
-    from handaxe.frontends.mcp_server.offer import output_schema_of
+    from handaxe.frontends.mcp_server.offer import get_output_schema
 
-    return as_json(result.data) if output_schema_of(tool) is not None else None
+    return to_json_data(result.data) if get_output_schema(tool) is not None else None
 
 
-def _beside(result: ToolResult, text: str) -> dict[str, Any] | None:
+def _build_data(result: ToolResult, text: str) -> dict[str, Any] | None:
     """Data that can stand for the whole result; None if there is none, or it would be too much."""
     has_pictures = any(isinstance(block, ImageBlock) for block in result.content)
     if has_pictures or len(text) > MAX_TOLD_TWICE_CHARS:
         return None
-    data = as_json(result.data)
+    data = to_json_data(result.data)
     whole: dict[str, Any] = {"text": text}
     if isinstance(data, dict):
         whole |= data

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from handaxe.contract.faults import SetupError
 from handaxe.disk import atomic
-from handaxe.frontends.mcp_server.splices import BadText, put_json, put_toml
-from handaxe.text.near_names import nearest
+from handaxe.frontends.mcp_server.splices import ConfigEditError, put_json, put_toml
+from handaxe.text.near_names import find_closest_name
 
 _MAX_BYTES = 8 << 20
 
 
-class Client(NamedTuple):
+class ClientConfig(NamedTuple):
     """A program that starts MCP servers."""
 
     title: str
@@ -31,81 +31,83 @@ class Client(NamedTuple):
     """Whether the file lies in the project, for everybody who works on it."""
 
 
-def _below_home(*parts: str) -> Callable[[Path], Path]:
+def _join_home(*parts: str) -> Callable[[Path], Path]:
     return lambda _project: Path.home().joinpath(*parts)
 
 
-def _below_project(*parts: str) -> Callable[[Path], Path]:
+def _join_project(*parts: str) -> Callable[[Path], Path]:
     return lambda project: project.joinpath(*parts)
 
 
-def _application(*parts: str) -> Callable[[Path], Path]:
+def _join_config_home(*parts: str) -> Callable[[Path], Path]:
     """A file of a desktop application."""
     if sys.platform == "darwin":
-        return _below_home("Library", "Application Support", *parts)
+        return _join_home("Library", "Application Support", *parts)
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return lambda _project: config.joinpath(*parts)
 
 
-CLIENTS: dict[str, Client] = {
-    "claude-code": Client("Claude Code", _below_project(".mcp.json"), is_shared=True),
-    "claude-desktop": Client(
+CLIENTS: dict[str, ClientConfig] = {
+    "claude-code": ClientConfig("Claude Code", _join_project(".mcp.json"), is_shared=True),
+    "claude-desktop": ClientConfig(
         "Claude Desktop",
-        _application("Claude", "claude_desktop_config.json"),
+        _join_config_home("Claude", "claude_desktop_config.json"),
         knows_projects=False,
     ),
-    "codex": Client("Codex", _below_home(".codex", "config.toml"), "mcp_servers"),
-    "cursor": Client("Cursor", _below_project(".cursor", "mcp.json"), is_shared=True),
-    "gemini": Client("Gemini CLI", _below_project(".gemini", "settings.json"), is_shared=True),
-    "vscode": Client(
+    "codex": ClientConfig("Codex", _join_home(".codex", "config.toml"), "mcp_servers"),
+    "cursor": ClientConfig("Cursor", _join_project(".cursor", "mcp.json"), is_shared=True),
+    "gemini": ClientConfig("Gemini CLI", _join_project(".gemini", "settings.json"), is_shared=True),
+    "vscode": ClientConfig(
         "VS Code",
-        _below_project(".vscode", "mcp.json"),
+        _join_project(".vscode", "mcp.json"),
         "servers",
         (("type", "stdio"),),
         is_shared=True,
     ),
-    "windsurf": Client(
-        "Windsurf", _below_home(".codeium", "windsurf", "mcp_config.json"), knows_projects=False
+    "windsurf": ClientConfig(
+        "Windsurf", _join_home(".codeium", "windsurf", "mcp_config.json"), knows_projects=False
     ),
-    "zed": Client(
+    "zed": ClientConfig(
         "Zed",
-        _below_home(".config", "zed", "settings.json"),
+        _join_home(".config", "zed", "settings.json"),
         "context_servers",
         (("source", "custom"),),
     ),
 }
 
 
-def find_client(name: str | None) -> Client:
+def find_client(name: str | None) -> ClientConfig:
     """The client of that name."""
     names = ", ".join(CLIENTS)
     if name is None:
         raise SetupError(f"Name the client to install for: {names}.")
     client = CLIENTS.get(name)
     if client is None:
-        near = nearest(name, list(CLIENTS))
+        near = find_closest_name(name, list(CLIENTS))
         hint = f" Did you mean {near!r}?" if near else ""
         raise SetupError(f"{name!r} is not a client that is known here.{hint} Known: {names}.")
     return client
 
 
-def entry_for(client: Client, program: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
+def build_entry(
+    client: ClientConfig, program: Sequence[str], words: Sequence[str]
+) -> dict[str, Any]:
     """The entry that starts the server with these words."""
     command, *first = program
     return {**dict(client.extras), "command": command, "args": [*first, "mcp", *words]}
 
 
-def shown(client: Client, name: str, entry: dict[str, Any], file: Path) -> str:
+def format_entry(client: ClientConfig, name: str, entry: dict[str, Any], file: Path) -> str:
     """The entry as it would stand in an empty file."""
-    return _edited("", client, name, entry, file)
+    return _edit_text("", client, name, entry, file)
 
 
-def install(client: Client, name: str, entry: dict[str, Any], file: Path) -> bool:
+def install(client: ClientConfig, name: str, entry: dict[str, Any], file: Path) -> bool:
     """Put the entry into the client's file; whether the file had to be changed."""
-    return rewrite(file, lambda text, real: _edited(text, client, name, entry, real))
+    return edit_config_file(file, lambda text, real: _edit_text(text, client, name, entry, real))
 
 
-def rewrite(file: Path, edit: Callable[[str, Path], str]) -> bool:
+def edit_config_file(file: Path, edit: Callable[[str, Path], str]) -> bool:
     """Change a settings file of somebody else's, whole or not at all; whether it was changed."""
     real = Path(os.path.realpath(file))
     before, version = _read(real)
@@ -129,7 +131,9 @@ def _read(file: Path) -> tuple[str, atomic.Version | atomic.Absent]:
         raise SetupError(f"{file} cannot be read: {error}.") from None
 
 
-def _edited(text: str, client: Client, name: str, entry: dict[str, Any], file: Path) -> str:
+def _edit_text(
+    text: str, client: ClientConfig, name: str, entry: dict[str, Any], file: Path
+) -> str:
     path = (client.section, name)
     try:
         if file.suffix != ".toml":
@@ -137,7 +141,7 @@ def _edited(text: str, client: Client, name: str, entry: dict[str, Any], file: P
         before = tomllib.loads(text)
         edited = put_toml(text, path, entry)
         after = tomllib.loads(edited)
-    except (BadText, tomllib.TOMLDecodeError) as bad:
+    except (ConfigEditError, tomllib.TOMLDecodeError) as bad:
         raise SetupError(f"{file} could not be changed ({bad}). Add the entry by hand.") from None
     wanted = before.setdefault(client.section, {})
     wanted[name] = {**wanted.get(name, {}), **entry}

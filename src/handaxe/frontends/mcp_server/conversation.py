@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from handaxe.frontends.mcp_server.desk import Desk, Line
+from handaxe.frontends.mcp_server.desk import CallChannel, ServerSession
 from handaxe.frontends.mcp_server.parameters import (
     can_show_forms,
     check_cursor,
-    progress_teller,
-    wants_logs,
+    create_progress_reporter,
+    is_logging_enabled,
 )
-from handaxe.frontends.mcp_server.peer import Peer, Request, Result
+from handaxe.frontends.mcp_server.peer import JsonRpcPeer, JsonRpcRequest, Result
 from handaxe.frontends.mcp_server.protocol import (
     BATCH_REVISIONS,
     FETCHABLE,
@@ -31,20 +31,20 @@ from handaxe.frontends.mcp_server.protocol import (
 )
 
 if TYPE_CHECKING:
-    from handaxe.frontends.mcp_server.modern import Modern
+    from handaxe.frontends.mcp_server.modern import StatelessHandlers
 
 
-class Conversation:
+class RequestHandlers:
     """One client on one connection."""
 
-    def __init__(self, peer: Peer, desk: Desk) -> None:
+    def __init__(self, peer: JsonRpcPeer, desk: ServerSession) -> None:
         self._peer = peer
         self._desk = desk
-        self._modern: Modern | None = None
+        self._modern: StatelessHandlers | None = None
         self._revision: str | None = None
         self._capabilities: Params = {}
         self._level = FIRST_LEVEL
-        self._methods: dict[str, Callable[[Request], Result | Awaitable[Result]]] = {
+        self._methods: dict[str, Callable[[JsonRpcRequest], Result | Awaitable[Result]]] = {
             "ping": lambda _: {},
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
@@ -68,11 +68,11 @@ class Conversation:
         if self._modern is not None:
             self._modern.close()
 
-    def _on_request(self, request: Request) -> Result | Awaitable[Result]:
+    def _on_request(self, request: JsonRpcRequest) -> Result | Awaitable[Result]:
         if request.method == "initialize":
             return self._initialize(request.params)
         if REVISION_KEY in request.meta:
-            return self._in_envelope().answer(request)
+            return self._get_stateless().answer(request)
         if self._revision is None and request.method != "ping":
             if request.method not in self._methods:
                 raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method!r}.")
@@ -85,12 +85,12 @@ class Conversation:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method!r}.")
         return method(request)
 
-    def _in_envelope(self) -> "Modern":
+    def _get_stateless(self) -> "StatelessHandlers":
         """The part for revisions without a handshake, loaded when the first client speaks one."""
         if self._modern is None:
-            from handaxe.frontends.mcp_server.modern import Modern
+            from handaxe.frontends.mcp_server.modern import StatelessHandlers
 
-            self._modern = Modern(self._peer, self._desk)
+            self._modern = StatelessHandlers(self._peer, self._desk)
         return self._modern
 
     def _initialize(self, params: Params) -> Result:
@@ -120,32 +120,32 @@ class Conversation:
             self._desk.expect_roots(self._ask_roots())
 
     async def _ask_roots(self) -> list[str] | None:
-        from handaxe.frontends.mcp_server.roots import directories_of
+        from handaxe.frontends.mcp_server.roots import parse_roots
 
         try:
-            return directories_of(await self._peer.request("roots/list", {}))
+            return parse_roots(await self._peer.request("roots/list", {}))
         except RpcError as error:
             self._on_warning(f"The client could not say where it works ({error.message}).")
             return None
 
-    async def _list_tools(self, request: Request) -> Result:
+    async def _list_tools(self, request: JsonRpcRequest) -> Result:
         check_cursor(request.params)
         return {"tools": await self._desk.tools()}
 
-    async def _fetch(self, request: Request) -> Result:
+    async def _fetch(self, request: JsonRpcRequest) -> Result:
         check_cursor(request.params)
         return await self._desk.fetch(request.method, request.params)
 
-    async def _call_tool(self, request: Request) -> Result:
-        line = AskingLine(
+    async def _call_tool(self, request: JsonRpcRequest) -> Result:
+        line = PeerCallChannel(
             self._peer,
             request,
             can_ask=can_show_forms(self._capabilities),
-            log=self._log if wants_logs(self._level) else None,
+            log=self._log if is_logging_enabled(self._level) else None,
         )
-        return await self._desk.call(request.params, line, request.stop_with)
+        return await self._desk.call(request.params, line, request.set_cancel_handler)
 
-    def _set_level(self, request: Request) -> Result:
+    def _set_level(self, request: JsonRpcRequest) -> Result:
         level = request.params.get("level")
         if level not in LOG_LEVELS:
             raise RpcError(INVALID_PARAMS, f"`level` is none of {', '.join(LOG_LEVELS)}.")
@@ -156,7 +156,7 @@ class Conversation:
         if self._revision is not None:
             self._peer.notify("notifications/tools/list_changed")
         if self._modern is not None:
-            self._modern.tell_offer()
+            self._modern.notify_tools_changed()
 
     def _on_warning(self, sentence: str) -> None:
         if self._revision is not None and _is_at_least("warning", self._level):
@@ -172,20 +172,20 @@ def _is_at_least(level: str, wanted: str) -> bool:
     return LOG_LEVELS.index(level) >= LOG_LEVELS.index(wanted)
 
 
-class AskingLine(Line):
+class PeerCallChannel(CallChannel):
     """The way back in revisions where the server asks by itself."""
 
     def __init__(
         self,
-        peer: Peer,
-        request: Request,
+        peer: JsonRpcPeer,
+        request: JsonRpcRequest,
         *,
         can_ask: bool,
         log: Callable[[str, str], None] | None,
     ) -> None:
         self._peer = peer
         self._can_ask = can_ask
-        self._progress = progress_teller(peer, request)
+        self._progress = create_progress_reporter(peer, request)
         if self._progress is None and log is not None:
             self._progress = partial(log, str(request.params.get("name")))
 

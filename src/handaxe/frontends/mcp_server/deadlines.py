@@ -19,14 +19,14 @@ _ARRIVING = frozenset({h11.IDLE, h11.SEND_BODY})
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
-class TimelyProtocol(H11Protocol):
+class DeadlineProtocol(H11Protocol):
     """Uvicorn's connection, ended when its request does not arrive in time."""
 
-    arriving: ClassVar[dict["TimelyProtocol", asyncio.TimerHandle]]
+    arriving: ClassVar[dict["DeadlineProtocol", asyncio.TimerHandle]]
     """Connections of one server whose request is on its way, oldest first."""
 
     @classmethod
-    def for_one_server(cls) -> "type[TimelyProtocol]":
+    def create_for_server(cls) -> "type[DeadlineProtocol]":
         """The protocol with a count of its own."""
         return type(cls.__name__, (cls,), {"arriving": {}})
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handaxe.app.asking import OnAsk
-from handaxe.app.background_work import with_news
+from handaxe.app.background_work import append_notices
 from handaxe.app.session import Session
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
@@ -18,17 +18,17 @@ from handaxe.contract.events import (
     WishRefused,
 )
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.frontends.mcp_server.answers import answer
+from handaxe.frontends.mcp_server.answers import build_call_result
 from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
 
 if TYPE_CHECKING:
-    from handaxe.frontends.mcp_server.shelf import Shelf
+    from handaxe.frontends.mcp_server.shelf import ContentProvider
 
 ROOTS_WAIT_S = 5.0
 """How long a first call waits for a client that wants to say where it works."""
 
 
-class Blueprint(NamedTuple):
+class SessionFactory(NamedTuple):
     """How a client's session is opened."""
 
     open: Callable[[str, Sequence[str], OnAsk], Session]
@@ -36,11 +36,11 @@ class Blueprint(NamedTuple):
     root: str | None = None
     """The project, where a person named it; otherwise the client's first root or the cwd."""
     add_dirs: tuple[str, ...] = ()
-    shelf: "Callable[[Session], Shelf] | None" = None
+    shelf: "Callable[[Session], ContentProvider] | None" = None
     """What clients may fetch beside calling tools; without it the session's prompts and files."""
 
 
-class Line(ABC):
+class CallChannel(ABC):
     """The way back to the client while one of its calls runs."""
 
     @property
@@ -62,22 +62,22 @@ class Line(ABC):
         """Say how far the call is."""
 
 
-class NotYet(Exception):
+class InputRequired(Exception):
     """The client puts the question to its user and then calls again."""
 
 
-class _Running(NamedTuple):
+class _RunningCall(NamedTuple):
     session: Session
-    line: Line
+    line: CallChannel
 
 
-class Desk:
+class ServerSession:
     """One client's session; it follows the client's roots."""
 
-    def __init__(self, blueprint: Blueprint) -> None:
+    def __init__(self, blueprint: SessionFactory) -> None:
         self._blueprint = blueprint
         self._roots: asyncio.Future[Sequence[str] | None] | None = None
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningCall] = {}
         self._offered: tuple[str, ...] | None = None
         self.on_offer: Callable[[], None] = lambda: None
         """Called when the tools on offer have changed since the client saw them."""
@@ -91,25 +91,28 @@ class Desk:
 
     async def tools(self) -> list[dict[str, Any]]:
         """The definitions of the tools on offer."""
-        from handaxe.frontends.mcp_server.offer import definitions
+        from handaxe.frontends.mcp_server.offer import build_definitions
 
-        session = await self._ready()
+        session = await self._get_session()
         session.follow()
-        offered = session.catalog.offered()
+        offered = session.catalog.list_offered()
         self._offered = tuple(tool.name for tool in offered)
-        return definitions(session, offered)
+        return build_definitions(session, offered)
 
     async def call(
-        self, params: dict[str, Any], line: Line, started: Callable[[Callable[[], object]], None]
+        self,
+        params: dict[str, Any],
+        line: CallChannel,
+        started: Callable[[Callable[[], object]], None],
     ) -> dict[str, Any]:
         """Run one `tools/call`; `started` is told how to stop it."""
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "`name` is not the name of a tool.")
-        session = await self._ready()
+        session = await self._get_session()
         call_id = session.new_call_id()
         session.permissions.never_prompt = not line.can_ask
-        self._running[call_id] = _Running(session, line)
+        self._running[call_id] = _RunningCall(session, line)
         started(lambda: session.cancel(call_id))
         try:
             call = ToolCall(call_id, name, {} if arguments is None else arguments)
@@ -119,17 +122,19 @@ class Desk:
                 await asyncio.sleep(0)
         finally:
             del self._running[call_id]
-            await self._retire(session)
-        return answer(session, with_news(result, session.jobs))
+            await self._close_if_unused(session)
+        return build_call_result(session, append_notices(result, session.jobs))
 
     async def fetch(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Answer one of the methods about prompts and resources."""
-        from handaxe.frontends.mcp_server.shelf import SessionShelf, answer
+        from handaxe.frontends.mcp_server.shelf import SessionContentProvider, handle_request
 
-        session = await self._ready()
+        session = await self._get_session()
         session.follow()
         try:
-            return await answer((self._blueprint.shelf or SessionShelf)(session), method, params)
+            return await handle_request(
+                (self._blueprint.shelf or SessionContentProvider)(session), method, params
+            )
         except (ToolFault, SetupError) as fault:
             raise RpcError(INVALID_PARAMS, str(fault)) from None
 
@@ -138,7 +143,7 @@ class Desk:
         self._session.follow()
         if self._offered is None:
             return
-        offered = tuple(tool.name for tool in self._session.catalog.offered())
+        offered = tuple(tool.name for tool in self._session.catalog.list_offered())
         if offered != self._offered:
             self._offered = offered
             self.on_offer()
@@ -163,7 +168,7 @@ class Desk:
         self._opened = (root, more)
         return session
 
-    async def _ready(self) -> Session:
+    async def _get_session(self) -> Session:
         """The session, once it is known where the client works."""
         waiting = self._roots
         if waiting is None:
@@ -185,9 +190,9 @@ class Desk:
             self.on_warning(str(error))
             return
         if self._session is not before:
-            await self._retire(before)
+            await self._close_if_unused(before)
 
-    async def _retire(self, session: Session) -> None:
+    async def _close_if_unused(self, session: Session) -> None:
         """Close a session that was left behind, once its last call is over."""
         if session is not self._session and not any(
             running.session is session for running in self._running.values()
@@ -195,14 +200,14 @@ class Desk:
             await session.close()
 
     async def _on_ask(self, request: PermissionRequest) -> Allow | Deny:
-        from handaxe.frontends.mcp_server.questions import form_for, read_answer
+        from handaxe.frontends.mcp_server.questions import build_elicitation_form, read_answer
 
         running = self._running.get(request.call_id) or next(iter(self._running.values()), None)
         if running is None or not running.line.can_ask:
             return Deny("Nobody is here to ask.", by="user")
         try:
-            given = await running.line.ask(form_for(request))
-        except NotYet:
+            given = await running.line.ask(build_elicitation_form(request))
+        except InputRequired:
             return Deny("The client asks its user first, and then calls again.", by="callback")
         except RpcError as error:
             return Deny(f"The client could not ask its user ({error.message}).", by="user")

@@ -12,7 +12,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
-class Guard:
+class AuthMiddleware:
     """Refuses requests that came by another name, from a web page elsewhere, or without token.
 
     A web page can make a browser send requests here, also under a name that it lets point to this

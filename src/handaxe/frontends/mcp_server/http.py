@@ -18,10 +18,17 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.mcp_server.desk import Blueprint, Desk, Line
-from handaxe.frontends.mcp_server.guard import LOOPBACK_NAMES, App, Guard, Receive, Scope, Send
-from handaxe.frontends.mcp_server.modern import cacheable, completed
-from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor, wants_logs
+from handaxe.frontends.mcp_server.desk import CallChannel, ServerSession, SessionFactory
+from handaxe.frontends.mcp_server.guard import (
+    LOOPBACK_NAMES,
+    App,
+    AuthMiddleware,
+    Receive,
+    Scope,
+    Send,
+)
+from handaxe.frontends.mcp_server.modern import complete_result, mark_cacheable
+from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor, is_logging_enabled
 from handaxe.frontends.mcp_server.protocol import (
     CACHED,
     ENVELOPE_REVISIONS,
@@ -33,9 +40,9 @@ from handaxe.frontends.mcp_server.protocol import (
     SERVER_INFO,
     RpcError,
 )
-from handaxe.frontends.mcp_server.roots import directories_of
-from handaxe.frontends.mcp_server.rounds import RoundLine
-from handaxe.frontends.signals import hear_hang_up
+from handaxe.frontends.mcp_server.roots import parse_roots
+from handaxe.frontends.mcp_server.rounds import MultiRoundChannel
+from handaxe.frontends.signals import handle_hangup
 
 PATH = "/mcp"
 IDLE_S = 30 * 60
@@ -52,29 +59,29 @@ _FETCH_PARAMS: dict[str, Any] = {
 Context: TypeAlias = ServerRequestContext[Any, Any]
 
 
-class Counter:
+class HttpSession:
     """A desk at which one MCP session is served."""
 
-    def __init__(self, blueprint: Blueprint) -> None:
-        self.desk = Desk(blueprint)
+    def __init__(self, blueprint: SessionFactory) -> None:
+        self.desk = ServerSession(blueprint)
         self.used_at = time.monotonic()
         self.wants_roots = True
         self.level = FIRST_LEVEL
 
 
-class Hall:
+class HttpSessions:
     """All clients of one HTTP server."""
 
-    def __init__(self, blueprint: Blueprint) -> None:
+    def __init__(self, blueprint: SessionFactory) -> None:
         self._blueprint = blueprint
-        self._counters: dict[str, Counter] = {}
+        self._counters: dict[str, HttpSession] = {}
         self._bus = InMemorySubscriptionBus()
         self._listening = ListenHandler(self._bus)
         self._telling: set[asyncio.Future[Any]] = set()
 
     def server(self) -> Server[Any]:
         """The SDK's server with our methods."""
-        server: Server[Any] = _ListChanging(
+        server: Server[Any] = _ListChangedServer(
             SERVER_INFO["name"],
             version=SERVER_INFO["version"],
             title=SERVER_INFO["title"],
@@ -86,9 +93,9 @@ class Hall:
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         for method in FETCHING:
             kind = _FETCH_PARAMS.get(method, types.PaginatedRequestParams)
-            server.add_request_handler(method, kind, self._fetcher(method))
+            server.add_request_handler(method, kind, self._create_fetcher(method))
         server.add_notification_handler(
-            "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
+            "notifications/roots/list_changed", types.NotificationParams, self._handle_roots_changed
         )
         return server
 
@@ -113,13 +120,13 @@ class Hall:
         for name in list(self._counters):
             await self.leave(name)
 
-    def _counter(self, ctx: Context) -> Counter:
+    def _counter(self, ctx: Context) -> HttpSession:
         name = ctx.request.headers.get("mcp-session-id", "") if ctx.request is not None else ""
         if ctx.protocol_version in ENVELOPE_REVISIONS:
             name = f"shared, {'asking' if _can_ask(ctx) else 'silent'}"
         counter = self._counters.get(name)
         if counter is None:
-            counter = self._counters[name] = Counter(self._blueprint)
+            counter = self._counters[name] = HttpSession(self._blueprint)
         counter.used_at = time.monotonic()
         if ctx.protocol_version in ENVELOPE_REVISIONS:
             counter.desk.on_offer = lambda: self._tell(self._bus.publish(ToolsListChanged()))
@@ -136,9 +143,9 @@ class Hall:
         except RpcError as error:
             raise MCPError(error.code, error.message, error.data) from None
         is_modern = ctx.protocol_version in ENVELOPE_REVISIONS
-        return completed(cacheable(listed)) if is_modern else listed
+        return complete_result(mark_cacheable(listed)) if is_modern else listed
 
-    def _fetcher(self, method: str) -> Any:  # noqa: ANN401 - a handler of the SDK's
+    def _create_fetcher(self, method: str) -> Any:  # noqa: ANN401 - a handler of the SDK's
         async def fetch(ctx: Context, params: Any) -> dict[str, Any]:  # noqa: ANN401 - by method
             given: dict[str, Any] = (
                 params.model_dump(by_alias=True, mode="json", exclude_none=True) if params else {}
@@ -150,7 +157,7 @@ class Hall:
                 raise MCPError(error.code, error.message, error.data) from None
             if ctx.protocol_version not in ENVELOPE_REVISIONS:
                 return result
-            return completed(cacheable(result) if method in CACHED else result)
+            return complete_result(mark_cacheable(result) if method in CACHED else result)
 
         return fetch
 
@@ -168,25 +175,25 @@ class Hall:
         except RpcError as error:
             raise MCPError(error.code, error.message, error.data) from None
 
-    async def _call_asking(self, ctx: Context, at: Counter, given: dict[str, Any]) -> Any:  # noqa: ANN401
+    async def _call_asking(self, ctx: Context, at: HttpSession, given: dict[str, Any]) -> Any:  # noqa: ANN401
         declared = ctx.session.client_capabilities
         if at.wants_roots and declared is not None and declared.roots is not None:
-            at.desk.expect_roots(_roots_of(ctx))
+            at.desk.expect_roots(_request_roots(ctx))
         at.wants_roots = False
-        line = SdkLine(ctx, log_for=given["name"] if wants_logs(at.level) else None)
+        line = SdkCallChannel(ctx, log_for=given["name"] if is_logging_enabled(at.level) else None)
         try:
             return await at.desk.call(given, line, lambda _: None)
         finally:
             await line.finish()
 
-    async def _call_in_rounds(self, ctx: Context, at: Counter, given: dict[str, Any]) -> Any:  # noqa: ANN401
-        told = SdkLine(ctx)
-        line = RoundLine(given, can_ask=_can_ask(ctx), progress=told.progress)
+    async def _call_in_rounds(self, ctx: Context, at: HttpSession, given: dict[str, Any]) -> Any:  # noqa: ANN401
+        told = SdkCallChannel(ctx)
+        line = MultiRoundChannel(given, can_ask=_can_ask(ctx), progress=told.progress)
         try:
             result = await at.desk.call(given, line, lambda _: None)
         finally:
             await told.finish()
-        return completed(line.outcome(result))
+        return complete_result(line.outcome(result))
 
     async def _set_level(
         self, ctx: Context, params: types.SetLevelRequestParams
@@ -194,7 +201,7 @@ class Hall:
         self._counter(ctx).level = params.level
         return types.EmptyResult()
 
-    async def _roots_changed(self, ctx: Context, _: types.NotificationParams) -> None:
+    async def _handle_roots_changed(self, ctx: Context, _: types.NotificationParams) -> None:
         # Asked with the next call, whose answer is a stream the question can travel on.
         self._counter(ctx).wants_roots = True
 
@@ -210,7 +217,7 @@ class Hall:
         task.add_done_callback(self._telling.discard)
 
 
-class SdkLine(Line):
+class SdkCallChannel(CallChannel):
     """The way back through the SDK, on the stream of the call itself."""
 
     def __init__(self, ctx: Context, log_for: str | None = None) -> None:
@@ -237,7 +244,7 @@ class SdkLine(Line):
         request = types.ElicitRequest(params=types.ElicitRequestFormParams.model_validate(form))
         try:
             answer = await self._ctx.session.send_request(
-                request, types.ElicitResult, metadata=_on_stream_of(self._ctx)
+                request, types.ElicitResult, metadata=_build_metadata(self._ctx)
             )
         except MCPError as error:
             raise RpcError(INTERNAL_ERROR, error.error.message) from None
@@ -270,7 +277,7 @@ class SdkLine(Line):
         )
 
 
-class _ListChanging(Server[Any]):
+class _ListChangedServer(Server[Any]):
     """The SDK's server, which says in its handshake that the list of tools may change."""
 
     def create_initialization_options(
@@ -291,10 +298,10 @@ class _ListChanging(Server[Any]):
         )
 
 
-class _Leaving:
+class _SessionDeleteMiddleware:
     """Tells the hall when a client deletes its session."""
 
-    def __init__(self, app: App, hall: Hall) -> None:
+    def __init__(self, app: App, hall: HttpSessions) -> None:
         self._app = app
         self._hall = hall
 
@@ -306,7 +313,7 @@ class _Leaving:
                     await self._hall.leave(value.decode("latin-1"))
 
 
-def application(hall: Hall, *, port: int, token: str | None) -> App:
+def build_app(hall: HttpSessions, *, port: int, token: str | None) -> App:
     """The whole server as an ASGI application."""
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -320,7 +327,7 @@ def application(hall: Hall, *, port: int, token: str | None) -> App:
         session_idle_timeout=IDLE_S,
         max_request_body_size=MAX_BODY_BYTES,
     )
-    return Guard(_Leaving(cast("App", app), hall), port=port, token=token)
+    return AuthMiddleware(_SessionDeleteMiddleware(cast("App", app), hall), port=port, token=token)
 
 
 def bind(port: int) -> socket.socket:
@@ -335,14 +342,16 @@ def bind(port: int) -> socket.socket:
     return listening
 
 
-async def serve(blueprint: Blueprint, listening: socket.socket, token: str | None) -> int | None:
+async def serve(
+    blueprint: SessionFactory, listening: socket.socket, token: str | None
+) -> int | None:
     """Answer until a signal comes; which one, where it is none that uvicorn raises again."""
     import uvicorn
 
-    from handaxe.frontends.mcp_server.deadlines import TimelyProtocol
+    from handaxe.frontends.mcp_server.deadlines import DeadlineProtocol
 
-    hall = Hall(blueprint)
-    app = application(hall, port=listening.getsockname()[1], token=token)
+    hall = HttpSessions(blueprint)
+    app = build_app(hall, port=listening.getsockname()[1], token=token)
     config = uvicorn.Config(
         cast("Any", app),
         log_level="warning",
@@ -350,7 +359,7 @@ async def serve(blueprint: Blueprint, listening: socket.socket, token: str | Non
         server_header=False,
         timeout_graceful_shutdown=2,
         ws="none",
-        http=TimelyProtocol.for_one_server(),
+        http=DeadlineProtocol.create_for_server(),
     )
     server = uvicorn.Server(config)
 
@@ -358,7 +367,7 @@ async def serve(blueprint: Blueprint, listening: socket.socket, token: str | Non
         server.should_exit = True
 
     # The other signals are uvicorn's own affair.
-    with hear_hang_up(leave) as heard:
+    with handle_hangup(leave) as heard:
         serving = asyncio.ensure_future(server.serve(sockets=[listening]))
         looking = asyncio.ensure_future(hall.look())
         try:
@@ -379,15 +388,15 @@ def _can_ask(ctx: Context) -> bool:
     return can_show_forms(declared.model_dump(by_alias=True, mode="json", exclude_none=True))
 
 
-async def _roots_of(ctx: Context) -> list[str] | None:
+async def _request_roots(ctx: Context) -> list[str] | None:
     try:
         answer = await ctx.session.send_request(
-            types.ListRootsRequest(), types.ListRootsResult, metadata=_on_stream_of(ctx)
+            types.ListRootsRequest(), types.ListRootsResult, metadata=_build_metadata(ctx)
         )
     except MCPError:
         return None
-    return directories_of(answer.model_dump(by_alias=True, mode="json"))
+    return parse_roots(answer.model_dump(by_alias=True, mode="json"))
 
 
-def _on_stream_of(ctx: Context) -> ServerMessageMetadata:
+def _build_metadata(ctx: Context) -> ServerMessageMetadata:
     return ServerMessageMetadata(related_request_id=ctx.request_id)

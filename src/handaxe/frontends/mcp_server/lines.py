@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.faults import SetupError
-from handaxe.text.wellformed import on_one_line, scrub
+from handaxe.text.wellformed import escape_line_ends, scrub
 
 MAX_LINE_BYTES = 32 << 20
 _PIECE_BYTES = 1 << 16
@@ -31,7 +31,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 def encode(message: object) -> bytes:
     """One message on one line."""
     try:
-        return on_one_line(_encoder.encode_lines((message,)))
+        return escape_line_ends(_encoder.encode_lines((message,)))
     except (UnicodeEncodeError, ValueError, RecursionError, OverflowError):
         # Slower, and takes what is rare: lone surrogates, numbers beyond 64 bits.
         return json.dumps(scrub(message), default=str, separators=(",", ":")).encode() + b"\n"
@@ -49,7 +49,7 @@ def decode(line: bytes) -> Any:  # noqa: ANN401 - any JSON value
             raise ValueError("it is nested too deeply") from None
 
 
-def take_standard_pipes() -> tuple[int, int]:
+def take_stdio() -> tuple[int, int]:
     """Private copies of standard input and output, which are nobody else's from now on."""
     sys.stdout.flush()
     try:
@@ -67,7 +67,7 @@ def take_standard_pipes() -> tuple[int, int]:
     return source, sink
 
 
-def _widen(sink: int) -> None:
+def _set_pipe_size(sink: int) -> None:
     """Let a pipe hold a whole long result, where the system knows how: fewer turns for one line."""
     if sys.platform == "linux":
         with suppress(OSError):
@@ -111,7 +111,7 @@ class LineSplitter:
         return line
 
 
-class LinePipes:
+class StdioTransport:
     """Two descriptors as a stream of lines in and a stream of lines out."""
 
     def __init__(self, source: int, sink: int) -> None:
@@ -131,7 +131,7 @@ class LinePipes:
         """Whether nobody reads any more."""
         self._was_blocking = os.get_blocking(sink)
         os.set_blocking(sink, False)
-        _widen(sink)
+        _set_pipe_size(sink)
 
     def open(self, on_line: Callable[[bytes | None], None], on_end: Callable[[], None]) -> None:
         """Hand over every line that comes, None for one that is too long, and then the end."""

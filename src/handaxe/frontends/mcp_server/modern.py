@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, cast
 
-from handaxe.frontends.mcp_server.desk import Desk
-from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor, progress_teller
-from handaxe.frontends.mcp_server.peer import Peer, Request, Result
+from handaxe.frontends.mcp_server.desk import ServerSession
+from handaxe.frontends.mcp_server.parameters import (
+    can_show_forms,
+    check_cursor,
+    create_progress_reporter,
+)
+from handaxe.frontends.mcp_server.peer import JsonRpcPeer, JsonRpcRequest, Result
 from handaxe.frontends.mcp_server.protocol import (
     CACHED,
     CAPABILITIES_KEY,
@@ -25,15 +29,15 @@ from handaxe.frontends.mcp_server.protocol import (
     RequestId,
     RpcError,
 )
-from handaxe.frontends.mcp_server.rounds import RoundLine
+from handaxe.frontends.mcp_server.rounds import MultiRoundChannel
 
 _LISTABLE = "toolsListChanged"
 
 
-class Modern:
+class StatelessHandlers:
     """One client that speaks a revision without a handshake."""
 
-    def __init__(self, peer: Peer, desk: Desk) -> None:
+    def __init__(self, peer: JsonRpcPeer, desk: ServerSession) -> None:
         self._peer = peer
         self._desk = desk
         self._subscribed: dict[RequestId, asyncio.Event] = {}
@@ -43,12 +47,12 @@ class Modern:
         """Whether the client wants to hear of changed tools."""
         return bool(self._subscribed)
 
-    def answer(self, request: Request) -> Result | Awaitable[Result]:
+    def answer(self, request: JsonRpcRequest) -> Result | Awaitable[Result]:
         """The result of a request, or its promise."""
         check_envelope(request.meta)
         match request.method:
             case "server/discover":
-                return completed(discovery())
+                return complete_result(build_discovery())
             case "tools/list":
                 return self._list_tools(request)
             case "tools/call":
@@ -60,41 +64,41 @@ class Modern:
             case _:
                 raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method!r}.")
 
-    def tell_offer(self) -> None:
+    def notify_tools_changed(self) -> None:
         """The tools on offer have changed."""
         for number in self._subscribed:
-            self._peer.notify("notifications/tools/list_changed", {"_meta": _mark(number)})
+            self._peer.notify("notifications/tools/list_changed", {"_meta": _build_meta(number)})
 
     def close(self) -> None:
         """End subscriptions."""
         for ended in self._subscribed.values():
             ended.set()
 
-    async def _list_tools(self, request: Request) -> Result:
+    async def _list_tools(self, request: JsonRpcRequest) -> Result:
         check_cursor(request.params)
-        return completed(cacheable({"tools": await self._desk.tools()}))
+        return complete_result(mark_cacheable({"tools": await self._desk.tools()}))
 
-    async def _fetch(self, request: Request) -> Result:
+    async def _fetch(self, request: JsonRpcRequest) -> Result:
         check_cursor(request.params)
         result = await self._desk.fetch(request.method, request.params)
-        return completed(cacheable(result) if request.method in CACHED else result)
+        return complete_result(mark_cacheable(result) if request.method in CACHED else result)
 
-    async def _call_tool(self, request: Request) -> Result:
-        line = RoundLine(
+    async def _call_tool(self, request: JsonRpcRequest) -> Result:
+        line = MultiRoundChannel(
             request.params,
             can_ask=can_show_forms(request.meta[CAPABILITIES_KEY]),
-            progress=progress_teller(self._peer, request),
+            progress=create_progress_reporter(self._peer, request),
         )
-        result = await self._desk.call(request.params, line, request.stop_with)
-        return completed(line.outcome(result))
+        result = await self._desk.call(request.params, line, request.set_cancel_handler)
+        return complete_result(line.outcome(result))
 
-    async def _listen(self, request: Request) -> Result:
+    async def _listen(self, request: JsonRpcRequest) -> Result:
         """A request that stays open while the client wants to hear of changes."""
         wanted = request.params.get("notifications")
         if not isinstance(wanted, dict):
             raise RpcError(INVALID_PARAMS, "`notifications` is not an object.")
         honoured = {_LISTABLE: True} if cast("Params", wanted).get(_LISTABLE) is True else {}
-        mark = _mark(request.id)
+        mark = _build_meta(request.id)
         told = {"_meta": mark, "notifications": honoured}
         self._peer.notify("notifications/subscriptions/acknowledged", told)
         ended = asyncio.Event()
@@ -104,7 +108,7 @@ class Modern:
             await ended.wait()
         finally:
             self._subscribed.pop(request.id, None)
-        return completed({"_meta": mark})
+        return complete_result({"_meta": mark})
 
 
 def check_envelope(meta: Params) -> None:
@@ -119,9 +123,9 @@ def check_envelope(meta: Params) -> None:
         raise RpcError(UNSUPPORTED_REVISION, "Unsupported protocol version", supported)
 
 
-def discovery() -> Result:
+def build_discovery() -> Result:
     """What `server/discover` says."""
-    return cacheable(
+    return mark_cacheable(
         {
             "supportedVersions": list(ENVELOPE_REVISIONS),
             "capabilities": {"tools": {"listChanged": True}, **FETCHABLE},
@@ -130,16 +134,16 @@ def discovery() -> Result:
     )
 
 
-def cacheable(result: Result) -> Result:
+def mark_cacheable(result: Result) -> Result:
     """A result that says how long it holds: until the client asks again."""
     return {**result, "ttlMs": 0, "cacheScope": "private"}
 
 
-def completed(result: Result) -> Result:
+def complete_result(result: Result) -> Result:
     """A result with what this revision wants in every one."""
     meta: dict[str, Any] = {**result.get("_meta", {}), SERVER_INFO_KEY: SERVER_INFO}
     return {"resultType": "complete", **result, "_meta": meta}
 
 
-def _mark(number: RequestId) -> Params:
+def _build_meta(number: RequestId) -> Params:
     return {SUBSCRIPTION_KEY: number}

@@ -21,30 +21,30 @@ _SELF_BOUNDED_CHARS = 500_000
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def default_tools(known: Collection[str]) -> list[str]:
+def list_default_tools(known: Collection[str]) -> list[str]:
     """The names of the built-in tools that a server offers by itself."""
     return [name for name in SERVED if name in known]
 
 
-def definitions(session: Session, tools: Iterable[Tool[Any]]) -> list[dict[str, Any]]:
+def build_definitions(session: Session, tools: Iterable[Tool[Any]]) -> list[dict[str, Any]]:
     """What `tools/list` says."""
-    return [_definition(session, tool) for tool in tools]
+    return [_build_definition(session, tool) for tool in tools]
 
 
-def _definition(session: Session, tool: Tool[Any]) -> dict[str, Any]:
+def _build_definition(session: Session, tool: Tool[Any]) -> dict[str, Any]:
     definition = session.schema_of(tool, "json-schema")
     definition["inputSchema"] = {"type": "object", **definition["inputSchema"]}
-    output = output_schema_of(tool)
+    output = get_output_schema(tool)
     if output is not None:
         definition["outputSchema"] = output
-    definition["annotations"] = annotations(tool)
+    definition["annotations"] = build_annotations(tool)
     if math.isinf(tool.max_result_chars):
         # The tool bounds itself; a client that cuts its results shorter cuts what was asked for.
         definition["_meta"] = {RESULT_SIZE_KEY: _SELF_BOUNDED_CHARS}
     return definition
 
 
-def annotations(tool: Tool[Any]) -> dict[str, Any]:
+def build_annotations(tool: Tool[Any]) -> dict[str, Any]:
     """Hints for whoever decides about a call, true of every input the tool can get.
 
     In the protocol's words, destructive is whatever replaces what was there, also if it can be
@@ -59,17 +59,17 @@ def annotations(tool: Tool[Any]) -> dict[str, Any]:
         touches_files = any(resource.kind == "path" for resource in effects.writes)
         hints["destructiveHint"] = effects.writes_everything or touches_files
         hints["idempotentHint"] = False
-    hints["openWorldHint"] = effects.is_destructive or _reaches_the_web(tool)
+    hints["openWorldHint"] = effects.is_destructive or _has_web_access(tool)
     return hints
 
 
-def _reaches_the_web(tool: Tool[Any]) -> bool:
+def _has_web_access(tool: Tool[Any]) -> bool:
     return any(port.__module__.rpartition(".")[2] in {"web", "http"} for port in tool.reach)
 
 
-def output_schema_of(tool: Tool[Any]) -> dict[str, Any] | None:
+def get_output_schema(tool: Tool[Any]) -> dict[str, Any] | None:
     """The schema of a result's data, where the tool promises an object."""
-    from handaxe.text.schema import output_schema
+    from handaxe.text.schema import build_output_schema
 
-    schema = output_schema(tool.output_type)
+    schema = build_output_schema(tool.output_type)
     return schema if schema is not None and schema.get("type") == "object" else None

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from handaxe.frontends.mcp_server.peer import Peer, Request
+from handaxe.frontends.mcp_server.peer import JsonRpcPeer, JsonRpcRequest
 from handaxe.frontends.mcp_server.protocol import (
     INVALID_PARAMS,
     LOG_LEVELS,
@@ -29,12 +29,14 @@ def can_show_forms(capabilities: object) -> bool:
     return not modes or modes.get("form") is not None or "url" not in modes
 
 
-def wants_logs(level: str) -> bool:
+def is_logging_enabled(level: str) -> bool:
     """Whether a client that chose this level wants to read what calls report."""
     return LOG_LEVELS.index(level) <= LOG_LEVELS.index(REPORT_LEVEL)
 
 
-def progress_teller(peer: Peer, request: Request) -> Callable[[str], None] | None:
+def create_progress_reporter(
+    peer: JsonRpcPeer, request: JsonRpcRequest
+) -> Callable[[str], None] | None:
     """Says how far a request is; None if the client does not want to know."""
     token = request.meta.get("progressToken")
     if not isinstance(token, str | int):

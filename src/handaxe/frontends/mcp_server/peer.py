@@ -27,7 +27,7 @@ Reply = Callable[[dict[str, Any] | None], None]
 """Takes the answer to one message; None if there is none."""
 
 
-class Request:
+class JsonRpcRequest:
     """A request of the other side on its way."""
 
     __slots__ = ("id", "is_cancelled", "method", "on_cancel", "params", "task")
@@ -41,7 +41,7 @@ class Request:
         """How to stop it; without it its task is cancelled."""
         self.task: asyncio.Task[None] | None = None
 
-    def stop_with(self, stop: Callable[[], object]) -> None:
+    def set_cancel_handler(self, stop: Callable[[], object]) -> None:
         """Say how to stop it."""
         self.on_cancel = stop
         if self.is_cancelled:
@@ -55,18 +55,18 @@ class Request:
 
 
 Result = dict[str, Any]
-Dispatch = Callable[[Request], Result | Awaitable[Result]]
+Dispatch = Callable[[JsonRpcRequest], Result | Awaitable[Result]]
 
 
-class Peer:
+class JsonRpcPeer:
     """The other side of a connection."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
-        self.on_request: Dispatch = _nothing
+        self.on_request: Dispatch = _reject_request
         self.on_notification: Callable[[str, Params], None] = lambda _method, _params: None
         self.takes_batches = False
-        self._running: dict[RequestId, Request] = {}
+        self._running: dict[RequestId, JsonRpcRequest] = {}
         self._asked: dict[RequestId, asyncio.Future[Any]] = {}
         self._questions = 0
 
@@ -74,14 +74,14 @@ class Peer:
         """Take in a line; None stands for one that was too long."""
         if line is None:
             told = f"A line has at most {MAX_LINE_BYTES:,} bytes."
-            self._tell(_error(None, RpcError(INVALID_REQUEST, told)))
+            self._tell(_build_error(None, RpcError(INVALID_REQUEST, told)))
             return
         if not line.strip():
             return
         try:
             value = decode(line)
         except ValueError as error:
-            self._tell(_error(None, RpcError(PARSE_ERROR, f"The line is not JSON: {error}.")))
+            self._tell(_build_error(None, RpcError(PARSE_ERROR, f"The line is not JSON: {error}.")))
             return
         if isinstance(value, list):
             self._take_batch(cast("list[Any]", value))
@@ -126,7 +126,7 @@ class Peer:
     def _take_batch(self, items: list[Any]) -> None:
         if not self.takes_batches or not items:
             problem = "An empty batch." if not items else "This revision knows no batches."
-            self._tell(_error(None, RpcError(INVALID_REQUEST, problem)))
+            self._tell(_build_error(None, RpcError(INVALID_REQUEST, problem)))
             return
         answers: list[dict[str, Any]] = []
         missing = len(items)
@@ -145,7 +145,7 @@ class Peer:
     def _take(self, value: object, reply: Reply) -> None:
         """Answer one message, now or later; `reply` is called once."""
         if not isinstance(value, dict):
-            reply(_error(None, RpcError(INVALID_REQUEST, "A message is an object.")))
+            reply(_build_error(None, RpcError(INVALID_REQUEST, "A message is an object.")))
             return
         message = cast("dict[str, Any]", value)
         if "method" not in message and ("result" in message or "error" in message):
@@ -161,11 +161,11 @@ class Peer:
         try:
             request = self._read_request(message)
         except RpcError as error:
-            reply(_error(number if _is_id(number) else None, error))
+            reply(_build_error(number if _is_id(number) else None, error))
             return
         self._start(request, reply)
 
-    def _read_request(self, message: dict[str, Any]) -> Request:
+    def _read_request(self, message: dict[str, Any]) -> JsonRpcRequest:
         number, method, params = message.get("id"), message.get("method"), message.get("params", {})
         if message.get("jsonrpc") != "2.0":
             raise RpcError(INVALID_REQUEST, '`jsonrpc` is not "2.0".')
@@ -179,13 +179,13 @@ class Peer:
             raise RpcError(TOO_MANY_REQUESTS, f"More than {MAX_RUNNING:,} requests are running.")
         if not isinstance(params, dict):
             raise RpcError(INVALID_PARAMS, "`params` is not an object.")
-        return Request(number, method, cast("Params", params))
+        return JsonRpcRequest(number, method, cast("Params", params))
 
-    def _start(self, request: Request, reply: Reply) -> None:
+    def _start(self, request: JsonRpcRequest, reply: Reply) -> None:
         try:
             result = self.on_request(request)
         except RpcError as error:
-            reply(_error(request.id, error))
+            reply(_build_error(request.id, error))
             return
         if isinstance(result, dict):
             reply({"jsonrpc": "2.0", "id": request.id, "result": result})
@@ -193,18 +193,18 @@ class Peer:
         self._running[request.id] = request
         request.task = asyncio.ensure_future(self._answer(request, result, reply))
 
-    async def _answer(self, request: Request, work: Awaitable[Result], reply: Reply) -> None:
+    async def _answer(self, request: JsonRpcRequest, work: Awaitable[Result], reply: Reply) -> None:
         answer: dict[str, Any] | None
         try:
             answer = {"jsonrpc": "2.0", "id": request.id, "result": await work}
         except RpcError as error:
-            answer = _error(request.id, error)
+            answer = _build_error(request.id, error)
         except asyncio.CancelledError:
             answer = None
         except Exception as error:  # noqa: BLE001 - one bad request must not stop the others
             _log.warning("%s failed", request.method, exc_info=error)
             told = f"An internal error of handaxe ({type(error).__name__}: {error})."
-            answer = _error(request.id, RpcError(INTERNAL_ERROR, told))
+            answer = _build_error(request.id, RpcError(INTERNAL_ERROR, told))
         del self._running[request.id]
         # Who has cancelled a request wants no answer to it any more.
         reply(None if request.is_cancelled else answer)
@@ -219,7 +219,7 @@ class Peer:
         if request is not None:
             self._stop(request)
 
-    def _stop(self, request: Request) -> None:
+    def _stop(self, request: JsonRpcRequest) -> None:
         request.is_cancelled = True
         if request.on_cancel is not None:
             request.on_cancel()
@@ -249,9 +249,9 @@ def _is_id(value: object) -> TypeGuard[RequestId]:
     return isinstance(value, str)
 
 
-def _error(number: object, error: RpcError) -> dict[str, Any]:
+def _build_error(number: object, error: RpcError) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "error": error.to_json()}
 
 
-def _nothing(request: Request) -> Result:
+def _reject_request(request: JsonRpcRequest) -> Result:
     raise RpcError(INTERNAL_ERROR, f"Nobody answers {request.method}.")

@@ -6,23 +6,23 @@ from typing import Any, cast
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.display import Code, Diff, Display, Text
 from handaxe.runtime.permission.suggestions import name_suggestions
-from handaxe.text.visible import show
+from handaxe.text.visible import to_visible_text
 
 
-def form_for(request: PermissionRequest) -> dict[str, Any]:
+def build_elicitation_form(request: PermissionRequest) -> dict[str, Any]:
     """The parameters of `elicitation/create`: the whole question, and the possible answers."""
     named = name_suggestions(request.suggestions)
-    lasting = {name: _exact(one.answer) for name, one in named.items()}
+    lasting = {name: _escape_text(one.answer) for name, one in named.items()}
     titles = {"once": "Yes, this once", **lasting, "no": "No"}
     return {
         "mode": "form",
-        "message": question(request),
+        "message": format_elicitation(request),
         "requestedSchema": {
             "type": "object",
             "properties": {
                 "answer": {
                     "type": "string",
-                    "title": f"Allow {_exact(request.tool)}?",
+                    "title": f"Allow {_escape_text(request.tool)}?",
                     "enum": list(titles),
                     "enumNames": list(titles.values()),
                 },
@@ -37,19 +37,24 @@ def form_for(request: PermissionRequest) -> dict[str, Any]:
     }
 
 
-def question(request: PermissionRequest) -> str:
+def format_elicitation(request: PermissionRequest) -> str:
     """The question in words; nothing is cut off, nothing is invisible."""
-    lines = [f"{_exact(request.asked_for)} asks for permission in {_exact(request.cwd)}"]
-    lines += [f"  {_exact(name)}: {_value(value)}" for name, value in request.told_input.items()]
-    lines += _shown(request.preview or ())
-    lines.append(_exact(request.reason))
-    lines += [f"  destructive: {_exact(loss.reason)}" for loss in request.destructive]
+    lines = [
+        f"{_escape_text(request.asked_for)} asks for permission in {_escape_text(request.cwd)}"
+    ]
+    lines += [
+        f"  {_escape_text(name)}: {_format_value(value)}"
+        for name, value in request.told_input.items()
+    ]
+    lines += _format_preview(request.preview or ())
+    lines.append(_escape_text(request.reason))
+    lines += [f"  destructive: {_escape_text(loss.reason)}" for loss in request.destructive]
     for proposal in request.proposals:
-        lines.append(f"The rule {_exact(proposal.rule)}")
+        lines.append(f"The rule {_escape_text(proposal.rule)}")
         if proposal.meaning:
-            lines.append(f"  in words            {_exact(proposal.meaning)}")
-        lines.append(f"  it would allow      {_exact(', '.join(proposal.would_match))}")
-        lines.append(f"  it would not allow  {_exact(', '.join(proposal.would_not_match))}")
+            lines.append(f"  in words            {_escape_text(proposal.meaning)}")
+        lines.append(f"  it would allow      {_escape_text(', '.join(proposal.would_match))}")
+        lines.append(f"  it would not allow  {_escape_text(', '.join(proposal.would_not_match))}")
     return "\n".join(lines)
 
 
@@ -72,7 +77,7 @@ def read_answer(given: object, request: PermissionRequest) -> Allow | Deny:
     return Deny(said or "The user said no.", by="user")
 
 
-def _shown(preview: Display) -> list[str]:
+def _format_preview(preview: Display) -> list[str]:
     lines: list[str] = []
     for block in preview:
         if isinstance(block, Diff):
@@ -81,15 +86,15 @@ def _shown(preview: Display) -> list[str]:
             shown = block.text.split("\n")
         else:
             shown = []
-        lines += [f"  {_exact(line)}" for line in shown]
+        lines += [f"  {_escape_text(line)}" for line in shown]
     return lines
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    lines = [_exact(line) for line in text.split("\n")]
+    lines = [_escape_text(line) for line in text.split("\n")]
     return lines[0] if len(lines) == 1 else "\n".join(["", *(f"    {line}" for line in lines)])
 
 
-def _exact(value: object) -> str:
-    return show(value, exact=True)
+def _escape_text(value: object) -> str:
+    return to_visible_text(value, exact=True)

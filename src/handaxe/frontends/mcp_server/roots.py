@@ -3,21 +3,21 @@
 from pathlib import Path
 from typing import Any, cast
 
-from handaxe.text.file_address import path_of
+from handaxe.text.file_address import parse_file_uri
 
 
-def directories_of(answer: object) -> list[str]:
+def parse_roots(answer: object) -> list[str]:
     """The directories a client's `roots/list` names, those that are there, in its order."""
     found = cast("dict[str, Any]", answer).get("roots") if isinstance(answer, dict) else None
     roots = cast("list[Any]", found) if isinstance(found, list) else []
-    paths = (_path_of(root) for root in roots)
+    paths = (_parse_path(root) for root in roots)
     kept = dict.fromkeys(path for path in paths if path is not None)
     return [path for path in kept if _is_directory(path)]
 
 
-def _path_of(root: object) -> str | None:
+def _parse_path(root: object) -> str | None:
     uri = cast("dict[str, Any]", root).get("uri") if isinstance(root, dict) else None
-    return path_of(uri) if isinstance(uri, str) else None
+    return parse_file_uri(uri) if isinstance(uri, str) else None
 
 
 def _is_directory(path: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.frontends.mcp_server.desk import Line, NotYet
+from handaxe.frontends.mcp_server.desk import CallChannel, InputRequired
 from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
 
 _QUESTION = "permission"
@@ -22,14 +22,14 @@ _MAC_BYTES = 32
 _key = os.urandom(32)
 
 
-class _State(msgspec.Struct):
+class _RoundState(msgspec.Struct):
     asked: str
     """The fingerprint of the form that the client was asked to show."""
     answers: dict[str, Any] = {}
     """What was said in earlier rounds, by fingerprint."""
 
 
-class RoundLine(Line):
+class MultiRoundChannel(CallChannel):
     """The way back for a call that may have to come again."""
 
     def __init__(
@@ -55,11 +55,11 @@ class RoundLine(Line):
 
     async def ask(self, form: dict[str, Any]) -> object:
         """What was said in this or an earlier round; otherwise the call ends here."""
-        fingerprint = _fingerprint(form)
+        fingerprint = _hash_form(form)
         if fingerprint in self._answers:
             return self._answers[fingerprint]
         self._form = form
-        raise NotYet
+        raise InputRequired
 
     def progress(self, text: str) -> None:
         """Say how far the call is."""
@@ -70,7 +70,9 @@ class RoundLine(Line):
         """The call's result, or the question that has to be answered first."""
         if self._form is None:
             return result
-        state = msgspec.json.encode(_State(_fingerprint(self._form), self._answers), enc_hook=str)
+        state = msgspec.json.encode(
+            _RoundState(_hash_form(self._form), self._answers), enc_hook=str
+        )
         signed = digest(_key, state + self._call, "sha256") + state
         return {
             "resultType": "input_required",
@@ -94,7 +96,7 @@ class RoundLine(Line):
             mac, raw, is_whole = b"", b"", False
         if not is_whole or not compare_digest(mac, digest(_key, raw + self._call, "sha256")):
             raise RpcError(INVALID_PARAMS, "`requestState` does not belong to this call.")
-        state = msgspec.json.decode(raw, type=_State)
+        state = msgspec.json.decode(raw, type=_RoundState)
         responses = params.get("inputResponses")
         given = cast("dict[str, Any]", responses) if isinstance(responses, dict) else {}
         # Who comes again without an answer is asked again.
@@ -102,5 +104,5 @@ class RoundLine(Line):
         return {**state.answers, **said}
 
 
-def _fingerprint(form: dict[str, Any]) -> str:
+def _hash_form(form: dict[str, Any]) -> str:
     return sha256(msgspec.json.encode(form, enc_hook=str, order="deterministic")).hexdigest()

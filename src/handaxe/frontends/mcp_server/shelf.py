@@ -21,7 +21,7 @@ from handaxe.frontends.mcp_server.protocol import (
     RpcError,
 )
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.file_address import path_of
+from handaxe.text.file_address import parse_file_uri
 
 MAX_COMPLETIONS = 100
 MAX_LISTED = 200
@@ -29,7 +29,7 @@ MAX_PAGES = 25
 _REST = "arguments"
 
 
-class Shelf(ABC):
+class ContentProvider(ABC):
     """Prompts and resources, in the protocol's words."""
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Shelf(ABC):
         return ()
 
 
-class SessionShelf(Shelf):
+class SessionContentProvider(ContentProvider):
     """The prompts and files of a session."""
 
     file_template: ClassVar[Params] = {
@@ -72,7 +72,7 @@ class SessionShelf(Shelf):
 
     def prompts(self) -> Sequence[Params]:
         """Every skill and command that a person may run."""
-        from handaxe.app.slash_commands import commands_of
+        from handaxe.app.slash_commands import list_slash_commands
 
         return [
             {
@@ -83,21 +83,21 @@ class SessionShelf(Shelf):
                     for name in skill.arguments or (_REST,)
                 ],
             }
-            for skill in commands_of(self._session)
+            for skill in list_slash_commands(self._session)
         ]
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> Params:
         """The text of a skill or command; it gives no permission."""
-        from handaxe.app.slash_commands import command_text, commands_of
+        from handaxe.app.slash_commands import list_slash_commands, render_command
 
-        skill = next((one for one in commands_of(self._session) if one.name == name), None)
+        skill = next((one for one in list_slash_commands(self._session) if one.name == name), None)
         if skill is None:
             raise RpcError(INVALID_PARAMS, f"There is no prompt {name!r}.")
         if skill.arguments:
             given = " ".join(shlex.quote(arguments.get(one, "")) for one in skill.arguments)
         else:
             given = arguments.get(_REST, "")
-        text = await command_text(self._session, skill, given)
+        text = await render_command(self._session, skill, given)
         message = {"role": "user", "content": {"type": "text", "text": text}}
         return {"description": skill.description, "messages": [message]}
 
@@ -116,7 +116,7 @@ class SessionShelf(Shelf):
 
     async def read(self, uri: str) -> Sequence[Params]:
         """A file whole, by the tool Read."""
-        path = path_of(uri)
+        path = parse_file_uri(uri)
         if path is None:
             raise RpcError(RESOURCE_NOT_FOUND, "Only files can be read here.", {"uri": uri})
         pieces: list[str] = []
@@ -155,41 +155,43 @@ class SessionShelf(Shelf):
         return session.logged(await session.run(call))
 
 
-async def answer(shelf: Shelf, method: str, params: Params) -> Params:
+async def handle_request(shelf: ContentProvider, method: str, params: Params) -> Params:
     """What one of the methods about prompts and resources gives."""
     match method:
         case "prompts/list":
             return {"prompts": list(shelf.prompts())}
         case "prompts/get":
-            return await shelf.prompt(_text(params, "name"), _arguments(params))
+            return await shelf.prompt(_get_text(params, "name"), _get_arguments(params))
         case "resources/list":
             return {"resources": list(shelf.resources())}
         case "resources/templates/list":
             return {"resourceTemplates": list(shelf.templates())}
         case "resources/read":
-            return {"contents": list(await shelf.read(_text(params, "uri")))}
+            return {"contents": list(await shelf.read(_get_text(params, "uri")))}
         case _:
-            ref, argument = _object(params, "ref"), _object(params, "argument")
-            found = await shelf.complete(ref, _text(argument, "name"), _text(argument, "value"))
+            ref, argument = _get_object(params, "ref"), _get_object(params, "argument")
+            found = await shelf.complete(
+                ref, _get_text(argument, "name"), _get_text(argument, "value")
+            )
             shown = list(found[:MAX_COMPLETIONS])
             has_more = len(found) > len(shown)
             return {"completion": {"values": shown, "total": len(found), "hasMore": has_more}}
 
 
-def _text(params: Params, name: str) -> str:
+def _get_text(params: Params, name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
         raise RpcError(INVALID_PARAMS, f"`{name}` is not a text.")
     return value
 
 
-def _object(params: Params, name: str) -> Params:
+def _get_object(params: Params, name: str) -> Params:
     value = params.get(name)
     if not isinstance(value, dict):
         raise RpcError(INVALID_PARAMS, f"`{name}` is not an object.")
     return cast("Params", value)
 
 
-def _arguments(params: Params) -> dict[str, str]:
-    given = _object(params, "arguments") if params.get("arguments") is not None else {}
+def _get_arguments(params: Params) -> dict[str, str]:
+    given = _get_object(params, "arguments") if params.get("arguments") is not None else {}
     return {name: str(value) for name, value in given.items()}

@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[^\s,\]}\"{\[/]+")
 _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
-class BadText(Exception):
+class ConfigEditError(Exception):
     """The text is not what it should be; nothing was changed."""
 
 
@@ -36,7 +36,7 @@ def put_json(text: str, path: Sequence[str], value: object) -> str:
     """The text with the value at the path; missing objects are made."""
     if not text.strip():
         text = "{}\n"
-    step = _step_of(text)
+    step = _detect_indent(text)
     at = _skip(text, 0)
     for depth, name in enumerate(path):
         found = _read_object(text, at)
@@ -47,8 +47,8 @@ def put_json(text: str, path: Sequence[str], value: object) -> str:
         if depth == len(path) - 1:
             if _is_written(text[at : member.end], value):
                 return text
-            return text[:at] + _dumped(value, depth + 1, step) + text[member.end :]
-    raise BadText("no place was named")
+            return text[:at] + _dump_value(value, depth + 1, step) + text[member.end :]
+    raise ConfigEditError("no place was named")
 
 
 def drop_json(text: str, path: Sequence[str]) -> str:
@@ -62,17 +62,17 @@ def drop_json(text: str, path: Sequence[str]) -> str:
         if member is None:
             return text
         if depth == len(path) - 1:
-            return _without(text, found, name)
+            return _remove_member(text, found, name)
         at = member.start
-    raise BadText("no place was named")
+    raise ConfigEditError("no place was named")
 
 
-def _without(text: str, within: _Object, name: str) -> str:
+def _remove_member(text: str, within: _Object, name: str) -> str:
     """The text without one member, its comma, and the line it stood on."""
     member = within.members[name]
     start = text.rfind(json.dumps(name, ensure_ascii=False), 0, member.start)
     if start < 0:
-        raise BadText(f"{name!r} is spelled in a way that is not understood here")
+        raise ConfigEditError(f"{name!r} is spelled in a way that is not understood here")
     end = _skip(text, member.end)
     is_last = text[end : end + 1] != ","
     before = text[:start].rstrip()
@@ -95,7 +95,7 @@ def _insert(
     for name in reversed(path[1:]):
         value = {name: value}
     margin = "\n" + step * (depth + 1)
-    entry = f"{json.dumps(path[0])}: {_dumped(value, depth + 1, step)}"
+    entry = f"{json.dumps(path[0])}: {_dump_value(value, depth + 1, step)}"
     comma = "," if into.members and not into.has_comma else ""
     at = into.last_end
     rest = text[at + 1 :] if into.has_comma else text[at:]
@@ -105,30 +105,30 @@ def _insert(
     return f"{text[:at]}{kept}{margin}{entry}{closing}{tail}"
 
 
-def _dumped(value: object, depth: int, step: str) -> str:
+def _dump_value(value: object, depth: int, step: str) -> str:
     return json.dumps(value, indent=step, ensure_ascii=False).replace("\n", "\n" + step * depth)
 
 
-def _step_of(text: str) -> str:
+def _detect_indent(text: str) -> str:
     found = _INDENT.search(text)
     return found[1] if found and len(found[1]) <= 8 else "  "
 
 
 def _read_object(text: str, at: int) -> _Object:
     if text[at : at + 1] != "{":
-        raise BadText("an object should stand where another value is")
+        raise ConfigEditError("an object should stand where another value is")
     members: dict[str, _Member] = {}
     last_end, has_comma = at + 1, False
     at = _skip(text, at + 1)
     while text[at : at + 1] != "}":
         name = _STRING.match(text, at)
         if name is None:
-            raise BadText("a name in quotes should stand in an object")
+            raise ConfigEditError("a name in quotes should stand in an object")
         at = _skip(text, name.end())
         if text[at : at + 1] != ":":
-            raise BadText("a colon should stand behind a name")
+            raise ConfigEditError("a colon should stand behind a name")
         start = _skip(text, at + 1)
-        last_end = _end_of(text, start)
+        last_end = _find_value_end(text, start)
         members[json.loads(name[0])] = _Member(start, last_end)
         at = _skip(text, last_end)
         has_comma = text[at : at + 1] == ","
@@ -136,18 +136,18 @@ def _read_object(text: str, at: int) -> _Object:
             last_end = at
             at = _skip(text, at + 1)
         elif text[at : at + 1] != "}":
-            raise BadText("an object does not end")
+            raise ConfigEditError("an object does not end")
     return _Object(members, last_end, has_comma)
 
 
-def _end_of(text: str, at: int) -> int:
+def _find_value_end(text: str, at: int) -> int:
     """Behind the value that starts here."""
     open_brackets = 0
     while True:
         at = _skip(text, at)
         sign = text[at : at + 1]
         if sign == "":
-            raise BadText("the text ends inside a value")
+            raise ConfigEditError("the text ends inside a value")
         if sign in "{[":
             open_brackets += 1
             at += 1
@@ -159,12 +159,12 @@ def _end_of(text: str, at: int) -> int:
         else:
             found = _STRING.match(text, at) or _PLAIN.match(text, at)
             if found is None:
-                raise BadText("a value cannot be read")
+                raise ConfigEditError("a value cannot be read")
             at = found.end()
         if open_brackets == 0:
             return at
         if open_brackets < 0:
-            raise BadText("a value is missing")
+            raise ConfigEditError("a value is missing")
 
 
 def _skip(text: str, at: int) -> int:
@@ -174,11 +174,11 @@ def _skip(text: str, at: int) -> int:
 
 def put_toml(text: str, table: Sequence[str], values: dict[str, Any]) -> str:
     """The text with these keys in a table of strings and lists of strings."""
-    header = f"[{'.'.join(_toml_key(part) for part in table)}]"
+    header = f"[{'.'.join(_quote_key(part) for part in table)}]"
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
     rows = text.splitlines()
     spellings = {header, f"[{'.'.join(table)}]"}
-    at = next((n for n, row in enumerate(rows) if _header_of(row) in spellings), None)
+    at = next((n for n, row in enumerate(rows) if _strip_comment(row) in spellings), None)
     if at is None:
         gap = [""] if rows and rows[-1].strip() else []
         return "\n".join([*rows, *gap, header, *lines]) + "\n"
@@ -187,9 +187,9 @@ def put_toml(text: str, table: Sequence[str], values: dict[str, Any]) -> str:
     return "\n".join([*rows[: at + 1], *lines, *kept, *rows[end:]]) + "\n"
 
 
-def _toml_key(part: str) -> str:
+def _quote_key(part: str) -> str:
     return part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
 
 
-def _header_of(row: str) -> str:
+def _strip_comment(row: str) -> str:
     return row.partition("#")[0].strip()

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from handaxe.frontends.mcp_server.conversation import Conversation
-from handaxe.frontends.mcp_server.desk import Blueprint, Desk
-from handaxe.frontends.mcp_server.lines import LinePipes
-from handaxe.frontends.mcp_server.peer import Peer
-from handaxe.frontends.signals import HeardSignals
+from handaxe.frontends.mcp_server.conversation import RequestHandlers
+from handaxe.frontends.mcp_server.desk import ServerSession, SessionFactory
+from handaxe.frontends.mcp_server.lines import StdioTransport
+from handaxe.frontends.mcp_server.peer import JsonRpcPeer
+from handaxe.frontends.signals import SignalListener
 
 GRACE_S = 1.5
 """How long calls may still take when the client has closed its side."""
@@ -15,7 +15,7 @@ LOOK_EVERY_S = 2.0
 
 
 async def serve(
-    blueprint: Blueprint, source: int, sink: int, signals: HeardSignals | None = None
+    blueprint: SessionFactory, source: int, sink: int, signals: SignalListener | None = None
 ) -> int | None:
     """Answer until the client goes or a signal comes; which signal it was."""
     ended = asyncio.Event()
@@ -27,12 +27,12 @@ async def serve(
 
     if signals is not None:
         signals.tell(end_by)
-    pipes = LinePipes(source, sink)
-    peer = Peer(pipes.send)
-    desk = Desk(blueprint)
-    conversation = Conversation(peer, desk)
+    pipes = StdioTransport(source, sink)
+    peer = JsonRpcPeer(pipes.send)
+    desk = ServerSession(blueprint)
+    conversation = RequestHandlers(peer, desk)
     pipes.open(peer.receive, ended.set)
-    looking = asyncio.ensure_future(_look(desk, conversation))
+    looking = asyncio.ensure_future(_watch_settings(desk, conversation))
     await ended.wait()
     looking.cancel()
     peer.leave()
@@ -46,7 +46,7 @@ async def serve(
     return caught[0] if caught else None
 
 
-async def _look(desk: Desk, conversation: Conversation) -> None:
+async def _watch_settings(desk: ServerSession, conversation: RequestHandlers) -> None:
     """Notice settings that change while nobody calls, so that the client hears of it."""
     while True:
         await asyncio.sleep(LOOK_EVERY_S)

@@ -8,7 +8,7 @@ import msgspec
 from handaxe.agent.events import FromAgent
 from handaxe.contract.events import AgentEnded, AgentStarted
 from handaxe.contract.job_state import JobState
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.frontends.stream_json.shapes import Json
 
 _STATUS = {"completed": "completed", "failed": "failed", "killed": "stopped"}
@@ -30,7 +30,7 @@ class _Task(msgspec.Struct):
         }
 
 
-class AgentTasks:
+class SubagentTasks:
     """What each sub-agent has used so far."""
 
     def __init__(self, output_of: Callable[[str], str]) -> None:
@@ -38,7 +38,7 @@ class AgentTasks:
         self._tasks: dict[str, _Task] = {}
         self._live: dict[str, Json] = {}
 
-    def live(self, job: JobState) -> list[Json]:
+    def update_live(self, job: JobState) -> list[Json]:
         """All that goes on in the background, now that this has begun or ended."""
         self._live.pop(job.job_id, None)
         if job.status == "running":
@@ -61,7 +61,7 @@ class AgentTasks:
             "subagent_type": event.agent_type,
         }
 
-    def called(self, event: FromAgent, tool: str) -> Json:
+    def record_call(self, event: FromAgent, tool: str) -> Json:
         """The fields that say it made one more call."""
         task = self._task(event)
         task.tool_uses += 1
@@ -73,7 +73,7 @@ class AgentTasks:
             "usage": task.usage(),
         }
 
-    def counted(self, event: FromAgent, usage: Usage) -> None:
+    def record_usage(self, event: FromAgent, usage: TokenUsage) -> None:
         """One more answer of its model."""
         self._task(event).tokens += usage.input_tokens + usage.output_tokens
 
@@ -94,7 +94,7 @@ class AgentTasks:
         return self._tasks.setdefault(event.agent_id, fresh)
 
 
-def command_started(job: JobState) -> Json:
+def build_task_started(job: JobState) -> Json:
     """The fields that announce a command in the background."""
     return {
         "task_id": job.job_id,
@@ -105,7 +105,7 @@ def command_started(job: JobState) -> Json:
     }
 
 
-def command_ended(job: JobState, summary: str) -> Json:
+def build_task_ended(job: JobState, summary: str) -> Json:
     """The fields that say how a command in the background ended."""
     return {
         "task_id": job.job_id,

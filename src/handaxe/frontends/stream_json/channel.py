@@ -8,11 +8,11 @@ from uuid import uuid4
 from handaxe.frontends.stream_json.shapes import Json
 
 
-class OtherEndFailed(Exception):
+class ClientRequestFailed(Exception):
     """The other end could not answer, or has gone."""
 
 
-class Channel:
+class ControlChannel:
     """Asks the other end, one answer per request."""
 
     def __init__(self, write: Callable[[Json], None]) -> None:
@@ -27,7 +27,7 @@ class Channel:
             OtherEndFailed: there is none.
         """
         if self._is_closed:
-            raise OtherEndFailed("The other end has closed its side.")
+            raise ClientRequestFailed("The other end has closed its side.")
         request_id = str(uuid4())
         answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
         request = {"subtype": subtype, **fields}
@@ -49,11 +49,11 @@ class Channel:
             given = response.get("response")
             waiting.set_result(cast("Json", given) if isinstance(given, dict) else {})
         else:
-            waiting.set_exception(OtherEndFailed(str(response.get("error") or "It failed.")))
+            waiting.set_exception(ClientRequestFailed(str(response.get("error") or "It failed.")))
 
     def close(self) -> None:
         """No answer will come any more."""
         self._is_closed = True
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(OtherEndFailed("The other end has closed its side."))
+                waiting.set_exception(ClientRequestFailed("The other end has closed its side."))

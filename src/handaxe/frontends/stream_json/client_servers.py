@@ -7,8 +7,8 @@ from typing import Any
 
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.frontends.stream_json.channel import Channel
-from handaxe.frontends.stream_json.lines import fits
+from handaxe.frontends.stream_json.channel import ControlChannel
+from handaxe.frontends.stream_json.lines import can_fit_line
 from handaxe.frontends.stream_json.shapes import Json
 
 WAIT_S = 30.0
@@ -17,12 +17,12 @@ WAIT_S = 30.0
 Opener = Callable[[], AbstractAsyncContextManager[Any]]
 
 
-def openers_of(names: Iterable[str], channel: Channel) -> dict[str, Opener]:
+def build_openers(names: Iterable[str], channel: ControlChannel) -> dict[str, Opener]:
     """For each server what opens its streams."""
-    return {name: _opener(name, channel) for name in names}
+    return {name: _create_opener(name, channel) for name in names}
 
 
-async def settled(servers: McpServers | None, names: Iterable[str]) -> None:
+async def wait_for_servers(servers: McpServers | None, names: Iterable[str]) -> None:
     """Wait for the client's servers, so that a turn begins with their tools; not for ever.
 
     One that could not be reached before is tried again.
@@ -42,16 +42,16 @@ async def settled(servers: McpServers | None, names: Iterable[str]) -> None:
             task.cancel()
 
 
-def _opener(name: str, channel: Channel) -> Opener:
+def _create_opener(name: str, channel: ControlChannel) -> Opener:
     async def exchange(message: Json) -> object:
-        if not fits(message):
+        if not can_fit_line(message):
             raise ValueError("the message is too long for the client's stream")
         answer = await channel.ask("mcp_message", server_name=name, message=message)
         return answer.get("mcp_response")
 
     def opened() -> AbstractAsyncContextManager[Any]:
-        from handaxe.bridges.mcp.exchange import exchange_streams
+        from handaxe.bridges.mcp.exchange import open_exchange_streams
 
-        return exchange_streams(exchange)
+        return open_exchange_streams(exchange)
 
     return opened

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from handaxe.agent.conversation import result_block
+from handaxe.agent.conversation import build_result_block
 from handaxe.agent.events import (
     AgentEvent,
     FromAgent,
@@ -20,7 +20,7 @@ from handaxe.agent.events import (
     ToolCalled,
     TurnEnded,
 )
-from handaxe.agent.message_names import name_of_answer, name_of_result
+from handaxe.agent.message_names import make_answer_id, make_result_id
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (
     AgentEnded,
@@ -38,9 +38,9 @@ from handaxe.contract.events import (
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
+    TokenUsage,
     ToolResultBlock,
     ToolUseBlock,
-    Usage,
     UserMessage,
 )
 from handaxe.contract.ports.model import (
@@ -51,14 +51,22 @@ from handaxe.contract.ports.model import (
     ToolStarted,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.stream_json.agent_tasks import AgentTasks, command_ended, command_started
-from handaxe.frontends.stream_json.endings import Lookups, failed_answer, result_message
+from handaxe.frontends.stream_json.agent_tasks import (
+    SubagentTasks,
+    build_task_ended,
+    build_task_started,
+)
+from handaxe.frontends.stream_json.endings import (
+    MessageLookups,
+    build_error_message,
+    build_result_message,
+)
 from handaxe.frontends.stream_json.partial import PartialEvents
 from handaxe.frontends.stream_json.shapes import (
     Json,
-    block_json,
-    parts_of,
-    structured,
+    build_structured_result,
+    convert_block,
+    split_blocks,
 )
 
 _INTERRUPTED = "[Request interrupted by user"
@@ -66,7 +74,7 @@ _GOES_ON = TextDelta, ThinkingDelta, ToolStarted, ToolInputDelta, CallAsked, Cal
 """Events that come while an answer goes on, or because of a call in it."""
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a client wants to see beside the messages everybody gets."""
 
     partial_messages: bool = False
@@ -75,18 +83,22 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     agents_text: bool = False
 
 
-class Codec:
+class StreamCodec:
     """Turns the events of one session into messages, in an order any client understands."""
 
     def __init__(
-        self, session_id: str, facts: Callable[[RunStarted], Json], shown: Shown, lookups: Lookups
+        self,
+        session_id: str,
+        facts: Callable[[RunStarted], Json],
+        shown: StreamOptions,
+        lookups: MessageLookups,
     ) -> None:
         self._session_id = session_id
         self._facts = facts
         self._shown = shown
         self._lookups = lookups
         self._partial = PartialEvents()
-        self._tasks = AgentTasks(lookups.output_of)
+        self._tasks = SubagentTasks(lookups.output_of)
         self._model = ""
         self._message_id = ""
         self._logged_id = ""
@@ -110,19 +122,19 @@ class Codec:
         if self._shown.partial_messages:
             if isinstance(event, RunStarted):
                 self._partial.begin(event.model)
-            for raw in self._partial.events(event, self._message_id or self._new_answer()):
-                yield self.wrapped("stream_event", event=raw, parent_tool_use_id=None)
+            for raw in self._partial.events(event, self._message_id or self._start_answer()):
+                yield self.wrap_message("stream_event", event=raw, parent_tool_use_id=None)
         if isinstance(event, _GOES_ON):
-            yield from self._due()
+            yield from self._flush_due()
         for message in self._of(event):
             yield {**message, "session_id": self._session_id}
 
-    def session_messages(self, event: Event) -> Iterator[Json]:
+    def convert_session_event(self, event: Event) -> Iterator[Json]:
         """The messages that follow from an event of the session itself."""
         if isinstance(event, AgentStarted | JobStarted):
-            yield from self._due()
+            yield from self._flush_due()
         if isinstance(event, JobStarted | JobEnded):
-            yield self._system("background_tasks_changed", tasks=self._tasks.live(event.job))
+            yield self._system("background_tasks_changed", tasks=self._tasks.update_live(event.job))
         match event:
             case AgentStarted():
                 yield self._system("task_started", **self._tasks.started(event))
@@ -130,15 +142,17 @@ class Codec:
                 told = self._tasks.ended(event)
                 yield self._system("task_notification", **told)
             case JobStarted() if event.job.kind != "agent":
-                yield self._system("task_started", **command_started(event.job))
+                yield self._system("task_started", **build_task_started(event.job))
             case JobEnded() if event.job.kind != "agent":
-                yield self._system("task_notification", **command_ended(event.job, event.summary))
+                yield self._system(
+                    "task_notification", **build_task_ended(event.job, event.summary)
+                )
             case ModeChanged():
                 yield self._system("status", status=None, permissionMode=event.mode)
             case _:
                 pass
 
-    def signs_of_life(self, least_s: float) -> Iterator[Json]:
+    def build_heartbeats(self, least_s: float) -> Iterator[Json]:
         """That calls are still running, for those that run so long; agents tell of themselves."""
         now = time.monotonic()
         for call_id, tool in self.open_calls.items():
@@ -147,7 +161,7 @@ class Codec:
                 yield self._progress(call_id, tool, elapsed_time_seconds=round(lasted_s, 1))
 
     def _progress(self, call_id: str, tool: str, **fields: object) -> Json:
-        return self.wrapped(
+        return self.wrap_message(
             "tool_progress",
             tool_use_id=call_id,
             tool_name=tool,
@@ -162,7 +176,7 @@ class Codec:
                 self._untold, self._held, self._answered = [], [], set()
                 self._inputs, self._since = {}, {}
                 yield self._system("init", **self._facts(event))
-                yield from self._told_early()
+                yield from self._flush_early()
             case AssistantSaid():
                 # Pieces that went out before have named the answer already.
                 self._message_id, self._is_answering = self._message_id or event.message_id, True
@@ -183,16 +197,16 @@ class Codec:
             case MessageAdded():
                 yield from self._added(event)
             case FromAgent():
-                yield from self._from_agent(event)
+                yield from self._handle_agent_event(event)
             case TurnEnded():
                 self._answers += 1
                 self.context_tokens = event.context_tokens
             case RunFinished():
-                yield from self._finished(event)
+                yield from self._finish(event)
             case _:
-                yield from self._aside(event)
+                yield from self._convert_side_event(event)
 
-    def _aside(self, event: AgentEvent) -> Iterator[Json]:
+    def _convert_side_event(self, event: AgentEvent) -> Iterator[Json]:
         """What happens beside the conversation."""
         match event:
             case Told() | Nudged():
@@ -238,7 +252,7 @@ class Codec:
             for result in held:
                 yield from self._answer(result)
         elif event.results or any(isinstance(b, ToolResultBlock) for b in message.content):
-            yield from self._answers_in(message, event.results, None)
+            yield from self._convert_answers(message, event.results, None)
         else:
             yield from self._said(message, event.message_id)
 
@@ -248,40 +262,40 @@ class Codec:
         is_interruption = message.synthetic and text.startswith(_INTERRUPTED)
         if not is_interruption and (message.synthetic or not self._shown.user_messages):
             return
-        content = [block_json(block) for block in message.content]
+        content = [convert_block(block) for block in message.content]
         told = self._user(content, None)
         told["uuid"] = message_id
         yield told | ({"isSynthetic": True} if is_interruption else {"isReplay": True})
 
-    def _told_early(self) -> Iterator[Json]:
+    def _flush_early(self) -> Iterator[Json]:
         """What was told before the first turn: a stream begins with its turn."""
         early, self._early = self._early, None
         yield from early or ()
 
-    def _due(self) -> Iterator[Json]:
+    def _flush_due(self) -> Iterator[Json]:
         """A call is told when anything follows it; the last of an answer brings the tokens."""
         if self._is_due:
-            yield from self._tell_blocks(Usage(), None)
+            yield from self._tell_blocks(TokenUsage(), None)
 
-    def _tell_blocks(self, usage: Usage, whole: AssistantMessage | None) -> Iterator[Json]:
+    def _tell_blocks(self, usage: TokenUsage, whole: AssistantMessage | None) -> Iterator[Json]:
         """The finished parts of an answer that nobody was told yet; tokens come with the last."""
-        parts, self._untold, self._is_due = parts_of(self._untold), [], False
+        parts, self._untold, self._is_due = split_blocks(self._untold), [], False
         reason = whole.stop_reason if whole is not None else None
         for number, blocks in enumerate(parts, 1):
             is_last = number == len(parts)
             self._told += len(blocks)
-            told = self._assistant(
-                blocks, usage if is_last else Usage(), reason if is_last else None, None
+            told = self._build_assistant(
+                blocks, usage if is_last else TokenUsage(), reason if is_last else None, None
             )
-            yield told | {"uuid": name_of_answer(self._logged_id, self._told - 1)}
+            yield told | {"uuid": make_answer_id(self._logged_id, self._told - 1)}
 
     def _answer(self, result: ToolResult) -> Iterator[Json]:
         if result.id in self._answered:
             return
         self._answered.add(result.id)
-        yield from self._result(result_block(result.id, result), result, None)
+        yield from self._result(build_result_block(result.id, result), result, None)
 
-    def _answers_in(
+    def _convert_answers(
         self, message: UserMessage, results: tuple[ToolResult, ...], parent: str | None
     ) -> Iterator[Json]:
         """Every answer of a message that was not told already."""
@@ -294,10 +308,10 @@ class Codec:
     def _result(
         self, block: ToolResultBlock, result: ToolResult | None, parent: str | None
     ) -> Iterator[Json]:
-        told = self._user([block_json(block)], parent)
-        told["uuid"] = name_of_result(block.tool_use_id)
+        told = self._user([convert_block(block)], parent)
+        told["uuid"] = make_result_id(block.tool_use_id)
         if result is not None:
-            told["tool_use_result"] = structured(result)
+            told["tool_use_result"] = build_structured_result(result)
             if (result.code or "").startswith("permission."):
                 yield self._system(
                     "permission_denied",
@@ -307,35 +321,35 @@ class Codec:
                 )
         yield told
 
-    def _from_agent(self, event: FromAgent) -> Iterator[Json]:
+    def _handle_agent_event(self, event: FromAgent) -> Iterator[Json]:
         """A sub-agent's calls and results, under the call that started it."""
         inner = event.event
         if isinstance(inner, FromAgent):
-            yield from self._from_agent(inner)
+            yield from self._handle_agent_event(inner)
         elif isinstance(inner, ToolCalled):
             self._inputs[inner.call.id] = inner.call.input
-            yield self._system("task_progress", **self._tasks.called(event, inner.call.tool))
+            yield self._system("task_progress", **self._tasks.record_call(event, inner.call.tool))
         elif isinstance(inner, MessageAdded):
             message = inner.message
             if isinstance(message, UserMessage):
-                yield from self._answers_in(message, inner.results, event.call_id)
+                yield from self._convert_answers(message, inner.results, event.call_id)
                 return
-            self._tasks.counted(event, message.usage)
+            self._tasks.record_usage(event, message.usage)
             blocks = [
                 block
                 for block in message.content
                 if self._shown.agents_text or isinstance(block, ToolUseBlock)
             ]
             if blocks:
-                yield self._assistant(
+                yield self._build_assistant(
                     blocks, message.usage, message.stop_reason, event.call_id,
                     message_id=message.message_id, model=message.model,
                 )  # fmt: skip
 
-    def _assistant(
+    def _build_assistant(
         self,
         blocks: list[AssistantBlock],
-        usage: Usage,
+        usage: TokenUsage,
         stop_reason: str | None,
         parent: str | None,
         *,
@@ -343,31 +357,33 @@ class Codec:
         model: str = "",
     ) -> Json:
         message: Json = {
-            "id": message_id or self._message_id or self._new_answer(),
+            "id": message_id or self._message_id or self._start_answer(),
             "type": "message",
             "role": "assistant",
             "model": model or self._model,
-            "content": [block_json(block) for block in blocks],
+            "content": [convert_block(block) for block in blocks],
             "stop_reason": None if stop_reason == "aborted" else stop_reason,
             "stop_sequence": None,
-            "usage": usage.under_known_names(),
+            "usage": usage.to_api_fields(),
         }
-        told = self.wrapped("assistant", message=message, parent_tool_use_id=parent)
+        told = self.wrap_message("assistant", message=message, parent_tool_use_id=parent)
         return {**told, "aborted": True} if stop_reason == "aborted" else told
 
     def _user(self, content: list[Json], parent: str | None) -> Json:
         message = {"role": "user", "content": content}
-        return self.wrapped("user", message=message, parent_tool_use_id=parent)
+        return self.wrap_message("user", message=message, parent_tool_use_id=parent)
 
-    def _finished(self, final: RunFinished) -> Iterator[Json]:
+    def _finish(self, final: RunFinished) -> Iterator[Json]:
         self.open_calls.clear()
-        yield from self._due()
+        yield from self._flush_due()
         self._is_answering, self._message_id = False, ""
-        yield from self._told_early()
-        if (failed := failed_answer(final, str(uuid4()))) is not None:
-            yield self._stamped(failed)
+        yield from self._flush_early()
+        if (failed := build_error_message(final, str(uuid4()))) is not None:
+            yield self._add_ids(failed)
         lookups, inputs = self._lookups, self._inputs
-        yield self._stamped(result_message(final, lookups, answers=self._answers, inputs=inputs))
+        yield self._add_ids(
+            build_result_message(final, lookups, answers=self._answers, inputs=inputs)
+        )
 
     def _hook(self, event: HookRan) -> Iterator[Json]:
         name = f"{event.event}:{event.matcher or event.hook}"
@@ -384,15 +400,15 @@ class Codec:
         )
 
     def _system(self, subtype: str, **fields: object) -> Json:
-        return self.wrapped("system", subtype=subtype, **fields)
+        return self.wrap_message("system", subtype=subtype, **fields)
 
-    def wrapped(self, kind: str, **fields: object) -> Json:
+    def wrap_message(self, kind: str, **fields: object) -> Json:
         """A message of the session."""
-        return self._stamped({"type": kind, **fields})
+        return self._add_ids({"type": kind, **fields})
 
-    def _stamped(self, message: Json) -> Json:
+    def _add_ids(self, message: Json) -> Json:
         return {**message, "session_id": self._session_id, "uuid": str(uuid4())}
 
-    def _new_answer(self) -> str:
+    def _start_answer(self) -> str:
         self._message_id = f"msg_{uuid4().hex[:24]}"
         return self._message_id

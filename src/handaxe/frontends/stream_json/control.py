@@ -7,26 +7,31 @@ from typing import Any, Protocol, cast
 from handaxe.app.agent_api import Agent
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.frontends.stream_json.channel import Channel
-from handaxe.frontends.stream_json.facts import Servers, context_usage, greeting, mcp_status
-from handaxe.frontends.stream_json.lines import fits, shortened
-from handaxe.frontends.stream_json.rewinding import rewind
+from handaxe.frontends.stream_json.channel import ControlChannel
+from handaxe.frontends.stream_json.facts import (
+    ClientServers,
+    build_context_usage,
+    build_initialize_response,
+    build_mcp_status,
+)
+from handaxe.frontends.stream_json.lines import can_fit_line, truncate_value
+from handaxe.frontends.stream_json.rewinding import rewind_files
 from handaxe.frontends.stream_json.shapes import Json
-from handaxe.text.near_names import nearest
+from handaxe.text.near_names import find_closest_name
 
 _HOOK_CHARS = 50_000
 Handler = Callable[[Json], Awaitable[Json]]
 
 
-class BadRequest(Exception):
+class ControlRequestError(Exception):
     """A request that cannot be done, and why."""
 
 
-class Conversing(Protocol):
+class ControlContext(Protocol):
     """What control requests need of the conversation they belong to."""
 
-    channel: Channel
-    servers: Servers
+    channel: ControlChannel
+    servers: ClientServers
 
     @property
     def agent(self) -> Agent:
@@ -47,12 +52,12 @@ class Conversing(Protocol):
         ...
 
 
-class Controls:
+class ControlHandler:
     """Answers control requests."""
 
     def __init__(
         self,
-        conversing: Conversing,
+        conversing: ControlContext,
         write: Callable[[Json], None],
         default_model: Callable[[str | None], object],
     ) -> None:
@@ -66,10 +71,10 @@ class Controls:
             "set_permission_mode": self._set_permission_mode,
             "set_model": self._set_model,
             "rewind_files": self._rewind_files,
-            "mcp_status": self._mcp_status,
+            "mcp_status": self._get_mcp_status,
             "mcp_reconnect": self._reconnect,
             "mcp_toggle": self._toggle,
-            "get_context_usage": self._context_usage,
+            "get_context_usage": self._get_context_usage,
             "stop_task": self._stop_task,
         }
 
@@ -95,8 +100,8 @@ class Controls:
 
     async def _handle(self, request_id: str, request: Json) -> None:
         try:
-            answer = await self._handler(str(request.get("subtype")))(request)
-        except (BadRequest, SetupError) as error:
+            answer = await self._find_handler(str(request.get("subtype")))(request)
+        except (ControlRequestError, SetupError) as error:
             self._answer(request_id, error=str(error))
         except ToolFault as fault:
             self._answer(request_id, error=fault.sentence)
@@ -105,12 +110,12 @@ class Controls:
         else:
             self._answer(request_id, response=answer)
 
-    def _handler(self, subtype: str) -> Handler:
+    def _find_handler(self, subtype: str) -> Handler:
         handler = self._handlers.get(subtype)
         if handler is None:
-            near = nearest(subtype, list(self._handlers))
+            near = find_closest_name(subtype, list(self._handlers))
             hint = f" Did you mean {near!r}?" if near else ""
-            raise BadRequest(f"Unsupported control request subtype: {subtype}.{hint}")
+            raise ControlRequestError(f"Unsupported control request subtype: {subtype}.{hint}")
         return handler
 
     def _answer(
@@ -123,7 +128,7 @@ class Controls:
 
     async def _initialize(self, request: Json) -> Json:
         self._of.initialize(request)
-        answer = greeting(self._of.agent)
+        answer = build_initialize_response(self._of.agent)
         return {**answer, "hooks_applied": True} if request.get("hooks") else answer
 
     async def _interrupt(self, request: Json) -> Json:
@@ -136,18 +141,18 @@ class Controls:
     async def _set_model(self, request: Json) -> Json:
         name = request.get("model")
         if name is not None and not isinstance(name, str):
-            raise BadRequest("`model` has to be the name of a model, or null.")
+            raise ControlRequestError("`model` has to be the name of a model, or null.")
         self._of.agent.set_model(name or cast("Any", self._open_model(None)))
         return {}
 
     async def _rewind_files(self, request: Json) -> Json:
         message_id = str(request.get("user_message_id") or "")
-        return await rewind(
+        return await rewind_files(
             self._of.agent.session, message_id, dry_run=bool(request.get("dry_run"))
         )
 
-    async def _mcp_status(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
-        return mcp_status(self._of.agent, self._of.servers)
+    async def _get_mcp_status(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
+        return build_mcp_status(self._of.agent, self._of.servers)
 
     async def _reconnect(self, request: Json) -> Json:
         name, servers = self._server(request)
@@ -164,12 +169,12 @@ class Controls:
         servers = self._of.agent.session.mcp
         if servers is None or name in self._of.servers.problems:
             why = self._of.servers.problems.get(name, "There is no such server.")
-            raise BadRequest(f"The MCP server {name!r} cannot be reached. {why}")
+            raise ControlRequestError(f"The MCP server {name!r} cannot be reached. {why}")
         self._of.agent.session.follow()
         return name, servers
 
-    async def _context_usage(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
-        return context_usage(self._of.agent, self._of.context_tokens)
+    async def _get_context_usage(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
+        return build_context_usage(self._of.agent, self._of.context_tokens)
 
     async def _stop_task(self, request: Json) -> Json:
         task_id = str(request.get("task_id"))
@@ -183,7 +188,7 @@ class Controls:
         return {}
 
 
-def hooks_from(given: object, channel: Channel) -> dict[str, list[Json]] | None:
+def build_client_hooks(given: object, channel: ControlChannel) -> dict[str, list[Json]] | None:
     """The hooks of a client: each becomes a function that calls back over the stream."""
     if not isinstance(given, dict):
         return None
@@ -191,7 +196,7 @@ def hooks_from(given: object, channel: Channel) -> dict[str, list[Json]] | None:
     for event, groups in cast("dict[str, object]", given).items():
         for group in cast("list[Json]", groups if isinstance(groups, list) else []):
             ids = cast("list[object]", group.get("hookCallbackIds") or [])
-            read: Json = {"hooks": [_callback(channel, str(one)) for one in ids]}
+            read: Json = {"hooks": [_create_callback(channel, str(one)) for one in ids]}
             if group.get("matcher") is not None:
                 read["matcher"] = group["matcher"]
             if group.get("timeout"):
@@ -200,9 +205,11 @@ def hooks_from(given: object, channel: Channel) -> dict[str, list[Json]] | None:
     return found
 
 
-def _callback(channel: Channel, callback_id: str) -> Callable[[Json], Awaitable[Json]]:
+def _create_callback(
+    channel: ControlChannel, callback_id: str
+) -> Callable[[Json], Awaitable[Json]]:
     async def call(event: Json) -> Json:
-        sent = event if fits(event) else shortened(event, _HOOK_CHARS)
+        sent = event if can_fit_line(event) else truncate_value(event, _HOOK_CHARS)
         answer = await channel.ask(
             "hook_callback",
             callback_id=callback_id,
@@ -210,7 +217,9 @@ def _callback(channel: Channel, callback_id: str) -> Callable[[Json], Awaitable[
             tool_use_id=event.get("tool_use_id"),
         )
         if sent is not event and "updatedInput" in str(answer.get("hookSpecificOutput")):
-            raise BadRequest("The input is too long to be changed by a hook of this client.")
+            raise ControlRequestError(
+                "The input is too long to be changed by a hook of this client."
+            )
         return answer
 
     call.__qualname__ = f"client hook {callback_id}"

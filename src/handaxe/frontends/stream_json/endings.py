@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from handaxe.agent.events import RunFinished
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import Failure
-from handaxe.frontends.stream_json.shapes import Json, model_usage_json
+from handaxe.frontends.stream_json.shapes import Json, convert_model_usage
 
 _CLIENT_REASONS = {
     "token_limit": "budget_exhausted",
@@ -31,7 +31,7 @@ _CLIENT_ERRORS: dict[Failure, str] = {
 """Why there is no answer, in the words that clients know; all else is the server's."""
 
 
-def failed_answer(final: RunFinished, message_id: str) -> Json | None:
+def build_error_message(final: RunFinished, message_id: str) -> Json | None:
     """What stands in place of an answer that the model did not give."""
     if final.failure is None:
         return None
@@ -43,27 +43,27 @@ def failed_answer(final: RunFinished, message_id: str) -> Json | None:
         "content": [{"type": "text", "text": final.result}],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": Usage().under_known_names(),
+        "usage": TokenUsage().to_api_fields(),
     }
     error = _CLIENT_ERRORS.get(final.failure, "server_error")
     return {"type": "assistant", "message": message, "parent_tool_use_id": None, "error": error}
 
 
-def _no_cost(model: str, usage: Usage) -> float | None:  # noqa: ARG001 - nobody knows
+def _return_none(model: str, usage: TokenUsage) -> float | None:  # noqa: ARG001 - nobody knows
     return None
 
 
-class Lookups(msgspec.Struct, frozen=True, kw_only=True):
+class MessageLookups(msgspec.Struct, frozen=True, kw_only=True):
     """What messages tell that no event holds."""
 
-    cost_of: Callable[[str, Usage], float | None] = _no_cost
+    cost_of: Callable[[str, TokenUsage], float | None] = _return_none
     context_of: Callable[[str], int | None] = lambda _: None
     output_of: Callable[[str], str] = lambda _: ""
     """Where a sub-agent writes what it says, by its id."""
 
 
-def result_message(
-    final: RunFinished, lookups: Lookups, *, answers: int, inputs: Mapping[str, Any]
+def build_result_message(
+    final: RunFinished, lookups: MessageLookups, *, answers: int, inputs: Mapping[str, Any]
 ) -> Json:
     """The message `result`, also what `--output-format json` prints."""
     message: Json = {
@@ -76,9 +76,9 @@ def result_message(
         "result": final.result,
         "stop_reason": final.stop_reason,
         "total_cost_usd": final.cost_usd,
-        "usage": final.usage.under_known_names(),
+        "usage": final.usage.to_api_fields(),
         "modelUsage": {
-            name: model_usage_json(
+            name: convert_model_usage(
                 usage,
                 cost_usd=lookups.cost_of(name, usage),
                 context_tokens=lookups.context_of(name),

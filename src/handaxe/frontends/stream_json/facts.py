@@ -4,7 +4,7 @@ import msgspec
 
 from handaxe.agent.events import RunStarted
 from handaxe.app.agent_api import Agent
-from handaxe.app.slash_commands import commands_of
+from handaxe.app.slash_commands import list_slash_commands
 from handaxe.frontends.stream_json.shapes import Json
 from handaxe.version import __version__
 
@@ -13,7 +13,7 @@ _LISTED_AS = {"Agent": "Task"}
 """Tools that clients look for under their earlier names in this list."""
 
 
-class Servers(msgspec.Struct, frozen=True):
+class ClientServers(msgspec.Struct, frozen=True):
     """MCP servers that were asked for and are not among those of the session."""
 
     problems: dict[str, str] = {}
@@ -24,15 +24,16 @@ class Servers(msgspec.Struct, frozen=True):
     """Entries that were left out, each with `name`, `type` and `message`."""
 
 
-def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
+def build_init_fields(agent: Agent, servers: ClientServers, started: RunStarted) -> Json:
     """The fields of the message that opens every turn."""
     session = agent.session
-    names = [skill.name for skill in commands_of(session)]
+    names = [skill.name for skill in list_slash_commands(session)]
     return {
         "cwd": session.workdir.current,
         "tools": [_LISTED_AS.get(name, name) for name in started.tools],
         "mcp_servers": [
-            {"name": row["name"], "status": row["status"]} for row in _rows(agent, servers)
+            {"name": row["name"], "status": row["status"]}
+            for row in _list_server_rows(agent, servers)
         ],
         "model": started.model,
         "permissionMode": session.permissions.mode,
@@ -49,7 +50,7 @@ def init_facts(agent: Agent, servers: Servers, started: RunStarted) -> Json:
     }
 
 
-def greeting(agent: Agent) -> Json:
+def build_initialize_response(agent: Agent) -> Json:
     """The answer to `initialize`."""
     return {
         "commands": [
@@ -58,7 +59,7 @@ def greeting(agent: Agent) -> Json:
                 "description": skill.description,
                 "argumentHint": skill.argument_hint,
             }
-            for skill in commands_of(agent.session)
+            for skill in list_slash_commands(agent.session)
         ],
         "agents": [
             {"name": kind.name, "description": kind.description, "model": kind.model}
@@ -71,12 +72,12 @@ def greeting(agent: Agent) -> Json:
     }
 
 
-def mcp_status(agent: Agent, servers: Servers) -> Json:
+def build_mcp_status(agent: Agent, servers: ClientServers) -> Json:
     """The answer to `mcp_status`."""
-    return {"mcpServers": _rows(agent, servers)}
+    return {"mcpServers": _list_server_rows(agent, servers)}
 
 
-def _rows(agent: Agent, servers: Servers) -> list[Json]:
+def _list_server_rows(agent: Agent, servers: ClientServers) -> list[Json]:
     reached = agent.session.mcp
     rows: list[Json] = [
         msgspec.to_builtins(row) for row in (reached.status() if reached is not None else ())
@@ -86,7 +87,7 @@ def _rows(agent: Agent, servers: Servers) -> list[Json]:
     return rows
 
 
-def context_usage(agent: Agent, conversation_tokens: int) -> Json:
+def build_context_usage(agent: Agent, conversation_tokens: int) -> Json:
     """The answer to `get_context_usage`; shares of the prompt are estimates."""
     specs = agent.workplace.specs()
     tools = [

@@ -3,17 +3,17 @@
 import asyncio
 from collections.abc import Callable
 
-from handaxe.frontends.stream_json.codec import Codec
+from handaxe.frontends.stream_json.codec import StreamCodec
 from handaxe.frontends.stream_json.shapes import Json
 
 HEARTBEAT_S = 30.0
 
 
-async def beat(
-    codec: Codec, write: Callable[[Json], None], interval_s: float = HEARTBEAT_S
+async def send_heartbeats(
+    codec: StreamCodec, write: Callable[[Json], None], interval_s: float = HEARTBEAT_S
 ) -> None:
     """Tell of every open call, until somebody cancels this."""
     while True:
         await asyncio.sleep(interval_s)
-        for message in codec.signs_of_life(interval_s):
+        for message in codec.build_heartbeats(interval_s):
             write(message)

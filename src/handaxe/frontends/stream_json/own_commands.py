@@ -2,21 +2,21 @@
 
 from handaxe.agent.events import AgentEvent, RunFinished
 from handaxe.app.agent_api import Agent
-from handaxe.app.slash_commands import typed_command
+from handaxe.app.slash_commands import parse_slash_command
 
 
-async def done_here(agent: Agent, prompt: str) -> list[AgentEvent] | None:
+async def run_local_command(agent: Agent, prompt: str) -> list[AgentEvent] | None:
     """What happened, with the end last; None if the prompt is none of our commands."""
-    typed = typed_command(prompt)
+    typed = parse_slash_command(prompt)
     if typed is None or typed.name != "compact":
         return None
     done = await agent.compact(typed.arguments)
     if done is None:
-        return [ended(agent, "There is nothing to make shorter.", is_error=True)]
-    return [done, ended(agent, "The conversation was made shorter.", is_error=False)]
+        return [build_run_result(agent, "There is nothing to make shorter.", is_error=True)]
+    return [done, build_run_result(agent, "The conversation was made shorter.", is_error=False)]
 
 
-def ended(agent: Agent, sentence: str, *, is_error: bool) -> RunFinished:
+def build_run_result(agent: Agent, sentence: str, *, is_error: bool) -> RunFinished:
     """The end of a turn that never reached the model."""
     return RunFinished(
         subtype="success",

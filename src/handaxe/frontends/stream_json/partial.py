@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from handaxe.agent.events import AgentEvent, MessageAdded, RunFinished, ToolCalled
-from handaxe.contract.messages import AssistantMessage, Usage
+from handaxe.contract.messages import AssistantMessage, TokenUsage
 from handaxe.contract.ports.model import TextDelta, ThinkingDelta, ToolInputDelta, ToolStarted
 
 Json = dict[str, Any]
@@ -28,18 +28,18 @@ class PartialEvents:
         """The raw events that follow from one of ours."""
         match event:
             case TextDelta():
-                yield from self._in_block("text", {"type": "text", "text": ""}, message_id)
+                yield from self._open_block("text", {"type": "text", "text": ""}, message_id)
                 yield self._delta({"type": "text_delta", "text": event.text})
             case ThinkingDelta():
                 block = {"type": "thinking", "thinking": "", "signature": ""}
-                yield from self._in_block("thinking", block, message_id)
+                yield from self._open_block("thinking", block, message_id)
                 if event.thinking:
                     yield self._delta({"type": "thinking_delta", "thinking": event.thinking})
                 if event.signature:
                     yield self._delta({"type": "signature_delta", "signature": event.signature})
             case ToolStarted():
                 block: Json = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}}
-                yield from self._in_block(f"call {event.id}", block, message_id)
+                yield from self._open_block(f"call {event.id}", block, message_id)
                 self._call_ids[event.id] = self._index
             case ToolInputDelta():
                 delta = {"type": "input_json_delta", "partial_json": event.json}
@@ -51,15 +51,18 @@ class PartialEvents:
             case MessageAdded() if isinstance(event.message, AssistantMessage):
                 yield from self._end(event.message.stop_reason, event.message.usage)
             case RunFinished():
-                yield from self._end("aborted", Usage())
+                yield from self._end("aborted", TokenUsage())
             case _:
                 pass
 
-    def _in_block(self, kind: str, block: Json, message_id: str) -> Iterator[Json]:
+    def _open_block(self, kind: str, block: Json, message_id: str) -> Iterator[Json]:
         """Be inside a block of this kind, opened if need be."""
         if not self._is_open:
             self._is_open = True
-            yield {"type": "message_start", "message": _empty(message_id, self._model)}
+            yield {
+                "type": "message_start",
+                "message": _build_empty_message(message_id, self._model),
+            }
         if kind != self._kind:
             yield from self._close_block()
             self._index += 1
@@ -74,18 +77,18 @@ class PartialEvents:
             self._kind = None
             yield {"type": "content_block_stop", "index": self._index}
 
-    def _end(self, stop_reason: str, usage: Usage) -> Iterator[Json]:
+    def _end(self, stop_reason: str, usage: TokenUsage) -> Iterator[Json]:
         if not self._is_open:
             return
         yield from self._close_block()
         reason = None if stop_reason == "aborted" else stop_reason
         delta = {"stop_reason": reason, "stop_sequence": None}
-        yield {"type": "message_delta", "delta": delta, "usage": usage.under_known_names()}
+        yield {"type": "message_delta", "delta": delta, "usage": usage.to_api_fields()}
         yield {"type": "message_stop"}
         self._is_open, self._index, self._call_ids = False, -1, {}
 
 
-def _empty(message_id: str, model: str) -> Json:
+def _build_empty_message(message_id: str, model: str) -> Json:
     return {
         "id": message_id,
         "type": "message",
@@ -94,5 +97,5 @@ def _empty(message_id: str, model: str) -> Json:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": Usage().under_known_names(),
+        "usage": TokenUsage().to_api_fields(),
     }

@@ -9,22 +9,22 @@ from handaxe.app.permission_results import read_result
 from handaxe.app.session import Session
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.permission_changes import PermissionChanges
-from handaxe.contract.ports.questions import Question
+from handaxe.contract.ports.questions import UserQuestion
 from handaxe.contract.tool import PATH_FIELDS
-from handaxe.frontends.stream_json.channel import Channel, OtherEndFailed
-from handaxe.frontends.stream_json.lines import fits, shortened
+from handaxe.frontends.stream_json.channel import ClientRequestFailed, ControlChannel
+from handaxe.frontends.stream_json.lines import can_fit_line, truncate_value
 from handaxe.frontends.stream_json.shapes import Json
 from handaxe.runtime.permission.suggestions import to_updates
 
 _SHORT_CHARS = 50_000
 
 
-class StreamAsker:
+class StreamPermissionUi:
     """Asks the other end whether a call may run."""
 
     def __init__(
         self,
-        channel: Channel,
+        channel: ControlChannel,
         session: Callable[[], Session],
         open_calls: Callable[[], dict[str, str]],
     ) -> None:
@@ -35,18 +35,20 @@ class StreamAsker:
     async def ask(self, request: PermissionRequest) -> Allow | Deny:
         """What the other end says; no answer is a no."""
         sent = request.input
-        fields = _question(request)
-        if not fits(fields):
-            sent = shortened(request.input, _SHORT_CHARS)
+        fields = _build_question(request)
+        if not can_fit_line(fields):
+            sent = truncate_value(request.input, _SHORT_CHARS)
             fields["input"] = sent
         try:
             answer = await self._channel.ask("can_use_tool", **fields)
-        except OtherEndFailed as failed:
+        except ClientRequestFailed as failed:
             return Deny(f"Nobody could be asked: {failed}")
         changes = self._session().collaborators.offers[PermissionChanges]
         return await read_result(answer, request, changes, sent=sent, giver="The other end")
 
-    async def ask_question(self, questions: tuple[Question, ...]) -> dict[str, str] | str | None:
+    async def ask_question(
+        self, questions: tuple[UserQuestion, ...]
+    ) -> dict[str, str] | str | None:
         """Answers to questions of the model, which come as a changed input."""
         listed = msgspec.to_builtins(questions)
         ids = [call for call, tool in self._open_calls().items() if tool == "AskUserQuestion"]
@@ -59,22 +61,22 @@ class StreamAsker:
                 blocked_path=None,
                 tool_use_id=ids[-1] if ids else "question",
             )
-        except OtherEndFailed:
+        except ClientRequestFailed:
             return None
-        changed = _mapping(answer.get("updatedInput"))
-        given = _mapping(changed.get("answers"))
+        changed = _to_mapping(answer.get("updatedInput"))
+        given = _to_mapping(changed.get("answers"))
         if answer.get("behavior") == "allow" and given:
             return {str(key): str(value) for key, value in given.items()}
         said = answer.get("message") if answer.get("behavior") == "deny" else None
         return str(said) if said else None
 
 
-def _question(request: PermissionRequest) -> Json:
+def _build_question(request: PermissionRequest) -> Json:
     fields: Json = {
         "tool_name": request.tool,
         "input": request.input,
         "permission_suggestions": to_updates(request.suggestions) or None,
-        "blocked_path": _path(request.input),
+        "blocked_path": _find_path(request.input),
         "tool_use_id": request.call_id,
         "decision_reason": request.reason,
     }
@@ -83,11 +85,11 @@ def _question(request: PermissionRequest) -> Json:
     return fields
 
 
-def _path(given: Json) -> str | None:
+def _find_path(given: Json) -> str | None:
     """The file or directory a call is about, if it names one."""
     named = (given.get(field) for field in PATH_FIELDS)
     return next((path for path in named if isinstance(path, str)), None)
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def _to_mapping(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

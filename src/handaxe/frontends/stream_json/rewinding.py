@@ -7,15 +7,17 @@ from handaxe.contract.events import UserSaid
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.undo import ChangedCall
 from handaxe.frontends.stream_json.shapes import Json
-from handaxe.storage.sessions import events_of
+from handaxe.storage.sessions import read_events
 
 
-async def rewind(session: Session, message_id: str, *, dry_run: bool = False) -> Json:
+async def rewind_files(session: Session, message_id: str, *, dry_run: bool = False) -> Json:
     """Undo every change since the message; what that touched."""
     session.flush()
-    said_at = await asyncio.to_thread(_said_at, session, message_id)
-    later = [call for call in session.history(diffs=True) if call.at >= said_at and _stands(call)]
-    told = _told(later)
+    said_at = await asyncio.to_thread(_find_message_time, session, message_id)
+    later = [
+        call for call in session.history(diffs=True) if call.at >= said_at and _is_in_effect(call)
+    ]
+    told = _summarize_changes(later)
     if not later or dry_run:
         return told
     result = await session.undo(later[0].call_id)
@@ -24,19 +26,19 @@ async def rewind(session: Session, message_id: str, *, dry_run: bool = False) ->
     return told
 
 
-def _said_at(session: Session, message_id: str) -> float:
+def _find_message_time(session: Session, message_id: str) -> float:
     around = session.surroundings
-    for event in events_of(around.data_home, session.id):
+    for event in read_events(around.data_home, session.id):
         if isinstance(event, UserSaid) and event.message_id == message_id:
             return event.at
     raise SetupError(f"No message {message_id!r} was said in this session.")
 
 
-def _stands(call: ChangedCall) -> bool:
+def _is_in_effect(call: ChangedCall) -> bool:
     return not call.undone and not call.undoes
 
 
-def _told(calls: list[ChangedCall]) -> Json:
+def _summarize_changes(calls: list[ChangedCall]) -> Json:
     changes = [change for call in calls for change in call.changes]
     lines = [line for change in changes for line in change.diff.splitlines()]
     return {

@@ -17,28 +17,33 @@ from handaxe.agent.events import AgentEvent, RunFinished, RunStarted
 from handaxe.agent.speaking import Prompt, refuse_if_empty
 from handaxe.app.agent_api import Agent
 from handaxe.app.asking import OnAsk
-from handaxe.app.displaying import displayed
-from handaxe.app.slash_commands import expanded
-from handaxe.app.suggesting import suggested_prompt
+from handaxe.app.displaying import display_events
+from handaxe.app.slash_commands import expand_prompt
+from handaxe.app.suggesting import suggest_prompt
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.questions import OnQuestion
-from handaxe.frontends.stream_json.channel import Channel
-from handaxe.frontends.stream_json.client_servers import openers_of, settled
-from handaxe.frontends.stream_json.codec import Codec, Shown
-from handaxe.frontends.stream_json.control import Controls, hooks_from
-from handaxe.frontends.stream_json.endings import Lookups
-from handaxe.frontends.stream_json.facts import Servers, init_facts
-from handaxe.frontends.stream_json.heartbeat import HEARTBEAT_S, beat
-from handaxe.frontends.stream_json.own_commands import done_here, ended
-from handaxe.frontends.stream_json.permission import StreamAsker
+from handaxe.frontends.stream_json.channel import ControlChannel
+from handaxe.frontends.stream_json.client_servers import build_openers, wait_for_servers
+from handaxe.frontends.stream_json.codec import StreamCodec, StreamOptions
+from handaxe.frontends.stream_json.control import ControlHandler, build_client_hooks
+from handaxe.frontends.stream_json.endings import MessageLookups
+from handaxe.frontends.stream_json.facts import ClientServers, build_init_fields
+from handaxe.frontends.stream_json.heartbeat import HEARTBEAT_S, send_heartbeats
+from handaxe.frontends.stream_json.own_commands import build_run_result, run_local_command
+from handaxe.frontends.stream_json.permission import StreamPermissionUi
 from handaxe.frontends.stream_json.shapes import Json
-from handaxe.frontends.stream_json.user_input import BadMessage, Blocks, joined, prompt_of
+from handaxe.frontends.stream_json.user_input import (
+    Blocks,
+    InvalidUserMessage,
+    join_prompts,
+    parse_prompt,
+)
 
 _NAME_CHARS = 200
 
 
-class Brought(msgspec.Struct, frozen=True, kw_only=True):
+class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a client brings along to the agent that is opened for it."""
 
     on_ask: OnAsk | None = None
@@ -55,16 +60,16 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     """How the session begins for its hooks, where that is not what its past says."""
 
 
-class Serving(msgspec.Struct, frozen=True, kw_only=True):
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a conversation is served."""
 
-    open_agent: Callable[[Brought], Agent]
+    open_agent: Callable[[ClientOptions], Agent]
     open_model: Callable[[str | None], object]
-    shown: Shown = Shown()
+    shown: StreamOptions = StreamOptions()
     asks: bool = False
     """Whether the client answers permission questions."""
-    servers: Servers = Servers()
-    lookups: Lookups = Lookups()
+    servers: ClientServers = ClientServers()
+    lookups: MessageLookups = MessageLookups()
     suggests: bool = False
     """Whether the client wants to know what the person may say next."""
     going_on: str | None = None
@@ -73,7 +78,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """How often calls that take long are told to be alive."""
 
 
-class Waiting(msgspec.Struct):
+class QueuedMessage(msgspec.Struct):
     """A message that waits for its turn."""
 
     prompt: Prompt | None
@@ -81,19 +86,19 @@ class Waiting(msgspec.Struct):
     uuid: str | None = None
 
 
-class Conversation:
+class StreamConversation:
     """One client, one agent."""
 
-    def __init__(self, serving: Serving, write: Callable[[Json], None]) -> None:
-        self.channel = Channel(write)
+    def __init__(self, serving: ServeOptions, write: Callable[[Json], None]) -> None:
+        self.channel = ControlChannel(write)
         self.servers = serving.servers
         self.last: RunFinished | None = None
         self._serving = serving
         self._write = write
         self._agent: Agent | None = None
-        self._codec: Codec | None = None
-        self._controls = Controls(self, write, serving.open_model)
-        self._queue: asyncio.Queue[Waiting | None] = asyncio.Queue()
+        self._codec: StreamCodec | None = None
+        self._controls = ControlHandler(self, write, serving.open_model)
+        self._queue: asyncio.Queue[QueuedMessage | None] = asyncio.Queue()
         self._held: list[str | Blocks] = []
         self._is_busy = False
         self._wants_interrupt = False
@@ -150,7 +155,7 @@ class Conversation:
     def interrupt(self, *, cancel_queued: bool) -> Json:
         """Stop the turn under way; what waits stays unless it is cancelled too."""
         waiting: list[str | None] = []
-        kept: list[Waiting | None] = []
+        kept: list[QueuedMessage | None] = []
         while not self._queue.empty():
             item = self._queue.get_nowait()
             kept.append(item)
@@ -168,40 +173,40 @@ class Conversation:
 
     def _open(self, request: Json) -> None:
         serving = self._serving
-        asker = StreamAsker(self.channel, lambda: self.agent.session, self._open_calls)
+        asker = StreamPermissionUi(self.channel, lambda: self.agent.session, self._open_calls)
         agents, skills = request.get("agents"), request.get("skills")
         agent = self._agent = serving.open_agent(
-            Brought(
+            ClientOptions(
                 on_ask=asker.ask if serving.asks else None,
                 on_question=asker.ask_question if serving.asks else None,
-                hooks=hooks_from(request.get("hooks"), self.channel),
+                hooks=build_client_hooks(request.get("hooks"), self.channel),
                 agents=cast("dict[str, Any]", agents) if isinstance(agents, dict) else {},
                 skills=frozenset(map(str, cast("list[Any]", skills)))
                 if isinstance(skills, list)
                 else None,
-                servers=openers_of(serving.servers.inside, self.channel),
+                servers=build_openers(serving.servers.inside, self.channel),
                 context_apart=request.get("excludeDynamicSections") is True,
             )
         )
         if request.get("forwardSubagentText"):
             shown = msgspec.structs.replace(serving.shown, agents_text=True)
             serving = msgspec.structs.replace(serving, shown=shown)
-        self._codec = codec = codec_of(agent, serving)
+        self._codec = codec = build_codec(agent, serving)
 
         def tell(event: Event) -> None:
-            for message in codec.session_messages(event):
+            for message in codec.convert_session_event(event):
                 self._write(message)
 
         agent.session.subscribe(tell)
         agent.session.hooks.hooks.wake = self._wake
         if serving.going_on and agent.loop.conversation.is_unfinished:
-            self._queue.put_nowait(Waiting(serving.going_on))
+            self._queue.put_nowait(QueuedMessage(serving.going_on))
 
     def _wake(self) -> None:
         """A hook has something for the model: a turn of its own if none is under way."""
         if not self._is_busy and self._queue.empty():
             self._drop_suggestion()
-            self._queue.put_nowait(Waiting(None))
+            self._queue.put_nowait(QueuedMessage(None))
 
     def _open_calls(self) -> dict[str, str]:
         return self._codec.open_calls if self._codec is not None else {}
@@ -232,8 +237,8 @@ class Conversation:
 
     def _hear(self, message: Json) -> None:
         try:
-            prompt = prompt_of(message)
-        except BadMessage as error:
+            prompt = parse_prompt(message)
+        except InvalidUserMessage as error:
             self._complain(str(error))
             return
         if message.get("shouldQuery") is False:
@@ -243,7 +248,7 @@ class Conversation:
         uuid = message.get("uuid")
         name = uuid if isinstance(uuid, str) and 0 < len(uuid) <= _NAME_CHARS else None
         self._drop_suggestion()
-        self._queue.put_nowait(Waiting(joined(prompts), name))
+        self._queue.put_nowait(QueuedMessage(join_prompts(prompts), name))
 
     def _complain(self, sentence: str) -> None:
         self._write(
@@ -258,24 +263,26 @@ class Conversation:
             finally:
                 self._is_busy = self._wants_interrupt = False
 
-    async def _turn(self, waiting: Waiting) -> None:
+    async def _turn(self, waiting: QueuedMessage) -> None:
         agent = self.agent
         assert self._codec is not None
         prompt = waiting.prompt
         try:
             if isinstance(prompt, str):
-                if (done := await done_here(agent, prompt)) is not None:
+                if (done := await run_local_command(agent, prompt)) is not None:
                     for event in done:
                         self._tell(event)
                     return
-                prompt = await expanded(agent.session, prompt)
+                prompt = await expand_prompt(agent.session, prompt)
             if prompt is not None:
                 refuse_if_empty(prompt)
-            await self._reach_servers()
+            await self._wait_for_servers()
         except (SetupError, ToolFault) as error:
-            self._tell(ended(agent, str(error), is_error=True))
+            self._tell(build_run_result(agent, str(error), is_error=True))
             return
-        beating = asyncio.ensure_future(beat(self._codec, self._write, self._serving.heartbeat_s))
+        beating = asyncio.ensure_future(
+            send_heartbeats(self._codec, self._write, self._serving.heartbeat_s)
+        )
         try:
             await self._run(agent, prompt, waiting)
         finally:
@@ -287,22 +294,22 @@ class Conversation:
         """Tell what the person may say next; whatever comes before that makes it needless."""
         assert self._codec is not None
         self._is_busy = False
-        asking = self._suggesting = asyncio.ensure_future(suggested_prompt(agent, self.last))
+        asking = self._suggesting = asyncio.ensure_future(suggest_prompt(agent, self.last))
         try:
             await asyncio.wait((asking,))
         finally:
             self._drop_suggestion()
         if not asking.cancelled() and (text := asking.result()) is not None:
-            self._write(self._codec.wrapped("prompt_suggestion", suggestion=text))
+            self._write(self._codec.wrap_message("prompt_suggestion", suggestion=text))
 
     def _drop_suggestion(self) -> None:
         if self._suggesting is not None:
             self._suggesting.cancel()
             self._suggesting = None
 
-    async def _run(self, agent: Agent, prompt: Prompt | None, waiting: Waiting) -> None:
+    async def _run(self, agent: Agent, prompt: Prompt | None, waiting: QueuedMessage) -> None:
         assert self._codec is not None
-        shown = displayed(
+        shown = display_events(
             agent.session.collaborators, agent.run(prompt, message_id=waiting.uuid), by_lines=False
         )
         async with aclosing(shown) as events:
@@ -316,11 +323,11 @@ class Conversation:
                 for message in self._codec.messages(event):
                     self._write(message)
 
-    async def _reach_servers(self) -> None:
+    async def _wait_for_servers(self) -> None:
         """The client's own servers are there before the model is asked."""
         if self.servers.inside:
             self.agent.session.follow()
-            await settled(self.agent.session.mcp, self.servers.inside)
+            await wait_for_servers(self.agent.session.mcp, self.servers.inside)
 
     def _tell(self, event: AgentEvent) -> None:
         """Tell what happened without a run."""
@@ -331,26 +338,28 @@ class Conversation:
             self._write(message)
 
 
-def codec_of(agent: Agent, serving: Serving) -> Codec:
+def build_codec(agent: Agent, serving: ServeOptions) -> StreamCodec:
     """The codec for an agent's events."""
-    return Codec(
+    return StreamCodec(
         agent.session.id,
-        lambda started: init_facts(agent, serving.servers, started),
+        lambda started: build_init_fields(agent, serving.servers, started),
         serving.shown,
         msgspec.structs.replace(
-            serving.lookups, output_of=_output_of(agent), context_of=_context_of(agent)
+            serving.lookups,
+            output_of=_create_output_lookup(agent),
+            context_of=_create_context_lookup(agent),
         ),
     )
 
 
-def _context_of(agent: Agent) -> Callable[[str], int | None]:
+def _create_context_lookup(agent: Agent) -> Callable[[str], int | None]:
     def context_of(name: str) -> int | None:
         return agent.model.context_tokens if name == agent.model.name else None
 
     return context_of
 
 
-def _output_of(agent: Agent) -> Callable[[str], str]:
+def _create_output_lookup(agent: Agent) -> Callable[[str], str]:
     def output_of(agent_id: str) -> str:
         states = agent.agents.listed()
         return next((state.output_file for state in states if state.agent_id == agent_id), "")

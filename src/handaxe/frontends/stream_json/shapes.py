@@ -5,14 +5,14 @@ from typing import Any
 
 import msgspec
 
-from handaxe.agent.message_names import pieces_of
+from handaxe.agent.message_names import split_block
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.messages import (
     AssistantBlock,
     ThinkingBlock,
+    TokenUsage,
     ToolResultBlock,
     ToolUseBlock,
-    Usage,
     UserBlock,
 )
 from handaxe.contract.result import ToolResult
@@ -20,7 +20,7 @@ from handaxe.contract.result import ToolResult
 Json = dict[str, Any]
 
 
-def block_json(block: AssistantBlock | UserBlock) -> Json:
+def convert_block(block: AssistantBlock | UserBlock) -> Json:
     """One content block."""
     match block:
         case TextBlock():
@@ -36,20 +36,20 @@ def block_json(block: AssistantBlock | UserBlock) -> Json:
             return {
                 "type": "tool_result",
                 "tool_use_id": block.tool_use_id,
-                "content": result_content(block.content),
+                "content": convert_result_content(block.content),
                 "is_error": block.is_error,
             }
 
 
-def result_content(blocks: Iterable[TextBlock | ImageBlock]) -> str | list[Json]:
+def convert_result_content(blocks: Iterable[TextBlock | ImageBlock]) -> str | list[Json]:
     """What a result holds: one text where that is all, else blocks."""
     listed = list(blocks)
     if len(listed) == 1 and isinstance(listed[0], TextBlock):
         return listed[0].text
-    return [block_json(block) for block in listed]
+    return [convert_block(block) for block in listed]
 
 
-def structured(result: ToolResult) -> Any:  # noqa: ANN401 - any JSON value
+def build_structured_result(result: ToolResult) -> Any:  # noqa: ANN401 - any JSON value
     """The data of a result for programs; a failed one gives its sentence."""
     if not result.ok:
         return f"Error: {result.text}"
@@ -58,7 +58,9 @@ def structured(result: ToolResult) -> Any:  # noqa: ANN401 - any JSON value
     return msgspec.to_builtins(result.data, enc_hook=str)
 
 
-def model_usage_json(usage: Usage, *, cost_usd: float | None, context_tokens: int | None) -> Json:
+def convert_model_usage(
+    usage: TokenUsage, *, cost_usd: float | None, context_tokens: int | None
+) -> Json:
     """Tokens of one model over a whole run."""
     return {
         "inputTokens": usage.input_tokens,
@@ -71,12 +73,12 @@ def model_usage_json(usage: Usage, *, cost_usd: float | None, context_tokens: in
     }
 
 
-def parts_of(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
+def split_blocks(blocks: list[AssistantBlock]) -> list[list[AssistantBlock]]:
     """Blocks in messages that fit a line each: a very long text goes out in pieces."""
     parts: list[list[AssistantBlock]] = []
     is_full = True
     for block in blocks:
-        pieces = pieces_of(block)
+        pieces = split_block(block)
         if len(pieces) > 1:
             parts += [[piece] for piece in pieces]
             is_full = True

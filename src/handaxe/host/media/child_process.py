@@ -12,9 +12,9 @@ import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
-from handaxe.host.marked_processes import marked
+from handaxe.host.marked_processes import tag_environment
 from handaxe.host.media.memory import MEDIA_MEMORY
-from handaxe.host.own_program import program_of
+from handaxe.host.own_program import build_child_argv
 from handaxe.host.shell.wardens import WARDENS
 
 LIMIT_S = 15
@@ -28,7 +28,7 @@ _LINE_BYTES = 16 << 20
 _PIECE_BYTES = 1 << 20
 
 
-async def answers_of(
+async def run_media_child(
     module: str,
     request: dict[str, Any],
     data: bytes,
@@ -42,19 +42,24 @@ async def answers_of(
     It starts as soon as all children together stay below `ceiling_bytes` of memory.
     """
     wanted_bytes = (MEMORY_BYTES if memory_bytes is None else memory_bytes) + 2 * len(data)
-    program = program_of(module, packages)
+    program = build_child_argv(module, packages)
     answers: list[Answer] = []
     async with MEDIA_MEMORY.reserve(wanted_bytes, ceiling_bytes) as room_bytes:
         limits = {"cpu_s": LIMIT_S, "memory_bytes": room_bytes, "size_bytes": len(data)}
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LIMIT_S), _child(program, {**request, **limits}) as child:
-                async for answer in _conversation(child, data):
+            async with (
+                asyncio.timeout(LIMIT_S),
+                _start_child(program, {**request, **limits}) as child,
+            ):
+                async for answer in _exchange_messages(child, data):
                     # One by one: what has come counts even if the time is up before the next.
                     answers.append(answer)  # noqa: PERF401
     return answers
 
 
-async def _conversation(child: asyncio.subprocess.Process, data: bytes) -> AsyncIterator[Answer]:
+async def _exchange_messages(
+    child: asyncio.subprocess.Process, data: bytes
+) -> AsyncIterator[Answer]:
     """Hand over the bytes, then take the answers as they come."""
     assert child.stdin is not None
     assert child.stdout is not None
@@ -74,7 +79,7 @@ async def _conversation(child: asyncio.subprocess.Process, data: bytes) -> Async
 
 
 @contextlib.asynccontextmanager
-async def _child(
+async def _start_child(
     program: list[str], request: dict[str, Any]
 ) -> AsyncGenerator[asyncio.subprocess.Process]:
     child = await asyncio.create_subprocess_exec(
@@ -83,7 +88,7 @@ async def _child(
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env=marked({}),
+        env=tag_environment({}),
         start_new_session=True,
         limit=_LINE_BYTES,
     )

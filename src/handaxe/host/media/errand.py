@@ -14,14 +14,14 @@ from typing import Any
 _DIE_WITH_PARENT = 1
 
 
-class Errand:
+class ChildRequest:
     """The one request a child was started for."""
 
     def __init__(self) -> None:
         self.request: dict[str, Any] = json.loads(sys.argv[1])
         self._out = sys.stdout.buffer
 
-    def received(self) -> ctypes.Array[ctypes.c_char]:
+    def read_input(self) -> ctypes.Array[ctypes.c_char]:
         """The bytes, put where a library will read them and nowhere else; limits hold from now."""
         data = ctypes.create_string_buffer(self.request["size_bytes"])
         place, at = memoryview(data).cast("B"), 0

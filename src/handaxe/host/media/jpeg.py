@@ -17,22 +17,22 @@ def encode_jpeg(image: Image.Image, max_bytes: int) -> tuple[bytes, tuple[int, i
             image.save(buffer, "JPEG", quality=quality)
             if buffer.tell() <= max_bytes or max(image.size) <= SMALLEST_SIDE:
                 return buffer.getvalue(), image.size
-        image = resized(image, shrunk(image.size, 0.7))
+        image = resize_image(image, shrink_size(image.size, 0.7))
 
 
-def image_from_bgr(pixels: bytes, size: tuple[int, int], stride: int) -> Image.Image:
+def build_bgr_image(pixels: bytes, size: tuple[int, int], stride: int) -> Image.Image:
     """An image over raw pixels, three bytes each, rows `stride` bytes apart."""
     return Image.frombuffer("RGB", size, pixels, "raw", "BGR", stride, 1)
 
 
-def resized(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+def resize_image(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     """The image in another size."""
     # The library's own types name another library that is not here, so they are not looked at.
     untyped: Any = image
     return untyped.resize(size, Image.Resampling.BICUBIC, reducing_gap=2.0)
 
 
-def shrunk(size: tuple[int, int], factor: float) -> tuple[int, int]:
+def shrink_size(size: tuple[int, int], factor: float) -> tuple[int, int]:
     """The size times `factor`, never less than one pixel."""
     width, height = (max(1, round(side * factor)) for side in size)
     return width, height

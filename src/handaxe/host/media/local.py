@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from handaxe.contract.media_faults import BadImage, ImageTooLarge, NotInstalled
 from handaxe.contract.ports.media import ImageLimits, Media, PageRange, PdfPages, Picture
 from handaxe.host.media.memory import DEFAULT_BYTES
-from handaxe.text.magic import image_kind
+from handaxe.text.magic import detect_image_type
 
 SMALL_BYTES = 500_000
 SMALL_PIXELS = 2_000_000
@@ -32,7 +32,7 @@ class LocalMedia(Media):
 
     async def fit_image(self, data: bytes, limits: ImageLimits) -> Picture:
         """A PNG, JPEG, GIF or WEBP within the limits: as it is, or else scaled and encoded anew."""
-        kind = image_kind(data)
+        kind = detect_image_type(data)
         if kind is None:
             raise BadImage("PNG, JPEG, GIF or WEBP", "it is none of these")
         async with self._turn:
@@ -68,24 +68,24 @@ class LocalMedia(Media):
 def _fit_small(data: bytes, kind: str, limits: ImageLimits) -> Picture | None:
     """The picture, decoded here; None if it unfolds to more than that is worth."""
     try:
-        from handaxe.host.media.pictures import TooLargeHere, fit
+        from handaxe.host.media.pictures import TooLargeHere, fit_picture
     except ImportError:
         raise NotInstalled("a picture") from None
     try:
-        return fit(data, kind, limits, max_pixels=SMALL_PIXELS)
+        return fit_picture(data, kind, limits, max_pixels=SMALL_PIXELS)
     except TooLargeHere:
         return None
 
 
 async def _fit_large(data: bytes, kind: str, limits: ImageLimits, ceiling_bytes: int) -> Picture:
     """The picture, decoded by a child process, so that its pixels are never in this one."""
-    from handaxe.host.media.child_process import answers_of
+    from handaxe.host.media.child_process import run_media_child
 
     if find_spec("PIL") is None:
         raise NotInstalled("a picture")
     request = {"kind": kind, "max_side": limits.max_side, "max_bytes": limits.max_bytes}
     pixels = await asyncio.to_thread(_count_pixels, data, kind)
-    answers = await answers_of(
+    answers = await run_media_child(
         _CHILD,
         request,
         data,

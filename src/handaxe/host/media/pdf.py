@@ -5,7 +5,7 @@ from typing import Any
 
 from handaxe.contract.media_faults import BadPdf, EncryptedPdf, NotInstalled, TooCostly
 from handaxe.contract.ports.media import ImageLimits, PageRange, PdfPage, PdfPages, Picture
-from handaxe.host.media.child_process import LIMIT_S, Answer, answers_of
+from handaxe.host.media.child_process import LIMIT_S, Answer, run_media_child
 
 MAX_PAGE_CHARS = 50_000
 
@@ -33,13 +33,13 @@ async def read_pdf(
     if find_spec("pypdfium2_raw") is None:
         raise NotInstalled("a PDF")
     packages = ("pypdfium2_raw", "PIL")
-    answers = await answers_of(_CHILD, request, data, packages, ceiling_bytes=ceiling_bytes)
+    answers = await run_media_child(_CHILD, request, data, packages, ceiling_bytes=ceiling_bytes)
     if not answers:
-        raise _too_costly()
-    return _pages(answers)
+        raise _make_too_costly()
+    return _build_pages(answers)
 
 
-def _pages(answers: list[Answer]) -> PdfPages:
+def _build_pages(answers: list[Answer]) -> PdfPages:
     facts, _ = answers[0]
     if facts.get("fault") == "encrypted":
         raise EncryptedPdf
@@ -49,8 +49,8 @@ def _pages(answers: list[Answer]) -> PdfPages:
         raise BadPdf("it has no pages")
     texts = [header for header, _ in answers[1:] if "text" in header]
     if facts["wanted"] and not texts:
-        raise _too_costly()
-    drawn = {header["page"]: _picture(header, body) for header, body in answers if body}
+        raise _make_too_costly()
+    drawn = {header["page"]: _build_picture(header, body) for header, body in answers if body}
     pages = tuple(
         PdfPage(
             header["page"],
@@ -64,10 +64,10 @@ def _pages(answers: list[Answer]) -> PdfPages:
     return PdfPages(facts["total"], tuple(facts["wanted"]), pages)
 
 
-def _picture(header: dict[str, Any], body: bytes) -> Picture:
+def _build_picture(header: dict[str, Any], body: bytes) -> Picture:
     width, height = header["size"]
     return Picture("image/jpeg", body, width, height, width, height, is_changed=True)
 
 
-def _too_costly() -> TooCostly:
+def _make_too_costly() -> TooCostly:
     return TooCostly(f"{LIMIT_S} seconds and the memory set aside for it")

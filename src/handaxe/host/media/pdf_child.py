@@ -8,7 +8,7 @@ import ctypes
 from importlib import import_module
 from typing import Any
 
-from handaxe.host.media.errand import Errand
+from handaxe.host.media.errand import ChildRequest
 from handaxe.text.page_ranges import pick_pages
 
 # Untyped, and all that is needed of the library: the rest of it takes as long to import again.
@@ -22,8 +22,8 @@ _ANNOTATIONS = 1
 
 def main() -> None:
     """Answer the one request in the arguments."""
-    errand = Errand()
-    request, data = errand.request, errand.received()
+    errand = ChildRequest()
+    request, data = errand.request, errand.read_input()
     pdfium.FPDF_InitLibrary()
     document = pdfium.FPDF_LoadMemDocument64(data, len(data), None)
     if not document:
@@ -39,17 +39,17 @@ def main() -> None:
         _send_picture(errand, document, number)
 
 
-def _send_text(errand: Errand, document: object, number: int) -> bool:
+def _send_text(errand: ChildRequest, document: object, number: int) -> bool:
     """Send a page's text; whether there is none, so that the page has to be drawn."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
-    text, is_cut = _text(page, errand.request["max_chars"]) if page else ("", False)
+    text, is_cut = _extract_text(page, errand.request["max_chars"]) if page else ("", False)
     errand.send({"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})
     if page:
         pdfium.FPDF_ClosePage(page)
     return bool(page) and not text.strip()
 
 
-def _send_picture(errand: Errand, document: object, number: int) -> None:
+def _send_picture(errand: ChildRequest, document: object, number: int) -> None:
     page = pdfium.FPDF_LoadPage(document, number - 1)
     limits = errand.request["max_side"], errand.request["max_bytes"]
     drawn = _draw(page, *limits) if page else None
@@ -59,7 +59,7 @@ def _send_picture(errand: Errand, document: object, number: int) -> None:
         pdfium.FPDF_ClosePage(page)
 
 
-def _text(page: object, max_chars: int) -> tuple[str, bool]:
+def _extract_text(page: object, max_chars: int) -> tuple[str, bool]:
     layer = pdfium.FPDFText_LoadPage(page)
     if not layer:
         return "", False
@@ -76,7 +76,7 @@ def _text(page: object, max_chars: int) -> tuple[str, bool]:
 def _draw(page: object, max_side: int, max_bytes: int) -> tuple[bytes, tuple[int, int]] | None:
     """The page as JPEG; None where it has no area or the picture library is missing."""
     try:
-        from handaxe.host.media.jpeg import encode_jpeg, image_from_bgr
+        from handaxe.host.media.jpeg import build_bgr_image, encode_jpeg
     except ImportError:
         return None
     width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
@@ -93,7 +93,7 @@ def _draw(page: object, max_side: int, max_bytes: int) -> tuple[bytes, tuple[int
     stride = pdfium.FPDFBitmap_GetStride(bitmap)
     pixels = ctypes.string_at(pdfium.FPDFBitmap_GetBuffer(bitmap), stride * size[1])
     pdfium.FPDFBitmap_Destroy(bitmap)
-    return encode_jpeg(image_from_bgr(pixels, size, stride), max_bytes)
+    return encode_jpeg(build_bgr_image(pixels, size, stride), max_bytes)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,17 @@
 
 from handaxe.contract.media_faults import BadImage, ImageTooLarge
 from handaxe.contract.ports.media import ImageLimits
-from handaxe.host.media.errand import Errand
-from handaxe.host.media.pictures import fit
+from handaxe.host.media.errand import ChildRequest
+from handaxe.host.media.pictures import fit_picture
 
 
 def main() -> None:
     """Answer the one request in the arguments."""
-    errand = Errand()
-    request, data = errand.request, errand.received()
+    errand = ChildRequest()
+    request, data = errand.request, errand.read_input()
     limits = ImageLimits(request["max_side"], request["max_bytes"])
     try:
-        picture = fit(data.raw, request["kind"], limits)
+        picture = fit_picture(data.raw, request["kind"], limits)
     except BadImage as bad:
         errand.send({"fault": "bad", "reason": bad.reason})
     except ImageTooLarge as large:

@@ -13,7 +13,7 @@ from PIL.ImageFile import ImageFile
 
 from handaxe.contract.media_faults import BadImage, ImageTooLarge
 from handaxe.contract.ports.media import ImageLimits, Picture
-from handaxe.host.media.jpeg import encode_jpeg, resized, shrunk
+from handaxe.host.media.jpeg import encode_jpeg, resize_image, shrink_size
 
 MAX_PIXELS = 64_000_000
 MAX_SCALED_PIXELS = 256_000_000
@@ -50,14 +50,16 @@ class TooLargeHere(Exception):
     """Decoding would take more memory than is taken in this process."""
 
 
-def fit(data: bytes, kind: str, limits: ImageLimits, *, max_pixels: int | None = None) -> Picture:
+def fit_picture(
+    data: bytes, kind: str, limits: ImageLimits, *, max_pixels: int | None = None
+) -> Picture:
     """The picture in `data`, no side longer and no more bytes than allowed."""
     try:
         with _OPENERS[kind](io.BytesIO(data)) as image:
             _refuse_bomb(image)
             if max_pixels is not None and image.width * image.height > max_pixels:
                 raise TooLargeHere
-            return _fitted(image, data, kind, limits)
+            return _fit_image(image, data, kind, limits)
     except _DAMAGE as error:
         raise BadImage(kind, str(error).rstrip(". ") or type(error).__name__) from None
     except MemoryError:
@@ -73,8 +75,8 @@ def count_pixels(data: bytes, kind: str) -> int:
         return 0
 
 
-def _fitted(image: ImageFile, data: bytes, kind: str, limits: ImageLimits) -> Picture:
-    turn = _orientation(image, kind)
+def _fit_image(image: ImageFile, data: bytes, kind: str, limits: ImageLimits) -> Picture:
+    turn = _read_orientation(image, kind)
     width, height = image.size
     original = (height, width) if turn in _SIDEWAYS else (width, height)
     moves = bool(getattr(image, "is_animated", False))
@@ -84,7 +86,7 @@ def _fitted(image: ImageFile, data: bytes, kind: str, limits: ImageLimits) -> Pi
         image.load()
         media_type = f"image/{kind.lower()}"
         return Picture(media_type, data, *original, *original, is_animated=moves)
-    small = _turned(_scaled(image, kind, limits.max_side), turn)
+    small = _rotate_upright(_resize_to_fit(image, kind, limits.max_side), turn)
     encoded, shown = encode_jpeg(small, limits.max_bytes)
     return Picture("image/jpeg", encoded, *shown, *original, is_changed=True, is_animated=moves)
 
@@ -97,7 +99,7 @@ def _refuse_bomb(image: ImageFile) -> None:
         raise ImageTooLarge(width, height, limit)
 
 
-def _orientation(image: ImageFile, kind: str) -> int:
+def _read_orientation(image: ImageFile, kind: str) -> int:
     """How the camera was held, where the file says so; 1 is upright."""
     if kind not in {"JPEG", "WEBP"}:
         return 1
@@ -109,20 +111,20 @@ def _orientation(image: ImageFile, kind: str) -> int:
     return turn if turn in _TURNS else 1
 
 
-def _scaled(image: ImageFile, kind: str, max_side: int) -> Image.Image:
+def _resize_to_fit(image: ImageFile, kind: str, max_side: int) -> Image.Image:
     size = image.size
     longest = max(size)
-    target = shrunk(size, max_side / longest) if longest > max_side else size
+    target = shrink_size(size, max_side / longest) if longest > max_side else size
     if kind == "JPEG":
         image.draft(image.mode, target)
     image.load()
-    plain = _plain(image)
+    plain = _to_jpeg_colors(image)
     if plain.size == target:
         return plain
-    return resized(plain, target)
+    return resize_image(plain, target)
 
 
-def _plain(image: Image.Image) -> Image.Image:
+def _to_jpeg_colors(image: Image.Image) -> Image.Image:
     """The image in colours that JPEG knows; what is transparent becomes white."""
     if image.mode in {"RGB", "L"} and "transparency" not in image.info:
         return image
@@ -144,5 +146,5 @@ def _to_eight_bits(value: float) -> float:
     return value / 257
 
 
-def _turned(image: Image.Image, turn: int) -> Image.Image:
+def _rotate_upright(image: Image.Image, turn: int) -> Image.Image:
     return image if turn == 1 else image.transpose(_TURNS[turn])

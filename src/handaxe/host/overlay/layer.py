@@ -25,11 +25,11 @@ class LayerChanges(msgspec.Struct):
 
 def read_layer(upper: str, root: str, into: LayerChanges) -> None:
     """Compare what was written to a layer with what is below it."""
-    for path, layered in _paths(upper, root, into):
+    for path, layered in _walk_changes(upper, root, into):
         _compare(path, layered, into)
 
 
-def _paths(upper: str, root: str, into: LayerChanges) -> Iterator[tuple[str, str | None]]:
+def _walk_changes(upper: str, root: str, into: LayerChanges) -> Iterator[tuple[str, str | None]]:
     """Every path that differs, with its place in the layer; None where it would be deleted."""
     waiting = [(upper, root)]
     while waiting:
@@ -40,23 +40,23 @@ def _paths(upper: str, root: str, into: LayerChanges) -> Iterator[tuple[str, str
         names = sorted(os.listdir(layered))
         if _is_opaque(layered) and _look(real).kind == "directory":
             for name in sorted(set(os.listdir(real)) - set(names)):
-                yield from _gone(f"{real}/{name}", into)
+                yield from _walk_deleted(f"{real}/{name}", into)
         for name in names:
             into.count += 1
             path, place = f"{real}/{name}", f"{layered}/{name}"
             info = os.lstat(place)
             if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
                 if os.path.lexists(path):
-                    yield from _gone(path, into)
+                    yield from _walk_deleted(path, into)
                 continue
             if stat.S_ISDIR(info.st_mode):
                 waiting.append((place, path))
             elif _look(path).kind == "directory":
-                yield from _gone(path, into)
+                yield from _walk_deleted(path, into)
             yield path, place
 
 
-def _gone(path: str, into: LayerChanges) -> Iterator[tuple[str, None]]:
+def _walk_deleted(path: str, into: LayerChanges) -> Iterator[tuple[str, None]]:
     """A path that would be deleted, with everything below it."""
     into.count += 1
     if into.count > MAX_PATHS:
@@ -64,7 +64,7 @@ def _gone(path: str, into: LayerChanges) -> Iterator[tuple[str, None]]:
         return
     if _look(path).kind == "directory":
         for name in sorted(os.listdir(path)):
-            yield from _gone(f"{path}/{name}", into)
+            yield from _walk_deleted(f"{path}/{name}", into)
     yield path, None
 
 
@@ -83,28 +83,28 @@ def _compare(path: str, layered: str | None, into: LayerChanges) -> None:
     if old.kind == new.kind == "file":
         _compare_files(shown, path, layered or "", into)
     elif {old.kind, new.kind} == {"file", "nothing"}:
-        before = _content(path) if old.kind == "file" else b""
-        after = _content(layered or "") if new.kind == "file" else b""
+        before = _read_small_file(path) if old.kind == "file" else b""
+        after = _read_small_file(layered or "") if new.kind == "file" else b""
         verb = "created" if old.kind == "nothing" else "deleted"
         if not _add_diff(shown, before, after, into):
             into.others.append(f"{shown}: file would be {verb}")
     elif (old.kind, old.detail) != (new.kind, new.detail):
-        into.others.append(f"{shown}: {_told(old, new)}")
+        into.others.append(f"{shown}: {_describe_change(old, new)}")
     if old.kind == new.kind and old.kind != "nothing" and old.mode != new.mode:
         into.others.append(f"{shown}: mode would change from {old.mode:o} to {new.mode:o}")
 
 
 def _compare_files(shown: str, path: str, layered: str, into: LayerChanges) -> None:
-    before, after = _content(path), _content(layered)
+    before, after = _read_small_file(path), _read_small_file(layered)
     if before is not None and before == after:
         return
-    if (before is None or after is None) and _same_large(path, layered):
+    if (before is None or after is None) and _is_same_large(path, layered):
         return
     if not _add_diff(shown, before, after, into):
         into.others.append(f"{shown}: content would change")
 
 
-def _same_large(path: str, layered: str) -> bool:
+def _is_same_large(path: str, layered: str) -> bool:
     try:
         if Path(path).stat().st_size != Path(layered).stat().st_size:
             return False
@@ -119,13 +119,13 @@ def _same_large(path: str, layered: str) -> bool:
 
 def _add_diff(shown: str, before: bytes | None, after: bytes | None, into: LayerChanges) -> bool:
     """Show changed lines; False where there are none to be shown."""
-    from handaxe.text.diff import structured_patch
+    from handaxe.text.diff import diff_texts
     from handaxe.text.encoding import NotText, decode
 
     if before is None or after is None:
         return False
     try:
-        hunks = structured_patch(decode(before).text, decode(after).text)
+        hunks = diff_texts(decode(before).text, decode(after).text)
     except NotText:
         return False
     if hunks:
@@ -137,7 +137,7 @@ def _add_diff(shown: str, before: bytes | None, after: bytes | None, into: Layer
     return bool(hunks)
 
 
-def _content(path: str) -> bytes | None:
+def _read_small_file(path: str) -> bytes | None:
     """The bytes of a file that is small enough to be shown."""
     try:
         if Path(path).stat().st_size > MAX_DIFFED_BYTES:
@@ -169,7 +169,7 @@ def _look(path: str | None) -> _Look:
     return _Look(kind, "", stat.S_IMODE(info.st_mode))
 
 
-def _told(old: _Look, new: _Look) -> str:
+def _describe_change(old: _Look, new: _Look) -> str:
     if new.kind == "nothing":
         return f"{old.kind} would be deleted"
     to = f" to {new.detail}" if new.detail else ""

@@ -13,17 +13,17 @@ from pathlib import Path
 from handaxe.contract.ports.previews import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
 from handaxe.contract.preview_faults import CannotPreview
-from handaxe.contract.readable_files import depth, is_below
-from handaxe.disk.places import end_of_links
+from handaxe.contract.readable_files import count_components, is_below
+from handaxe.disk.places import resolve_links
 from handaxe.host.clean_environment import clean_environment
 from handaxe.host.overlay.program import find_overlay_program
-from handaxe.host.overlay.temp_view import find_mounts, temp_options
+from handaxe.host.overlay.temp_view import build_temp_options, find_mounts
 from handaxe.host.sandbox import seccomp
 from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES, OWN_NETWORK
-from handaxe.host.sandbox.descriptors import carrying
-from handaxe.host.scratch import Scratch
-from handaxe.host.shell.capture import Capture
-from handaxe.host.shell.program import bash_program
+from handaxe.host.sandbox.descriptors import open_content_fd
+from handaxe.host.scratch import TempDirectory
+from handaxe.host.shell.capture import OutputCapture
+from handaxe.host.shell.program import find_bash
 from handaxe.text.paths import is_inside
 
 MAX_OUTPUT_CHARS = 30_000
@@ -57,14 +57,14 @@ class OverlayPreviews(CommandPreviews):
 
     async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
         """Run it there; a `ToolFault` where this machine cannot keep its changes apart."""
-        roots = _outermost(self._roots())
+        roots = _find_outermost_roots(self._roots())
         program = self._program or find_overlay_program(roots)
         if sys.platform != "linux" or program is None:
             raise CannotPreview("there is no bubblewrap 0.11 or newer on this machine")
-        place = await asyncio.to_thread(Scratch, "preview", _room_outside(roots))
+        place = await asyncio.to_thread(TempDirectory, "preview", _find_outside_directory(roots))
         try:
             mounts = [_Layer.made(place.path, number, root) for number, root in enumerate(roots)]
-            temp = await asyncio.to_thread(temp_options, roots, place.path)
+            temp = await asyncio.to_thread(build_temp_options, roots, place.path)
             options = self._options(roots, mounts, temp)
             if not self._is_possible:
                 await _probe(program, options, roots)
@@ -72,7 +72,7 @@ class OverlayPreviews(CommandPreviews):
             with _call_filter() as filtering:
                 env = {**self._environment(), **command.env}
                 argv = [program, *options, *filtering, "--chdir", command.cwd, "--"]
-                argv += [bash_program(env.get("PATH", "")), "--noprofile", "--norc", "-c", "--"]
+                argv += [find_bash(env.get("PATH", "")), "--noprofile", "--norc", "-c", "--"]
                 argv += [command.command, "bash"]
                 output, end = await _run(argv, env, timeout_s, filtering)
             return await asyncio.to_thread(_read, mounts, output, end)
@@ -85,10 +85,10 @@ class OverlayPreviews(CommandPreviews):
         view, hidden = self._view(), self._hidden()
         if view is None:
             seen = ["--ro-bind", "/", "/", *KERNEL_FILES, "--tmpfs", "/run", *temp]
-            return [*_APART, *seen, *_views(layers, hidden)]
+            return [*_APART, *seen, *_build_mounts(layers, hidden)]
         # What lies elsewhere is hidden by the view itself.
         inside = [path for path in hidden if any(is_below(path, root) for root in roots)]
-        return [*_APART, *view, *_views(layers, inside), "--remount-ro", "/"]
+        return [*_APART, *view, *_build_mounts(layers, inside), "--remount-ro", "/"]
 
 
 class _Layer:
@@ -107,18 +107,18 @@ class _Layer:
         return cls(root, upper, work)
 
 
-def _views(layers: Sequence[_Layer], hidden: Sequence[str]) -> list[str]:
+def _build_mounts(layers: Sequence[_Layer], hidden: Sequence[str]) -> list[str]:
     """Layers and what covers hidden places, wider ones first, so that the more specific wins."""
     steps: list[tuple[int, int, tuple[str, ...]]] = []
-    steps += [(depth(layer.root), 0, layer.options) for layer in layers]
+    steps += [(count_components(layer.root), 0, layer.options) for layer in layers]
     for path in hidden:
-        real = end_of_links(path)
+        real = resolve_links(path)
         if os.path.isdir(real):
             is_open = any(is_below(layer.root, real) for layer in layers)
             covered = ("--perms", "0111" if is_open else "0000", "--tmpfs", real)
-            steps.append((depth(real), 1, covered))
+            steps.append((count_components(real), 1, covered))
         elif os.path.lexists(real):
-            steps.append((depth(real), 1, ("--ro-bind", "/dev/null", real)))
+            steps.append((count_components(real), 1, ("--ro-bind", "/dev/null", real)))
     return [option for _, _, options in sorted(steps) for option in options]
 
 
@@ -128,14 +128,14 @@ def _call_filter() -> Generator[tuple[str, ...]]:
     if not seccomp.is_supported():
         yield ()
         return
-    descriptor = carrying(seccomp.build_filter())
+    descriptor = open_content_fd(seccomp.build_filter())
     try:
         yield ("--seccomp", str(descriptor))
     finally:
         os.close(descriptor)
 
 
-def _outermost(roots: Sequence[str]) -> list[str]:
+def _find_outermost_roots(roots: Sequence[str]) -> list[str]:
     return [
         root
         for root in dict.fromkeys(roots)
@@ -143,10 +143,10 @@ def _outermost(roots: Sequence[str]) -> list[str]:
     ]
 
 
-def _room_outside(roots: Sequence[str]) -> str:
+def _find_outside_directory(roots: Sequence[str]) -> str:
     """A directory for the layers that is not itself below a root."""
     for place in (tempfile.gettempdir(), "/var/tmp", "/dev/shm", str(Path.home())):  # noqa: S108
-        real = end_of_links(place)
+        real = resolve_links(place)
         if os.access(real, os.W_OK) and not any(is_inside(real, root) for root in roots):
             return real
     raise CannotPreview("there is no directory outside the working directories for its changes")
@@ -198,7 +198,7 @@ async def _run(
         start_new_session=True,
         pass_fds=[int(descriptor) for descriptor in filtering[1:]],
     )
-    said = Capture("", 0)
+    said = OutputCapture("", 0)
     is_late = False
     try:
         async with asyncio.timeout(timeout_s):
@@ -221,7 +221,7 @@ async def _run(
     return said.output(MAX_OUTPUT_CHARS), end
 
 
-async def _listen(process: asyncio.subprocess.Process, said: Capture) -> None:
+async def _listen(process: asyncio.subprocess.Process, said: OutputCapture) -> None:
     assert process.stdout is not None
     while piece := await process.stdout.read(1 << 16):
         said.take(piece, len(piece))

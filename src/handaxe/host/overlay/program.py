@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from functools import lru_cache
 
-from handaxe.host.sandbox.bubblewrap import SYSTEM_PLACES, bundled_places
+from handaxe.host.sandbox.bubblewrap import SYSTEM_PLACES, find_bundled_paths
 from handaxe.text.paths import is_inside
 
 OLDEST = (0, 11)
@@ -14,7 +14,7 @@ OLDEST = (0, 11)
 
 def find_overlay_program(roots: Sequence[str]) -> str | None:
     """A bubblewrap with overlays: the one that came with us, or the system's; never a root's."""
-    for place in (*bundled_places(), *SYSTEM_PLACES):
+    for place in (*find_bundled_paths(), *SYSTEM_PLACES):
         real = os.path.realpath(place)
         is_foreign = any(is_inside(real, root) for root in roots)
         if os.access(real, os.X_OK) and not is_foreign and _has_overlays(real):

@@ -31,7 +31,7 @@ def find_mounts(directory: str) -> list[str]:
     return sorted({place for place in places if place != directory and is_below(place, directory)})
 
 
-def temp_options(roots: Sequence[str], place: str) -> list[str]:
+def build_temp_options(roots: Sequence[str], place: str) -> list[str]:
     """The options of bubblewrap for `/tmp`; copies of its files are put into `place`."""
     if any(is_below(_TEMP, root) for root in roots):
         # The overlay of that root covers it already.
@@ -43,21 +43,21 @@ def temp_options(roots: Sequence[str], place: str) -> list[str]:
     Path(shown).mkdir(mode=0o700)
     shutil.copymode(_TEMP, shown)
     options = ["--bind", shown, _TEMP]
-    for entry in _newest_entries():
+    for entry in _list_newest_entries():
         is_mixed = any(is_below(mount, entry.path) for mount in mounts)
         if not is_mixed and not is_below(place, entry.path):
             options += _show(entry, shown)
     return options
 
 
-def _newest_entries() -> list[os.DirEntry[str]]:
+def _list_newest_entries() -> list[os.DirEntry[str]]:
     with os.scandir(_TEMP) as entries:
-        found = [(_changed_at(entry), entry) for entry in entries]
+        found = [(_read_mtime(entry), entry) for entry in entries]
     found.sort(key=lambda item: item[0], reverse=True)
     return [entry for _, entry in found[:_MOST_ENTRIES]]
 
 
-def _changed_at(entry: os.DirEntry[str]) -> int:
+def _read_mtime(entry: os.DirEntry[str]) -> int:
     try:
         return entry.stat(follow_symlinks=False).st_mtime_ns
     except OSError:

@@ -15,23 +15,23 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.host.sandbox.saved_states import Copies, State
+from handaxe.host.sandbox.saved_states import ContentCopies, SavedState
 
 PREFIX = "before-"
 """Of every such directory's name."""
 _RUNS, _ENDED = b"1", b"0"
 
 _lock = threading.Lock()
-_stores: dict[str, tuple["BeforeStore", int]] = {}
+_stores: dict[str, tuple["SavedStateStore", int]] = {}
 """Each with the descriptor that holds the lock."""
 
 
-class Record(msgspec.Struct, frozen=True):
+class RestoreRecord(msgspec.Struct, frozen=True):
     """What has to be so again after a command; plain data."""
 
     roots: tuple[str, ...]
     aside: str
-    before: dict[str, State] = {}
+    before: dict[str, SavedState] = {}
     directories: dict[str, tuple[int, int]] = {}
     """Directories that have to stay the same ones, with device and inode."""
     found: tuple[str, ...] = ()
@@ -43,19 +43,19 @@ class Record(msgspec.Struct, frozen=True):
     protected_pairs: tuple[tuple[str, str], ...] = ()
 
 
-class BeforeStore:
+class SavedStateStore:
     """The states that this process has saved."""
 
     def __init__(self, directory: str) -> None:
-        self.copies = Copies(directory)
-        self.states: dict[str, State] = {}
+        self.copies = ContentCopies(directory)
+        self.states: dict[str, SavedState] = {}
         """What was saved last of each place."""
-        self._records: dict[str, Record | None] = {}
+        self._records: dict[str, RestoreRecord | None] = {}
         self._idle: list[str] = []
         self.users = 0
         """How many commands run."""
 
-    def begin(self, record: Record) -> str:
+    def begin(self, record: RestoreRecord) -> str:
         """Write down what has to be so after a command; the record's name, for `end`."""
         with _lock:
             same = [name for name in self._idle if self._records[name] == record]
@@ -80,7 +80,7 @@ class BeforeStore:
             self._idle.append(name)
 
 
-def open_store(ledger: str) -> BeforeStore:
+def open_store(ledger: str) -> SavedStateStore:
     """The store of this process in a ledger, for one command; to be left after it."""
     with _lock:
         if ledger not in _stores:
@@ -89,13 +89,13 @@ def open_store(ledger: str) -> BeforeStore:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-            _stores[ledger] = (BeforeStore(directory), descriptor)
+            _stores[ledger] = (SavedStateStore(directory), descriptor)
         store = _stores[ledger][0]
         store.users += 1
         return store
 
 
-def leave_store(store: BeforeStore) -> None:
+def release_store(store: SavedStateStore) -> None:
     """A command has ended."""
     with _lock:
         store.users -= 1
@@ -110,13 +110,13 @@ def close_store(ledger: str) -> None:
             os.close(descriptor)
 
 
-def left_records(ledger: str) -> Iterator[tuple[Record, BeforeStore]]:
+def read_stale_records(ledger: str) -> Iterator[tuple[RestoreRecord, SavedStateStore]]:
     """What commands of killed processes had to leave as it was; each is removed afterwards."""
     for entry in sorted(Path(ledger).glob(f"{PREFIX}*")):
-        with _holding(str(entry)) as is_ours:
+        with _try_lock(str(entry)) as is_ours:
             if not is_ours:
                 continue
-            store = BeforeStore(str(entry))
+            store = SavedStateStore(str(entry))
             for path in sorted(entry.glob("record-*")):
                 content = path.read_bytes()
                 if content.startswith(_RUNS):
@@ -125,7 +125,7 @@ def left_records(ledger: str) -> Iterator[tuple[Record, BeforeStore]]:
 
 
 @contextmanager
-def _holding(directory: str) -> Generator[bool]:
+def _try_lock(directory: str) -> Generator[bool]:
     """Whether nobody else holds a directory, and nobody does meanwhile."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -151,17 +151,17 @@ def _mark(path: str, sign: bytes) -> None:
         os.close(descriptor)
 
 
-def _encode(record: Record) -> bytes:
+def _encode(record: RestoreRecord) -> bytes:
     import json
 
     # Names may hold bytes that no text has, which only this writes and reads back.
     return json.dumps(msgspec.to_builtins(record)).encode("ascii")
 
 
-def _decode(data: bytes) -> Record:
+def _decode(data: bytes) -> RestoreRecord:
     import json
 
-    return msgspec.convert(json.loads(data), Record)
+    return msgspec.convert(json.loads(data), RestoreRecord)
 
 
 def _forget() -> None:

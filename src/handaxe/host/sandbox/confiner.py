@@ -7,29 +7,29 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.ports.shell import Confined, ConfinementLevel, Confiner, Lent
+from handaxe.contract.ports.shell import AssistedSpawn, ConfinedCommand, ConfinementLevel, Confiner
 from handaxe.contract.readable_files import ReadableFiles, is_below
 from handaxe.contract.sandbox_faults import NoSandbox
-from handaxe.disk.places import end_of_links
+from handaxe.disk.places import resolve_links
 from handaxe.disk.private import make_private
 from handaxe.host.sandbox import bubblewrap, landlock, placeholders, seccomp
 from handaxe.host.sandbox.before_store import close_store
-from handaxe.host.sandbox.closing import Closing
-from handaxe.host.sandbox.descriptors import carrying
-from handaxe.host.sandbox.domains import denial, may_be_private
-from handaxe.host.sandbox.guard import CannotSave, Guard
-from handaxe.host.sandbox.listener import PORT, proxy_environment, through_listener
-from handaxe.host.sandbox.means import Means, find_means
+from handaxe.host.sandbox.closing import CommandCleanup
+from handaxe.host.sandbox.descriptors import open_content_fd
+from handaxe.host.sandbox.domains import can_be_private, explain_denial
+from handaxe.host.sandbox.guard import CannotSave, ProtectedPathGuard
+from handaxe.host.sandbox.listener import PORT, build_proxy_environment, wrap_with_listener
+from handaxe.host.sandbox.means import SandboxBackend, find_backend
 from handaxe.host.sandbox.pinning import can_pin
 from handaxe.host.sandbox.policy import (
     SandboxPolicy,
+    drop_replaced_paths,
+    find_readable_files,
     is_closed,
     is_readable,
-    readable_files,
-    without_exchanged,
 )
-from handaxe.host.sandbox.protection import NO_RULES, Protection, ProtectionFinder, Ruled
-from handaxe.host.sandbox.proxy import Door, FilteringProxy
+from handaxe.host.sandbox.protection import NO_RULES, Protection, ProtectionFinder, RootPathRules
+from handaxe.host.sandbox.proxy import FilteringProxy, ProxyConnection
 from handaxe.shell.analysis.analyze import analyze
 
 _INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
@@ -37,7 +37,7 @@ _OWN_PLACES = (sys.prefix, sys.base_prefix)
 """Of the Python that runs us; shown where a program of ours has to run inside."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxRequirements(msgspec.Struct, frozen=True, kw_only=True):
     """What settings ask for besides the policy."""
 
     enabled: bool = False
@@ -59,12 +59,12 @@ class LocalConfiner(Confiner):
 
     def __init__(
         self,
-        wanted: Callable[[], Wanted],
+        wanted: Callable[[], SandboxRequirements],
         policy: Callable[[], SandboxPolicy],
         *,
-        ruled: Callable[[], Ruled] = lambda: NO_RULES,
+        ruled: Callable[[], RootPathRules] = lambda: NO_RULES,
         ledger: str | None = None,
-        means: Means | None = None,
+        means: SandboxBackend | None = None,
         interpreter: str | None = None,
         recovered: tuple[str, ...] = (),
     ) -> None:
@@ -75,11 +75,11 @@ class LocalConfiner(Confiner):
         `recovered` is to be told with the next command: what was put back after such a process.
         """
         self._wanted = wanted
-        self._policy = lambda: without_exchanged(policy())
+        self._policy = lambda: drop_replaced_paths(policy())
         self._ruled = ruled
         self._ledger = ledger
         self._given_means = means
-        self._found: tuple[tuple[tuple[str, ...], str | None], Means] | None = None
+        self._found: tuple[tuple[tuple[str, ...], str | None], SandboxBackend] | None = None
         self._interpreter = interpreter
         self._finder = ProtectionFinder()
         self._recovered = recovered
@@ -92,7 +92,7 @@ class LocalConfiner(Confiner):
         if not wanted.enabled:
             return ConfinementLevel(means="none", network="open", files="open")
         policy = self._policy()
-        means = self._means(policy, wanted)
+        means = self._choose_backend(policy, wanted)
         if means.name == "none":
             notes = (f"Commands are not confined: {means.problem}.",)
             return ConfinementLevel(means="none", network="open", files="open", notes=notes)
@@ -105,24 +105,24 @@ class LocalConfiner(Confiner):
             notes=landlock.list_shortcomings(policy) if means.name == "landlock" else (),
         )
 
-    def will_confine(self, command: str, *, unconfined: bool = False) -> bool:
+    def is_confining(self, command: str, *, unconfined: bool = False) -> bool:
         """Whether this command would run inside."""
         wanted = self._wanted()
         if not wanted.enabled or (unconfined and wanted.may_leave):
             return False
-        if self._means(self._policy(), wanted).name == "none":
+        if self._choose_backend(self._policy(), wanted).name == "none":
             return False
         return not wanted.is_excluded(command)
 
-    def readable_files(self) -> ReadableFiles | None:
+    def get_readable_files(self) -> ReadableFiles | None:
         """What confined programs can read; None where reading is not limited."""
-        return readable_files(self._policy())
+        return find_readable_files(self._policy())
 
-    def why_closed(self, host: str) -> str | None:
+    def explain_closed_host(self, host: str) -> str | None:
         """Why nothing that is started here may connect to a host; None if it may."""
         if not self._wanted().enabled:
             return None
-        return denial(host.strip("[]"), self._policy().denied_domains)
+        return explain_denial(host.strip("[]"), self._policy().denied_domains)
 
     def confine(
         self,
@@ -132,16 +132,18 @@ class LocalConfiner(Confiner):
         env: dict[str, str],
         unconfined: bool = False,
         command: str | None = None,
-    ) -> Confined:
+    ) -> ConfinedCommand:
         """How to start `argv`."""
         wanted = self._wanted()
-        outside = Confined(list(argv), dict(env), close=self.take_recovered, is_confined=False)
+        outside = ConfinedCommand(
+            list(argv), dict(env), close=self.take_recovered, is_confined=False
+        )
         if not wanted.enabled or (unconfined and wanted.may_leave):
             return outside
         if command is not None and wanted.is_excluded(command):
             return outside
         policy = self._policy()
-        means = self._means(policy, wanted)
+        means = self._choose_backend(policy, wanted)
         found = None
         if means.name == "landlock" or command is None or not analyze(command).only_reads:
             found = self._finder.find(policy, self._ruled())
@@ -151,26 +153,26 @@ class LocalConfiner(Confiner):
             hidden = self._finder.hidden(policy, self._ruled())
         if hidden:
             policy = msgspec.structs.replace(policy, deny_read=(*policy.deny_read, *hidden))
-        problem = _obstacle(policy, means)
+        problem = _find_obstacle(policy, means)
         if problem is not None:
             if wanted.must_hold:
                 raise NoSandbox(problem)
             return outside
         make_private(Path(policy.temp_directory))
         env = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), policy.temp_directory)}
-        argv = _loading_inside(argv, env)
+        argv = _move_loader_variables(argv, env)
         try:
             if means.name == "landlock":
-                confined = self._by_landlock(policy, found or Protection(), argv, env)
+                confined = self._confine_by_landlock(policy, found or Protection(), argv, env)
             else:
-                confined = self._by_bubblewrap(
+                confined = self._confine_by_bubblewrap(
                     policy, found, means.program or "bwrap", [*argv], env, cwd
                 )
         except CannotSave as error:
             if wanted.must_hold:
                 raise NoSandbox(str(error)) from None
             return outside
-        _silence(confined, wanted.ignored, command or " ".join(argv))
+        _suppress_refusals(confined, wanted.ignored, command or " ".join(argv))
         return confined
 
     def hidden(self) -> tuple[str, ...]:
@@ -178,10 +180,10 @@ class LocalConfiner(Confiner):
         policy = self._policy()
         return (*policy.deny_read, *self._finder.hidden(policy, self._ruled()))
 
-    def closed_view(self) -> list[str] | None:
+    def build_closed_view(self) -> list[str] | None:
         """What programs see where only listed places can be read, as options of bubblewrap."""
         policy = self._policy()
-        return bubblewrap.read_only_view(policy) if is_closed(policy) else None
+        return bubblewrap.build_read_only_view(policy) if is_closed(policy) else None
 
     def close(self) -> None:
         """End the proxies, and remove what was saved for commands."""
@@ -190,8 +192,8 @@ class LocalConfiner(Confiner):
         if self._ledger is not None:
             close_store(self._ledger)
 
-    def _means(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
-        found = self._strongest(policy, wanted)
+    def _choose_backend(self, policy: SandboxPolicy, wanted: SandboxRequirements) -> SandboxBackend:
+        found = self._find_strongest(policy, wanted)
         if found.name != "landlock" or wanted.must_be_strong is False:
             return found
         problem = found.landlock_weakness
@@ -201,15 +203,15 @@ class LocalConfiner(Confiner):
             return found
         return msgspec.structs.replace(found, name="none", landlock_problem=problem)
 
-    def _strongest(self, policy: SandboxPolicy, wanted: Wanted) -> Means:
+    def _find_strongest(self, policy: SandboxPolicy, wanted: SandboxRequirements) -> SandboxBackend:
         if self._given_means is not None:
             return self._given_means
         asked = (tuple(policy.roots), wanted.bwrap)
         if self._found is None or self._found[0] != asked:
-            self._found = (asked, find_means(policy.roots, bwrap=wanted.bwrap))
+            self._found = (asked, find_backend(policy.roots, bwrap=wanted.bwrap))
         return self._found[1]
 
-    def _by_bubblewrap(
+    def _confine_by_bubblewrap(
         self,
         policy: SandboxPolicy,
         found: Protection | None,
@@ -217,21 +219,21 @@ class LocalConfiner(Confiner):
         argv: list[str],
         env: dict[str, str],
         cwd: str,
-    ) -> Confined:
+    ) -> ConfinedCommand:
         protection, guard = self._watch(policy, found)
-        door: Door | None = None
+        door: ProxyConnection | None = None
         descriptors: list[int] = []
         last = argv
         if policy.network == "listed":
-            python = self._python(policy)
+            python = self._find_python(policy)
             door = self._door(policy)
-            argv = through_listener(argv, door.descriptor, python)
+            argv = wrap_with_listener(argv, door.descriptor, python)
             descriptors.append(door.descriptor)
-            local = may_be_private("localhost", policy.allowed_domains)
-            env = {**env, **proxy_environment(reaches_local=local)}
-        filter_fd = carrying(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
-        masks = placeholders.hold(protection.missing, self._ledger)
-        options = bubblewrap.arguments(
+            local = can_be_private("localhost", policy.allowed_domains)
+            env = {**env, **build_proxy_environment(reaches_local=local)}
+        filter_fd = open_content_fd(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
+        masks = placeholders.acquire_mount_points(protection.missing, self._ledger)
+        options = bubblewrap.build_arguments(
             policy,
             protection,
             masks=masks,
@@ -240,7 +242,7 @@ class LocalConfiner(Confiner):
             visible=_OWN_PLACES if door else (),
             is_reading=found is None,
         )
-        closing = Closing(
+        closing = CommandCleanup(
             filter_fd,
             door=door,
             masks=(masks, self._ledger),
@@ -252,8 +254,8 @@ class LocalConfiner(Confiner):
         lent = None
         if bubblewrap.OWN_NETWORK in options:
             kept = [option for option in options if option != bubblewrap.OWN_NETWORK]
-            lent = Lent([program, *kept, *last], door and door.descriptor, PORT)
-        return Confined(
+            lent = AssistedSpawn([program, *kept, *last], door and door.descriptor, PORT)
+        return ConfinedCommand(
             [program, *options, *argv],
             env,
             (*closing.descriptors, *descriptors),
@@ -263,14 +265,14 @@ class LocalConfiner(Confiner):
 
     def _watch(
         self, policy: SandboxPolicy, found: Protection | None
-    ) -> tuple[Protection, Guard | None]:
+    ) -> tuple[Protection, ProtectedPathGuard | None]:
         """What no mount keeps is saved; what cannot be saved is mounted."""
         if found is None or not policy.confines_files:
             return Protection(), None
         while True:
             masked = found.names.found.union(found.missing)
             try:
-                return found, Guard(
+                return found, ProtectedPathGuard(
                     found.watched,
                     policy,
                     ledger=self._ledger,
@@ -291,11 +293,11 @@ class LocalConfiner(Confiner):
         told, self._recovered = self._recovered, ()
         return told
 
-    def _by_landlock(
+    def _confine_by_landlock(
         self, policy: SandboxPolicy, found: Protection, argv: list[str], env: dict[str, str]
-    ) -> Confined:
+    ) -> ConfinedCommand:
         protected = dict.fromkeys((*found.fixed, *found.watched, *found.missing))
-        guard = Guard(
+        guard = ProtectedPathGuard(
             tuple(protected),
             policy,
             ledger=self._ledger,
@@ -304,8 +306,8 @@ class LocalConfiner(Confiner):
             must_be_whole=True,
             look_again=lambda: self._finder.names(policy, self._ruled()),
         )
-        plan_fd = carrying(landlock.plan(policy))
-        filter_fd = carrying(
+        plan_fd = open_content_fd(landlock.build_plan(policy))
+        filter_fd = open_content_fd(
             seccomp.build_filter(
                 unix_sockets=policy.has_unix_sockets,
                 internet=policy.network == "open",
@@ -313,33 +315,35 @@ class LocalConfiner(Confiner):
             )
         )
         start = [self._interpreter or sys.executable, "-I", "-S", landlock.LAUNCHER]
-        return Confined(
+        return ConfinedCommand(
             [*start, str(plan_fd), str(filter_fd), *argv],
             env,
             (plan_fd, filter_fd),
-            Closing(plan_fd, filter_fd, guard=guard, told=self.take_recovered()),
-            lent=Lent(argv, plan=(plan_fd, filter_fd)),
+            CommandCleanup(plan_fd, filter_fd, guard=guard, told=self.take_recovered()),
+            lent=AssistedSpawn(argv, plan=(plan_fd, filter_fd)),
         )
 
-    def _door(self, policy: SandboxPolicy) -> Door:
+    def _door(self, policy: SandboxPolicy) -> ProxyConnection:
         # A command keeps the lists it was started with, whatever settings say later.
         lists = (policy.allowed_domains, policy.denied_domains)
         if lists not in self._proxies:
             self._proxies[lists] = FilteringProxy(*lists)
         return self._proxies[lists].open()
 
-    def _python(self, policy: SandboxPolicy) -> str:
+    def _find_python(self, policy: SandboxPolicy) -> str:
         for place in (self._interpreter, *_INTERPRETERS):
             if not place or not os.access(place, os.X_OK):
                 continue
-            real = end_of_links(place)
+            real = resolve_links(place)
             is_ours = is_closed(policy) and any(is_below(real, own) for own in _OWN_PLACES)
             if is_ours or is_readable(policy, real):
                 return place
         raise NoSandbox("no Python can be read inside it, which listed hosts need")
 
 
-def _silence(confined: Confined, ignored: Mapping[str, tuple[str, ...]], command: str) -> None:
+def _suppress_refusals(
+    confined: ConfinedCommand, ignored: Mapping[str, tuple[str, ...]], command: str
+) -> None:
     parts = [
         part
         for place, texts in ignored.items()
@@ -353,7 +357,7 @@ def _silence(confined: Confined, ignored: Mapping[str, tuple[str, ...]], command
         )
 
 
-def _loading_inside(argv: list[str], env: dict[str, str]) -> list[str]:
+def _move_loader_variables(argv: list[str], env: dict[str, str]) -> list[str]:
     """Take what makes programs load libraries out of `env`: it counts inside, not for our own."""
     moved = [name for name in env if name.startswith(("LD_", "GLIBC_"))]
     if not moved:
@@ -361,9 +365,9 @@ def _loading_inside(argv: list[str], env: dict[str, str]) -> list[str]:
     return ["/usr/bin/env", *(f"{name}={env.pop(name)}" for name in moved), *argv]
 
 
-def _obstacle(policy: SandboxPolicy, means: Means) -> str | None:
+def _find_obstacle(policy: SandboxPolicy, means: SandboxBackend) -> str | None:
     """Why a policy cannot be held by these means."""
     if means.name == "none":
         return means.problem
-    hidden = landlock.hides_in_roots(policy) if means.name == "landlock" else []
+    hidden = landlock.find_denied_in_roots(policy) if means.name == "landlock" else []
     return f"Landlock cannot hide {hidden[0]} inside a working directory" if hidden else None

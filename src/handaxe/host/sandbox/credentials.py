@@ -18,14 +18,14 @@ _BASES = {
 }
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CredentialPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file or directory below the home directory."""
 
     path: str
     reason: str
 
 
-class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CredentialName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A name or a pattern of names."""
 
     name: str
@@ -35,10 +35,10 @@ class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Credentials(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All that is listed."""
 
-    home: tuple[Place, ...]
-    pattern: tuple[Named, ...]
+    home: tuple[CredentialPath, ...]
+    pattern: tuple[CredentialName, ...]
     """Names at the top of the home directory."""
-    variable: tuple[Named, ...]
+    variable: tuple[CredentialName, ...]
     """Variables of the user that name such a place."""
 
 
@@ -59,17 +59,19 @@ def find_credentials(
     A variable that names a file in a root hides nothing: the user put it where commands work.
     """
     listed = load_credentials()
-    found = [path for place in listed.home for path in _spelled(home, place.path, environment)]
-    found += _matching(home, [pattern.name for pattern in listed.pattern])
+    found = [
+        path for place in listed.home for path in _expand_home_path(home, place.path, environment)
+    ]
+    found += _find_matching_names(home, [pattern.name for pattern in listed.pattern])
     found += (
         path
-        for path in _named_by(environment, [one.name for one in listed.variable])
+        for path in _list_variable_paths(environment, [one.name for one in listed.variable])
         if not is_below(home, path) and not any(is_below(path, root) for root in roots)
     )
     return tuple(dict.fromkeys(found))
 
 
-def _spelled(home: str, path: str, environment: Mapping[str, str]) -> Iterator[str]:
+def _expand_home_path(home: str, path: str, environment: Mapping[str, str]) -> Iterator[str]:
     yield f"{home}/{path}"
     for variable, usual in _BASES.items():
         base = environment.get(variable, "")
@@ -77,7 +79,7 @@ def _spelled(home: str, path: str, environment: Mapping[str, str]) -> Iterator[s
             yield os.path.normpath(f"{base}/{path[len(usual) :]}")
 
 
-def _matching(home: str, patterns: list[str]) -> Iterator[str]:
+def _find_matching_names(home: str, patterns: list[str]) -> Iterator[str]:
     try:
         names = sorted(os.listdir(home))
     except OSError:
@@ -87,7 +89,7 @@ def _matching(home: str, patterns: list[str]) -> Iterator[str]:
             yield f"{home}/{name}"
 
 
-def _named_by(environment: Mapping[str, str], variables: list[str]) -> Iterator[str]:
+def _list_variable_paths(environment: Mapping[str, str], variables: list[str]) -> Iterator[str]:
     for name in variables:
         for path in environment.get(name, "").split(os.pathsep):
             if path.startswith("/") and not is_below(path, "/dev"):

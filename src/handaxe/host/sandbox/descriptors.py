@@ -4,7 +4,7 @@ import os
 import tempfile
 
 
-def carrying(content: bytes) -> int:
+def open_content_fd(content: bytes) -> int:
     """A descriptor from which a program reads this content; the caller closes it."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("handaxe", os.MFD_CLOEXEC)

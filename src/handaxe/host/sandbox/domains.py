@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from handaxe.text.addresses import read_address
-from handaxe.text.hosts import is_address, is_near
+from handaxe.text.hosts import is_address, is_local_name
 
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 
@@ -26,7 +26,7 @@ def normalize_host(host: str) -> str | None:
     return name if len(name) <= 253 and _NAME.fullmatch(name) else None
 
 
-def pattern_problem(pattern: str) -> str | None:
+def find_pattern_problem(pattern: str) -> str | None:
     """What is wrong with a pattern of a list."""
     body = pattern.removeprefix("*.")
     if pattern == "*" or (body and "*" not in body and normalize_host(body) is not None):
@@ -34,7 +34,7 @@ def pattern_problem(pattern: str) -> str | None:
     return f"{pattern!r} is not a host: write `example.com`, `*.example.com` or `*`"
 
 
-def covers(pattern: str, host: str) -> bool:
+def is_host_match(pattern: str, host: str) -> bool:
     """Whether a pattern names a normalized host; `*.x` is what lies below `x`."""
     if pattern == "*":
         return True
@@ -44,27 +44,27 @@ def covers(pattern: str, host: str) -> bool:
     return normalize_host(pattern) == host
 
 
-def denial(host: str, denied: Iterable[str]) -> str | None:
+def explain_denial(host: str, denied: Iterable[str]) -> str | None:
     """Why a normalized host may not be reached, whatever is allowed."""
-    is_denied = any(covers(pattern, host) for pattern in denied)
+    is_denied = any(is_host_match(pattern, host) for pattern in denied)
     return "is in sandbox.network.deniedDomains" if is_denied else None
 
 
-def refusal(host: str, allowed: Sequence[str], denied: Sequence[str]) -> str | None:
+def explain_refusal(host: str, allowed: Sequence[str], denied: Sequence[str]) -> str | None:
     """Why a normalized host may not be reached; None if it may."""
-    if (why := denial(host, denied)) is not None:
+    if (why := explain_denial(host, denied)) is not None:
         return why
     spelled_out = [pattern for pattern in allowed if "*" not in pattern]
     if is_address(host):
-        if any(covers(pattern, host) for pattern in spelled_out):
+        if any(is_host_match(pattern, host) for pattern in spelled_out):
             return None
         return "is an address; only addresses that sandbox.network.allowedDomains spells out count"
-    if any(covers(pattern, host) for pattern in allowed):
+    if any(is_host_match(pattern, host) for pattern in allowed):
         return None
     return "is not in sandbox.network.allowedDomains"
 
 
-def may_be_private(host: str, allowed: Iterable[str]) -> bool:
+def can_be_private(host: str, allowed: Iterable[str]) -> bool:
     """Whether a listed host is meant to lie in the user's own network."""
-    is_listed = any(covers(pattern, host) for pattern in allowed if "*" not in pattern)
-    return is_listed and is_near(host)
+    is_listed = any(is_host_match(pattern, host) for pattern in allowed if "*" not in pattern)
+    return is_listed and is_local_name(host)

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from handaxe.contract.readable_files import is_below
-from handaxe.disk.places import end_of_links
-from handaxe.host.sandbox.policy import SandboxPolicy, hidden_places
+from handaxe.disk.places import resolve_links
+from handaxe.host.sandbox.policy import SandboxPolicy, list_hidden_paths
 
 _MOST_POLICIES = 16
 _SETTLED_NS = 50_000_000
@@ -37,7 +37,7 @@ _hidden_now: dict[SandboxPolicy, _Hidden] = {}
 def find_hidden(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The files and directories to hide that are there now."""
     known = _hidden_now.get(policy)
-    if known is None or any(_stamp(path) != stamp for path, stamp in known.rests_on.items()):
+    if known is None or any(_read_stamp(path) != stamp for path, stamp in known.rests_on.items()):
         known = _look_for_hidden(policy)
         newest = max((stamp[1] for stamp in known.rests_on.values() if stamp), default=0)
         if time.time_ns() - newest < _SETTLED_NS:
@@ -53,21 +53,23 @@ def _look_for_hidden(policy: SandboxPolicy) -> _Hidden:
     files: list[str] = []
     directories: list[str] = []
     rests_on: dict[str, tuple[int, int, int] | None] = {}
-    for path in hidden_places(policy):
-        above = _nearest(path)
-        rests_on[above] = _stamp(above)
+    for path in list_hidden_paths(policy):
+        above = _find_existing_parent(path)
+        rests_on[above] = _read_stamp(above)
         if not os.path.lexists(path):
             continue
-        real = end_of_links(path)
+        real = resolve_links(path)
         # A link, or anything on its way, may lead elsewhere the next time.
-        rests_on |= {place: _stamp(place) for place in (path, real, real.rpartition("/")[0] or "/")}
+        rests_on |= {
+            place: _read_stamp(place) for place in (path, real, real.rpartition("/")[0] or "/")
+        }
         with suppress(OSError):
             found = os.stat(real)
             if stat.S_ISDIR(found.st_mode):
                 # Where nothing is and nothing can be put, nothing has to be hidden.
                 if any(is_below(real, root) for root in policy.roots) or not _is_empty(real):
                     directories.append(real)
-            elif found.st_size and _may_read(real, found):
+            elif found.st_size and _can_read(real, found):
                 files.append(real)
     return _Hidden(rests_on, tuple(files), tuple(directories))
 
@@ -80,7 +82,7 @@ def _is_empty(directory: str) -> bool:
         return False
 
 
-def _nearest(path: str) -> str:
+def _find_existing_parent(path: str) -> str:
     """The directory around a path that is there: what is made on the way changes it."""
     above = path.rpartition("/")[0]
     while above and not os.path.isdir(above):
@@ -88,7 +90,7 @@ def _nearest(path: str) -> str:
     return above or "/"
 
 
-def _stamp(path: str) -> tuple[int, int, int] | None:
+def _read_stamp(path: str) -> tuple[int, int, int] | None:
     try:
         found = os.lstat(path)
     except OSError:
@@ -96,6 +98,6 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
     return (found.st_ino, found.st_ctime_ns, found.st_size)
 
 
-def _may_read(path: str, found: os.stat_result) -> bool:
+def _can_read(path: str, found: os.stat_result) -> bool:
     """Whether a command could read a file at all, if need be after changing its mode."""
     return found.st_uid == os.geteuid() or os.access(path, os.R_OK)

@@ -11,22 +11,28 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from handaxe.host.sandbox.before_store import (
-    BeforeStore,
-    Record,
-    leave_store,
-    left_records,
+    RestoreRecord,
+    SavedStateStore,
     open_store,
+    read_stale_records,
+    release_store,
 )
 from handaxe.host.sandbox.policy import SandboxPolicy
-from handaxe.host.sandbox.protection import NO_NAMES, Names, ProtectionFinder
+from handaxe.host.sandbox.protection import NO_NAMES, ProtectedNames, ProtectionFinder
 from handaxe.host.sandbox.restoring import is_free, is_nothing, restore
-from handaxe.host.sandbox.saved_states import ABSENT, Saver, State, TooLarge, is_whole
-from handaxe.host.sandbox.ways import Obstructed, open_parent, opened_directories
+from handaxe.host.sandbox.saved_states import (
+    ABSENT,
+    SavedState,
+    StateSaver,
+    StateTooLarge,
+    is_whole,
+)
+from handaxe.host.sandbox.ways import Obstructed, allow_directory_access, open_parent
 
 _PLACE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _lock = threading.Lock()
-_active: set["Guard"] = set()
+_active: set["ProtectedPathGuard"] = set()
 
 
 class CannotSave(Exception):
@@ -37,7 +43,7 @@ class CannotSave(Exception):
         self.path = path
 
 
-class Guard:
+class ProtectedPathGuard:
     """What protected places held before a command."""
 
     def __init__(
@@ -47,9 +53,9 @@ class Guard:
         *,
         ledger: str | None = None,
         directories: Sequence[str] = (),
-        names: Names = NO_NAMES,
+        names: ProtectedNames = NO_NAMES,
         must_be_whole: bool = False,
-        look_again: Callable[[], Names] | None = None,
+        look_again: Callable[[], ProtectedNames] | None = None,
     ) -> None:
         """`directories` hold protected places, and have to stay the same directories.
 
@@ -65,7 +71,7 @@ class Guard:
         self._is_durable = ledger is not None
         self._store = _open(ledger, policy.aside_directory)
         try:
-            self._open = frozenset(_inside(directories, paths))
+            self._open = frozenset(_find_inside(directories, paths))
             self._before = {
                 path: _save(path, policy.roots, self._store, self._open) for path in paths
             }
@@ -109,7 +115,7 @@ class Guard:
         if self._written is not None:
             self._store.end(self._written)
         if self._is_durable:
-            leave_store(self._store)
+            release_store(self._store)
         else:
             shutil.rmtree(self._store.copies.directory, ignore_errors=True)
 
@@ -133,7 +139,7 @@ class Guard:
 def recover(ledger: str) -> tuple[str, ...]:
     """Put back what commands of killed processes changed; a sentence for each place."""
     told: list[str] = []
-    for record, store in left_records(ledger):
+    for record, store in read_stale_records(ledger):
         policy = SandboxPolicy(
             roots=record.roots,
             temp_directory=record.aside,
@@ -154,9 +160,9 @@ def recover(ledger: str) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _open(ledger: str | None, aside: str) -> BeforeStore:
+def _open(ledger: str | None, aside: str) -> SavedStateStore:
     if ledger is None:
-        return BeforeStore(f"{aside}/before-{os.urandom(4).hex()}")
+        return SavedStateStore(f"{aside}/before-{os.urandom(4).hex()}")
     try:
         return open_store(ledger)
     except OSError as error:
@@ -165,11 +171,11 @@ def _open(ledger: str | None, aside: str) -> BeforeStore:
 
 def _record(
     policy: SandboxPolicy,
-    before: dict[str, State],
+    before: dict[str, SavedState],
     directories: dict[str, tuple[int, int]],
-    names: Names,
-) -> Record:
-    return Record(
+    names: ProtectedNames,
+) -> RestoreRecord:
+    return RestoreRecord(
         roots=policy.roots,
         aside=policy.aside_directory,
         before=dict(before),
@@ -182,35 +188,35 @@ def _record(
     )
 
 
-def _inside(directories: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
+def _find_inside(directories: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
     """Those directories that lie in a protected place: they may be changed, the rest of it not."""
     for directory in directories:
         if any(directory.startswith(f"{path}/") for path in paths):
             yield directory
 
 
-def _check_whole(before: dict[str, State]) -> None:
+def _check_whole(before: dict[str, SavedState]) -> None:
     for path, state in before.items():
         if not is_whole(state):
             raise CannotSave(path, "not all of it can be read")
 
 
 def _save(
-    path: str, roots: Sequence[str], store: BeforeStore, leaves_open: frozenset[str]
-) -> State:
+    path: str, roots: Sequence[str], store: SavedStateStore, leaves_open: frozenset[str]
+) -> SavedState:
     if is_free(path):
         return ABSENT
-    saver = Saver(store.copies, store.states, leaves_open)
+    saver = StateSaver(store.copies, store.states, leaves_open)
     try:
-        with opened_directories() as open_up, open_parent(path, roots, open_up) as parent:
+        with allow_directory_access() as open_up, open_parent(path, roots, open_up) as parent:
             if is_nothing(parent, path.rpartition("/")[2]):
                 return ABSENT
             state = saver.save(parent, path)
-    except TooLarge:
+    except StateTooLarge:
         raise CannotSave(path, "it is too large") from None
     except Obstructed:
         return ABSENT
     except OSError:
-        return State("unknown")
+        return SavedState("unknown")
     store.states[path] = state
     return state

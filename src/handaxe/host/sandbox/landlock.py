@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from handaxe.contract.readable_files import is_below
-from handaxe.disk.places import end_of_links
+from handaxe.disk.places import resolve_links
 from handaxe.host.sandbox.policy import (
     SandboxPolicy,
-    hidden_places,
     is_closed,
     is_readable,
-    shown_places,
+    list_hidden_paths,
+    list_visible_paths,
 )
 
 LAUNCHER = str(Path(__file__).with_name("landlock_launcher.py"))
@@ -26,7 +26,7 @@ _DEVICES = (
 MOST_NEIGHBOURS = 20_000
 
 
-def plan(policy: SandboxPolicy) -> bytes:
+def build_plan(policy: SandboxPolicy) -> bytes:
     """What is granted, for the launcher."""
     items = ["n"] if policy.network == "open" else []
     if not policy.confines_files:
@@ -34,13 +34,13 @@ def plan(policy: SandboxPolicy) -> bytes:
     else:
         if not is_closed(policy):
             items.append("l/")
-        items += [f"r{path}" for path in _readable(policy)]
+        items += [f"r{path}" for path in _list_readable(policy)]
         items += [f"w{path}" for path in (*policy.roots, policy.temp_directory)]
         items += [f"d{path}" for path in _DEVICES]
     return "\0".join(items).encode("utf-8", "surrogateescape")
 
 
-def hides_in_roots(policy: SandboxPolicy) -> list[str]:
+def find_denied_in_roots(policy: SandboxPolicy) -> list[str]:
     """Denied places inside a root: a grant for the root covers them, so they cannot be hidden."""
     writable = (*policy.roots, policy.temp_directory)
     return [
@@ -50,17 +50,17 @@ def hides_in_roots(policy: SandboxPolicy) -> list[str]:
     ]
 
 
-def _readable(policy: SandboxPolicy) -> list[str]:
+def _list_readable(policy: SandboxPolicy) -> list[str]:
     # A grant for a place holds for all of it: where something in it is hidden, its neighbours are
     # granted instead, which costs time.
-    denied = {end_of_links(path) for path in hidden_places(policy) if _can_be_read(path)}
+    denied = {resolve_links(path) for path in list_hidden_paths(policy) if _can_be_read(path)}
     if is_closed(policy):
         denied.add("/")
     if not denied:
         return ["/"]
-    above = {parent for path in denied for parent in _parents(path)}
+    above = {parent for path in denied for parent in _list_parents(path)}
     granted: list[str] = []
-    pending = [end_of_links(path) for path in shown_places(policy) if path != "/dev"]
+    pending = [resolve_links(path) for path in list_visible_paths(policy) if path != "/dev"]
     pending.append("/")
     while pending and len(granted) < MOST_NEIGHBOURS:
         place = pending.pop()
@@ -90,7 +90,7 @@ def _can_be_read(path: str) -> bool:
         return True
 
 
-def _parents(path: str) -> Iterator[str]:
+def _list_parents(path: str) -> Iterator[str]:
     while path != "/":
         path = path.rpartition("/")[0] or "/"
         yield path

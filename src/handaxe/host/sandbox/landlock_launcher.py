@@ -21,12 +21,12 @@ _SET_PDEATHSIG, _SET_NO_NEW_PRIVS, _SET_SECCOMP, _DROP_BOUND, _SECCOMP_FILTER = 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def abi() -> int:
+def query_abi() -> int:
     """The version of Landlock this kernel speaks; 0 where it has none."""
     return max(0, _libc.syscall(_CREATE, None, 0, 1))
 
 
-def _rights(version: int) -> int:
+def _compute_rights(version: int) -> int:
     """Everything this version can forbid about files."""
     count = {1: 13, 2: 14, 3: 15, 4: 15}.get(version, 16)
     return (1 << count) - 1
@@ -40,10 +40,10 @@ def _check(result: int, what: str) -> int:
 
 
 def _restrict_files(plan: list[str], *, network: bool) -> None:
-    version = abi()
+    version = query_abi()
     if version < 1:
         raise OSError("Landlock is not available")
-    everything = _rights(version)
+    everything = _compute_rights(version)
     # No device is ever made: what a file system shows, its owner would reach through it.
     writing = everything & ~(1 << 6) & ~(1 << 11)
     granted = {"r": _READ | _LIST, "l": _LIST, "w": writing, "d": writing & _FILE_RIGHTS | _LIST}
@@ -93,7 +93,7 @@ def _filter_calls(program: bytes) -> None:
     _check(_libc.prctl(_SET_SECCOMP, _SECCOMP_FILTER, ctypes.byref(loaded), 0, 0), "PR_SET_SECCOMP")
 
 
-def _content(descriptor: int) -> bytes:
+def _read_descriptor(descriptor: int) -> bytes:
     with open(descriptor, "rb") as file:
         return file.read()
 
@@ -102,10 +102,12 @@ def main(arguments: list[str], env: Mapping[str, str] | None = None) -> None:
     """Confine this process, then become the command, in another environment if one is given."""
     plan = [
         item
-        for item in _content(int(arguments[0])).decode("utf-8", "surrogateescape").split("\0")
+        for item in _read_descriptor(int(arguments[0]))
+        .decode("utf-8", "surrogateescape")
+        .split("\0")
         if item
     ]
-    program = _content(int(arguments[1]))
+    program = _read_descriptor(int(arguments[1]))
     try:
         _libc.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         _drop_capabilities()

@@ -22,12 +22,12 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
-def through_listener(argv: list[str], descriptor: int, interpreter: str) -> list[str]:
+def wrap_with_listener(argv: list[str], descriptor: int, interpreter: str) -> list[str]:
     """The command with the listener before it."""
     return [interpreter, "-I", "-S", "-c", SOURCE, str(descriptor), str(PORT), *argv]
 
 
-def proxy_environment(*, reaches_local: bool) -> dict[str, str]:
+def build_proxy_environment(*, reaches_local: bool) -> dict[str, str]:
     """What makes programs use the proxy."""
     web, any_kind = f"http://127.0.0.1:{PORT}", f"socks5h://127.0.0.1:{PORT}"
     spared = "" if reaches_local else "localhost,127.0.0.1,::1"

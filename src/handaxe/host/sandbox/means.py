@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from handaxe.host.sandbox import bubblewrap, landlock_launcher, seccomp
-from handaxe.host.sandbox.descriptors import carrying
+from handaxe.host.sandbox.descriptors import open_content_fd
 from handaxe.host.sandbox.landlock import LAUNCHER
 
 TRIAL_TIMEOUT_S = 10.0
@@ -19,7 +19,7 @@ _KEEPS_SIGNALS = 6
 Name = Literal["bubblewrap", "landlock", "none"]
 
 
-class Means(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxBackend(msgspec.Struct, frozen=True, kw_only=True):
     """The strongest means that works here, and why those before it do not."""
 
     name: Name
@@ -36,29 +36,29 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.bubblewrap_problem}; {self.landlock_problem}"
 
 
-def find_means(roots: Sequence[str] = (), *, bwrap: str | None = None) -> Means:
+def find_backend(roots: Sequence[str] = (), *, bwrap: str | None = None) -> SandboxBackend:
     """The means for these roots; tried once per process and program."""
     if not sys.platform.startswith("linux"):
         why = f"there is no sandbox for {sys.platform} yet"
-        return Means(name="none", bubblewrap_problem=why, landlock_problem=why)
+        return SandboxBackend(name="none", bubblewrap_problem=why, landlock_problem=why)
     if not seccomp.is_supported():
-        why = f"there is no system call filter for {seccomp.machine()}"
-        return Means(name="none", bubblewrap_problem=why, landlock_problem=why)
+        why = f"there is no system call filter for {seccomp.get_architecture()}"
+        return SandboxBackend(name="none", bubblewrap_problem=why, landlock_problem=why)
     program = bwrap or bubblewrap.find_bubblewrap(roots)
-    problem = "bubblewrap is not installed" if program is None else bubblewrap_problem(program)
+    problem = "bubblewrap is not installed" if program is None else find_bubblewrap_problem(program)
     if problem is None:
-        return Means(name="bubblewrap", program=program)
-    second = landlock_problem(sys.executable)
+        return SandboxBackend(name="bubblewrap", program=program)
+    second = find_landlock_problem(sys.executable)
     name: Name = "landlock" if second is None else "none"
-    return Means(
+    return SandboxBackend(
         name=name,
         bubblewrap_problem=problem,
         landlock_problem=second,
-        landlock_weakness=None if second else landlock_weakness(landlock_launcher.abi()),
+        landlock_weakness=None if second else find_landlock_weakness(landlock_launcher.query_abi()),
     )
 
 
-def landlock_weakness(version: int) -> str | None:
+def find_landlock_weakness(version: int) -> str | None:
     """What a version of Landlock leaves open that files cannot be put back after; None: nothing."""
     if version >= _KEEPS_SIGNALS:
         return None
@@ -69,33 +69,33 @@ def landlock_weakness(version: int) -> str | None:
 
 
 @lru_cache(maxsize=8)
-def bubblewrap_problem(program: str) -> str | None:
+def find_bubblewrap_problem(program: str) -> str | None:
     """Why bubblewrap does not work here; None if it does."""
     options = [*bubblewrap.ISOLATION, bubblewrap.OWN_NETWORK, "--ro-bind", "/", "/"]
     options += [*bubblewrap.KERNEL_FILES, "--tmpfs", "/run"]
-    filter_fd = carrying(seccomp.build_filter())
+    filter_fd = open_content_fd(seccomp.build_filter())
     try:
         argv = [program, *options, "--seccomp", str(filter_fd), "--", "/bin/sh", "-c", "exit 0"]
-        return _trial(argv, (filter_fd,), "bubblewrap does not work here")
+        return _run_trial(argv, (filter_fd,), "bubblewrap does not work here")
     finally:
         os.close(filter_fd)
 
 
 @lru_cache(maxsize=8)
-def landlock_problem(interpreter: str) -> str | None:
+def find_landlock_problem(interpreter: str) -> str | None:
     """Why Landlock does not work here; None if it does."""
-    plan_fd = carrying(b"r/\0d/dev/null")
-    filter_fd = carrying(seccomp.build_filter(internet=False, shares_processes=True))
+    plan_fd = open_content_fd(b"r/\0d/dev/null")
+    filter_fd = open_content_fd(seccomp.build_filter(internet=False, shares_processes=True))
     try:
         argv = [interpreter, "-I", "-S", LAUNCHER, str(plan_fd), str(filter_fd)]
         argv += ["/bin/sh", "-c", "exit 0"]
-        return _trial(argv, (plan_fd, filter_fd), "Landlock does not work here")
+        return _run_trial(argv, (plan_fd, filter_fd), "Landlock does not work here")
     finally:
         os.close(plan_fd)
         os.close(filter_fd)
 
 
-def _trial(argv: list[str], descriptors: tuple[int, ...], failure: str) -> str | None:
+def _run_trial(argv: list[str], descriptors: tuple[int, ...], failure: str) -> str | None:
     try:
         done = subprocess.run(  # noqa: S603 - a program of the system or of ours, fixed options
             argv,

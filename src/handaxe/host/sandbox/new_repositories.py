@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from handaxe.contract.readable_files import is_below
-from handaxe.disk.places import end_of_links
-from handaxe.git.config_safety import names_programs
+from handaxe.disk.places import resolve_links
+from handaxe.git.config_safety import has_program_settings
 
 _POINTER = "gitdir:"
 _MOST_POINTER_BYTES = 4096
@@ -22,14 +22,14 @@ def find_refused_parts(path: str, roots: Sequence[str]) -> list[str]:
         return [path]
     try:
         if os.path.isdir(path):
-            return [*_parts(path, roots)]
-        return [] if _leads_to_repository(path, roots) else [path]
+            return [*_find_parts(path, roots)]
+        return [] if _is_repository_pointer(path, roots) else [path]
     except OSError:
         # What cannot be looked at is not kept.
         return [path]
 
 
-def _parts(git: str, roots: Sequence[str]) -> Iterator[str]:
+def _find_parts(git: str, roots: Sequence[str]) -> Iterator[str]:
     hooks = f"{git}/hooks"
     if Path(hooks).is_symlink() or (os.path.lexists(hooks) and not os.path.isdir(hooks)):
         yield hooks
@@ -49,9 +49,9 @@ def _parts(git: str, roots: Sequence[str]) -> Iterator[str]:
 def _is_harmless(config: str, git: str, roots: Sequence[str]) -> bool:
     if Path(config).is_symlink() or not Path(config).is_file():
         return False
-    return not names_programs(
+    return not has_program_settings(
         Path(config), may_work_in=lambda place: any(is_below(place, root) for root in roots)
-    ) and is_below(end_of_links(config), end_of_links(git))
+    ) and is_below(resolve_links(config), resolve_links(git))
 
 
 def _is_own_common(common: str, git: str) -> bool:
@@ -59,17 +59,17 @@ def _is_own_common(common: str, git: str) -> bool:
     if Path(common).is_symlink() or not Path(common).is_file():
         return False
     named = _read(common).strip()
-    shared = end_of_links(os.path.normpath(os.path.join(git, named)))  # noqa: PTH118
-    return end_of_links(git).startswith(f"{shared}/worktrees/")
+    shared = resolve_links(os.path.normpath(os.path.join(git, named)))  # noqa: PTH118
+    return resolve_links(git).startswith(f"{shared}/worktrees/")
 
 
-def _leads_to_repository(pointer: str, roots: Sequence[str]) -> bool:
+def _is_repository_pointer(pointer: str, roots: Sequence[str]) -> bool:
     """Whether a `.git` file names a submodule or linked worktree of a repository in a root."""
     text = _read(pointer)
     if not text.startswith(_POINTER):
         return False
     named = text.removeprefix(_POINTER).strip()
-    target = end_of_links(os.path.normpath(os.path.join(os.path.dirname(pointer), named)))  # noqa: PTH118, PTH120
+    target = resolve_links(os.path.normpath(os.path.join(os.path.dirname(pointer), named)))  # noqa: PTH118, PTH120
     is_inside = any(is_below(target, root) for root in roots)
     return is_inside and ("/.git/modules/" in target or "/.git/worktrees/" in target)
 

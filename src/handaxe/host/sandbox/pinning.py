@@ -17,7 +17,7 @@ MOST_PINS = 200
 _HELP_TIMEOUT_S = 10.0
 
 
-class Exchanged(OSError):
+class PathReplaced(OSError):
     """A place is not what it was when it was looked at."""
 
 
@@ -48,7 +48,7 @@ def pin(options: Sequence[str], roots: Sequence[str]) -> tuple[list[str], list[i
                 pinned.append(option)
                 continue
             source, target = next(left), next(left)
-            root = _around(source, roots)
+            root = _find_outermost_root(source, roots)
             if source != target or root is None:
                 pinned += [option, source, target]
                 continue
@@ -61,7 +61,7 @@ def pin(options: Sequence[str], roots: Sequence[str]) -> tuple[list[str], list[i
     return pinned, held
 
 
-def _around(path: str, roots: Sequence[str]) -> str | None:
+def _find_outermost_root(path: str, roots: Sequence[str]) -> str | None:
     """The outermost root that a path lies below."""
     around = [root for root in roots if path.startswith(f"{root.rstrip('/')}/")]
     return min(around, key=len, default=None)
@@ -70,7 +70,7 @@ def _around(path: str, roots: Sequence[str]) -> str | None:
 def _open(path: str, root: str, number: int) -> int:
     """Open a place along real directories only."""
     if number >= MOST_PINS:
-        raise Exchanged(f"there are more than {MOST_PINS} protected places")
+        raise PathReplaced(f"there are more than {MOST_PINS} protected places")
     descriptor = os.open(root, os.O_PATH | os.O_CLOEXEC)
     try:
         for name in path[len(root) :].strip("/").split("/"):
@@ -80,10 +80,10 @@ def _open(path: str, root: str, number: int) -> int:
         is_link = stat.S_ISLNK(os.fstat(descriptor).st_mode)
     except OSError as error:
         os.close(descriptor)
-        raise Exchanged(
+        raise PathReplaced(
             f"{path} changed while the command was prepared: {error.strerror}"
         ) from None
     if is_link:
         os.close(descriptor)
-        raise Exchanged(f"{path} became a link while the command was prepared")
+        raise PathReplaced(f"{path} became a link while the command was prepared")
     return descriptor

@@ -31,11 +31,11 @@ _holders: dict[str, int] = {}
 _stores: dict[str, "_Store"] = {}
 
 
-def hold(paths: Sequence[str], ledger: str | None = None) -> list[str]:
+def acquire_mount_points(paths: Sequence[str], ledger: str | None = None) -> list[str]:
     """Fill what is missing; the places that can be mounted on, each to be let go."""
     made: list[str] = []
     with _lock:
-        store = _store(ledger) if paths and ledger is not None else None
+        store = _get_store(ledger) if paths and ledger is not None else None
         if store is not None:
             store.note({*_holders, *paths})
         for path in paths:
@@ -59,7 +59,7 @@ def is_for_directory(path: str) -> bool:
     return path.rpartition("/")[2] in _DIRECTORIES
 
 
-def let_go(paths: Sequence[str], ledger: str | None = None) -> None:
+def release_mount_points(paths: Sequence[str], ledger: str | None = None) -> None:
     """A command has ended; what nobody needs any more is taken away."""
     with _lock:
         store = _stores.get(ledger) if ledger is not None else None
@@ -96,7 +96,7 @@ class _Store:
     def put_directory(self, path: str) -> bool:
         """Move an empty directory to a place where nothing is; False if it cannot be moved."""
         if not self._idle:
-            self._idle.append(self._new_name())
+            self._idle.append(self._make_name())
             Path(self._idle[-1]).mkdir(0o755)
         is_moved = _move(self._idle[-1], path)
         if is_moved:
@@ -115,7 +115,7 @@ class _Store:
         """Move an empty directory back; False if it is none, or is not empty."""
         if not is_for_directory(path):
             return False
-        unused = self._new_name()
+        unused = self._make_name()
         with suppress(OSError):
             if not _move(path, unused):
                 return False
@@ -127,12 +127,12 @@ class _Store:
             _move(unused, path)
         return True
 
-    def _new_name(self) -> str:
+    def _make_name(self) -> str:
         self._made += 1
         return f"{self._place}/{self._made}"
 
 
-def _store(ledger: str) -> _Store:
+def _get_store(ledger: str) -> _Store:
     if ledger not in _stores:
         _stores[ledger] = _Store(ledger)
     return _stores[ledger]

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from handaxe.contract.readable_files import ReadableFiles, is_below
-from handaxe.disk.places import end_of_links, find_links
+from handaxe.disk.places import find_links, resolve_links
 
 NetworkState = Literal["off", "listed", "open"]
 
@@ -60,14 +60,14 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return self.all_unix_sockets or bool(self.unix_sockets)
 
 
-def without_exchanged(policy: SandboxPolicy) -> SandboxPolicy:
+def drop_replaced_paths(policy: SandboxPolicy) -> SandboxPolicy:
     """The policy without places that a command has exchanged for a link to somewhere else.
 
     Whoever may write around a place can do that, and the next command would write where it leads.
     """
     places = (*policy.roots, *policy.unix_sockets)
     writable = (*policy.roots, policy.temp_directory)
-    exchanged = {path for path in places if _leads_through(path, writable)}
+    exchanged = {path for path in places if _has_link_inside(path, writable)}
     if not exchanged:
         return policy
     return msgspec.structs.replace(
@@ -77,7 +77,7 @@ def without_exchanged(policy: SandboxPolicy) -> SandboxPolicy:
     )
 
 
-def _leads_through(path: str, writable: tuple[str, ...]) -> bool:
+def _has_link_inside(path: str, writable: tuple[str, ...]) -> bool:
     """Whether a link on the way to a path, or the path itself, lies inside one of these."""
     around = [place for place in writable if place != path and is_below(path, place)]
     return bool(around) and any(
@@ -87,7 +87,7 @@ def _leads_through(path: str, writable: tuple[str, ...]) -> bool:
 
 def is_readable(policy: SandboxPolicy, path: str) -> bool:
     """Whether the policy lets a path be read; the most specific word wins, a deny in a draw."""
-    files = readable_files(policy)
+    files = find_readable_files(policy)
     return files is None or files.can_read(path)
 
 
@@ -97,31 +97,31 @@ def is_closed(policy: SandboxPolicy) -> bool:
 
 
 @lru_cache(maxsize=16)
-def readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
+def find_readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
     """What commands can read, by every name it has; None where reading is not limited."""
     if not policy.confines_files:
         return None
-    shown = (*shown_places(policy), *policy.roots, policy.temp_directory)
-    return ReadableFiles(shown=_with_ends(shown), hidden=_with_ends(policy.deny_read))
+    shown = (*list_visible_paths(policy), *policy.roots, policy.temp_directory)
+    return ReadableFiles(shown=_add_link_targets(shown), hidden=_add_link_targets(policy.deny_read))
 
 
 @lru_cache(maxsize=16)
-def hidden_places(policy: SandboxPolicy) -> tuple[str, ...]:
+def list_hidden_paths(policy: SandboxPolicy) -> tuple[str, ...]:
     """What has to be hidden: where nothing is shown, nothing has to be."""
     if not is_closed(policy):
         return policy.deny_read
-    files = readable_files(policy)
+    files = find_readable_files(policy)
     shown = files.shown if files is not None else ()
     return tuple(
         path
         for path in policy.deny_read
         if path != "/"
-        and any(is_below(name, place) for name in (path, end_of_links(path)) for place in shown)
+        and any(is_below(name, place) for name in (path, resolve_links(path)) for place in shown)
     )
 
 
 @lru_cache(maxsize=16)
-def shown_places(policy: SandboxPolicy) -> tuple[str, ...]:
+def list_visible_paths(policy: SandboxPolicy) -> tuple[str, ...]:
     """The places of `allow_read` that commands cannot exchange for others.
 
     What a command can write, it can replace by a link to anywhere, which the next one would be
@@ -140,6 +140,6 @@ def _is_in_reach(path: str, policy: SandboxPolicy) -> bool:
     return any(not any(is_below(place, root) for place in hidden) for root in inside)
 
 
-def _with_ends(paths: tuple[str, ...]) -> tuple[str, ...]:
+def _add_link_targets(paths: tuple[str, ...]) -> tuple[str, ...]:
     """The paths, and where their links lead."""
-    return tuple(dict.fromkeys((*paths, *map(end_of_links, paths))))
+    return tuple(dict.fromkeys((*paths, *map(resolve_links, paths))))

@@ -9,12 +9,12 @@ from typing import Literal
 
 import msgspec
 
-from handaxe.contract.ports.shell import Confined
+from handaxe.contract.ports.shell import ConfinedCommand
 from handaxe.host.sandbox import landlock_launcher
-from handaxe.host.sandbox.confiner import LocalConfiner, Wanted
-from handaxe.host.sandbox.means import Means, Name, find_means
+from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.host.sandbox.means import Name, SandboxBackend, find_backend
 from handaxe.host.sandbox.policy import SandboxPolicy
-from handaxe.host.scratch import Scratch
+from handaxe.host.scratch import TempDirectory
 
 Standing = Literal["ok", "weak", "no"]
 
@@ -69,13 +69,13 @@ _WEAK_UNDER_LANDLOCK = {
 }
 
 
-def probe(means: Means | None = None) -> tuple[Dimension, ...]:
+def probe(means: SandboxBackend | None = None) -> tuple[Dimension, ...]:
     """What holds here; a few milliseconds, and asked once per process."""
-    return _probed(means or find_means())
+    return _probe_backend(means or find_backend())
 
 
 @lru_cache(maxsize=4)
-def _probed(means: Means) -> tuple[Dimension, ...]:
+def _probe_backend(means: SandboxBackend) -> tuple[Dimension, ...]:
     if means.name == "none":
         return tuple(
             Dimension(name=name, standing="no", means="none", reason=means.problem)
@@ -83,14 +83,16 @@ def _probed(means: Means) -> tuple[Dimension, ...]:
         )
     held, problem = _try(means)
     found = [
-        _dimension(name, [trial for trial in trials if not held.get(trial)], means, problem)
+        _build_dimension(name, [trial for trial in trials if not held.get(trial)], means, problem)
         for name, trials in _HELD_BY.items()
     ]
     broken = [] if held.get("seccomp") else ["seccomp"]
-    return (*found, _dimension("unix_sockets", broken, means, problem))
+    return (*found, _build_dimension("unix_sockets", broken, means, problem))
 
 
-def _dimension(name: str, broken: Sequence[str], means: Means, problem: str) -> Dimension:
+def _build_dimension(
+    name: str, broken: Sequence[str], means: SandboxBackend, problem: str
+) -> Dimension:
     if problem:
         return Dimension(name=name, standing="no", means=means.name, reason=problem)
     weakness = _WEAK_UNDER_LANDLOCK.get(name, "") if means.name == "landlock" else ""
@@ -102,13 +104,13 @@ def _dimension(name: str, broken: Sequence[str], means: Means, problem: str) -> 
     return Dimension(name=name, standing="ok", means=means.name)
 
 
-def _try(means: Means) -> tuple[dict[str, bool], str]:
+def _try(means: SandboxBackend) -> tuple[dict[str, bool], str]:
     """Which trials were stopped, and why there is no answer at all if there is none."""
     import socket
 
     with (
         # Not below /tmp, which commands do not see: that would prove nothing.
-        Scratch("probe", _outside()) as scratch,
+        TempDirectory("probe", _find_outside_directory()) as scratch,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
         top = scratch.path
@@ -128,7 +130,9 @@ def _try(means: Means) -> tuple[dict[str, bool], str]:
             "OUTSIDE_PID": str(os.getpid()),
             "OUTSIDE_PORT": str(server.getsockname()[1]),
         }
-        confiner = LocalConfiner(lambda: Wanted(enabled=True), lambda: policy, means=means)
+        confiner = LocalConfiner(
+            lambda: SandboxRequirements(enabled=True), lambda: policy, means=means
+        )
         confined = confiner.confine(["/bin/sh", "-c", _TRIALS], cwd=f"{top}/root", env=env)
         output, problem = _run(confined, f"{top}/root")
         wrote = (Path(top) / "outside/file").exists()
@@ -142,12 +146,12 @@ def _try(means: Means) -> tuple[dict[str, bool], str]:
     return held, problem
 
 
-def _outside() -> str | None:
+def _find_outside_directory() -> str | None:
     place = "/var/tmp"  # noqa: S108 - a fresh directory in it
     return place if os.access(place, os.W_OK | os.X_OK) else None
 
 
-def _run(confined: Confined, cwd: str) -> tuple[str, str]:
+def _run(confined: ConfinedCommand, cwd: str) -> tuple[str, str]:
     try:
         done = subprocess.run(  # noqa: S603 - our own trials
             confined.argv,
@@ -167,12 +171,12 @@ def _run(confined: Confined, cwd: str) -> tuple[str, str]:
     return done.stdout.decode("utf-8", "replace"), "" if done.stdout else said or "nothing was said"
 
 
-def landlock_abi() -> int:
+def query_landlock_abi() -> int:
     """The version of Landlock this kernel speaks; 0 where it has none."""
-    return _quietly(landlock_launcher.abi)
+    return _call_or_zero(landlock_launcher.query_abi)
 
 
-def _quietly(ask: Callable[[], int]) -> int:
+def _call_or_zero(ask: Callable[[], int]) -> int:
     try:
         return ask()
     except (OSError, AttributeError):

@@ -13,23 +13,23 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.readable_files import is_below
-from handaxe.disk.places import end_of_links
+from handaxe.disk.places import resolve_links
 from handaxe.git.discovery import has_repository_names
 from handaxe.host.sandbox.placeholders import is_held
 from handaxe.host.sandbox.policy import (
     GIT_ABSENT_INSIDE,
     GIT_DIRECTORY_INSIDE,
     SandboxPolicy,
-    without_exchanged,
+    drop_replaced_paths,
 )
 from handaxe.host.sandbox.repositories import (
+    find_inner_repositories,
     find_link,
-    inner_repositories,
-    leading_links,
+    find_redirecting_links,
     list_names,
 )
-from handaxe.host.sandbox.saved_states import stamp_of
-from handaxe.host.sandbox.ways import OpenUp, opened_directories
+from handaxe.host.sandbox.saved_states import compute_stamp
+from handaxe.host.sandbox.ways import OpenUp, allow_directory_access
 from handaxe.text.env_files import fold_name
 
 DEEPEST = 3
@@ -40,7 +40,7 @@ _NOT_ENTERED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox"
 """Filled by tools, from packages that bring such names along."""
 
 
-class Names(msgspec.Struct, frozen=True, kw_only=True):
+class ProtectedNames(msgspec.Struct, frozen=True, kw_only=True):
     """Every protected name in the roots."""
 
     found: frozenset[str] = frozenset()
@@ -50,7 +50,7 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are too many directories to look at all of them."""
 
 
-NO_NAMES = Names()
+NO_NAMES = ProtectedNames()
 
 
 class Protection(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class Protection(msgspec.Struct, frozen=True, kw_only=True):
     """Cannot be masked: links, places far down, and names that must only not appear."""
     hidden: tuple[str, ...] = ()
     """Exist in a root, and may not be read."""
-    names: Names = NO_NAMES
+    names: ProtectedNames = NO_NAMES
 
 
 class _Listing(msgspec.Struct):
@@ -83,7 +83,7 @@ class _Listing(msgspec.Struct):
     is_cut: bool = False
 
 
-class Ruled(msgspec.Struct, frozen=True, kw_only=True):
+class RootPathRules(msgspec.Struct, frozen=True, kw_only=True):
     """What rules say of single files and directories in a root."""
 
     hides: Callable[[str], bool] | None = None
@@ -94,7 +94,7 @@ class Ruled(msgspec.Struct, frozen=True, kw_only=True):
     """As long as this is the same, so are the answers."""
 
 
-NO_RULES = Ruled()
+NO_RULES = RootPathRules()
 
 
 class ProtectionFinder:
@@ -104,7 +104,7 @@ class ProtectionFinder:
         self._listings: dict[str, _Listing] = {}
         self._key: object = None
 
-    def hidden(self, policy: SandboxPolicy, ruled: Ruled = NO_RULES) -> tuple[str, ...]:
+    def hidden(self, policy: SandboxPolicy, ruled: RootPathRules = NO_RULES) -> tuple[str, ...]:
         """What exists in a root now and may not be read."""
         if ruled.hides is None or not policy.confines_files:
             return ()
@@ -112,15 +112,15 @@ class ProtectionFinder:
         found = [path for root in policy.roots for path in self._walk(root, policy, ruled).hidden]
         return tuple(dict.fromkeys(found))
 
-    def names(self, policy: SandboxPolicy, ruled: Ruled = NO_RULES) -> Names:
+    def names(self, policy: SandboxPolicy, ruled: RootPathRules = NO_RULES) -> ProtectedNames:
         """Every protected name there is now, also in directories that a command closed."""
-        policy = without_exchanged(policy)
+        policy = drop_replaced_paths(policy)
         self._note(policy, ruled)
-        with opened_directories() as open_up:
+        with allow_directory_access() as open_up:
             walks = [self._walk(root, policy, ruled, open_up) for root in policy.roots]
-            return _all_names(policy, walks)
+            return _collect_names(policy, walks)
 
-    def find(self, policy: SandboxPolicy, ruled: Ruled = NO_RULES) -> Protection:
+    def find(self, policy: SandboxPolicy, ruled: RootPathRules = NO_RULES) -> Protection:
         """The protected places now."""
         if not policy.confines_files:
             return Protection()
@@ -133,7 +133,7 @@ class ProtectionFinder:
             walks.append(found)
             hidden.update(dict.fromkeys(found.hidden))
             for path in found.kept:
-                kind = _kind(path)
+                kind = _read_mode(path)
                 if kind is not None:
                     (sorting.watched if stat.S_ISLNK(kind) else sorting.fixed)[path] = None
             for path in found.found:
@@ -145,10 +145,10 @@ class ProtectionFinder:
             else:
                 _add_missing(root, policy, sorting.missing)
         for path in policy.own_places:
-            _anchor(path, policy.roots, sorting.anchored, sorting.watched)
+            _add_anchors(path, policy.roots, sorting.anchored, sorting.watched)
         for path in (*policy.deny_write, *policy.own_places):
-            kind = _kind(path)
-            real = path if kind is None else end_of_links(path)
+            kind = _read_mode(path)
+            real = path if kind is None else resolve_links(path)
             if kind is None and any(is_below(path, root) for root in policy.roots):
                 sorting.watched[path] = None
             elif kind is not None and any(is_below(real, root) for root in policy.roots):
@@ -161,10 +161,10 @@ class ProtectionFinder:
             missing=tuple(sorting.missing),
             watched=tuple(sorting.watched),
             hidden=tuple(hidden),
-            names=_all_names(policy, walks),
+            names=_collect_names(policy, walks),
         )
 
-    def _note(self, policy: SandboxPolicy, ruled: Ruled) -> None:
+    def _note(self, policy: SandboxPolicy, ruled: RootPathRules) -> None:
         key = (
             policy.protected_names,
             policy.protected_endings,
@@ -176,7 +176,7 @@ class ProtectionFinder:
             self._key = key
 
     def _walk(
-        self, root: str, policy: SandboxPolicy, ruled: Ruled, open_up: OpenUp | None = None
+        self, root: str, policy: SandboxPolicy, ruled: RootPathRules, open_up: OpenUp | None = None
     ) -> _Listing:
         whole = _Listing()
         is_shallow = root in policy.shallow_roots
@@ -189,7 +189,7 @@ class ProtectionFinder:
                 if visited > MOST_DIRECTORIES:
                     whole.is_cut = True
                     return whole
-                listing = self._listing(directory, policy, ruled, open_up)
+                listing = self._read_listing(directory, policy, ruled, open_up)
                 if listing is None:
                     continue
                 if listing.inside:
@@ -204,8 +204,8 @@ class ProtectionFinder:
             level, depth = following, depth + 1
         return whole
 
-    def _listing(
-        self, directory: str, policy: SandboxPolicy, ruled: Ruled, open_up: OpenUp | None
+    def _read_listing(
+        self, directory: str, policy: SandboxPolicy, ruled: RootPathRules, open_up: OpenUp | None
     ) -> _Listing | None:
         try:
             found = os.stat(directory)
@@ -215,20 +215,22 @@ class ProtectionFinder:
                 found.st_ino,
             ):
                 return known
-            is_settled = bool(stamp_of(found))
+            is_settled = bool(compute_stamp(found))
             listing = _Listing(found.st_ino, found.st_ctime_ns if is_settled else 0)
             _read_into(listing, directory, policy, ruled)
         except PermissionError:
             if open_up is None or not open_up(directory):
                 return None
-            return self._listing(directory, policy, ruled, None)
+            return self._read_listing(directory, policy, ruled, None)
         except OSError:
             return None
         self._listings[directory] = listing
         return listing
 
 
-def _read_into(listing: _Listing, directory: str, policy: SandboxPolicy, ruled: Ruled) -> None:
+def _read_into(
+    listing: _Listing, directory: str, policy: SandboxPolicy, ruled: RootPathRules
+) -> None:
     above = fold_name(directory.rpartition("/")[2])
     names: set[str] = set()
     with os.scandir(directory) as entries:
@@ -271,7 +273,7 @@ class _Sorting:
 
     def add(self, path: str, root: str) -> None:
         """A protected name that is there."""
-        kind = _kind(path)
+        kind = _read_mode(path)
         if kind is None or is_held(path):
             return
         is_far = self._is_far(path, root)
@@ -315,19 +317,19 @@ class _Sorting:
 
     def _add_link(self, path: str) -> None:
         self.watched[path] = None
-        target = end_of_links(path)
+        target = resolve_links(path)
         # Elsewhere nothing can be written anyway, and perhaps nothing is to be seen there.
         if any(is_below(target, root) for root in self._roots):
-            at_end = _kind(target)
+            at_end = _read_mode(target)
             leads_nowhere = at_end is None or stat.S_ISLNK(at_end)
             (self.watched if leads_nowhere else self.fixed)[target] = None
 
     def add_git(self, git: str, *, is_far: bool = False) -> None:
         """What makes git run programs, in a repository and in those that it keeps inside."""
-        for place in inner_repositories(git):
+        for place in find_inner_repositories(git):
             for name in (*GIT_DIRECTORY_INSIDE, *GIT_ABSENT_INSIDE):
                 path = f"{place}/{name}"
-                kind = _kind(path)
+                kind = _read_mode(path)
                 if kind is None or is_held(path):
                     is_masked = place == git and name == "hooks" and not is_far
                     (self.missing if is_masked else self.watched)[path] = None
@@ -337,7 +339,7 @@ class _Sorting:
                     self.fixed[path] = None
 
 
-def _all_names(policy: SandboxPolicy, walks: Sequence[_Listing]) -> Names:
+def _collect_names(policy: SandboxPolicy, walks: Sequence[_Listing]) -> ProtectedNames:
     found = frozenset(
         path
         for root, walk in zip(policy.roots, walks, strict=True)
@@ -347,9 +349,9 @@ def _all_names(policy: SandboxPolicy, walks: Sequence[_Listing]) -> Names:
     named = [path for path in found if path.lower().endswith(".git") and os.path.isdir(path)]
     named += [root for root in policy.roots if root.endswith(".git")]
     shaped = [path for walk in walks for path in walk.repositories]
-    inside = [place for path in (*named, *shaped) for place in inner_repositories(path)]
-    found |= {link for place in inside for link in leading_links(place)}
-    return Names(
+    inside = [place for path in (*named, *shaped) for place in find_inner_repositories(path)]
+    found |= {link for place in inside for link in find_redirecting_links(place)}
+    return ProtectedNames(
         found=found, repositories=frozenset(inside), is_cut=any(walk.is_cut for walk in walks)
     )
 
@@ -367,19 +369,19 @@ def _add_missing(root: str, policy: SandboxPolicy, missing: dict[str, None]) -> 
             missing[f"{root}/{name}"] = None
 
 
-def _anchor(
+def _add_anchors(
     path: str, roots: Sequence[str], anchored: dict[str, None], watched: dict[str, None]
 ) -> None:
     """Keep every directory between a root and a place in it from being moved away."""
     for above in map(str, Path(path).parents):
         if not any(above != root and is_below(above, root) for root in roots):
             return
-        kind = _kind(above)
+        kind = _read_mode(above)
         if kind is not None:
             (anchored if stat.S_ISDIR(kind) else watched)[above] = None
 
 
-def _kind(path: str) -> int | None:
+def _read_mode(path: str) -> int | None:
     try:
         return os.lstat(path).st_mode
     except OSError:

@@ -11,8 +11,14 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 
-from handaxe.host.sandbox.domains import may_be_private, normalize_host, refusal
-from handaxe.host.sandbox.proxy_wire import BadRequest, Target, answer_no, answer_yes, read_request
+from handaxe.host.sandbox.domains import can_be_private, explain_refusal, normalize_host
+from handaxe.host.sandbox.proxy_wire import (
+    BadProxyRequest,
+    Target,
+    confirm_connection,
+    read_request,
+    refuse_connection,
+)
 from handaxe.text.addresses import is_public
 
 MOST_REFUSALS = 20
@@ -21,11 +27,11 @@ CONNECT_TIMEOUT_S = 30.0
 Resolve = Callable[[str, int], Sequence[str]]
 
 
-class Refused(Exception):
+class HostRefused(Exception):
     """A host that may not be reached, with the sentence for the command."""
 
 
-class Door:
+class ProxyConnection:
     """One command's connection to the proxy."""
 
     def __init__(self, proxy: "FilteringProxy") -> None:
@@ -111,9 +117,9 @@ class FilteringProxy:
         )
         self._thread.start()
 
-    def open(self) -> Door:
+    def open(self) -> ProxyConnection:
         """A way in for one command."""
-        return Door(self)
+        return ProxyConnection(self)
 
     def close(self) -> None:
         """Stop; every connection ends."""
@@ -132,54 +138,56 @@ class FilteringProxy:
         asyncio.run_coroutine_threadsafe(in_loop(), self._loop).result()
 
     async def serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: Door
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: ProxyConnection
     ) -> None:
         """One connection from its first byte to its last."""
         try:
             target = await asyncio.wait_for(read_request(reader, writer), CONNECT_TIMEOUT_S)
-        except BadRequest as bad:
-            await answer_no(writer, bad.target, str(bad))
+        except BadProxyRequest as bad:
+            await refuse_connection(writer, bad.target, str(bad))
             return
         try:
-            address = await self._checked_address(target)
-        except Refused as refused:
+            address = await self._resolve_checked(target)
+        except HostRefused as refused:
             door.refuse(str(refused))
-            await answer_no(writer, target, str(refused))
+            await refuse_connection(writer, target, str(refused))
             return
         try:
             upstream = await asyncio.wait_for(
                 asyncio.open_connection(address, target.port), CONNECT_TIMEOUT_S
             )
         except (OSError, TimeoutError) as error:
-            await answer_no(writer, target, f"{target.host} cannot be reached: {error}", gone=True)
+            await refuse_connection(
+                writer, target, f"{target.host} cannot be reached: {error}", gone=True
+            )
             return
         try:
-            await answer_yes(writer, target)
+            await confirm_connection(writer, target)
             upstream[1].write(target.forward)
             await asyncio.gather(_copy(reader, upstream[1]), _copy(upstream[0], writer))
         finally:
             upstream[1].close()
 
-    async def _checked_address(self, target: Target) -> str:
+    async def _resolve_checked(self, target: Target) -> str:
         host = normalize_host(target.host)
         shown = f"{target.host[:200]}:{target.port}"
         if host is None:
-            raise Refused(f"The sandbox refused {shown!r}: it is not a host name.")
-        why = refusal(host, self.allowed, self.denied)
+            raise HostRefused(f"The sandbox refused {shown!r}: it is not a host name.")
+        why = explain_refusal(host, self.allowed, self.denied)
         if why is not None:
-            raise Refused(f"The sandbox refused {shown}: it {why}.")
+            raise HostRefused(f"The sandbox refused {shown}: it {why}.")
         try:
             found = await asyncio.to_thread(self._resolve, host, target.port)
         except OSError as error:
-            raise Refused(f"The sandbox could not look up {host}: {error}.") from None
-        if not may_be_private(host, self.allowed):
+            raise HostRefused(f"The sandbox could not look up {host}: {error}.") from None
+        if not can_be_private(host, self.allowed):
             for address in found:
                 if not is_public(address):
-                    raise Refused(
+                    raise HostRefused(
                         f"The sandbox refused {shown}: its address {address} is not a public one."
                     )
         if not found:
-            raise Refused(f"The sandbox could not look up {host}: it has no address.")
+            raise HostRefused(f"The sandbox could not look up {host}: it has no address.")
         return found[0]
 
     def _run_loop(self) -> None:

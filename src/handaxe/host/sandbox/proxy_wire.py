@@ -24,7 +24,7 @@ class Target(msgspec.Struct, frozen=True):
     """What the host is sent first."""
 
 
-class BadRequest(Exception):
+class BadProxyRequest(Exception):
     """What came is no request to a proxy."""
 
     def __init__(self, sentence: str, target: Target | None = None) -> None:
@@ -42,32 +42,32 @@ async def _read_http(reader: asyncio.StreamReader, first: bytes) -> Target:
     try:
         head = first + await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise BadRequest("The head of the request is too long.") from None
+        raise BadProxyRequest("The head of the request is too long.") from None
     if len(head) > MOST_HEAD_BYTES or b"\0" in head:
-        raise BadRequest("The request cannot be read.")
+        raise BadProxyRequest("The request cannot be read.")
     lines = head.decode("latin-1").split("\r\n")
     try:
         method, where, version = lines[0].split(" ")
     except ValueError:
-        raise BadRequest("The request line cannot be read.") from None
+        raise BadProxyRequest("The request line cannot be read.") from None
     if method == "CONNECT":
-        return _target("connect", where, None, b"")
+        return _parse_target("connect", where, None, b"")
     if not where.lower().startswith("http://"):
-        raise BadRequest("The proxy of the sandbox takes CONNECT and http:// only.")
+        raise BadProxyRequest("The proxy of the sandbox takes CONNECT and http:// only.")
     authority, slash, path = where[len("http://") :].partition("/")
     kept = [line for line in lines[1:] if line and not line.lower().startswith(_DROPPED)]
     start = [f"{method} {slash or '/'}{path} {version}", f"Host: {authority}", "Connection: close"]
     forward = "\r\n".join([*start, *kept, "", ""]).encode("latin-1")
-    return _target("http", authority, 80, forward)
+    return _parse_target("http", authority, 80, forward)
 
 
-def _target(
+def _parse_target(
     kind: Literal["http", "connect"], authority: str, port: int | None, forward: bytes
 ) -> Target:
     found = _TARGET.fullmatch(authority)
     number = int(found["port"]) if found is not None and found["port"] else port
     if found is None or number is None or not 0 < number < 65_536:
-        raise BadRequest(f"{authority[:200]!r} is not a host and a port.")
+        raise BadProxyRequest(f"{authority[:200]!r} is not a host and a port.")
     return Target(kind, found["six"] or found["host"], number, forward)
 
 
@@ -78,7 +78,7 @@ async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     version, command, _, kind = await reader.readexactly(4)
     nowhere = Target("socks", "", 0)
     if version != 5 or command != 1:
-        raise BadRequest("Only connections are made, version 5.", nowhere)
+        raise BadProxyRequest("Only connections are made, version 5.", nowhere)
     if kind == 3:
         name = await reader.readexactly((await reader.readexactly(1))[0])
         host = name.decode("latin-1")
@@ -88,11 +88,11 @@ async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         packed = await reader.readexactly(4 if kind == 1 else 16)
         host = str(ipaddress.ip_address(packed))
     else:
-        raise BadRequest("The kind of address is not known.", nowhere)
+        raise BadProxyRequest("The kind of address is not known.", nowhere)
     return Target("socks", host, int.from_bytes(await reader.readexactly(2), "big"))
 
 
-async def answer_yes(writer: asyncio.StreamWriter, target: Target) -> None:
+async def confirm_connection(writer: asyncio.StreamWriter, target: Target) -> None:
     """The connection stands."""
     if target.kind == "connect":
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -101,7 +101,7 @@ async def answer_yes(writer: asyncio.StreamWriter, target: Target) -> None:
     await writer.drain()
 
 
-async def answer_no(
+async def refuse_connection(
     writer: asyncio.StreamWriter, target: Target | None, sentence: str, *, gone: bool = False
 ) -> None:
     """The connection is not made, and why."""

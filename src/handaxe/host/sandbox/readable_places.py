@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from handaxe.contract.readable_files import depth, is_below
+from handaxe.contract.readable_files import count_components, is_below
 
 KERNEL_PLACES = ("/proc", "/sys", "/dev")
 """What the kernel shows; each means of confinement has its own view of it."""
@@ -173,9 +173,9 @@ def find_readable_places(home: str, environment: Mapping[str, str]) -> tuple[str
     """What exists outside the working directories that programs of this user need to read."""
     places = [*KERNEL_PLACES, *SYSTEM_PLACES, *(f"{home}/{name}" for name in HOME_PLACES)]
     known = tuple(places)
-    for place in _named_by(environment):
+    for place in _list_variable_paths(environment):
         # What holds the home directory, or all of a disk, is no place of programs.
-        is_wide = depth(place) < 2 or is_below(home, place)
+        is_wide = count_components(place) < 2 or is_below(home, place)
         if not is_wide and not any(is_below(place, one) for one in known):
             places.append(place)
     return tuple(place for place in dict.fromkeys(places) if os.access(place, os.R_OK))
@@ -187,7 +187,7 @@ def find_system_secrets() -> tuple[str, ...]:
     return (*SYSTEM_SECRETS, *keys)
 
 
-def _named_by(environment: Mapping[str, str]) -> Iterator[str]:
+def _list_variable_paths(environment: Mapping[str, str]) -> Iterator[str]:
     """Places that the user's variables name, whether or not they make sense."""
     for name, parts in _VARIABLES.items():
         if environment.get(name, "").startswith("/"):

@@ -9,26 +9,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from handaxe.git.submodules import TooMany, module_directories
+from handaxe.git.submodules import TooManyRepositories, find_module_directories
 
 _LED_AWAY = ("modules", "worktrees", "info")
 """Directories of a repository with something in them that makes git run programs."""
 
 
-def inner_repositories(git: str) -> list[str]:
+def find_inner_repositories(git: str) -> list[str]:
     """A git directory, and those of its submodules and linked worktrees."""
     places = [git]
     names = list_names(git)
     if "modules" in names:
-        with suppress(OSError, TooMany):
-            places += map(str, module_directories(Path(git)))
+        with suppress(OSError, TooManyRepositories):
+            places += map(str, find_module_directories(Path(git)))
     if "worktrees" in names:
         worktrees = f"{git}/worktrees"
         places += [f"{worktrees}/{name}" for name in list_names(worktrees)]
     return [place for place in places if place == git or find_link(place, (git,)) is None]
 
 
-def leading_links(git: str) -> Iterator[str]:
+def find_redirecting_links(git: str) -> Iterator[str]:
     """Links in a git directory that give git another place for what makes it run programs."""
     for name in _LED_AWAY:
         path = f"{git}/{name}"

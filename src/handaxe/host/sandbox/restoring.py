@@ -10,38 +10,44 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 
-from handaxe.host.sandbox.before_store import BeforeStore, Record
+from handaxe.host.sandbox.before_store import RestoreRecord, SavedStateStore
 from handaxe.host.sandbox.new_repositories import find_refused_parts
 from handaxe.host.sandbox.placeholders import is_held
-from handaxe.host.sandbox.protection import Names
-from handaxe.host.sandbox.saved_states import State, build, is_same, is_whole, open_parts
+from handaxe.host.sandbox.protection import ProtectedNames
+from handaxe.host.sandbox.saved_states import (
+    SavedState,
+    is_same,
+    is_whole,
+    list_changeable_parts,
+    restore_state,
+)
 from handaxe.host.sandbox.ways import (
     Obstructed,
     OpenUp,
+    allow_directory_access,
     open_parent,
-    open_way,
-    opened_directories,
+    restore_access,
 )
-from handaxe.text.visible import show
+from handaxe.text.visible import to_visible_text
 
 MOST_TOLD = 30
 
 
 def restore(
-    record: Record,
-    store: BeforeStore,
+    record: RestoreRecord,
+    store: SavedStateStore,
     *,
-    before: dict[str, State],
+    before: dict[str, SavedState],
     known: set[str],
-    look_again: Callable[[], Names] | None,
+    look_again: Callable[[], ProtectedNames] | None,
     was_cut: bool = False,
     correct: Callable[[str], object] = lambda _path: None,
 ) -> tuple[str, ...]:
     """Make everything again as a record says."""
     told: list[str] = []
-    with opened_directories() as open_up:
+    with allow_directory_access() as open_up:
         for directory in (store.copies.directory, record.aside):
-            open_way(directory, open_up)
+            restore_access(directory, open_up)
         work = _Restoring(record, store, open_up, correct)
         for path, identity in record.directories.items():
             told += work.return_directory(path, identity)
@@ -57,14 +63,14 @@ def restore(
     if len(told) > MOST_TOLD:
         told[MOST_TOLD:] = [f"And {len(told) - MOST_TOLD} more protected places."]
     # Commands choose names: none may begin a line of its own, as if we had said it.
-    return tuple(map(show, told))
+    return tuple(map(to_visible_text, told))
 
 
 class _Restoring:
     def __init__(
         self,
-        record: Record,
-        store: BeforeStore,
+        record: RestoreRecord,
+        store: SavedStateStore,
         open_up: OpenUp,
         correct: Callable[[str], object],
     ) -> None:
@@ -85,7 +91,7 @@ class _Restoring:
         moved = _find_inode(self._record.roots, identity, self._open_up)
         try:
             kept = None
-            with self._made_parent(path) as parent:
+            with self._rebuild_parent(path) as parent:
                 if moved is not None or not _is_directory(parent, _name(path)):
                     kept = self._move_aside(path, parent)
                 if moved is not None:
@@ -103,7 +109,7 @@ class _Restoring:
                 f"the rest of it is not.{aside}"
             )
 
-    def return_place(self, path: str, before: State) -> Iterator[str]:
+    def return_place(self, path: str, before: SavedState) -> Iterator[str]:
         """A protected place becomes what it was, if it is not."""
         if before.kind == "absent" and is_free(path):
             return
@@ -124,7 +130,7 @@ class _Restoring:
             )
             return
         try:
-            with self._made_parent(path) as parent:
+            with self._rebuild_parent(path) as parent:
                 kept = self._move_aside(path, parent)
                 self._build(path, before, parent, kept)
         except OSError as error:
@@ -140,30 +146,30 @@ class _Restoring:
         else:
             yield f"{_start(path)} and is as it was before.{where}"
 
-    def _build(self, path: str, before: State, parent: int, kept: str | None) -> None:
+    def _build(self, path: str, before: SavedState, parent: int, kept: str | None) -> None:
         name = _name(path)
-        build(before, parent, name, self._store.copies)
-        for part in open_parts(before) if kept is not None else ():
+        restore_state(before, parent, name, self._store.copies)
+        for part in list_changeable_parts(before) if kept is not None else ():
             with suppress(FileNotFoundError):
                 os.rename(f"{kept}/{part}", f"{name}/{part}", dst_dir_fd=parent)
         if not is_same(before, parent, name, self._store.copies, trusts=False):
             raise OSError("what was put back is not what stood there")
 
-    def _keep_copy(self, path: str, before: State) -> str:
+    def _keep_copy(self, path: str, before: SavedState) -> str:
         """Where what stood at a place is kept, if it is needed once more."""
         name = f"{os.urandom(6).hex()}-before-{_name(path)}"
         try:
             os.makedirs(self._record.aside, 0o700, exist_ok=True)  # noqa: PTH103
             place = os.open(self._record.aside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                build(before, place, name, self._store.copies)
+                restore_state(before, place, name, self._store.copies)
             finally:
                 os.close(place)
         except OSError:
             return ""
         return "" if before.kind == "absent" else f" A copy is {self._record.aside}/{name}."
 
-    def _made_parent(self, path: str) -> AbstractContextManager[int]:
+    def _rebuild_parent(self, path: str) -> AbstractContextManager[int]:
         """The directory of a path, made again where it is gone or something else stands there."""
         for _ in range(path.count("/")):
             try:
@@ -176,7 +182,9 @@ class _Restoring:
                     os.mkdir(_name(error.place), 0o755, dir_fd=above)
         return self._parent(path)
 
-    def take_away(self, names: Names, known: set[str], before: dict[str, State]) -> Iterator[str]:
+    def take_away(
+        self, names: ProtectedNames, known: set[str], before: dict[str, SavedState]
+    ) -> Iterator[str]:
         """Protected names that a command made are moved aside; repositories lose their programs."""
         new = {*names.found, *names.repositories} - known
         for path in sorted(new):
@@ -222,7 +230,7 @@ class _Restoring:
         return kept
 
 
-def _is_as_before(before: State, parent: int, name: str, store: BeforeStore) -> bool:
+def _is_as_before(before: SavedState, parent: int, name: str, store: SavedStateStore) -> bool:
     if before.kind == "absent":
         return is_nothing(parent, name)
     return is_same(before, parent, name, store.copies)

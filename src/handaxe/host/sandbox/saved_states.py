@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from handaxe.disk.attributes import Attributes, CannotKeep, attributes_of, give
+from handaxe.disk.attributes import Attributes, CannotKeep, apply_attributes, read_attributes
 
 MOST_FILES = 20_000
 MOST_BYTES = 256 << 20
@@ -32,7 +32,7 @@ Kind = Literal["absent", "file", "directory", "link", "other", "unknown", "open"
 """`open` is what may be changed, although it lies in something protected."""
 
 
-class State(msgspec.Struct, frozen=True):
+class SavedState(msgspec.Struct, frozen=True):
     """What stands at one name."""
 
     kind: Kind
@@ -42,17 +42,17 @@ class State(msgspec.Struct, frozen=True):
     changed_ns: int = 0
     content: str = ""
     """The name of a file's copy, or the target of a link."""
-    inside: dict[str, "State"] = {}
+    inside: dict[str, "SavedState"] = {}
 
 
-ABSENT = State("absent")
+ABSENT = SavedState("absent")
 
 
-class TooLarge(Exception):
+class StateTooLarge(Exception):
     """A place holds more than is saved before every command."""
 
 
-class Copies:
+class ContentCopies:
     """Copies of contents in one directory, which is made for the first."""
 
     def __init__(self, directory: str) -> None:
@@ -79,18 +79,21 @@ class Copies:
         return FileIO(f"{self.directory}/{name}")
 
 
-class Saver:
+class StateSaver:
     """Saves states; what did not change since the last time is not copied again."""
 
     def __init__(
-        self, copies: Copies, known: Mapping[str, State], leaves_open: frozenset[str] = frozenset()
+        self,
+        copies: ContentCopies,
+        known: Mapping[str, SavedState],
+        leaves_open: frozenset[str] = frozenset(),
     ) -> None:
         self._copies = copies
         self._known = known
         self._leaves_open = leaves_open
         self._files = self._bytes = 0
 
-    def save(self, parent: int, path: str) -> State:
+    def save(self, parent: int, path: str) -> SavedState:
         """What stands at the last name of `path` in an open directory.
 
         Raises:
@@ -99,9 +102,9 @@ class Saver:
         self._files = self._bytes = 0
         return self._save(parent, path, self._known.get(path, ABSENT), 0)
 
-    def _save(self, parent: int, path: str, known: State, level: int) -> State:
+    def _save(self, parent: int, path: str, known: SavedState, level: int) -> SavedState:
         if path in self._leaves_open:
-            return State("open")
+            return SavedState("open")
         self._files += 1
         name = path.rpartition("/")[2]
         try:
@@ -109,50 +112,56 @@ class Saver:
         except FileNotFoundError:
             return ABSENT
         except OSError:
-            return State("unknown")
-        kind = _kind(found)
+            return SavedState("unknown")
+        kind = _get_kind(found)
         self._bytes += found.st_size if kind == "file" else 0
         if self._files > MOST_FILES or self._bytes > MOST_BYTES or level > MOST_LEVELS:
-            raise TooLarge
-        stamp = stamp_of(found)
+            raise StateTooLarge
+        stamp = compute_stamp(found)
         is_known = bool(stamp) and known.stamp == stamp and known.kind == kind
         if is_known and kind != "directory":
             return known
         try:
             return self._look(parent, path, stamp, known, kind, level)
         except OSError:
-            return State("unknown", stamp)
+            return SavedState("unknown", stamp)
 
     def _look(
         self,
         parent: int,
         path: str,
         stamp: tuple[int, ...],
-        known: State,
+        known: SavedState,
         kind: Kind,
         level: int,
-    ) -> State:
+    ) -> SavedState:
         name = path.rpartition("/")[2]
         if kind == "directory":
             return self._directory(parent, path, stamp, known, level)
         if kind == "link":
-            return State("link", stamp, content=os.readlink(name, dir_fd=parent))
-        return self._file(parent, name, stamp, known) if kind == "file" else State("other", stamp)
+            return SavedState("link", stamp, content=os.readlink(name, dir_fd=parent))
+        return (
+            self._file(parent, name, stamp, known) if kind == "file" else SavedState("other", stamp)
+        )
 
-    def _file(self, parent: int, name: str, stamp: tuple[int, ...], known: State) -> State:
+    def _file(
+        self, parent: int, name: str, stamp: tuple[int, ...], known: SavedState
+    ) -> SavedState:
         descriptor = os.open(name, _READING, dir_fd=parent)
         try:
             found = os.fstat(descriptor)
             same = known.kind == "file" and _has_content(descriptor, known.content, self._copies)
             os.lseek(descriptor, 0, os.SEEK_SET)
             content = known.content if same else self._copies.add(descriptor)
-            return State("file", stamp, attributes_of(descriptor), found.st_mtime_ns, content)
+            return SavedState(
+                "file", stamp, read_attributes(descriptor), found.st_mtime_ns, content
+            )
         finally:
             os.close(descriptor)
 
     def _directory(
-        self, parent: int, path: str, stamp: tuple[int, ...], known: State, level: int
-    ) -> State:
+        self, parent: int, path: str, stamp: tuple[int, ...], known: SavedState, level: int
+    ) -> SavedState:
         place = os.open(path.rpartition("/")[2], DIRECTORY, dir_fd=parent)
         try:
             inside = {
@@ -161,12 +170,14 @@ class Saver:
             }
             if stamp and known.stamp == stamp and known.inside == inside:
                 return known
-            return State("directory", stamp, attributes_of(place), inside=inside)
+            return SavedState("directory", stamp, read_attributes(place), inside=inside)
         finally:
             os.close(place)
 
 
-def is_same(before: State, parent: int, name: str, copies: Copies, *, trusts: bool = True) -> bool:
+def is_same(
+    before: SavedState, parent: int, name: str, copies: ContentCopies, *, trusts: bool = True
+) -> bool:
     """Whether a name holds what was saved: kind, content, mode, owner, attributes.
 
     Without `trusts` everything is read again, whatever the times say.
@@ -179,40 +190,42 @@ def is_same(before: State, parent: int, name: str, copies: Copies, *, trusts: bo
         return before.kind == "absent"
     except OSError:
         return False
-    stamp = stamp_of(found, is_settled=True)
+    stamp = compute_stamp(found, is_settled=True)
     is_untouched = trusts and bool(before.stamp) and stamp == before.stamp
     if before.kind in {"unknown", "other"} or (is_untouched and before.kind != "directory"):
         return is_untouched
     try:
-        return before.kind == _kind(found) and _is_same_inside(
+        return before.kind == _get_kind(found) and _is_same_inside(
             before, parent, name, copies, trusts=trusts
         )
     except OSError:
         return False
 
 
-def _is_same_inside(before: State, parent: int, name: str, copies: Copies, *, trusts: bool) -> bool:
+def _is_same_inside(
+    before: SavedState, parent: int, name: str, copies: ContentCopies, *, trusts: bool
+) -> bool:
     if before.kind == "directory":
         return _is_same_directory(before, parent, name, copies, trusts=trusts)
     if before.kind == "link":
         return os.readlink(name, dir_fd=parent) == before.content
     descriptor = os.open(name, _READING, dir_fd=parent)
     try:
-        is_same_outside = attributes_of(descriptor) == before.attributes
+        is_same_outside = read_attributes(descriptor) == before.attributes
         return is_same_outside and _has_content(descriptor, before.content, copies)
     finally:
         os.close(descriptor)
 
 
 def _is_same_directory(
-    before: State, parent: int, name: str, copies: Copies, *, trusts: bool
+    before: SavedState, parent: int, name: str, copies: ContentCopies, *, trusts: bool
 ) -> bool:
     place = os.open(name, DIRECTORY, dir_fd=parent)
     try:
         is_open = {one for one, inner in before.inside.items() if inner.kind == "open"}
         if {*os.listdir(place)} - is_open != {*before.inside} - is_open:
             return False
-        if attributes_of(place) != before.attributes:
+        if read_attributes(place) != before.attributes:
             return False
         return all(
             is_same(inner, place, one, copies, trusts=trusts)
@@ -222,21 +235,21 @@ def _is_same_directory(
         os.close(place)
 
 
-def is_whole(state: State) -> bool:
+def is_whole(state: SavedState) -> bool:
     """Whether everything was saved, and so can be built again."""
     return state.kind not in {"unknown", "other"} and all(map(is_whole, state.inside.values()))
 
 
-def open_parts(state: State) -> Iterator[str]:
+def list_changeable_parts(state: SavedState) -> Iterator[str]:
     """The paths, from a place, of what may be changed in it."""
     for name, inner in state.inside.items():
         if inner.kind == "open":
             yield name
         else:
-            yield from (f"{name}/{rest}" for rest in open_parts(inner))
+            yield from (f"{name}/{rest}" for rest in list_changeable_parts(inner))
 
 
-def build(state: State, parent: int, name: str, copies: Copies) -> None:
+def restore_state(state: SavedState, parent: int, name: str, copies: ContentCopies) -> None:
     """Make what was saved at a name where nothing is.
 
     Raises:
@@ -249,7 +262,7 @@ def build(state: State, parent: int, name: str, copies: Copies) -> None:
         place = os.open(name, DIRECTORY, dir_fd=parent)
         try:
             for one, inner in state.inside.items():
-                build(inner, place, one, copies)
+                restore_state(inner, place, one, copies)
             _give(place, state)
         finally:
             os.close(place)
@@ -266,22 +279,22 @@ def build(state: State, parent: int, name: str, copies: Copies) -> None:
         raise OSError(f"what stood at {name} could not be saved")
 
 
-def _give(descriptor: int, state: State) -> None:
+def _give(descriptor: int, state: SavedState) -> None:
     if state.attributes is not None:
         try:
-            give(descriptor, state.attributes)
+            apply_attributes(descriptor, state.attributes)
         except CannotKeep as error:
             raise OSError(str(error)) from error
 
 
-def stamp_of(found: os.stat_result, *, is_settled: bool = False) -> tuple[int, ...]:
+def compute_stamp(found: os.stat_result, *, is_settled: bool = False) -> tuple[int, ...]:
     """What no program can keep while it changes a file; empty if the file is too young to tell."""
     if not is_settled and abs(time.time_ns() - found.st_ctime_ns) < _SETTLED_NS:
         return ()
     return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_size, found.st_mode)
 
 
-def _kind(found: os.stat_result) -> Kind:
+def _get_kind(found: os.stat_result) -> Kind:
     if stat.S_ISDIR(found.st_mode):
         return "directory"
     if stat.S_ISLNK(found.st_mode):
@@ -289,7 +302,7 @@ def _kind(found: os.stat_result) -> Kind:
     return "file" if stat.S_ISREG(found.st_mode) else "other"
 
 
-def _has_content(descriptor: int, copy: str, copies: Copies) -> bool:
+def _has_content(descriptor: int, copy: str, copies: ContentCopies) -> bool:
     with suppress(OSError), copies.open(copy) as saved:
         if os.fstat(saved.fileno()).st_size != os.fstat(descriptor).st_size:
             return False

@@ -83,14 +83,14 @@ _AND = 0x54
 _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 
 
-def machine() -> str:
+def get_architecture() -> str:
     """The architecture of this process, as the kernel names it."""
     return os.uname().machine
 
 
 def is_supported(architecture: str | None = None) -> bool:
     """Whether a filter can be built for an architecture."""
-    return (architecture or machine()) in _ARCHITECTURES
+    return (architecture or get_architecture()) in _ARCHITECTURES
 
 
 @lru_cache(maxsize=16)
@@ -106,7 +106,7 @@ def build_filter(
     `shares_processes` is for commands without a process namespace of their own: they may change
     no process but themselves.
     """
-    name = architecture or machine()
+    name = architecture or get_architecture()
     column = list(_ARCHITECTURES).index(name)
     code: list[tuple[int, int, int, int]] = [
         (_LOAD, 0, 0, _ARCH),
@@ -119,24 +119,24 @@ def build_filter(
     for numbers in _NUMBERS.values():
         number = numbers[column]
         if number is not None:
-            code += _answered(number, errno.EPERM)
+            code += _build_refusal(number, errno.EPERM)
     for number in _MISSING.values():
-        code += _answered(number, errno.ENOSYS)
+        code += _build_refusal(number, errno.ENOSYS)
     for call in (_CLONE, _UNSHARE):
-        code += _with_argument(call[column], 0, _refuse_bits(_NEW_NAMESPACES))
-    code += _with_argument(_IOCTL[column], 1, _refuse_values(_TERMINAL_INPUT))
+        code += _match_argument(call[column], 0, _refuse_bits(_NEW_NAMESPACES))
+    code += _match_argument(_IOCTL[column], 1, _refuse_values(_TERMINAL_INPUT))
     code += _set_ids(column)
     if shares_processes:
-        code += _other_processes(column)
+        code += _build_process_rules(column)
     families = [_AF_NETLINK]
     families += [_AF_INET, _AF_INET6] if internet else []
     families += [_AF_UNIX] if unix_sockets else []
     # Everything else too: a virtual machine's socket, for one, knows no network namespace.
-    code += _with_argument(_SOCKET[column], 0, _only_values(families, errno.EACCES))
+    code += _match_argument(_SOCKET[column], 0, _allow_values(families, errno.EACCES))
     if not unix_sockets:
         # One of a pair that knows no connection could still send to any other socket.
-        kept = _only_values([_SOCK_STREAM, _SOCK_SEQPACKET], errno.EACCES)
-        code += _with_argument(_SOCKETPAIR[column], 1, [(_AND, 0, 0, _SOCK_TYPE), *kept])
+        kept = _allow_values([_SOCK_STREAM, _SOCK_SEQPACKET], errno.EACCES)
+        code += _match_argument(_SOCKETPAIR[column], 1, [(_AND, 0, 0, _SOCK_TYPE), *kept])
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
@@ -147,37 +147,37 @@ def _set_ids(column: int) -> list[tuple[int, int, int, int]]:
     refused = _refuse_bits(_SET_IDS)
     for *numbers, argument in _MODES.values():
         if (number := numbers[column]) is not None:
-            code += _with_argument(number, argument, refused)
+            code += _match_argument(number, argument, refused)
     for *numbers, argument in _OPENS.values():
         if (number := numbers[column]) is not None:
             mode = (_LOAD, 0, 0, _ARGUMENTS + 8 * (argument + 1))
             # A mode that no file is made with is whatever the register held.
             checked = [(_ANY_BIT, 0, len(refused) + 1, _MAKES_A_FILE), mode, *refused]
-            code += _with_argument(number, argument, checked)
+            code += _match_argument(number, argument, checked)
     return code
 
 
-def _other_processes(column: int) -> list[tuple[int, int, int, int]]:
+def _build_process_rules(column: int) -> list[tuple[int, int, int, int]]:
     code: list[tuple[int, int, int, int]] = []
     for numbers in _SHARED_MEMORY.values():
         if (number := numbers[column]) is not None:
-            code += _answered(number, errno.EPERM)
+            code += _build_refusal(number, errno.EPERM)
     for numbers in _ONLY_ITSELF.values():
-        code += _with_argument(numbers[column], 0, _only_values([0], errno.EPERM))
+        code += _match_argument(numbers[column], 0, _allow_values([0], errno.EPERM))
     for numbers, kind in (
         (_SETPRIORITY, _PRIORITY_OF_PROCESS),
         (_IOPRIO_SET, _IOPRIO_OF_PROCESS),
     ):
         for argument, value in ((0, kind), (1, 0)):
-            code += _with_argument(numbers[column], argument, _only_values([value], errno.EPERM))
+            code += _match_argument(numbers[column], argument, _allow_values([value], errno.EPERM))
     return code
 
 
-def _answered(number: int, error: int) -> list[tuple[int, int, int, int]]:
+def _build_refusal(number: int, error: int) -> list[tuple[int, int, int, int]]:
     return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | error)]
 
 
-def _with_argument(
+def _match_argument(
     number: int, argument: int, body: list[tuple[int, int, int, int]]
 ) -> list[tuple[int, int, int, int]]:
     """Run `body` on the low half of an argument if the call is this one, then go on as before."""
@@ -198,6 +198,6 @@ def _refuse_values(values: Iterable[int]) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def _only_values(values: list[int], error: int) -> list[tuple[int, int, int, int]]:
+def _allow_values(values: list[int], error: int) -> list[tuple[int, int, int, int]]:
     found = [(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
     return [*found, (_RETURN, 0, 0, _ERRNO | error)]

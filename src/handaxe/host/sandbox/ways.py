@@ -28,7 +28,7 @@ class Obstructed(OSError):
 
 
 @contextmanager
-def opened_directories() -> Generator[OpenUp]:
+def allow_directory_access() -> Generator[OpenUp]:
     """Directories are open for as long as this is, and then again as they were."""
     opened: list[tuple[int, int]] = []
 
@@ -89,7 +89,7 @@ def _open(
     try:
         return os.open(name, flags, dir_fd=parent)
     except PermissionError:
-        open_way(place, open_up)
+        restore_access(place, open_up)
         return os.open(name, flags, dir_fd=parent)
     except FileNotFoundError:
         raise Obstructed(place, is_missing=True) from None
@@ -101,11 +101,11 @@ def _open(
         raise
 
 
-def open_way(place: str, open_up: OpenUp) -> None:
+def restore_access(place: str, open_up: OpenUp) -> None:
     """Give us back the rights to a directory, and to those above it, as far as they are ours."""
     if os.access(place, _ALL):
         return
-    for above in _ways(place):
+    for above in _list_ancestors(place):
         with suppress(OSError):
             if not os.access(above, _ALL) and _is_ours(above):
                 open_up(above)
@@ -116,7 +116,7 @@ def _is_ours(directory: str) -> bool:
     return found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
 
 
-def _ways(place: str) -> list[str]:
+def _list_ancestors(place: str) -> list[str]:
     """A directory and all above it, from the top."""
     parts = place.strip("/").split("/")
     return ["/" + "/".join(parts[: count + 1]) for count in range(len(parts))]

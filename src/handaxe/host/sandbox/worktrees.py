@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
-from handaxe.disk.places import end_of_links
+from handaxe.disk.places import resolve_links
 
 
-def repository_of(root: str) -> str | None:
+def find_shared_repository(root: str) -> str | None:
     """The git directory that a linked worktree shares with its main checkout.
 
     Both have to name each other: a project alone cannot make a place outside writable.
@@ -16,13 +16,13 @@ def repository_of(root: str) -> str | None:
         named = Path(pointer).read_text("utf-8", "surrogateescape")
         if not named.startswith("gitdir: "):
             return None
-        own = end_of_links(os.path.join(root, named[len("gitdir: ") :].rstrip("\n")))  # noqa: PTH118
+        own = resolve_links(os.path.join(root, named[len("gitdir: ") :].rstrip("\n")))  # noqa: PTH118
         back = Path(own, "gitdir").read_text("utf-8", "surrogateescape").rstrip("\n")
-        if end_of_links(back) != end_of_links(pointer):
+        if resolve_links(back) != resolve_links(pointer):
             return None
         shared = Path(own, "commondir").read_text("utf-8", "surrogateescape").rstrip("\n")
     except OSError:
         return None
-    common = end_of_links(os.path.join(own, shared))  # noqa: PTH118
+    common = resolve_links(os.path.join(own, shared))  # noqa: PTH118
     is_inside = own.startswith(f"{common}/worktrees/")
     return common if is_inside and common.endswith("/.git") else None

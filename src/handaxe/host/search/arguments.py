@@ -14,7 +14,7 @@ TOO_LARGE_MIB = 256
 PREVIEW_BYTES = 2_000
 
 
-class Marks(msgspec.Struct, frozen=True):
+class MatchMarks(msgspec.Struct, frozen=True):
     """What ripgrep puts around every match; nobody can have written it into a file before."""
 
     start: bytes
@@ -23,13 +23,13 @@ class Marks(msgspec.Struct, frozen=True):
     """Ours: stands where a part of a very long line was left out."""
 
     @classmethod
-    def fresh(cls) -> "Marks":
+    def create(cls) -> "MatchMarks":
         """Marks for one search."""
         token = secrets.token_hex(6).encode()
         return cls(*(b"\x1d" + kind + token + b"\x1d" for kind in (b"S", b"E", b"G")))
 
 
-class Manner(msgspec.Struct, frozen=True, kw_only=True):
+class RipgrepOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How one run differs from the plain question."""
 
     is_sorted: bool = False
@@ -56,8 +56,12 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 ANY_HIGH_BYTE = r"(?-u)[\x80-\xff]"
 
 
-def command(
-    program: str, query: TextQuery, targets: Iterable[str], manner: Manner, marks: Marks
+def build_command(
+    program: str,
+    query: TextQuery,
+    targets: Iterable[str],
+    manner: RipgrepOptions,
+    marks: MatchMarks,
 ) -> list[str]:
     """The whole command; `targets` are relative to the directory ripgrep runs in."""
     return [
@@ -71,9 +75,9 @@ def command(
         "--crlf",
         "--null",
         "--with-filename",
-        *_output(query, manner, marks),
-        *_filters(query, manner),
-        *_running(query, manner),
+        *_build_output_options(query, manner, marks),
+        *_build_filter_options(query, manner),
+        *_build_run_options(query, manner),
         f"--regexp={ANY_HIGH_BYTE if manner.finds_foreign else query.pattern}",
         "--",
         *targets,
@@ -100,7 +104,9 @@ def check_arguments(query: TextQuery) -> None:
             raise BadQuery(part, f"the {part} is longer than {MAX_PATTERN_BYTES:,} bytes")
 
 
-def _output(query: TextQuery, manner: Manner, marks: Marks) -> Iterable[str]:
+def _build_output_options(
+    query: TextQuery, manner: RipgrepOptions, marks: MatchMarks
+) -> Iterable[str]:
     if manner.counts_only or (query.mode == "count" and not manner.finds_foreign):
         yield "--count"
         return
@@ -108,7 +114,7 @@ def _output(query: TextQuery, manner: Manner, marks: Marks) -> Iterable[str]:
         yield "--files-with-matches"
         return
     yield "--line-number"
-    if needs_json(query):
+    if is_json_needed(query):
         yield "--json"
     elif manner.saves_memory and query.is_file:
         yield from ("--heading", f"--max-columns={PREVIEW_BYTES}", "--max-columns-preview")
@@ -119,13 +125,13 @@ def _output(query: TextQuery, manner: Manner, marks: Marks) -> Iterable[str]:
         yield from (f"--before-context={query.before}", f"--after-context={query.after}")
 
 
-def _filters(query: TextQuery, manner: Manner) -> Iterable[str]:
+def _build_filter_options(query: TextQuery, manner: RipgrepOptions) -> Iterable[str]:
     if not query.respect_ignore or manner.with_ignored:
         yield "--no-ignore"
     elif manner.without_parents:
         yield "--no-ignore-parent"
     if query.glob is not None:
-        yield f"--glob={inside_root(query.glob, query.root)}"
+        yield f"--glob={make_glob_relative(query.glob, query.root)}"
     if query.file_type is not None:
         yield f"--type={query.file_type}"
     # The last glob that fits decides, so these hold whatever the model's own glob says.
@@ -133,7 +139,7 @@ def _filters(query: TextQuery, manner: Manner) -> Iterable[str]:
     yield from (f"--glob=!/{escape(path)}" for path in manner.without)
 
 
-def _running(query: TextQuery, manner: Manner) -> Iterable[str]:
+def _build_run_options(query: TextQuery, manner: RipgrepOptions) -> Iterable[str]:
     if query.ignore_case:
         yield "--ignore-case"
     if query.multiline:
@@ -159,12 +165,12 @@ def _running(query: TextQuery, manner: Manner) -> Iterable[str]:
         yield "--debug"
 
 
-def needs_json(query: TextQuery) -> bool:
+def is_json_needed(query: TextQuery) -> bool:
     """Whether marks would not do: they break matches of many lines and shift columns."""
     return query.multiline or query.only_matching
 
 
-def inside_root(glob: str, root: str) -> str:
+def make_glob_relative(glob: str, root: str) -> str:
     """A glob as the search directory sees it, also if it was written as an absolute path."""
     sign, body = ("!", glob[1:]) if glob.startswith("!") else ("", glob)
     prefix = root.rstrip("/") + "/"

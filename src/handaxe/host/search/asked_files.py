@@ -9,24 +9,24 @@ from collections.abc import Iterator
 
 from handaxe.contract.ports.search import TextQuery
 from handaxe.host.search.beneath import DIRECTORY, open_beneath
-from handaxe.host.search.blocks import in_path_order
+from handaxe.host.search.blocks import make_path_key
 from handaxe.host.search.filters import FileFilter
 from handaxe.host.search.ignores import Ignores
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.walk import Choice, Listings, Walk, sorted_names
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.walk import DirectoryWalk, Listings, WalkFilter, sort_names
+from handaxe.host.search.watch import SearchDeadline
 
 
-class AskedFiles:
+class QueryFileList:
     """One walk; paths are relative to the directory the search runs in."""
 
     def __init__(
         self,
         query: TextQuery,
         place: SearchPlace,
-        watch: Watch,
-        screen: Screen,
+        watch: SearchDeadline,
+        screen: ExclusionFilter,
         listings: Listings | None = None,
     ) -> None:
         self._place = place
@@ -34,11 +34,11 @@ class AskedFiles:
         self._screen = screen
         self._filter = FileFilter(query)
         self._single = place.target.removeprefix("./") if query.is_file else None
-        self._walk = Walk(
+        self._walk = DirectoryWalk(
             place.path,
             watch,
-            ignores=ignores_for(query, place),
-            choice=Choice(
+            ignores=select_ignores(query, place),
+            choice=WalkFilter(
                 hides=screen.hides, enters=self._filter.enters, rescues=self._filter.rescues
             ),
             fd=place.fd,
@@ -62,21 +62,21 @@ class AskedFiles:
         if self._single is not None:
             yield self._single
             return
-        for directory, names in self._by_directory():
+        for directory, names in self._walk_directories():
             for name in names:
                 yield directory + name
 
-    def in_path_order(self) -> Iterator[str]:
+    def list_sorted(self) -> Iterator[str]:
         """Sorted, and yet told as soon as nothing that comes before them can follow."""
         if self._single is not None:
             yield self._single
             return
         pending = self._pending
-        for directory, names in self._by_directory():
-            yield from self._before(_key(directory))
+        for directory, names in self._walk_directories():
+            yield from self._before(_make_sort_key(directory))
             # Of a very large directory the walk tells one piece after the other.
             earlier = pending.pop()[1] if pending and pending[-1][0] == directory else []
-            pending.append((directory, sorted_names([*earlier, *names], reverse=True)))
+            pending.append((directory, sort_names([*earlier, *names], reverse=True)))
         yield from self._before(None)
 
     def _before(self, limit: bytes | None) -> Iterator[str]:
@@ -88,7 +88,9 @@ class AskedFiles:
             directory, names = self._pending[-1]
             kept = 0
             if limit is not None:
-                kept = bisect_left(names, x=True, key=lambda name: _key(directory + name) < limit)
+                kept = bisect_left(
+                    names, x=True, key=lambda name: _make_sort_key(directory + name) < limit
+                )
             while len(names) > kept:
                 yield directory + names.pop()
             if names:
@@ -117,10 +119,10 @@ class AskedFiles:
         parts = [(self._place.prefix + directory).rstrip("/") or "/" for directory in begun]
         return list(dict.fromkeys([*parts, *self._walk.unvisited()]))
 
-    def below_ignored(self) -> Iterator[str]:
+    def list_ignored(self) -> Iterator[str]:
         """What was passed by as ignored: single files, and all that ignored directories hold."""
         for path in self.ignored:
-            if not self._screen.holds_back(os.fsencode(path)):
+            if not self._screen.is_held_back(os.fsencode(path)):
                 yield path
         for directory in self.ignored_directories:
             try:
@@ -128,7 +130,9 @@ class AskedFiles:
             except OSError:
                 continue
             try:
-                walk = Walk(self._place.prefix + directory, self._watch, fd=fd, ignores=None)
+                walk = DirectoryWalk(
+                    self._place.prefix + directory, self._watch, fd=fd, ignores=None
+                )
                 for inside, entries, _ in walk:
                     yield from self._wanted(f"{directory}/{inside}", entries)
             finally:
@@ -138,18 +142,18 @@ class AskedFiles:
         for entry in entries:
             path = directory + entry.name
             if (
-                not self._screen.holds_back(os.fsencode(path))
+                not self._screen.is_held_back(os.fsencode(path))
                 and entry.is_file(follow_symlinks=False)
-                and self._filter.wants_file(path, entry.name, is_ignored=False)
+                and self._filter.is_wanted_file(path, entry.name, is_ignored=False)
             ):
                 yield path
 
-    def _by_directory(self) -> Iterator[tuple[str, list[str]]]:
+    def _walk_directories(self) -> Iterator[tuple[str, list[str]]]:
         """Directories, with the names of the files in them that are asked for."""
-        walk, wants, wants_all = self._walk, self._filter.wants_file, self._filter.wants_all
+        walk, wants, wants_all = self._walk, self._filter.is_wanted_file, self._filter.wants_all
         for visit in walk:
             directory, entries, _ = visit
-            left_out = walk.ignored_names(visit)
+            left_out = walk.find_ignored_names(visit)
             if (hides := self._screen.hides) is not None:
                 here = self._place.prefix + directory
                 entries = [entry for entry in entries if not hides(here + entry.name)]
@@ -165,7 +169,7 @@ class AskedFiles:
                     and not wants(path, name, is_ignored=True)
                 ]
                 files = [n for n in files if wants(directory + n, n, is_ignored=n in left_out)]
-            withheld = self._screen.withheld_among(self._place.prefix + directory, files)
+            withheld = self._screen.list_withheld(self._place.prefix + directory, files)
             if withheld:
                 self.withheld += len(withheld)
                 files = [name for name in files if name not in withheld]
@@ -173,11 +177,11 @@ class AskedFiles:
         self.has_ended = walk.is_complete
 
 
-def _key(path: str) -> bytes:
-    return in_path_order(path.encode("utf-8", "surrogateescape"))
+def _make_sort_key(path: str) -> bytes:
+    return make_path_key(path.encode("utf-8", "surrogateescape"))
 
 
-def ignores_for(query: TextQuery, place: SearchPlace) -> Ignores | None:
+def select_ignores(query: TextQuery, place: SearchPlace) -> Ignores | None:
     """The ignore files above a search; None if none of any kind is to be looked at."""
     if not query.respect_ignore:
         return None

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from handaxe.contract.ports.search import Skipped, TextFound, TextQuery
-from handaxe.host.search.known_trees import KnownTrees
+from handaxe.contract.ports.search import SkippedFiles, TextFound, TextQuery
+from handaxe.host.search.known_trees import TreeCache
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.process import MAX_SAID_BYTES, Process, Run
-from handaxe.host.search.survey import Ignored, Survey
+from handaxe.host.search.process import MAX_SAID_BYTES, RipgrepOutcome, RipgrepProcess
+from handaxe.host.search.survey import IgnoredEntries, IgnoredSurvey
 
 QUIET_BYTES = 1 << 15
 """So much may be said about a tree of any size: some two hundred entries."""
@@ -24,11 +24,11 @@ MAX_FILTERED = 250
 """A small tree with so many entries is asked about even with a filter."""
 
 
-class Asking:
+class ExclusionProbe:
     """What one search asks."""
 
     def __init__(
-        self, query: TextQuery, place: SearchPlace, survey: Survey, known: KnownTrees
+        self, query: TextQuery, place: SearchPlace, survey: IgnoredSurvey, known: TreeCache
     ) -> None:
         self._query = query
         self._place = place
@@ -48,7 +48,7 @@ class Asking:
         """How many bytes it may say."""
         return QUIET_BYTES if self._is_quiet and not self._survey.is_small else MAX_SAID_BYTES
 
-    def begin(self, open_run: Callable[[], Process]) -> Process:
+    def begin(self, open_run: Callable[[], RipgrepProcess]) -> RipgrepProcess:
         """Begin a run, and look around while the first one is at work.
 
         One that was asked wrongly is begun again.
@@ -72,7 +72,7 @@ class Asking:
         run.end()
         return open_run()
 
-    def note(self, outcome: Run) -> None:
+    def note(self, outcome: RipgrepOutcome) -> None:
         """Find out from a run whether the tree is a quiet one."""
         if outcome.ending == "talked_too_much" and not self._is_quiet:
             self._settle(is_asked=False)
@@ -80,7 +80,7 @@ class Asking:
             self._is_quiet = False
             self._settle(is_asked=self._survey.look_around())
 
-    def skipped(self, found: TextFound, last: Run, *, is_complete: bool) -> Skipped:
+    def skipped(self, found: TextFound, last: RipgrepOutcome, *, is_complete: bool) -> SkippedFiles:
         """What was passed by, as far as it was counted."""
         is_told = self.is_asked and is_complete and not found.is_cut_short
         counted = self._survey.skipped()
@@ -95,13 +95,13 @@ class Asking:
             unreadable=last.unreadable,
         )
 
-    def ignored(self, last: Run) -> Ignored | None:
+    def ignored(self, last: RipgrepOutcome) -> IgnoredEntries | None:
         """All ignored entries, if a run to the end told of them and no filter counts."""
         if not self.is_asked or self._is_filtered or self._query.glob is not None:
             return None
         if not last.is_clear:
             return None
-        found = Ignored([], [])
+        found = IgnoredEntries([], [])
         for path in last.ignored:
             try:
                 kind = os.stat(path, dir_fd=self._place.fd, follow_symlinks=False).st_mode

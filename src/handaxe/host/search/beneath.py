@@ -39,7 +39,7 @@ def open_beneath(directory: int, path: str | bytes, flags: int = FILE) -> int:
 
 def _open_at_once(directory: int, path: bytes, flags: int) -> int:
     """The descriptor; -1 where the system has no such call."""
-    libc = linux_libc()
+    libc = load_libc()
     if libc is None:
         return -1
     how = _How(flags, 0, _NO_LINKS_BENEATH)
@@ -72,6 +72,6 @@ def _open_by_steps(directory: int, path: str | bytes, flags: int) -> int:
 
 
 @cache
-def linux_libc() -> ctypes.CDLL | None:
+def load_libc() -> ctypes.CDLL | None:
     """The C library; None on other systems."""
     return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None

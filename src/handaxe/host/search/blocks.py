@@ -9,7 +9,7 @@ in memory, and a line longer than `MAX_LINE_BYTES` is reduced to what stands aro
 import re
 from collections.abc import Callable
 
-from handaxe.host.search.arguments import Marks
+from handaxe.host.search.arguments import MatchMarks
 
 MAX_LINE_BYTES = 1 << 17
 """A line with its marks may be so long; what is kept of a longer one shows more than is shown."""
@@ -43,7 +43,7 @@ class HeadingStream:
         "binary_files",
     )
 
-    def __init__(self, take: Take, marks: Marks, take_files: TakeFiles | None = None) -> None:
+    def __init__(self, take: Take, marks: MatchMarks, take_files: TakeFiles | None = None) -> None:
         self._take = take
         self._take_files = take_files
         self._marks = marks
@@ -57,7 +57,7 @@ class HeadingStream:
         data = self._rest + piece if self._rest else piece
         at = 0
         if self._take_files is not None:
-            files, at = self._whole_files(data)
+            files, at = self._split_files(data)
             if files and self._take_files(files):
                 return True
         while True:
@@ -73,7 +73,7 @@ class HeadingStream:
             if self._take(self._path, self._fitted(data[at : end.start() + 1])):
                 return True
             self._path, at = None, end.end()
-        return self._hand_on(data, at)
+        return self._emit_lines(data, at)
 
     def finish(self) -> bool:
         """Hand on what is left when the output ends."""
@@ -88,9 +88,9 @@ class HeadingStream:
         if len(body) <= MAX_LINE_BYTES and not self._is_shortened:
             return body
         self._is_shortened = False
-        return fitted(body, self._marks)
+        return crop_lines(body, self._marks)
 
-    def _whole_files(self, data: bytes) -> tuple[list[tuple[bytes, bytes]], int]:
+    def _split_files(self, data: bytes) -> tuple[list[tuple[bytes, bytes]], int]:
         """All files that end in some output, and where what follows them begins.
 
         None, if anything among them has to be looked at closely.
@@ -110,7 +110,7 @@ class HeadingStream:
             files = [(path, self._fitted(body)) for path, body in files]
         return files, last + 2
 
-    def _hand_on(self, data: bytes, at: int) -> bool:
+    def _emit_lines(self, data: bytes, at: int) -> bool:
         """Hand on whole lines of a file that goes on; the last one may prove to be its end."""
         if self._path is None:
             self._rest = data[at:]
@@ -121,17 +121,17 @@ class HeadingStream:
             return self._take(self._path, self._fitted(data[at : last + 1]))
         self._rest = data[at:]
         if len(self._rest) > 2 * MAX_LINE_BYTES:
-            self._rest, self._is_shortened = shortened(self._rest, self._marks), True
+            self._rest, self._is_shortened = crop_line_start(self._rest, self._marks), True
         return False
 
     def _named(self, before_nul: bytes) -> bytes:
         """The path before a NUL, without what ripgrep says about binary files before it."""
         if b"\n" not in before_nul:
-            return plain_path(before_nul)
+            return strip_dot_slash(before_nul)
         while (found := _IS_BINARY.match(before_nul)) is not None:
             self.binary_files.append(found[1])
             before_nul = before_nul[found.end() :]
-        return plain_path(before_nul.removeprefix(b"\r\n"))
+        return strip_dot_slash(before_nul.removeprefix(b"\r\n"))
 
 
 class PathStream:
@@ -146,7 +146,7 @@ class PathStream:
     def feed(self, piece: bytes) -> bool:
         """Take a piece of output."""
         *paths, self._rest = (self._rest + piece).split(b"\0")
-        return self._take([plain_path(path) for path in paths])
+        return self._take([strip_dot_slash(path) for path in paths])
 
 
 class CountStream:
@@ -164,34 +164,34 @@ class CountStream:
         end = 0
         pairs: list[tuple[bytes, int]] = []
         for found in _COUNT.finditer(data):
-            pairs.append((plain_path(found[1]), int(found[2])))
+            pairs.append((strip_dot_slash(found[1]), int(found[2])))
             end = found.end()
         self._rest = data[end:]
         return self._take(pairs)
 
 
-def plain_path(path: bytes) -> bytes:
+def strip_dot_slash(path: bytes) -> bytes:
     """A path as ripgrep writes it, relative to the search directory."""
     return path[2:] if path.startswith(b"./") else path
 
 
-def in_path_order(path: bytes) -> bytes:
+def make_path_key(path: bytes) -> bytes:
     """A key that sorts paths part by part, as a walk through sorted directories meets them."""
     return path.replace(b"/", b"\0")
 
 
-def fitted(body: bytes, marks: Marks) -> bytes:
+def crop_lines(body: bytes, marks: MatchMarks) -> bytes:
     """Lines of which none is too long, the same however the output came in pieces."""
     lines = body.split(b"\n")
     for at, line in enumerate(lines):
         if len(line) > MAX_LINE_BYTES or marks.gap in line[:_MAX_NUMBER]:
-            lines[at] = fitted_line(line, marks)
+            lines[at] = crop_line(line, marks)
     return b"\n".join(lines)
 
 
-def shortened(line: bytes, marks: Marks) -> bytes:
+def crop_line_start(line: bytes, marks: MatchMarks) -> bytes:
     """The beginning of a very long line, reduced; it begins with a gap where one was left."""
-    number, text = _numbered(line)
+    number, text = _split_line_number(line)
     text = text.removeprefix(marks.gap)
     first = text.find(marks.start)
     if first < 0:
@@ -201,23 +201,23 @@ def shortened(line: bytes, marks: Marks) -> bytes:
     return number + gap + text[begin : first + MAX_LINE_BYTES]
 
 
-def fitted_line(line: bytes, marks: Marks) -> bytes:
+def crop_line(line: bytes, marks: MatchMarks) -> bytes:
     """What is around the first match of a long line, and gaps where something is left out."""
-    number, text = _numbered(line)
+    number, text = _split_line_number(line)
     is_begun = text.startswith(marks.gap)
     text = text.removeprefix(marks.gap)
     first = max(0, text.find(marks.start))
     begin, end = max(0, first - KEPT_BEFORE), first + KEPT_AFTER
     kept = text[begin:end]
     if end < len(text):
-        kept = _without_cut_mark(kept, marks)
+        kept = _strip_cut_mark(kept, marks)
         if kept.rfind(marks.start) > kept.rfind(marks.end):
             kept += marks.end
         kept += marks.gap
     return number + (marks.gap if begin or is_begun else b"") + kept
 
 
-def _without_cut_mark(text: bytes, marks: Marks) -> bytes:
+def _strip_cut_mark(text: bytes, marks: MatchMarks) -> bytes:
     """A text without the beginning of a mark at its end."""
     for mark in (marks.start, marks.end):
         for size in range(len(mark) - 1, 0, -1):
@@ -226,7 +226,7 @@ def _without_cut_mark(text: bytes, marks: Marks) -> bytes:
     return text
 
 
-def _numbered(line: bytes) -> tuple[bytes, bytes]:
+def _split_line_number(line: bytes) -> tuple[bytes, bytes]:
     found = _NUMBER.match(line)
     number = found[0] if found is not None else b""
     return number, line[len(number) :]

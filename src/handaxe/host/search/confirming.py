@@ -7,24 +7,24 @@ that something outside fits the pattern.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from handaxe.host.search.arguments import Manner
+from handaxe.host.search.arguments import RipgrepOptions
 from handaxe.host.search.blocks import CountStream, Take
 from handaxe.host.search.held_files import AT_A_TIME, HeldFiles
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.process import Feed, Process
-from handaxe.host.search.unchanged import Unchanged
+from handaxe.host.search.process import Feed, RipgrepProcess
+from handaxe.host.search.unchanged import UnchangedPaths
 
-OpenHeld = Callable[[Feed, Manner, HeldFiles], Process]
-OpenHeldLines = Callable[[Take, HeldFiles], Process]
+OpenHeld = Callable[[Feed, RipgrepOptions, HeldFiles], RipgrepProcess]
+OpenHeldLines = Callable[[Take, HeldFiles], RipgrepProcess]
 
 
-class Confirming:
+class MatchConfirmation:
     """For one run or some runs that begin now."""
 
     def __init__(self, place: SearchPlace, *, is_file: bool) -> None:
         self._place = place
         self._is_file = is_file
-        self._unchanged = Unchanged(place.fd)
+        self._unchanged = UnchangedPaths(place.fd)
         self.is_complete = True
         """False if time ran out before everything was confirmed."""
 
@@ -32,13 +32,13 @@ class Confirming:
         """Those paths that may have stood for other files."""
         return self._unchanged.unsure(paths, are_named=self._is_file)
 
-    def moving(self, directories: Iterable[bytes]) -> set[bytes]:
+    def find_moving(self, directories: Iterable[bytes]) -> set[bytes]:
         """Those directories whose files have to be looked at one by one."""
         found = set(directories)
-        return found if self._is_file else self._unchanged.moving(found)
+        return found if self._is_file else self._unchanged.find_moving(found)
 
     def counts(
-        self, paths: Sequence[bytes], manner: Manner, open_run: OpenHeld
+        self, paths: Sequence[bytes], manner: RipgrepOptions, open_run: OpenHeld
     ) -> dict[bytes, int]:
         """The numbers of matching lines of those files that have some."""
         counts: dict[bytes, int] = {}
@@ -46,7 +46,7 @@ class Confirming:
             with HeldFiles(self._place.fd, paths[at : at + AT_A_TIME]) as held:
 
                 def take(pairs: list[tuple[bytes, int]], held: HeldFiles = held) -> bool:
-                    counts.update((held.path_of(target), count) for target, count in pairs)
+                    counts.update((held.get_path(target), count) for target, count in pairs)
                     return False
 
                 feed = CountStream(take).feed
@@ -60,13 +60,13 @@ class Confirming:
             with HeldFiles(self._place.fd, paths[at : at + AT_A_TIME]) as held:
 
                 def take(target: bytes, body: bytes, held: HeldFiles = held) -> bool:
-                    parts[held.path_of(target)].append(body)
+                    parts[held.get_path(target)].append(body)
                     return False
 
                 self._finish(held, lambda held, take=take: open_run(take, held))
         return {path: b"".join(bodies) for path, bodies in parts.items()}
 
-    def _finish(self, held: HeldFiles, open_run: Callable[[HeldFiles], Process]) -> None:
+    def _finish(self, held: HeldFiles, open_run: Callable[[HeldFiles], RipgrepProcess]) -> None:
         if not held.targets:
             return
         run = open_run(held)

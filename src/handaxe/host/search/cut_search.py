@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.arguments import Marks
+from handaxe.host.search.arguments import MatchMarks
 from handaxe.host.search.beneath import open_beneath
-from handaxe.host.search.blocks import KEPT_BEFORE, fitted_line
-from handaxe.host.search.long_lines import HoldsNul, LongLine, Pieces, WholeLines, Window
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.blocks import KEPT_BEFORE, crop_line
+from handaxe.host.search.long_lines import HoldsNul, LongLine, LongLineWindow, Pieces, WholeLines
+from handaxe.host.search.watch import SearchDeadline
 
 MULTILINE_BYTES = 48 << 10
 """Where a match may go across lines, all that is searched together has to be small."""
@@ -39,16 +39,16 @@ class PieceSearch(ABC):
         """How many lines match."""
 
 
-class CutSearch:
+class ChunkedSearch:
     """One file on its way."""
 
     def __init__(
         self,
         query: TextQuery,
-        marks: Marks,
+        marks: MatchMarks,
         pieces: PieceSearch,
         directory: int,
-        watch: Watch,
+        watch: SearchDeadline,
         encoding: str | None = None,
     ) -> None:
         """Plan searches; `encoding` is what the files are in, if that is not UTF-8."""
@@ -83,7 +83,7 @@ class CutSearch:
         for part in self._parts(path):
             if isinstance(part, WholeLines):
                 for _, body in self._pieces.bodies([part.data]):
-                    yield _renumbered(body, part.first_line - 1)
+                    yield _shift_line_numbers(body, part.first_line - 1)
                 continue
             line, shown = part.line, shown if part.line == line else 0
             for body in self._matches(part):
@@ -121,9 +121,9 @@ class CutSearch:
         for number, body in self._pieces.bodies([window.data for window in windows]):
             window = windows[number]
             for row in body.split(b"\n")[:-1]:
-                yield from self._in_window(row.removesuffix(b"\r"), window)
+                yield from self._find_in_window(row.removesuffix(b"\r"), window)
 
-    def _in_window(self, row: bytes, window: Window) -> Iterator[bytes]:
+    def _find_in_window(self, row: bytes, window: LongLineWindow) -> Iterator[bytes]:
         if self._query.only_matching:
             if (found := _PART.match(row)) is not None:
                 before = len(window.data[: window.begin].decode("utf-8", "replace"))
@@ -136,11 +136,11 @@ class CutSearch:
         if found is None or found[2] != b":":
             return
         text = row[found.end() :]
-        at = self._first_own(text, window)
+        at = self._find_first_own(text, window)
         if at is not None:
             yield self._around(text, at, window)
 
-    def _first_own(self, text: bytes, window: Window) -> int | None:
+    def _find_first_own(self, text: bytes, window: LongLineWindow) -> int | None:
         """Where the first match is marked that begins in a window's own part."""
         start, end = self._marks.start, self._marks.end
         marked, at = 0, text.find(start)
@@ -155,20 +155,20 @@ class CutSearch:
         # A match without characters has no marks.
         return 0 if not marked and start not in text and window.begin == 0 else None
 
-    def _around(self, text: bytes, at: int, window: Window) -> bytes:
+    def _around(self, text: bytes, at: int, window: LongLineWindow) -> bytes:
         start, end, gap = self._marks.start, self._marks.end, self._marks.gap
         before = text[:at].replace(start, b"").replace(end, b"")[-KEPT_BEFORE:]
         is_begun = window.column > 0 or at > len(before)
         return (gap if is_begun else b"") + before + text[at:]
 
     def _fitted(self, line: int, body: bytes) -> bytes:
-        row = fitted_line(b"%d:%s" % (line, body), self._marks)
+        row = crop_line(b"%d:%s" % (line, body), self._marks)
         if self._query.only_matching or row.endswith(self._marks.gap):
             return row + b"\n"
         return row + self._marks.gap + b"\n"
 
 
-def _renumbered(body: bytes, more: int) -> bytes:
+def _shift_line_numbers(body: bytes, more: int) -> bytes:
     """Lines with higher numbers."""
     if not more:
         return body

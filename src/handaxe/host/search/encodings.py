@@ -32,7 +32,7 @@ _CALLED = {
 }
 
 
-def foreign_encoding(path: str | bytes, directory: int) -> str | None:
+def detect_foreign_encoding(path: str | bytes, directory: int) -> str | None:
     """What ripgrep has to be told to read a file; None for what it reads as it is."""
     try:
         file = open_beneath(directory, path)

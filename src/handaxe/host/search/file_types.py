@@ -10,7 +10,7 @@ FileTypes = dict[str, tuple[str, ...]]
 
 
 @lru_cache(maxsize=1)
-def file_types() -> FileTypes:
+def load_file_types() -> FileTypes:
     """The patterns of every type, by its name."""
     text = Path(__file__).with_name("file_types.txt").read_text(encoding="utf-8")
     types: FileTypes = {}

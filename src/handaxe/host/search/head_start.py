@@ -15,18 +15,18 @@ from itertools import islice
 import msgspec
 
 from handaxe.contract.ports.search import BadQuery, TextFound, TextQuery
-from handaxe.host.search.arguments import Marks
-from handaxe.host.search.asked_files import AskedFiles
+from handaxe.host.search.arguments import MatchMarks
+from handaxe.host.search.asked_files import QueryFileList
 from handaxe.host.search.beneath import open_beneath
 from handaxe.host.search.pages import LinePage
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.process import Process
+from handaxe.host.search.process import RipgrepProcess
 from handaxe.host.search.rust_regex import translate
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.survey import Survey
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.survey import IgnoredSurvey
 from handaxe.host.search.text_scan import WIDE_MARKS, Scanner
 from handaxe.host.search.walk import Listings
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.watch import SearchDeadline
 
 ALONE_S = 0.012
 """How long it may take before ripgrep is started."""
@@ -51,22 +51,22 @@ class NotPlain(Exception):
     """Something that is ripgrep's to decide."""
 
 
-class HeadStart:
+class LiteralPrescan:
     """One attempt."""
 
     def __init__(
         self,
         query: TextQuery,
         place: SearchPlace,
-        watch: Watch,
-        screen: Screen,
+        watch: SearchDeadline,
+        screen: ExclusionFilter,
         listings: Listings,
     ) -> None:
         self._place = place
-        self._marks = Marks.fresh()
+        self._marks = MatchMarks.create()
         self._scanner = Scanner(query, self._marks, watch)
-        self._files = AskedFiles(query, place, watch, screen, listings)
-        self._paths = self._files.in_path_order()
+        self._files = QueryFileList(query, place, watch, screen, listings)
+        self._paths = self._files.list_sorted()
         self._has_boundary = _OPENING in query.pattern
         self._at_most = (query.end or 0) + 1
         self._is_given_up = False
@@ -95,13 +95,13 @@ class HeadStart:
 
     def is_enough(self) -> bool:
         """Whether it came to the answer before ripgrep would be worth starting."""
-        return self._goes_far_enough(ALONE_S, lambda: False)
+        return self._can_fill_page(ALONE_S, lambda: False)
 
-    def is_ahead_of(self, run: Process) -> bool:
+    def is_ahead_of(self, run: RipgrepProcess) -> bool:
         """Whether it came to the answer while ripgrep was still at work."""
-        return self._goes_far_enough(BESIDE_S, run.has_written_all)
+        return self._can_fill_page(BESIDE_S, run.has_written_all)
 
-    def found(self, survey: Survey) -> TextFound:
+    def found(self, survey: IgnoredSurvey) -> TextFound:
         """The answer."""
         survey.look_around()
         binary = None if self._page.has_more else self._binary
@@ -109,7 +109,7 @@ class HeadStart:
         found = self._page.found(self._place.prefix, self._marks)
         return msgspec.structs.replace(found, skipped=skipped, engine="python")
 
-    def _goes_far_enough(self, for_s: float, is_answered: Callable[[], bool]) -> bool:
+    def _can_fill_page(self, for_s: float, is_answered: Callable[[], bool]) -> bool:
         """Whether the page is full, or everything was searched and something found."""
         ends_at = time.monotonic() + for_s
         try:
@@ -154,8 +154,8 @@ class HeadStart:
             self._binary += 1
             return b""
         self._texts += 1
-        if not self._scanner.may_match(data):
+        if not self._scanner.can_match(data):
             return b""
         if nul > 0 or (self._has_boundary and not self._scanner.is_amid_ascii(data)):
             raise NotPlain
-        return self._scanner.lines_in(data, self._at_most - self._page.seen)
+        return self._scanner.search_data(data, self._at_most - self._page.seen)

@@ -24,14 +24,14 @@ class HeldFiles:
                 continue
             self.fds.append(fd)
             if stat.S_ISREG(os.fstat(fd).st_mode):
-                self._by_target[os.fsencode(target_of(fd))] = path
+                self._by_target[os.fsencode(build_fd_path(fd))] = path
 
     @property
     def targets(self) -> list[str]:
         """What ripgrep is given to search."""
         return [os.fsdecode(target) for target in self._by_target]
 
-    def path_of(self, target: bytes) -> bytes:
+    def get_path(self, target: bytes) -> bytes:
         """The path of a file by the name that ripgrep has for it."""
         return self._by_target[target]
 
@@ -43,6 +43,6 @@ class HeldFiles:
             os.close(fd)
 
 
-def target_of(fd: int) -> str:
+def build_fd_path(fd: int) -> str:
     """The name that a child process has for a descriptor it inherits."""
     return f"{_BY_NUMBER}/{fd}"

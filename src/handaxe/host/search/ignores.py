@@ -18,7 +18,7 @@ NOBODY: AbstractSet[str] = frozenset()
 _ANY_NAME = "\x01"
 
 
-class Layer:
+class IgnoreLayer:
     """The ignore files of one directory."""
 
     __slots__ = ("base", "files")
@@ -34,7 +34,7 @@ class Ignores:
 
     __slots__ = ("_endings", "_layers", "_names", "_others", "_unbounded", "is_silent")
 
-    def __init__(self, layers: tuple[Layer, ...]) -> None:
+    def __init__(self, layers: tuple[IgnoreLayer, ...]) -> None:
         self._layers = layers
         """The nearest directory first."""
         self._names: set[str] = set()
@@ -56,11 +56,11 @@ class Ignores:
             (layer.base, kind, file) for layer in self._layers for kind, file in layer.files.items()
         )
 
-    def below(self, layer: Layer | None) -> "Ignores":
+    def below(self, layer: IgnoreLayer | None) -> "Ignores":
         """The ignore files of a directory inside, which may have some of its own."""
         return self if layer is None else Ignores((layer, *self._layers))
 
-    def speaks_of(self, directory: str, names: list[str]) -> bool:
+    def can_ignore(self, directory: str, names: list[str]) -> bool:
         """Whether one of a directory's entries may be ignored; `directory` ends with a slash."""
         if self.is_silent:
             return False
@@ -72,19 +72,19 @@ class Ignores:
                     return True
         if self._others is not None and any(map(self._others.match, names)):
             return True
-        return bool(self._unbounded) and self._names_all(directory)
+        return bool(self._unbounded) and self._can_match_all(directory)
 
     def left_out(self, directory: str, names: list[str], *, is_dir: bool) -> AbstractSet[str]:
         """Those of a directory's entries that are ignored; `directory` ends with a slash."""
         suspects: Iterable[str] = names
-        if not self._names_all(directory):
+        if not self._can_match_all(directory):
             suspects = self._names.intersection(names)
             suspects.update([name for name in names if name.endswith(self._endings)])
             if self._others is not None:
                 suspects.update(filter(self._others.match, names))
         return {name for name in suspects if self.verdict(directory + name, is_dir=is_dir)}
 
-    def _names_all(self, directory: str) -> bool:
+    def _can_match_all(self, directory: str) -> bool:
         """Whether a pattern may speak of a directory's entries whatever their names are."""
         return any(
             pattern.matches(directory[len(base) :] + _ANY_NAME, is_dir=True)
@@ -117,24 +117,24 @@ class Ignores:
                 yield last.source
 
 
-def layer_of(directory: str, names: Iterable[str]) -> Layer | None:
+def read_ignore_layer(directory: str, names: Iterable[str]) -> IgnoreLayer | None:
     """The layer of a directory that holds these names; None if no ignore file is among them."""
     files: dict[str, IgnoreFile] = {}
     for name in set(NAMES).intersection(names):
         file = _read(directory + name)
         if file is not None:
             files[name] = file
-    return Layer(directory, files) if files else None
+    return IgnoreLayer(directory, files) if files else None
 
 
-def above(root: str) -> Ignores:
+def read_ignores_above(root: str) -> Ignores:
     """The ignore files of every directory above `root`, the nearest first."""
-    layers: list[Layer] = []
+    layers: list[IgnoreLayer] = []
     here = root
     while here not in {"/", ""}:
         here = here.rpartition("/")[0]
         base = here + "/"
-        layer = layer_of(base, NAMES)
+        layer = read_ignore_layer(base, NAMES)
         if layer is not None:
             layers.append(layer)
     return Ignores(tuple(layers))
@@ -142,7 +142,7 @@ def above(root: str) -> Ignores:
 
 def is_root_ignored(root: str) -> bool:
     """Whether ignore files above a directory hide it, a directory on the way, or all it holds."""
-    ignores = above(root)
+    ignores = read_ignores_above(root)
     if ignores.is_silent:
         return False
     path = root
@@ -164,10 +164,10 @@ def _read(path: str) -> IgnoreFile | None:
         return None
     finally:
         os.close(fd)
-    return _compiled(data)
+    return _compile_ignore_file(data)
 
 
 @lru_cache(maxsize=256)
-def _compiled(data: bytes) -> IgnoreFile | None:
+def _compile_ignore_file(data: bytes) -> IgnoreFile | None:
     file = IgnoreFile(data.decode("utf-8", "surrogateescape"))
     return file if file.patterns else None

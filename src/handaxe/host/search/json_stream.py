@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.arguments import Marks
-from handaxe.host.search.blocks import MAX_LINE_BYTES, Take, fitted, plain_path
+from handaxe.host.search.arguments import MatchMarks
+from handaxe.host.search.blocks import MAX_LINE_BYTES, Take, crop_lines, strip_dot_slash
 
 MAX_RECORD_BYTES = 4 << 20
 """A match that takes more is not read: its file has to be searched in pieces."""
@@ -45,7 +45,7 @@ class _Record(msgspec.Struct):
 class JsonStream:
     """Cuts `--json` output into files and lines, each match between marks."""
 
-    def __init__(self, take: Take, marks: Marks, query: TextQuery) -> None:
+    def __init__(self, take: Take, marks: MatchMarks, query: TextQuery) -> None:
         self._take = take
         self._marks = marks
         self._query = query
@@ -63,7 +63,7 @@ class JsonStream:
         if self._rest_bytes + len(first) > MAX_RECORD_BYTES:
             found = _PATH.match(b"".join(self._rest)[: 1 << 16])
             if found is not None:
-                self.too_large = plain_path(msgspec.json.decode(found[1], type=_Text).raw())
+                self.too_large = strip_dot_slash(msgspec.json.decode(found[1], type=_Text).raw())
                 return True
         self._rest.append(first)
         self._rest_bytes += len(first)
@@ -87,18 +87,18 @@ class JsonStream:
         lines = data.lines.raw()
         is_match = record.type == "match"
         body = (
-            self._only_matches(lines, data)
+            self._format_matches(lines, data)
             if self._query.only_matching and is_match
-            else self._whole_lines(lines, data, ":" if is_match else "-")
+            else self._format_lines(lines, data, ":" if is_match else "-")
         )
         if self._query.has_context and self._next_line and data.line_number > self._next_line:
             body = b"--\n" + body
         self._next_line = data.line_number + lines.rstrip(b"\n").count(b"\n") + 1
         if len(body) > MAX_LINE_BYTES:
-            body = fitted(body, self._marks)
-        return self._take(plain_path(data.path.raw()), body)
+            body = crop_lines(body, self._marks)
+        return self._take(strip_dot_slash(data.path.raw()), body)
 
-    def _whole_lines(self, lines: bytes, data: _Data, sign: str) -> bytes:
+    def _format_lines(self, lines: bytes, data: _Data, sign: str) -> bytes:
         parts: list[bytes] = []
         at = 0
         for match in data.submatches:
@@ -111,7 +111,7 @@ class JsonStream:
             for number, line in enumerate(text.split(b"\n"), data.line_number)
         )
 
-    def _only_matches(self, lines: bytes, data: _Data) -> bytes:
+    def _format_matches(self, lines: bytes, data: _Data) -> bytes:
         body: list[bytes] = []
         number, column, at = data.line_number, 1, 0
         for match in data.submatches:

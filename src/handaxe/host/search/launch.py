@@ -6,27 +6,27 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.arguments import Manner, Marks, command, needs_json
-from handaxe.host.search.asked_files import AskedFiles
-from handaxe.host.search.asking import Asking
-from handaxe.host.search.blocks import HeadingStream, Take, TakeFiles, in_path_order
-from handaxe.host.search.cut_search import CutSearch
-from handaxe.host.search.encodings import foreign_encoding
+from handaxe.host.search.arguments import MatchMarks, RipgrepOptions, build_command, is_json_needed
+from handaxe.host.search.asked_files import QueryFileList
+from handaxe.host.search.asking import ExclusionProbe
+from handaxe.host.search.blocks import HeadingStream, Take, TakeFiles, make_path_key
+from handaxe.host.search.cut_search import ChunkedSearch
+from handaxe.host.search.encodings import detect_foreign_encoding
 from handaxe.host.search.held_files import HeldFiles
 from handaxe.host.search.json_stream import JsonStream
 from handaxe.host.search.long_lines import find_long_files
-from handaxe.host.search.piece_runs import MemoryFiles, RipgrepPieces
+from handaxe.host.search.piece_runs import MemfdFiles, RipgrepPieces
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import (
     MAX_MEMORY_BYTES,
     Feed,
-    Process,
-    Run,
-    Terms,
-    small_memory_bytes,
+    RipgrepOutcome,
+    RipgrepProcess,
+    RipgrepProcessOptions,
+    compute_initial_memory,
 )
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.watch import SearchDeadline
 
 MAX_CUT_FILES = 500
 
@@ -35,7 +35,7 @@ class RipgrepFailed(Exception):
     """ripgrep could not run or broke off; what it said is the message."""
 
 
-class Launch:
+class RipgrepLauncher:
     """Begins runs, and knows what the last ones were short of."""
 
     def __init__(
@@ -43,9 +43,9 @@ class Launch:
         program: str,
         query: TextQuery,
         place: SearchPlace,
-        watch: Watch,
-        screen: Screen,
-        asking: Asking,
+        watch: SearchDeadline,
+        screen: ExclusionFilter,
+        asking: ExclusionProbe,
     ) -> None:
         self._program = program
         self._query = query
@@ -53,14 +53,14 @@ class Launch:
         self._watch = watch
         self._screen = screen
         self._asking = asking
-        self._encoding = foreign_encoding(place.target, place.fd) if query.is_file else None
-        self.marks = Marks.fresh()
+        self._encoding = detect_foreign_encoding(place.target, place.fd) if query.is_file else None
+        self.marks = MatchMarks.create()
         self.one_thread = False
         self.saves_memory = False
         self.long_files: list[str] | None = None
         """Files with long lines, in path order; None until they had to be looked for."""
         pieces = RipgrepPieces(query, self.marks, self._open_pieces)
-        self._cut = CutSearch(query, self.marks, pieces, place.fd, watch, self._encoding)
+        self._cut = ChunkedSearch(query, self.marks, pieces, place.fd, watch, self._encoding)
 
     @property
     def leaves_something(self) -> bool:
@@ -68,7 +68,7 @@ class Launch:
         return not (self._query.is_file and self.long_files)
 
     @property
-    def cut(self) -> CutSearch:
+    def cut(self) -> ChunkedSearch:
         """Searches files with long lines."""
         return self._cut
 
@@ -80,13 +80,13 @@ class Launch:
         """
         found = self.long_files
         if found is None:
-            files = AskedFiles(self._query, self._place, self._watch, self._screen)
+            files = QueryFileList(self._query, self._place, self._watch, self._screen)
             found = find_long_files(files, self._place.fd, self._watch)[:MAX_CUT_FILES]
         named = [] if path is None else [os.fsdecode(path)]
-        order = {in_path_order(os.fsencode(path)): path for path in (*found, *named)}
+        order = {make_path_key(os.fsencode(path)): path for path in (*found, *named)}
         self.long_files = [order[key] for key in sorted(order)]
 
-    def without_long_files(self, paths: Sequence[bytes]) -> Sequence[bytes]:
+    def exclude_long_files(self, paths: Sequence[bytes]) -> Sequence[bytes]:
         """Those files that ripgrep searches by their paths."""
         if not self.long_files:
             return paths
@@ -101,15 +101,15 @@ class Launch:
     def open(
         self,
         feed: Feed,
-        manner: Manner | None = None,
-        at_end: Callable[[Run], None] = lambda _: None,
+        manner: RipgrepOptions | None = None,
+        at_end: Callable[[RipgrepOutcome], None] = lambda _: None,
         targets: Sequence[str] | None = None,
         fds: Sequence[int] = (),
-    ) -> Process:
+    ) -> RipgrepProcess:
         """Begin a run over the place of the search, or over some entries of it only."""
         is_first = self.long_files is None
         manner = msgspec.structs.replace(
-            manner or Manner(),
+            manner or RipgrepOptions(),
             without_parents=self._place.is_ignored,
             asks_why=targets is None and (self._asking.is_asked or self.saves_memory),
             one_thread=self.one_thread,
@@ -119,17 +119,17 @@ class Launch:
         )
         wanted = targets if targets is not None else (self._place.target,)
         try:
-            return Process(
-                command(self._program, self._query, wanted, manner, self.marks),
+            return RipgrepProcess(
+                build_command(self._program, self._query, wanted, manner, self.marks),
                 self._place.directory,
                 feed,
                 self._watch,
-                Run(self._screen.holds_back),
+                RipgrepOutcome(self._screen.is_held_back),
                 at_end,
-                Terms(
+                RipgrepProcessOptions(
                     is_prompt=manner.is_prompt,
                     may_say=self._asking.may_say,
-                    memory_bytes=small_memory_bytes() if is_first else MAX_MEMORY_BYTES,
+                    memory_bytes=compute_initial_memory() if is_first else MAX_MEMORY_BYTES,
                     fds=fds,
                 ),
             )
@@ -139,18 +139,18 @@ class Launch:
     def open_lines(
         self,
         take: Take,
-        manner: Manner,
+        manner: RipgrepOptions,
         take_files: TakeFiles | None = None,
         held: HeldFiles | None = None,
-    ) -> Process:
+    ) -> RipgrepProcess:
         """Begin a run for lines, over everything or over files that are held open."""
         stream = (
             JsonStream(take, self.marks, self._query)
-            if needs_json(self._query)
+            if is_json_needed(self._query)
             else HeadingStream(take, self.marks, take_files)
         )
 
-        def at_end(outcome: Run) -> None:
+        def at_end(outcome: RipgrepOutcome) -> None:
             if outcome.ending != "satisfied":
                 stream.finish()
             outcome.note_binary(stream.binary_files)
@@ -160,7 +160,7 @@ class Launch:
         targets, fds = (None, ()) if held is None else (held.targets, held.fds)
         return self.open(stream.feed, manner, at_end, targets, fds)
 
-    def open_held(self, feed: Feed, manner: Manner, held: HeldFiles) -> Process:
+    def open_held(self, feed: Feed, manner: RipgrepOptions, held: HeldFiles) -> RipgrepProcess:
         """Begin a run over files that are held open."""
         return self.open(feed, manner, targets=held.targets, fds=held.fds)
 
@@ -168,10 +168,18 @@ class Launch:
         self,
         query: TextQuery,
         feed: Feed,
-        manner: Manner,
-        at_end: Callable[[Run], None],
-        files: MemoryFiles,
-    ) -> Process:
-        line = command(self._program, query, files.targets, manner, self.marks)
+        manner: RipgrepOptions,
+        at_end: Callable[[RipgrepOutcome], None],
+        files: MemfdFiles,
+    ) -> RipgrepProcess:
+        line = build_command(self._program, query, files.targets, manner, self.marks)
         directory, watch = self._place.directory, self._watch
-        return Process(line, directory, feed, watch, Run(), at_end, Terms(fds=files.fds))
+        return RipgrepProcess(
+            line,
+            directory,
+            feed,
+            watch,
+            RipgrepOutcome(),
+            at_end,
+            RipgrepProcessOptions(fds=files.fds),
+        )

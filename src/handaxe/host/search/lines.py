@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from handaxe.contract.ports.search import FileText, Line
-from handaxe.host.search.arguments import Marks
-from handaxe.host.search.blocks import MAX_LINE_BYTES, fitted_line
+from handaxe.contract.ports.search import FileText, MatchLine
+from handaxe.host.search.arguments import MatchMarks
+from handaxe.host.search.blocks import MAX_LINE_BYTES, crop_line
 
 LINE_CHARS = 500
 """A longer line is shown as a window of this size around its first match."""
@@ -30,15 +30,15 @@ _LONG = re.compile(rb"[^\n]{%d}" % LINE_CHARS)
 class LineReader:
     """Reads the lines of one answer."""
 
-    def __init__(self, prefix: str, marks: Marks, *, has_columns: bool) -> None:
+    def __init__(self, prefix: str, marks: MatchMarks, *, has_columns: bool) -> None:
         self._prefix = prefix
         self._marks = marks
         self._pattern = _COLUMN_PREFIX if has_columns else _PREFIX
         self._is_inside = False
 
-    def read(self, blocks: Sequence[Block]) -> tuple[list[Line], list[FileText]]:
+    def read(self, blocks: Sequence[Block]) -> tuple[list[MatchLine], list[FileText]]:
         """The first lines in full, the rest as text."""
-        typed: list[Line] = []
+        typed: list[MatchLine] = []
         rest: list[Block] = []
         for number, (raw_path, body) in enumerate(blocks):
             room = TYPED_LINES - len(typed)
@@ -57,12 +57,12 @@ class LineReader:
         """Lines as text; most files hold short ones, which are unmarked and decoded together."""
         are_long = [len(body) > LINE_CHARS and _LONG.search(body) is not None for _, body in blocks]
         short = [body for (_, body), is_long in zip(blocks, are_long, strict=True) if not is_long]
-        texts = iter(self._short_texts(short))
+        texts = iter(self._decode_short(short))
         for (raw_path, body), is_long in zip(blocks, are_long, strict=True):
             path = self._prefix + raw_path.decode("utf-8", "surrogateescape")
-            yield FileText(path, self._long_text(path, body) if is_long else next(texts))
+            yield FileText(path, self._decode_long(path, body) if is_long else next(texts))
 
-    def _short_texts(self, bodies: Sequence[bytes]) -> list[str]:
+    def _decode_short(self, bodies: Sequence[bytes]) -> list[str]:
         if self._pattern is _COLUMN_PREFIX:
             bodies = [_COLUMNS.sub(rb"\1", body) for body in bodies]
         # No line has lost a part, so none of them holds the mark for that.
@@ -72,28 +72,28 @@ class LineReader:
             plain = plain.replace(b"\r\n", b"\n")
         return plain.decode("utf-8", "replace").split(self._marks.gap.decode())
 
-    def _long_text(self, path: str, body: bytes) -> str:
-        return "".join([_plain(self._line(path, raw)) for raw in body.split(b"\n")[:-1]])
+    def _decode_long(self, path: str, body: bytes) -> str:
+        return "".join([_format_line(self._line(path, raw)) for raw in body.split(b"\n")[:-1]])
 
-    def _line(self, path: str, raw: bytes) -> Line:
+    def _line(self, path: str, raw: bytes) -> MatchLine:
         if len(raw) > MAX_LINE_BYTES:
-            raw = fitted_line(raw, self._marks)
+            raw = crop_line(raw, self._marks)
         found = self._pattern.match(raw)
         if found is None:
-            return Line(path, 0, "")
+            return MatchLine(path, 0, "")
         is_match = found[2] == b":"
         raw = raw[found.end() :].removesuffix(b"\r")
-        text, ranges, has_gap = self._unmarked(raw)
+        text, ranges, has_gap = self._strip_marks(raw)
         is_begun = has_gap and raw.startswith(self._marks.gap)
         column = ranges[0][0] + 1 if ranges and not is_begun else None
         if found.re is _COLUMN_PREFIX and is_match:
             column = int(found[3])
         if len(text) <= LINE_CHARS and not has_gap:
-            return Line(path, int(found[1]), text, is_match, column, tuple(ranges))
-        text, ranges = window(text, ranges)
-        return Line(path, int(found[1]), text, is_match, column, tuple(ranges), is_cut=True)
+            return MatchLine(path, int(found[1]), text, is_match, column, tuple(ranges))
+        text, ranges = crop_to_matches(text, ranges)
+        return MatchLine(path, int(found[1]), text, is_match, column, tuple(ranges), is_cut=True)
 
-    def _unmarked(self, raw: bytes) -> tuple[str, list[tuple[int, int]], bool]:
+    def _strip_marks(self, raw: bytes) -> tuple[str, list[tuple[int, int]], bool]:
         """The text without marks, where the matches are in it, and whether a part is missing."""
         if b"\x1d" not in raw:
             self._is_inside = False
@@ -123,10 +123,10 @@ class LineReader:
         ranges = [pair for pair in ranges if pair[0] < pair[1]]
         # A mark may stand inside a character, so the bytes are joined before they are decoded.
         shown = text.decode("utf-8", "replace")
-        return shown, ranges if text.isascii() else _in_characters(ranges, text), has_gap
+        return shown, ranges if text.isascii() else _to_character_ranges(ranges, text), has_gap
 
 
-def window(text: str, ranges: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
+def crop_to_matches(text: str, ranges: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
     """What is around the first match of a long line, and the matches in it."""
     begin = max(0, (ranges[0][0] if ranges else 0) - LEAD_CHARS)
     begin = max(0, min(begin, len(text) - LINE_CHARS))
@@ -141,14 +141,14 @@ def window(text: str, ranges: list[tuple[int, int]]) -> tuple[str, list[tuple[in
     return head + text[begin:end] + tail, inside
 
 
-def _in_characters(ranges: list[tuple[int, int]], text: bytes) -> list[tuple[int, int]]:
+def _to_character_ranges(ranges: list[tuple[int, int]], text: bytes) -> list[tuple[int, int]]:
     def characters(offset: int) -> int:
         return len(text[:offset].decode("utf-8", "replace"))
 
     return [(characters(start), characters(end)) for start, end in ranges]
 
 
-def _plain(line: Line) -> str:
+def _format_line(line: MatchLine) -> str:
     if not line.line:
         return "--\n"
     return f"{line.line}{':' if line.is_match else '-'}{line.text}\n"

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from handaxe.contract.ports.search import Hides, NameQuery, NamesFound, Search, TextFound, TextQuery
-from handaxe.disk.threads import begin
-from handaxe.host.search.known_trees import KnownTrees
-from handaxe.host.search.watch import Watch
+from handaxe.disk.threads import start_in_thread
+from handaxe.host.search.known_trees import TreeCache
+from handaxe.host.search.watch import SearchDeadline
 
 if TYPE_CHECKING:
-    from handaxe.host.search.screen import Screen
+    from handaxe.host.search.screen import ExclusionFilter
 
 _log = logging.getLogger("handaxe.search")
 
@@ -25,11 +25,11 @@ FINAL_WAIT_S = 0.15
 """How long a cancelled search is waited for; it ends soon after in any case."""
 
 
-def _nothing() -> Hides | None:
+def _get_no_rules() -> Hides | None:
     return None
 
 
-def _never(_: str) -> bool:
+def _return_false(_: str) -> bool:
     return False
 
 
@@ -40,8 +40,8 @@ class LocalSearch(Search):
         self,
         *,
         roots: Callable[[], Sequence[str]] = tuple,
-        hidden: Callable[[], Hides | None] = _nothing,
-        may_read: Callable[[], Callable[[str], bool]] = lambda: _never,
+        hidden: Callable[[], Hides | None] = _get_no_rules,
+        may_read: Callable[[], Callable[[str], bool]] = lambda: _return_false,
         own_places: Sequence[str] = (),
         use_ripgrep: bool = True,
         head_start: bool = True,
@@ -62,15 +62,15 @@ class LocalSearch(Search):
         self._own_places = own_places
         self._use_ripgrep = use_ripgrep
         self._head_start = head_start
-        self._known = KnownTrees()
+        self._known = TreeCache()
 
     async def find_names(self, query: NameQuery) -> NamesFound:
         """The files whose path fits a pattern."""
         from handaxe.host.search.names import NameSearch
 
-        watch = Watch(query.timeout_s)
+        watch = SearchDeadline(query.timeout_s)
         search = NameSearch(query, watch, self._screen(query.root))
-        return await _in_thread(search.answer, watch)
+        return await _run_in_thread(search.answer, watch)
 
     async def find_text(self, query: TextQuery) -> TextFound:
         """The lines or files that hold a match."""
@@ -78,32 +78,34 @@ class LocalSearch(Search):
 
         check_arguments(query)
         screen = self._screen(query.root, is_file=query.is_file)
-        watch = Watch(query.timeout_s)
-        return await _in_thread(lambda: self._find_text(query, watch, screen), watch)
+        watch = SearchDeadline(query.timeout_s)
+        return await _run_in_thread(lambda: self._find_text(query, watch, screen), watch)
 
-    def file_types(self) -> dict[str, tuple[str, ...]]:
+    def list_file_types(self) -> dict[str, tuple[str, ...]]:
         """The known names of file types, with their patterns."""
-        from handaxe.host.search.file_types import file_types
+        from handaxe.host.search.file_types import load_file_types
 
-        return file_types()
+        return load_file_types()
 
-    def _screen(self, root: str, *, is_file: bool = False) -> "Screen":
-        from handaxe.host.search.screen import Screen
+    def _screen(self, root: str, *, is_file: bool = False) -> "ExclusionFilter":
+        from handaxe.host.search.screen import ExclusionFilter
 
         denies = self._hidden()
         if is_file:
             # Permission has decided about the very file.
-            return Screen(os.path.split(root)[0], denies=denies, may_read=None)
+            return ExclusionFilter(os.path.split(root)[0], denies=denies, may_read=None)
         own, may_read = self._own_places, self._may_read()
-        return Screen(root, denies=denies, may_read=may_read, own_places=own)
+        return ExclusionFilter(root, denies=denies, may_read=may_read, own_places=own)
 
-    def _find_text(self, query: TextQuery, watch: Watch, screen: "Screen") -> TextFound:
-        from handaxe.host.search.head_start import HeadStart
+    def _find_text(
+        self, query: TextQuery, watch: SearchDeadline, screen: "ExclusionFilter"
+    ) -> TextFound:
+        from handaxe.host.search.head_start import LiteralPrescan
         from handaxe.host.search.place import SearchPlace
         from handaxe.host.search.program import find_ripgrep
         from handaxe.host.search.python_grep import PythonGrep
         from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
-        from handaxe.host.search.survey import Survey
+        from handaxe.host.search.survey import IgnoredSurvey
         from handaxe.host.search.walk import Listings
 
         program = find_ripgrep(self._roots()) if self._use_ripgrep else None
@@ -114,10 +116,10 @@ class LocalSearch(Search):
         ) as place:
             if program is not None:
                 listings: Listings = {}
-                survey = Survey(query, place, watch, screen, listings, self._known)
+                survey = IgnoredSurvey(query, place, watch, screen, listings, self._known)
                 start = None
-                if self._head_start and HeadStart.suits(query):
-                    start = HeadStart(query, place, watch, screen, listings)
+                if self._head_start and LiteralPrescan.suits(query):
+                    start = LiteralPrescan(query, place, watch, screen, listings)
                     if start.is_enough():
                         return start.found(survey)
                 known = self._known
@@ -129,8 +131,8 @@ class LocalSearch(Search):
             return PythonGrep(query, place, watch, screen).answer()
 
 
-async def _in_thread(work: Callable[[], T], watch: Watch) -> T:
-    job = begin(work)
+async def _run_in_thread(work: Callable[[], T], watch: SearchDeadline) -> T:
+    job = start_in_thread(work)
     try:
         return await job.result
     except asyncio.CancelledError:

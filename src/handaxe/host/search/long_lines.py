@@ -15,7 +15,7 @@ from contextlib import suppress
 import msgspec
 
 from handaxe.host.search.beneath import open_beneath
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.watch import SearchDeadline
 
 LONG_LINE_BYTES = 48 << 10
 WINDOW_BYTES = 32 << 10
@@ -34,7 +34,7 @@ class WholeLines(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class Window(msgspec.Struct, frozen=True):
+class LongLineWindow(msgspec.Struct, frozen=True):
     """A part of a long line, with what stands around it."""
 
     data: bytes
@@ -49,7 +49,7 @@ class LongLine(msgspec.Struct, frozen=True):
     """Windows of one long line; more may follow."""
 
     line: int
-    windows: list[Window]
+    windows: list[LongLineWindow]
 
 
 class HoldsNul(Exception):
@@ -58,10 +58,10 @@ class HoldsNul(Exception):
 
 def has_long_line(data: bytes) -> bool:
     """Whether a text holds a long line."""
-    return len(data) - end_of_short_lines(data) > LONG_LINE_BYTES
+    return len(data) - find_short_lines_end(data) > LONG_LINE_BYTES
 
 
-def find_long_files(paths: Iterable[str], directory: int, watch: Watch) -> list[str]:
+def find_long_files(paths: Iterable[str], directory: int, watch: SearchDeadline) -> list[str]:
     """Those files, relative to an open directory, that hold a long line of text."""
     found: list[str] = []
     for path in paths:
@@ -75,12 +75,12 @@ def find_long_files(paths: Iterable[str], directory: int, watch: Watch) -> list[
         except OSError:
             continue
         with os.fdopen(fd, "rb", buffering=0) as file:
-            if reads_long_line(file.read, watch):
+            if has_long_line_ahead(file.read, watch):
                 found.append(path)
     return found
 
 
-def reads_long_line(read: Callable[[int], bytes | None], watch: Watch) -> bool:
+def has_long_line_ahead(read: Callable[[int], bytes | None], watch: SearchDeadline) -> bool:
     """Whether a file of text that is read from its beginning holds a long line."""
     rest = read(_HEAD_BYTES) or b""
     if b"\0" in rest and rest[:2] not in _WIDE_MARKS:
@@ -88,7 +88,7 @@ def reads_long_line(read: Callable[[int], bytes | None], watch: Watch) -> bool:
     while not watch.is_over():
         block = read(BLOCK_BYTES) or b""
         rest += block
-        at = end_of_short_lines(rest)
+        at = find_short_lines_end(rest)
         if len(rest) - at > LONG_LINE_BYTES:
             return b"\0" not in rest[at : at + LONG_LINE_BYTES]
         if not block:
@@ -97,7 +97,7 @@ def reads_long_line(read: Callable[[int], bytes | None], watch: Watch) -> bool:
     return False
 
 
-def end_of_short_lines(data: bytes, at: int = 0) -> int:
+def find_short_lines_end(data: bytes, at: int = 0) -> int:
     """Where the first long line from a place on begins, or the last one that has no end yet."""
     while (found := data.rfind(b"\n", at, at + LONG_LINE_BYTES + 1)) >= 0:
         at = found + 1
@@ -128,7 +128,7 @@ class Pieces:
         self._begin()
         line = 1
         while self._fill():
-            end = end_of_short_lines(self._data, self._at)
+            end = find_short_lines_end(self._data, self._at)
             if self._has_ended and len(self._data) - end <= LONG_LINE_BYTES:
                 end = len(self._data)
             while self._at < end:
@@ -140,11 +140,11 @@ class Pieces:
                 yield WholeLines(line, data)
                 line += data.count(b"\n")
             if len(self._data) - self._at > LONG_LINE_BYTES:
-                yield from self._long_line(line)
+                yield from self._split_long_line(line)
                 line += 1
 
-    def _long_line(self, line: int) -> Iterator[LongLine]:
-        windows: list[Window] = []
+    def _split_long_line(self, line: int) -> Iterator[LongLine]:
+        windows: list[LongLineWindow] = []
         lead, column = b"", 0
         self._skips_line = is_over = False
         while not is_over and not self._skips_line:
@@ -155,13 +155,15 @@ class Pieces:
                 own, after = self._data[at : stop if stop >= 0 else at + left], b""
                 self._at += len(own) + 1
             else:
-                self._at = _between_characters(self._data, at + WINDOW_BYTES)
+                self._at = _find_character_start(self._data, at + WINDOW_BYTES)
                 own = self._data[at : self._at]
                 after = self._data[self._at : self._at + OVERLAP_BYTES].partition(b"\n")[0]
-            windows.append(Window(lead + own + after, len(lead), len(lead) + len(own), column))
+            windows.append(
+                LongLineWindow(lead + own + after, len(lead), len(lead) + len(own), column)
+            )
             before = lead + own
-            cut = _between_characters(before, max(0, len(before) - OVERLAP_BYTES))
-            column += _characters(before[:cut])
+            cut = _find_character_start(before, max(0, len(before) - OVERLAP_BYTES))
+            column += _count_characters(before[:cut])
             lead = before[cut:]
             if len(windows) == WINDOWS_AT_A_TIME or is_over:
                 yield LongLine(line, windows)
@@ -198,7 +200,7 @@ class Pieces:
         self._data, self._at = self._data[self._at :] + block, 0
 
 
-def _between_characters(data: bytes, at: int) -> int:
+def _find_character_start(data: bytes, at: int) -> int:
     """The place nearest before `at` that does not part the bytes of a character."""
     for back in range(min(4, at)):
         if data[at - back] & 0xC0 != 0x80:
@@ -206,5 +208,5 @@ def _between_characters(data: bytes, at: int) -> int:
     return at
 
 
-def _characters(data: bytes) -> int:
+def _count_characters(data: bytes) -> int:
     return len(data) if data.isascii() else len(data.decode("utf-8", "replace"))

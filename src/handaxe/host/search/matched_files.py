@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from handaxe.contract.ports.search import Entry, TextFound, TextQuery
-from handaxe.host.search.pages import Least
+from handaxe.contract.ports.search import FileMatch, TextFound, TextQuery
+from handaxe.host.search.pages import FirstRows
 
 FileRow = tuple[Any, bytes, int]
 """What a file is sorted by, its path, and its number of matching lines."""
@@ -17,7 +17,7 @@ class MatchedFiles:
     def __init__(self, query: TextQuery) -> None:
         self._query = query
         self._counts_lines = query.mode == "count"
-        self._least = Least[FileRow](query.end)
+        self._least = FirstRows[FileRow](query.end)
         self._files: Counter[bytes] = Counter()
         self._matches: Counter[bytes] = Counter()
 
@@ -47,11 +47,11 @@ class MatchedFiles:
             unsure: gives those paths that may have been.
             search_again: gives the numbers of matching lines of those that do have some.
         """
-        rows = self._least.rows_kept()
+        rows = self._least.get_kept_rows()
         doubtful = [row[1] for row in rows if row[1].rpartition(b"/")[0] in moving]
         again = unsure(doubtful)
         counts, dropped = search_again(again), set(again)
-        old, self._least = self._least, Least[FileRow](self._query.end)
+        old, self._least = self._least, FirstRows[FileRow](self._query.end)
         files = sum(self._files.pop(directory, 0) for directory in moving)
         for directory in moving:
             self._matches.pop(directory, None)
@@ -69,7 +69,7 @@ class MatchedFiles:
         """The page; `prefix` makes its paths absolute."""
         offset, total = self._query.offset, self._least.total
         entries = [
-            Entry(prefix + path.decode("utf-8", "surrogateescape"), count)
+            FileMatch(prefix + path.decode("utf-8", "surrogateescape"), count)
             for _, path, count in self._least.rows(offset)
         ]
         return TextFound(

@@ -12,21 +12,21 @@ from handaxe.contract.ports.search import (
     BadQuery,
     NameQuery,
     NamesFound,
-    Skipped,
+    SkippedFiles,
 )
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.places import open_directory
 from handaxe.host.files import LocalFiles
 from handaxe.host.search.beneath import DIRECTORY, open_beneath
-from handaxe.host.search.ignores import Ignores, above, is_root_ignored
-from handaxe.host.search.pages import Least
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.unchanged import Unchanged
-from handaxe.host.search.walk import Choice, Walk
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.ignores import Ignores, is_root_ignored, read_ignores_above
+from handaxe.host.search.pages import FirstRows
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.unchanged import UnchangedPaths
+from handaxe.host.search.walk import DirectoryWalk, WalkFilter
+from handaxe.host.search.watch import SearchDeadline
 from handaxe.text.globs import GlobPattern
 from handaxe.text.paths import is_inside
-from handaxe.text.patterns import BadPattern
+from handaxe.text.patterns import BadGlobPattern
 
 COUNT_IGNORED_S = 0.25
 """At least so long, and at least as long as the walk itself took, ignored files are counted."""
@@ -38,10 +38,10 @@ _SPELLED_DOT = re.compile(r"(?:^|[/{,])\.")
 class NameSearch:
     """One query on its way."""
 
-    def __init__(self, query: NameQuery, watch: Watch, screen: Screen) -> None:
+    def __init__(self, query: NameQuery, watch: SearchDeadline, screen: ExclusionFilter) -> None:
         try:
             self._pattern = GlobPattern(query.pattern)
-        except BadPattern as bad:
+        except BadGlobPattern as bad:
             raise BadQuery("pattern", bad.sentence) from None
         if self._pattern.only_dirs:
             raise BadQuery("pattern", f"The pattern {query.pattern!r} names directories.")
@@ -58,7 +58,7 @@ class NameSearch:
         start = self._start()
         fd = None if start is None else self._open(start)
         if start is None or fd is None:
-            skipped = Skipped(
+            skipped = SkippedFiles(
                 ignored=0,
                 binary=0,
                 unreadable=self._unreadable,
@@ -67,10 +67,10 @@ class NameSearch:
             )
             return NamesFound(paths=[], total=0, skipped=skipped)
         try:
-            unchanged = Unchanged(fd)
+            unchanged = UnchangedPaths(fd)
             found = self._found(start, fd)
             directories = {os.fsencode(path) for path in self._shown_in}
-            if unchanged.misplaced(directories) or not unchanged.is_still_at(start):
+            if unchanged.has_misplaced(directories) or not unchanged.is_still_at(start):
                 self._begin(follows_no_link=True)
                 found = self._found(start, fd)
             return found
@@ -79,7 +79,7 @@ class NameSearch:
 
     def _begin(self, *, follows_no_link: bool = False) -> None:
         """Nothing is found yet."""
-        self._least = Least[tuple[int, str]](self._query.limit)
+        self._least = FirstRows[tuple[int, str]](self._query.limit)
         self._links = 0
         self._ignored_example: str | None = None
         self._follows_no_link = follows_no_link
@@ -88,7 +88,7 @@ class NameSearch:
 
     def _found(self, start: str, fd: int) -> NamesFound:
         began = time.monotonic()
-        walk = self._walk(start, fd, self._ignores(start))
+        walk = self._walk(start, fd, self._read_ignores(start))
         ignored_files = self._collect(walk, start)
         in_directories, is_counted = 0, True
         if walk.ignored_directories and walk.is_complete:
@@ -96,7 +96,7 @@ class NameSearch:
             in_directories, is_counted = self._count_ignored(
                 walk.ignored_directories, start, fd, budget_s
             )
-        skipped = Skipped(
+        skipped = SkippedFiles(
             ignored=len(walk.ignored_directories) + ignored_files,
             ignored_is_least=not walk.is_complete,
             binary=0,
@@ -153,25 +153,25 @@ class NameSearch:
         finally:
             os.close(above)
 
-    def _ignores(self, start: str) -> Ignores | None:
+    def _read_ignores(self, start: str) -> Ignores | None:
         if not self._query.respect_ignore or self._pattern.is_literal:
             return None
         # Standing in a directory is asking for it, as naming it is: a checkout of an agent's own
         # lies where the repository ignores everything.
-        return Ignores(()) if is_root_ignored(start) else above(start)
+        return Ignores(()) if is_root_ignored(start) else read_ignores_above(start)
 
-    def _walk(self, start: str, fd: int, ignores: Ignores | None) -> Walk:
-        choice = Choice(
-            hides=self._hides, enters=self._entrance(start), endings=self._pattern.endings
+    def _walk(self, start: str, fd: int, ignores: Ignores | None) -> DirectoryWalk:
+        choice = WalkFilter(
+            hides=self._hides, enters=self._build_entry_filter(start), endings=self._pattern.endings
         )
         reached_by = None if self._follows_no_link else start
-        return Walk(
+        return DirectoryWalk(
             start, self._watch, fd=fd, ignores=ignores, choice=choice, reached_by=reached_by
         )
 
-    def _entrance(self, start: str) -> Callable[[str], bool] | None:
+    def _build_entry_filter(self, start: str) -> Callable[[str], bool] | None:
         """Which directories may hold what fits; None if all may."""
-        spelled, leads_through = self._spelled(start), self._pattern.leads_through
+        spelled, leads_through = self._build_prefix(start), self._pattern.can_match_below
         goes_everywhere, skips_dots = self._pattern.goes_everywhere, self._skips_dots
         if not skips_dots:
             return None if goes_everywhere else lambda path: leads_through(spelled + path)
@@ -180,16 +180,16 @@ class NameSearch:
             and (goes_everywhere or leads_through(spelled + path))
         )
 
-    def _spelled(self, start: str) -> str:
+    def _build_prefix(self, start: str) -> str:
         """What stands before a path of the walk in the form the pattern is compared with."""
         base = start.rstrip("/") + "/"
         if self._pattern.is_absolute:
             return base
         return base[len(self._query.root.rstrip("/")) + 1 :]
 
-    def _collect(self, walk: Walk, start: str) -> int:
+    def _collect(self, walk: DirectoryWalk, start: str) -> int:
         """Take in what fits; gives the number of fitting files that are ignored."""
-        spelled, base = self._spelled(start), start.rstrip("/") + "/"
+        spelled, base = self._build_prefix(start), start.rstrip("/") + "/"
         ignored, endings_decide = 0, self._pattern.endings_decide
         for directory, entries, ignores in walk:
             fitting = entries if endings_decide else self._fitting(spelled + directory, entries)
@@ -227,7 +227,7 @@ class NameSearch:
             except OSError:
                 continue
             kind = info.st_mode & _KIND
-            if kind == stat.S_IFREG or (kind == stat.S_IFLNK and self._leads_to_file(path)):
+            if kind == stat.S_IFREG or (kind == stat.S_IFLNK and self._is_link_to_file(path)):
                 taken.append((-info.st_mtime_ns, path))
             elif kind == stat.S_IFLNK:
                 self._links += 1
@@ -245,7 +245,7 @@ class NameSearch:
             self._ignored_example = files[0]
         return len(files)
 
-    def _leads_to_file(self, path: str) -> bool:
+    def _is_link_to_file(self, path: str) -> bool:
         """Whether a link leads to a file inside the root that may be seen."""
         try:
             place = self._files.locate(path, [self._query.root])
@@ -265,7 +265,7 @@ class NameSearch:
     ) -> tuple[int, bool]:
         """How many fitting files the ignored directories hold, as far as it can be told soon."""
         watch = _Budget(self._watch, budget_s)
-        choice = Choice(hides=self._hides, endings=self._pattern.endings)
+        choice = WalkFilter(hides=self._hides, endings=self._pattern.endings)
         total = 0
         base = start.rstrip("/") + "/"
         for directory in directories:
@@ -274,7 +274,7 @@ class NameSearch:
             except OSError:
                 continue
             try:
-                walk = Walk(
+                walk = DirectoryWalk(
                     base + directory,
                     watch,
                     fd=below,
@@ -282,7 +282,7 @@ class NameSearch:
                     choice=choice,
                     reached_by=None if self._follows_no_link else base + directory,
                 )
-                before = f"{self._spelled(start)}{directory}/"
+                before = f"{self._build_prefix(start)}{directory}/"
                 for inside, entries, _ in walk:
                     fitting = self._fitting(before + inside, entries)
                     if fitting:
@@ -295,15 +295,15 @@ class NameSearch:
         return total, True
 
 
-class _Budget(Watch):
+class _Budget(SearchDeadline):
     """A part of a search's time."""
 
     __slots__ = ("_whole",)
 
-    def __init__(self, whole: Watch, at_most_s: float) -> None:
-        super().__init__(min(at_most_s, whole.left_s()))
+    def __init__(self, whole: SearchDeadline, at_most_s: float) -> None:
+        super().__init__(min(at_most_s, whole.get_remaining_s()))
         self._whole = whole
 
-    def left_s(self) -> float:
+    def get_remaining_s(self) -> float:
         """Seconds that remain of the part; raises if the whole was cancelled."""
-        return min(self._whole.left_s(), super().left_s())
+        return min(self._whole.get_remaining_s(), super().get_remaining_s())

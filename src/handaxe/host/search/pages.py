@@ -7,10 +7,10 @@ from heapq import nsmallest
 from typing import Any, Generic, TypeVar
 
 from handaxe.contract.ports.search import TextFound, TextQuery
-from handaxe.host.search.arguments import Marks
-from handaxe.host.search.blocks import in_path_order
+from handaxe.host.search.arguments import MatchMarks
+from handaxe.host.search.blocks import make_path_key
 from handaxe.host.search.lines import Block, LineReader
-from handaxe.host.search.screen import Screen
+from handaxe.host.search.screen import ExclusionFilter
 
 MAX_PAGE_BYTES = 64 << 20
 SPARE = 20_000
@@ -27,7 +27,7 @@ _MESSAGE = re.compile(
 class LinePage:
     """Lines `offset` to `offset + limit` of files that come in their final order."""
 
-    def __init__(self, query: TextQuery, screen: Screen | None) -> None:
+    def __init__(self, query: TextQuery, screen: ExclusionFilter | None) -> None:
         self._offset = query.offset
         self._end = query.end
         self._has_context = query.has_context
@@ -59,10 +59,10 @@ class LinePage:
         if self.seen <= self._offset:
             return False
         if before < self._offset:
-            body = body[_after_lines(body, self._offset - before) :]
+            body = body[_find_line_start(body, self._offset - before) :]
             before = self._offset
         if self._end is not None and self.seen > self._end:
-            body = body[: _after_lines(body, self._end - before)]
+            body = body[: _find_line_start(body, self._end - before)]
             self.has_more = True
         return self._keep(path, body)
 
@@ -75,7 +75,7 @@ class LinePage:
         self.lines_of = {path: body.count(b"\n") for path, body in blocks}
         self.seen = sum(self.lines_of.values())
 
-    def unlike(self, bodies: Mapping[bytes, bytes]) -> set[bytes]:
+    def find_differing(self, bodies: Mapping[bytes, bytes]) -> set[bytes]:
         """Those files that another search of the very same files does not confirm.
 
         Args:
@@ -108,7 +108,7 @@ class LinePage:
         """Whether everything belongs on it."""
         return self._end is None and not self._offset
 
-    def found(self, prefix: str, marks: Marks) -> TextFound:
+    def found(self, prefix: str, marks: MatchMarks) -> TextFound:
         """What is on the page; `prefix` makes its paths absolute."""
         lines, rest = LineReader(prefix, marks, has_columns=self._has_columns).read(self.blocks)
         is_whole = not self.has_more
@@ -125,7 +125,7 @@ class LinePage:
 
     def _begin(self, path: bytes, body: bytes) -> bytes:
         self._path = path
-        self._is_path_hidden = self._screen is not None and self._screen.holds_back(path)
+        self._is_path_hidden = self._screen is not None and self._screen.is_held_back(path)
         if self._is_path_hidden:
             return body
         self.files += 1
@@ -140,10 +140,10 @@ class LinePage:
         return self.has_more
 
 
-class LinePile:
+class UnorderedLines:
     """The lines of an unordered answer that can be on the page; all of them if there is no end."""
 
-    def __init__(self, end: int | None, screen: Screen) -> None:
+    def __init__(self, end: int | None, screen: ExclusionFilter) -> None:
         self._end = end
         self._screen = screen
         self._pieces: dict[bytes, list[bytes]] = {}
@@ -160,9 +160,9 @@ class LinePile:
         """Take lines of one file; True when they are too many to be kept."""
         pieces = self._pieces.get(path)
         if pieces is None:
-            if self._last is not None and in_path_order(path) > self._last:
+            if self._last is not None and make_path_key(path) > self._last:
                 return False
-            if self._screen.holds_back(path):
+            if self._screen.is_held_back(path):
                 return False
             pieces = self._pieces[path] = []
         if b" binary file" in body:
@@ -179,7 +179,7 @@ class LinePile:
 
     def take_files(self, files: list[Block]) -> bool:
         """Take files to their ends, none with a message in it; True when they are too many."""
-        if self._end is not None or not self._screen.passes_all([path for path, _ in files]):
+        if self._end is not None or not self._screen.can_show_all([path for path, _ in files]):
             return any(self.take(path, body) for path, body in files)
         if files[0][0] in self._pieces:
             self.take(*files.pop(0))
@@ -187,11 +187,11 @@ class LinePile:
         self._bytes += sum([len(body) for _, body in files])
         return self._bytes > MAX_PAGE_BYTES
 
-    def pour(self, page: LinePage) -> None:
+    def flush_to(self, page: LinePage) -> None:
         """Hand everything on in path order."""
         page.binary_files += self._binary_files
         files = self._files + [(path, b"".join(parts)) for path, parts in self._pieces.items()]
-        files.sort(key=lambda file: in_path_order(file[0]))
+        files.sort(key=lambda file: make_path_key(file[0]))
         if page.is_endless:
             page.take_all(files)
             return
@@ -203,17 +203,17 @@ class LinePile:
         """Keep the first files that hold so many lines together."""
         kept: dict[bytes, list[bytes]] = {}
         lines = size = 0
-        for path in sorted(self._pieces, key=in_path_order):
+        for path in sorted(self._pieces, key=make_path_key):
             if lines >= wanted:
                 break
             kept[path] = self._pieces[path]
             lines += sum(piece.count(b"\n") for piece in kept[path])
             size += sum(map(len, kept[path]))
-            self._last = in_path_order(path)
+            self._last = make_path_key(path)
         self._pieces, self._lines, self._bytes = kept, lines, size
 
 
-class Least(Generic[Row]):
+class FirstRows(Generic[Row]):
     """The first rows, in their own order, of a stream of any length."""
 
     __slots__ = ("_end", "_room", "_rows", "total")
@@ -235,7 +235,7 @@ class Least(Generic[Row]):
         """Take rows that are counted already."""
         self._rows += rows
 
-    def rows_kept(self) -> list[Row]:
+    def get_kept_rows(self) -> list[Row]:
         """All rows that were not dropped, in any order; the first ones are among them."""
         return self._rows
 
@@ -256,7 +256,7 @@ def _is_part(piece: bytes, body: bytes) -> bool:
     return lines in b"\n" + body or lines.removeprefix(b"\n--") in b"\n" + body
 
 
-def _after_lines(body: bytes, count: int) -> int:
+def _find_line_start(body: bytes, count: int) -> int:
     """Where the line after the first `count` lines begins."""
     at = 0
     for _ in range(count):

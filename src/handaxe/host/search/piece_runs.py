@@ -7,18 +7,21 @@ from typing import Self
 import msgspec
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.arguments import Manner, Marks, needs_json
+from handaxe.host.search.arguments import MatchMarks, RipgrepOptions, is_json_needed
 from handaxe.host.search.blocks import CountStream, HeadingStream
 from handaxe.host.search.cut_search import PieceSearch
-from handaxe.host.search.held_files import target_of
+from handaxe.host.search.held_files import build_fd_path
 from handaxe.host.search.json_stream import JsonStream
-from handaxe.host.search.process import Feed, Process, Run
+from handaxe.host.search.process import Feed, RipgrepOutcome, RipgrepProcess
 
-OpenPieces = Callable[[TextQuery, Feed, Manner, Callable[[Run], None], "MemoryFiles"], Process]
+OpenPieces = Callable[
+    [TextQuery, Feed, RipgrepOptions, Callable[[RipgrepOutcome], None], "MemfdFiles"],
+    RipgrepProcess,
+]
 """Begins a run over files in memory."""
 
 
-class MemoryFiles:
+class MemfdFiles:
     """Texts as files without names, which a child process can open."""
 
     def __init__(self, texts: Sequence[bytes]) -> None:
@@ -26,13 +29,13 @@ class MemoryFiles:
         self.targets: list[str] = []
         self._numbers: dict[bytes, int] = {}
         for number, text in enumerate(texts):
-            fd = _memory_file()
+            fd = _create_memory_file()
             self.fds.append(fd)
             written = 0
             while written < len(text):
                 written += os.write(fd, text[written:] if written else text)
             os.lseek(fd, 0, os.SEEK_SET)
-            target = target_of(fd)
+            target = build_fd_path(fd)
             self.targets.append(target)
             self._numbers[os.fsencode(target)] = number
 
@@ -53,7 +56,7 @@ class RipgrepPieces(PieceSearch):
 
     whole_bytes = 2 << 20
 
-    def __init__(self, query: TextQuery, marks: Marks, open_run: OpenPieces) -> None:
+    def __init__(self, query: TextQuery, marks: MatchMarks, open_run: OpenPieces) -> None:
         self._query = msgspec.structs.replace(query, mode="content")
         self._marks = marks
         self._open = open_run
@@ -61,7 +64,7 @@ class RipgrepPieces(PieceSearch):
     def bodies(self, texts: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
         """The number of a text and lines to show of it, as ripgrep writes them; in any pieces."""
         ready: list[tuple[int, bytes]] = []
-        with MemoryFiles(texts) as files:
+        with MemfdFiles(texts) as files:
 
             def take(target: bytes, body: bytes) -> bool:
                 ready.append((files.number_of(target), body))
@@ -69,16 +72,16 @@ class RipgrepPieces(PieceSearch):
 
             stream = (
                 JsonStream(take, self._marks, self._query)
-                if needs_json(self._query)
+                if is_json_needed(self._query)
                 else HeadingStream(take, self._marks)
             )
 
-            def at_end(outcome: Run) -> None:
+            def at_end(outcome: RipgrepOutcome) -> None:
                 if outcome.ending == "finished":
                     stream.finish()
 
             end = self._query.end
-            manner = Manner(one_thread=True, max_per_file=None if end is None else end + 1)
+            manner = RipgrepOptions(one_thread=True, max_per_file=None if end is None else end + 1)
             run = self._open(self._query, stream.feed, manner, at_end, files)
             try:
                 while run.go(has_enough=lambda: bool(ready)) == "enough":
@@ -97,8 +100,8 @@ class RipgrepPieces(PieceSearch):
             total += sum(count for _, count in pairs)
             return False
 
-        with MemoryFiles([text]) as files:
-            manner = Manner(counts_only=True, one_thread=True)
+        with MemfdFiles([text]) as files:
+            manner = RipgrepOptions(counts_only=True, one_thread=True)
             run = self._open(self._query, CountStream(take).feed, manner, lambda _: None, files)
             try:
                 run.go()
@@ -107,7 +110,7 @@ class RipgrepPieces(PieceSearch):
         return total
 
 
-def _memory_file() -> int:
+def _create_memory_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("piece", os.MFD_CLOEXEC)
     import tempfile

@@ -8,7 +8,7 @@ from handaxe.contract.file_faults import NotFound
 from handaxe.contract.file_faults import Stale as ChangedMeanwhile
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.places import open_directory
-from handaxe.host.search.ignores import Ignores, above, is_root_ignored
+from handaxe.host.search.ignores import Ignores, is_root_ignored, read_ignores_above
 
 
 class SearchPlace:
@@ -37,7 +37,7 @@ class SearchPlace:
     @cached_property
     def ignores_above(self) -> Ignores:
         """The ignore files of the directories this one lies in."""
-        return above(self.path)
+        return read_ignores_above(self.path)
 
     @property
     def directory(self) -> str:

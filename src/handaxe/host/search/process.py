@@ -19,10 +19,10 @@ from typing import BinaryIO, Literal, cast
 
 import msgspec
 
-from handaxe.host.marked_processes import marked
+from handaxe.host.marked_processes import tag_environment
 from handaxe.host.search.arguments import NO_CONFIG
-from handaxe.host.search.blocks import plain_path
-from handaxe.host.search.watch import Stopped, Watch
+from handaxe.host.search.blocks import strip_dot_slash
+from handaxe.host.search.watch import SearchCancelled, SearchDeadline
 
 PIECE_BYTES = 1 << 16
 QUICK_PIECES = 50
@@ -57,7 +57,7 @@ Ending = Literal["finished", "satisfied", "enough", "out_of_time", "talked_too_m
 """After "enough" and "out_of_time" a run can go on."""
 
 
-class Run:
+class RipgrepOutcome:
     """What one run of ripgrep came to."""
 
     __slots__ = (
@@ -125,28 +125,28 @@ class Run:
 
     def note_binary(self, paths: Iterable[bytes]) -> None:
         """Count files that proved to be binary."""
-        self.binary += sum(self._may_count(path) for path in paths)
+        self.binary += sum(self._can_count(path) for path in paths)
 
     def _note(self, line: bytes) -> None:
         if not line.startswith(b"rg: DEBUG|"):
             path = line.removeprefix(b"rg: ").rpartition(b": ")[0]
-            self.unreadable += b"(os error " in line and self._may_count(path)
+            self.unreadable += b"(os error " in line and self._can_count(path)
             # A name with a line break in it.
             self.is_clear = self.is_clear and line.startswith(b"rg: ")
             if line and sum(map(len, self.complaints)) < MAX_COMPLAINT_BYTES:
                 self.complaints.append(line)
         elif (found := _PASSED_BY.search(line)) is not None:
-            if self._may_count(found[1]):
+            if self._can_count(found[1]):
                 self.binary += found[2] is not None
                 self.too_large += found[2] is None
-        elif (found := _IGNORED.search(line)) is not None and self._may_count(found[1]):
-            self.ignored.append(plain_path(found[1]))
+        elif (found := _IGNORED.search(line)) is not None and self._can_count(found[1]):
+            self.ignored.append(strip_dot_slash(found[1]))
 
-    def _may_count(self, path: bytes) -> bool:
-        return self.is_hidden is None or not self.is_hidden(plain_path(path))
+    def _can_count(self, path: bytes) -> bool:
+        return self.is_hidden is None or not self.is_hidden(strip_dot_slash(path))
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class RipgrepProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a run is given."""
 
     is_prompt: bool = False
@@ -157,10 +157,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Descriptors that it inherits."""
 
 
-ORDINARY = Terms()
+ORDINARY = RipgrepProcessOptions()
 
 
-class Process:
+class RipgrepProcess:
     """ripgrep at work in a directory. It can be left alone for a while and goes on afterwards."""
 
     def __init__(
@@ -168,10 +168,10 @@ class Process:
         command: Sequence[str],
         directory: str,
         feed: Feed,
-        watch: Watch,
-        outcome: Run,
-        at_end: Callable[[Run], None] = lambda _: None,
-        terms: Terms = ORDINARY,
+        watch: SearchDeadline,
+        outcome: RipgrepOutcome,
+        at_end: Callable[[RipgrepOutcome], None] = lambda _: None,
+        terms: RipgrepProcessOptions = ORDINARY,
     ) -> None:
         self.outcome = outcome
         self.may_say = terms.may_say
@@ -183,7 +183,7 @@ class Process:
             (0, BRIEFLY_S) if terms.is_prompt else (QUICK_PIECES, GATHER_S)
         )
         self._began = time.monotonic()
-        self._said = _quiet_file()
+        self._said = _open_anonymous_file()
         try:
             self._process = _start(command, directory, self._said, terms)
         except OSError:
@@ -194,7 +194,7 @@ class Process:
         self, ends_at: float | None = None, has_enough: Callable[[], bool] = lambda: False
     ) -> Ending:
         """Let it run until it ends, is satisfied, has enough for now, or its time is up."""
-        deadline = time.monotonic() + self._watch.left_s()
+        deadline = time.monotonic() + self._watch.get_remaining_s()
         if ends_at is not None:
             deadline = min(deadline, ends_at)
         self._watch.on_cancel(self._kill)
@@ -203,7 +203,7 @@ class Process:
         finally:
             self._watch.on_cancel(None)
         if self._watch.is_cancelled:
-            raise Stopped
+            raise SearchCancelled
         return self.outcome.ending
 
     def has_written_all(self) -> bool:
@@ -213,7 +213,7 @@ class Process:
         poll.register(self._process.stdout.fileno(), 0)
         return bool(poll.poll(0))
 
-    def resident_bytes(self) -> int:
+    def read_resident_bytes(self) -> int:
         """How much memory it has in use; 0 where the system does not say."""
         try:
             pages = Path(f"/proc/{self._process.pid}/statm").read_bytes().split()[1]
@@ -229,7 +229,7 @@ class Process:
         """Let it go on where it was."""
         self._signal(signal.SIGCONT)
 
-    def end(self) -> Run:
+    def end(self) -> RipgrepOutcome:
         """Leave no process and no descriptor behind; what the run came to, however often asked."""
         outcome = self.outcome
         if self._said.closed:
@@ -255,15 +255,15 @@ class Process:
         poll = select.poll()
         poll.register(out, select.POLLIN)
         pieces = 0
-        look_at = self._next_look(time.monotonic())
+        look_at = self._schedule_check(time.monotonic())
         while True:
             now = time.monotonic()
             if now >= deadline:
                 return "out_of_time"
             if now >= look_at:
-                if self._says_too_much(now):
+                if self._is_output_excessive(now):
                     return "talked_too_much"
-                look_at = self._next_look(now)
+                look_at = self._schedule_check(now)
             if not poll.poll((min(deadline, look_at) - now) * 1000):
                 continue
             piece = os.read(out, PIECE_BYTES)
@@ -278,10 +278,10 @@ class Process:
                 # Let some of it gather instead of waking for every file, or every line.
                 time.sleep(self._gather_s)
 
-    def _next_look(self, now: float) -> float:
+    def _schedule_check(self, now: float) -> float:
         return now + min(LOOK_UP_S, max(FIRST_LOOK_S, LOOK_SHARE * (now - self._began)))
 
-    def _says_too_much(self, now: float) -> bool:
+    def _is_output_excessive(self, now: float) -> bool:
         is_late = now - self._began > TOO_LATE_S
         said = os.fstat(self._said.fileno()).st_size
         return said > (MAX_SAID_BYTES if is_late else self.may_say)
@@ -296,15 +296,15 @@ class Process:
                 os.killpg(self._process.pid, number)
 
 
-class Later:
+class DeferredProcess:
     """A run that begins when it is first let go."""
 
-    def __init__(self, begin: Callable[[], Process]) -> None:
+    def __init__(self, begin: Callable[[], RipgrepProcess]) -> None:
         self._begin = begin
-        self._process: Process | None = None
+        self._process: RipgrepProcess | None = None
 
     @property
-    def process(self) -> Process:
+    def process(self) -> RipgrepProcess:
         """The run, which has begun by now."""
         if self._process is None:
             self._process = self._begin()
@@ -315,7 +315,7 @@ class Later:
         self.process.resume()
         return self.process.go(time.monotonic() + for_s)
 
-    def finished(self) -> Process:
+    def finished(self) -> RipgrepProcess:
         """The run, which has come to its end."""
         if self._process is None or self._process.outcome.ending == "out_of_time":
             self.process.resume()
@@ -327,9 +327,9 @@ class Later:
         if self._process is not None:
             self._process.pause()
 
-    def resident_bytes(self) -> int:
+    def read_resident_bytes(self) -> int:
         """How much memory it has in use."""
-        return 0 if self._process is None else self._process.resident_bytes()
+        return 0 if self._process is None else self._process.read_resident_bytes()
 
     def end(self) -> None:
         """Leave nothing behind."""
@@ -337,7 +337,7 @@ class Later:
             self._process.end()
 
 
-def _quiet_file() -> BinaryIO:
+def _open_anonymous_file() -> BinaryIO:
     """A file without a name that takes whatever is written, at once."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("rg", os.MFD_CLOEXEC), "w+b")
@@ -346,13 +346,13 @@ def _quiet_file() -> BinaryIO:
     return cast("BinaryIO", tempfile.TemporaryFile())
 
 
-def small_memory_bytes() -> int:
+def compute_initial_memory() -> int:
     """How much memory a run has at first."""
     return SMALL_MEMORY_BYTES + MEMORY_PER_THREAD * min(os.cpu_count() or 1, MAX_THREADS)
 
 
 def _start(
-    command: Sequence[str], directory: str, said: BinaryIO, terms: Terms
+    command: Sequence[str], directory: str, said: BinaryIO, terms: RipgrepProcessOptions
 ) -> subprocess.Popen[bytes]:
     gate, opens = os.pipe()
     try:
@@ -363,7 +363,7 @@ def _start(
             stderr=said,
             cwd=directory,
             # It reads settings before anything else, and so waits until its memory is limited.
-            env=marked({CONFIG_VARIABLE: f"/proc/self/fd/{gate}"} if _CAN_WAIT else {}),
+            env=tag_environment({CONFIG_VARIABLE: f"/proc/self/fd/{gate}"} if _CAN_WAIT else {}),
             bufsize=0,
             process_group=0,
             pass_fds=(*terms.fds, gate),

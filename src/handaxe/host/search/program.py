@@ -18,7 +18,7 @@ OLDEST = (13, 0)
 
 def find_ripgrep(roots: Sequence[str], search_path: str | None = None) -> str | None:
     """The path of a ripgrep that may be trusted, or None."""
-    for directory in dict.fromkeys(_own_directories()):
+    for directory in dict.fromkeys(_list_script_directories()):
         own = f"{directory}/rg"
         if os.access(own, os.X_OK) and not os.path.isdir(own):
             return own
@@ -31,7 +31,7 @@ def find_ripgrep(roots: Sequence[str], search_path: str | None = None) -> str | 
 
 
 @cache
-def _own_directories() -> Iterable[str]:
+def _list_script_directories() -> Iterable[str]:
     """Where the installer of this very interpreter puts programs."""
     return sysconfig.get_path("scripts"), os.path.split(sys.executable)[0]
 

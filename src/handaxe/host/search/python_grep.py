@@ -6,17 +6,23 @@ from typing import Literal
 
 import msgspec
 
-from handaxe.contract.ports.search import Elsewhere, Entry, Skipped, TextFound, TextQuery
-from handaxe.host.search.arguments import Marks
-from handaxe.host.search.asked_files import AskedFiles
-from handaxe.host.search.blocks import in_path_order
-from handaxe.host.search.cut_search import CutSearch, PieceSearch
-from handaxe.host.search.pages import Least, LinePage
+from handaxe.contract.ports.search import (
+    FallbackMatches,
+    FileMatch,
+    SkippedFiles,
+    TextFound,
+    TextQuery,
+)
+from handaxe.host.search.arguments import MatchMarks
+from handaxe.host.search.asked_files import QueryFileList
+from handaxe.host.search.blocks import make_path_key
+from handaxe.host.search.cut_search import ChunkedSearch, PieceSearch
+from handaxe.host.search.pages import FirstRows, LinePage
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.survey import Survey
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.survey import IgnoredSurvey
 from handaxe.host.search.text_scan import HasLongLine, NotSearched, Scanner
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.watch import SearchDeadline
 
 SECOND_LOOK_S = 3.0
 MAX_BINARY_FILES = 1_000
@@ -25,16 +31,18 @@ MAX_BINARY_FILES = 1_000
 class PythonGrep:
     """One query on its way."""
 
-    def __init__(self, query: TextQuery, place: SearchPlace, watch: Watch, screen: Screen) -> None:
+    def __init__(
+        self, query: TextQuery, place: SearchPlace, watch: SearchDeadline, screen: ExclusionFilter
+    ) -> None:
         self._query = query
         self._place = place
         self._watch = watch
         self._screen = screen
-        self._marks = Marks.fresh()
-        self._files = AskedFiles(query, place, watch, screen)
+        self._marks = MatchMarks.create()
+        self._files = QueryFileList(query, place, watch, screen)
         self._scanner = Scanner(query, self._marks, watch)
         pieces = _Scanned(self._scanner)
-        self._cut = CutSearch(query, self._marks, pieces, place.fd, watch)
+        self._cut = ChunkedSearch(query, self._marks, pieces, place.fd, watch)
         self._counted = {"binary": 0, "too_large": 0, "unreadable": 0}
         self._binary_files: list[str] = []
         self._unvisited: list[str] = []
@@ -49,24 +57,24 @@ class PythonGrep:
             is_complete=self._is_complete,
             unvisited=self._unvisited,
             elsewhere=self._second_look(found),
-            skipped=self._skipped(found),
+            skipped=self._count_skipped(found),
             engine="python",
         )
 
     def _entries(self) -> TextFound:
         query, matches = self._query, 0
-        least = Least[tuple[object, str, int]](query.end)
+        least = FirstRows[tuple[object, str, int]](query.end)
         is_count = query.mode == "count"
-        for path in self._in_time(self._files):
+        for path in self._limit_by_time(self._files):
             count = self._count(path)
             if not count:
                 continue
             matches += count
             raw = os.fsencode(path)
-            key = in_path_order(raw) if is_count else (-self._mtime_ns(path), raw)
+            key = make_path_key(raw) if is_count else (-self._read_mtime_ns(path), raw)
             least.add([(key, path, count if is_count else 0)])
         rows = least.rows(query.offset)
-        entries = [Entry(self._place.prefix + path, count) for _, path, count in rows]
+        entries = [FileMatch(self._place.prefix + path, count) for _, path, count in rows]
         return TextFound(
             entries=entries,
             total_files=least.total,
@@ -76,7 +84,7 @@ class PythonGrep:
 
     def _lines(self) -> TextFound:
         page = LinePage(self._query, None)
-        for path in self._in_time(self._files.in_path_order()):
+        for path in self._limit_by_time(self._files.list_sorted()):
             if self._take_lines(path, page):
                 break
         return page.found(self._place.prefix, self._marks)
@@ -111,13 +119,13 @@ class PythonGrep:
         if reason == "binary" and len(self._binary_files) < MAX_BINARY_FILES:
             self._binary_files.append(path)
 
-    def _mtime_ns(self, path: str) -> int:
+    def _read_mtime_ns(self, path: str) -> int:
         try:
             return os.stat(path, dir_fd=self._place.fd, follow_symlinks=False).st_mtime_ns
         except OSError:
             return 0
 
-    def _in_time(self, paths: Iterable[str]) -> Iterator[str]:
+    def _limit_by_time(self, paths: Iterable[str]) -> Iterator[str]:
         """As many paths as there is time for."""
         not_searched = None
         for path in paths:
@@ -130,19 +138,19 @@ class PythonGrep:
             self._unvisited = self._files.unvisited(not_searched)
         self._is_complete = self._is_complete and self._cut.is_complete
 
-    def _skipped(self, found: TextFound) -> Skipped:
+    def _count_skipped(self, found: TextFound) -> SkippedFiles:
         """What was passed by; of a walk that was left early only what a small tree holds."""
         files = self._files
         if files.has_ended:
             ignored = len(files.ignored_directories) + len(files.ignored)
-            skipped = Skipped(
+            skipped = SkippedFiles(
                 ignored=ignored,
                 links=files.links,
                 denied=self._screen.has_rules,
                 withheld=files.withheld,
             )
         else:
-            survey = Survey(self._query, self._place, self._watch, self._screen)
+            survey = IgnoredSurvey(self._query, self._place, self._watch, self._screen)
             if self._is_complete:
                 survey.look_around()
             skipped = survey.skipped()
@@ -154,21 +162,23 @@ class PythonGrep:
             unreadable=self._counted["unreadable"] + files.unreadable,
         )
 
-    def _second_look(self, found: TextFound) -> list[Elsewhere]:
+    def _second_look(self, found: TextFound) -> list[FallbackMatches]:
         """Where nothing was found: what there is in the files that were passed by."""
         is_empty = not found.shown_lines and not found.entries and not self._query.offset
         if not is_empty or not self._is_complete:
             return []
         return [
-            *self._look("ignored", self._files.below_ignored()),
+            *self._look("ignored", self._files.list_ignored()),
             *self._look("binary", self._binary_files),
         ]
 
-    def _look(self, reason: Literal["ignored", "binary"], paths: Iterable[str]) -> list[Elsewhere]:
-        ends_at_s = self._watch.left_s() - SECOND_LOOK_S
+    def _look(
+        self, reason: Literal["ignored", "binary"], paths: Iterable[str]
+    ) -> list[FallbackMatches]:
+        ends_at_s = self._watch.get_remaining_s() - SECOND_LOOK_S
         matches, files, example = 0, 0, ""
         for path in paths:
-            if self._watch.left_s() < ends_at_s:
+            if self._watch.get_remaining_s() < ends_at_s:
                 break
             try:
                 count = self._scanner.count(
@@ -183,7 +193,7 @@ class PythonGrep:
                 example = min(example, path) if example else path
         if not files:
             return []
-        return [Elsewhere(reason, matches, files, self._place.prefix + example)]
+        return [FallbackMatches(reason, matches, files, self._place.prefix + example)]
 
 
 class _Scanned(PieceSearch):

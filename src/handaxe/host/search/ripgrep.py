@@ -16,36 +16,36 @@ import msgspec
 
 from handaxe.contract.ports.search import (
     BadQuery,
-    Elsewhere,
+    FallbackMatches,
     TextFound,
     TextQuery,
 )
-from handaxe.host.search.arguments import Manner
-from handaxe.host.search.asking import Asking
+from handaxe.host.search.arguments import RipgrepOptions
+from handaxe.host.search.asking import ExclusionProbe
 from handaxe.host.search.blocks import (
     CountStream,
     PathStream,
     Take,
     TakeFiles,
-    in_path_order,
+    make_path_key,
 )
-from handaxe.host.search.confirming import Confirming
-from handaxe.host.search.head_start import HeadStart
-from handaxe.host.search.known_trees import KnownTrees
-from handaxe.host.search.launch import Launch, RipgrepFailed
+from handaxe.host.search.confirming import MatchConfirmation
+from handaxe.host.search.head_start import LiteralPrescan
+from handaxe.host.search.known_trees import TreeCache
+from handaxe.host.search.launch import RipgrepFailed, RipgrepLauncher
 from handaxe.host.search.matched_files import FileRow, MatchedFiles
-from handaxe.host.search.pages import LinePage, LinePile
+from handaxe.host.search.pages import LinePage, UnorderedLines
 from handaxe.host.search.place import SearchPlace
 from handaxe.host.search.process import (
+    DeferredProcess,
     Feed,
-    Later,
-    Process,
-    Run,
+    RipgrepOutcome,
+    RipgrepProcess,
 )
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.second_look import SecondLook
-from handaxe.host.search.survey import Survey
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.second_look import FallbackSearch
+from handaxe.host.search.survey import IgnoredSurvey
+from handaxe.host.search.watch import SearchDeadline
 
 GLANCE_S = 0.02
 """How long a sorted run may take before the search counts as a long one."""
@@ -74,24 +74,24 @@ class Ripgrep:
         program: str,
         query: TextQuery,
         place: SearchPlace,
-        watch: Watch,
-        screen: Screen,
-        survey: Survey | None = None,
-        start: HeadStart | None = None,
-        known: KnownTrees | None = None,
+        watch: SearchDeadline,
+        screen: ExclusionFilter,
+        survey: IgnoredSurvey | None = None,
+        start: LiteralPrescan | None = None,
+        known: TreeCache | None = None,
     ) -> None:
         """Plan a search; what is handed in was begun by others, and goes on beside ripgrep."""
         self._query = query
         self._place = place
         self._watch = watch
         self._screen = screen
-        self._survey = survey or Survey(query, place, watch, screen)
+        self._survey = survey or IgnoredSurvey(query, place, watch, screen)
         self._start = start
-        self._asking = Asking(query, place, self._survey, known or KnownTrees())
-        self._launch = Launch(program, query, place, watch, screen, self._asking)
-        self._last = Run()
+        self._asking = ExclusionProbe(query, place, self._survey, known or TreeCache())
+        self._launch = RipgrepLauncher(program, query, place, watch, screen, self._asking)
+        self._last = RipgrepOutcome()
         self._is_complete = True
-        self._confirming = Confirming(place, is_file=query.is_file)
+        self._confirming = MatchConfirmation(place, is_file=query.is_file)
         self._attempts = 1
 
     def answer(self) -> TextFound:
@@ -104,7 +104,7 @@ class Ripgrep:
                 return self._answer()
             except _Again:
                 self._is_complete = True
-                self._confirming = Confirming(self._place, is_file=self._query.is_file)
+                self._confirming = MatchConfirmation(self._place, is_file=self._query.is_file)
 
     def _answer(self) -> TextFound:
         mode = self._query.mode
@@ -123,7 +123,7 @@ class Ripgrep:
         return msgspec.structs.replace(
             found,
             is_complete=self._is_complete,
-            unvisited=[] if self._is_complete else self._survey.branches(),
+            unvisited=[] if self._is_complete else self._survey.list_branches(),
             skipped=self._asking.skipped(found, self._last, is_complete=self._is_complete),
             engine="ripgrep",
         )
@@ -133,9 +133,9 @@ class Ripgrep:
 
         def take(paths: list[bytes]) -> bool:
             rows: list[FileRow] = []
-            passes_all = self._screen.passes_all(paths)
+            passes_all = self._screen.can_show_all(paths)
             for path in paths:
-                if not passes_all and self._screen.holds_back(path):
+                if not passes_all and self._screen.is_held_back(path):
                     continue
                 try:
                     info = os.stat(path, dir_fd=directory, follow_symlinks=False)
@@ -147,30 +147,30 @@ class Ripgrep:
 
         self._finish_all(PathStream(take).feed)
         take([path for path, _ in self._cut_counts()])
-        return self._entries(matched, Manner(counts_only=True, max_per_file=1))
+        return self._entries(matched, RipgrepOptions(counts_only=True, max_per_file=1))
 
     def _counts(self) -> TextFound:
         matched = MatchedFiles(self._query)
 
         def take(pairs: list[tuple[bytes, int]]) -> bool:
-            holds_back = self._screen.holds_back
-            matched.add([(in_path_order(p), p, count) for p, count in pairs if not holds_back(p)])
+            holds_back = self._screen.is_held_back
+            matched.add([(make_path_key(p), p, count) for p, count in pairs if not holds_back(p)])
             return False
 
         self._finish_all(CountStream(take).feed)
         take(self._cut_counts())
-        return self._entries(matched, Manner(counts_only=True))
+        return self._entries(matched, RipgrepOptions(counts_only=True))
 
     def _cut_counts(self) -> list[tuple[bytes, int]]:
         counts = self._launch.cut_counts()
         self._is_complete = self._is_complete and self._launch.cut.is_complete
         return counts
 
-    def _entries(self, matched: MatchedFiles, manner: Manner) -> TextFound:
+    def _entries(self, matched: MatchedFiles, manner: RipgrepOptions) -> TextFound:
         confirming = self._confirming
-        moving = confirming.moving(matched.directories)
+        moving = confirming.find_moving(matched.directories)
         if moving:
-            by_path = self._launch.without_long_files
+            by_path = self._launch.exclude_long_files
             matched.correct(
                 moving,
                 lambda paths: confirming.unsure(by_path(paths)),
@@ -182,31 +182,34 @@ class Ripgrep:
     def _lines(self) -> TextFound:
         end = self._query.end
         if self._query.is_file or self._launch.long_files:
-            return self._sorted_lines()
+            return self._find_sorted_lines()
         if end is None:
-            return self._unsorted_lines(None) or self._sorted_lines()
+            return self._find_unsorted_lines(None) or self._find_sorted_lines()
         page, start = self._page(), self._start
-        ordered = Later(lambda: self._begin_lines(page.take, self._sorted()))
+        ordered = DeferredProcess(lambda: self._begin_lines(page.take, self._sorted()))
         try:
             if start is None or not start.is_hopeless:
                 if start is not None and start.is_ahead_of(ordered.process):
                     return start.found(self._survey)
-                if self._fills_at_once(ordered, page):
+                if self._is_filled_at_once(ordered, page):
                     return self._settled(ordered, page)
                 ordered.pause()
-                if self._launch.long_files is None and ordered.resident_bytes() > MAX_PAUSED_BYTES:
+                if (
+                    self._launch.long_files is None
+                    and ordered.read_resident_bytes() > MAX_PAUSED_BYTES
+                ):
                     self._search_in_pieces()
-            found = self._unsorted_lines(ordered) if end <= MAX_PILE_LINES else None
+            found = self._find_unsorted_lines(ordered) if end <= MAX_PILE_LINES else None
             return found or self._settled(ordered, page)
         finally:
             ordered.end()
 
     def _begin_lines(
-        self, take: Take, manner: Manner, take_files: TakeFiles | None = None
-    ) -> Process:
+        self, take: Take, manner: RipgrepOptions, take_files: TakeFiles | None = None
+    ) -> RipgrepProcess:
         return self._asking.begin(lambda: self._launch.open_lines(take, manner, take_files))
 
-    def _fills_at_once(self, run: Later, page: LinePage) -> bool:
+    def _is_filled_at_once(self, run: DeferredProcess, page: LinePage) -> bool:
         """Whether a sorted run came to its end in a moment, or in others that promised it."""
         for seconds, hoped_for in (
             (GLANCE_S, 0),
@@ -218,17 +221,17 @@ class Ripgrep:
                 return False
         return run.go(GLANCE_S * HOPEFUL) != "out_of_time"
 
-    def _settled(self, ordered: Later, page: LinePage) -> TextFound:
+    def _settled(self, ordered: DeferredProcess, page: LinePage) -> TextFound:
         self._settle(ordered.finished())
         return self._page_found(page)
 
-    def _sorted_lines(self) -> TextFound:
+    def _find_sorted_lines(self) -> TextFound:
         """Lines in path order, those of files that are searched in pieces between the others."""
         page = self._page()
         waiting = list(reversed(self._launch.long_files or ()))
 
         def take_long_files(before: bytes | None) -> bool:
-            while waiting and (before is None or in_path_order(os.fsencode(waiting[-1])) < before):
+            while waiting and (before is None or make_path_key(os.fsencode(waiting[-1])) < before):
                 path = waiting.pop()
                 for body in self._launch.cut.lines(path):
                     if page.take(os.fsencode(path), body):
@@ -236,7 +239,7 @@ class Ripgrep:
             return False
 
         def take(path: bytes, body: bytes) -> bool:
-            is_full = bool(waiting) and take_long_files(in_path_order(path))
+            is_full = bool(waiting) and take_long_files(make_path_key(path))
             return is_full or page.take(path, body)
 
         if self._launch.leaves_something:
@@ -246,12 +249,12 @@ class Ripgrep:
             self._is_complete = self._is_complete and self._launch.cut.is_complete
         return self._page_found(page)
 
-    def _unsorted_lines(self, ordered: Later | None) -> TextFound | None:
+    def _find_unsorted_lines(self, ordered: DeferredProcess | None) -> TextFound | None:
         """The page of an unsorted run; None if it is left to a sorted one, begun by then or not."""
         end = self._query.end
-        pile = LinePile(end, self._screen)
+        pile = UnorderedLines(end, self._screen)
         began = time.monotonic()
-        manner = Manner(max_per_file=None if end is None else end + 1)
+        manner = RipgrepOptions(max_per_file=None if end is None else end + 1)
         run = self._begin_lines(pile.take, manner, pile.take_files)
         try:
             ending = run.go(has_enough=lambda: pile.is_overfull)
@@ -269,15 +272,15 @@ class Ripgrep:
         finally:
             run.end()
         page = self._page()
-        pile.pour(page)
+        pile.flush_to(page)
         return self._page_found(page)
 
     def _page(self) -> LinePage:
         return LinePage(self._query, self._screen)
 
-    def _sorted(self) -> Manner:
+    def _sorted(self) -> RipgrepOptions:
         end = self._query.end
-        return Manner(
+        return RipgrepOptions(
             is_sorted=True,
             is_prompt=end is not None and end <= PROMPT_LINES,
             max_per_file=None if end is None else end + 1,
@@ -291,7 +294,7 @@ class Ripgrep:
 
     def _confirm(self, page: LinePage) -> None:
         """Take nothing for sure that may have been read from another file."""
-        unsure = self._confirming.unsure(self._launch.without_long_files([*page.lines_of]))
+        unsure = self._confirming.unsure(self._launch.exclude_long_files([*page.lines_of]))
         if not unsure:
             return
         manner = msgspec.structs.replace(self._sorted(), is_sorted=False, is_prompt=False)
@@ -299,21 +302,21 @@ class Ripgrep:
             unsure, lambda take, held: self._launch.open_lines(take, manner, held=held)
         )
         self._is_complete = self._is_complete and self._confirming.is_complete
-        wrong = page.unlike(bodies)
+        wrong = page.find_differing(bodies)
         if wrong and self._attempts < MOST_ATTEMPTS:
             self._attempts += 1
             raise _Again
         page.drop(wrong)
 
-    def _confirm_counts(self, counts: dict[bytes, int], manner: Manner) -> dict[bytes, int]:
+    def _confirm_counts(self, counts: dict[bytes, int], manner: RipgrepOptions) -> dict[bytes, int]:
         unsure = self._confirming.unsure(counts)
         if not unsure:
             return counts
         again = self._confirming.counts(unsure, manner, self._launch.open_held)
         return {path: n for path, n in counts.items() if path not in set(unsure)} | again
 
-    def _second_look(self) -> list[Elsewhere]:
-        look = SecondLook(
+    def _second_look(self) -> list[FallbackMatches]:
+        look = FallbackSearch(
             self._last,
             self._place,
             self._watch,
@@ -322,13 +325,15 @@ class Ripgrep:
             self._open_again,
         )
         is_small, is_counted = self._survey.look_around(), self._asking.is_asked
-        binary = look.at_binary(is_counted=is_counted, is_small=is_small)
-        ignored = look.at_ignored(self._survey, self._asking.ignored(self._last))
+        binary = look.search_binary(is_counted=is_counted, is_small=is_small)
+        ignored = look.search_ignored(self._survey, self._asking.ignored(self._last))
         if self._query.is_file or self._query.pattern.isascii():
             return ignored + binary
-        return ignored + binary + look.at_foreign()
+        return ignored + binary + look.search_foreign()
 
-    def _open_again(self, feed: Feed, manner: Manner, targets: Sequence[str] | None) -> Process:
+    def _open_again(
+        self, feed: Feed, manner: RipgrepOptions, targets: Sequence[str] | None
+    ) -> RipgrepProcess:
         return self._launch.open(feed, manner, targets=targets)
 
     def _finish_all(self, feed: Feed) -> None:
@@ -336,7 +341,7 @@ class Ripgrep:
         if self._launch.leaves_something:
             self._finish(self._asking.begin(lambda: self._launch.open(feed)))
 
-    def _finish(self, process: Process) -> None:
+    def _finish(self, process: RipgrepProcess) -> None:
         """Let a run go on to its end."""
         try:
             process.go()
@@ -349,7 +354,7 @@ class Ripgrep:
         self._launch.find_long_lines(path)
         raise _Again
 
-    def _settle(self, process: Process) -> None:
+    def _settle(self, process: RipgrepProcess) -> None:
         """Take in what a run came to; what the machine was short of begins it again."""
         outcome = self._last = process.end()
         self._asking.note(outcome)
@@ -366,20 +371,20 @@ class Ripgrep:
             self._launch.saves_memory = self._launch.one_thread = True
             raise _Again
         if outcome.crashed:
-            raise RipgrepFailed(_said(outcome))
+            raise RipgrepFailed(_format_complaints(outcome))
         if outcome.ending == "finished" and outcome.exit_code == 2:
             _refuse_bad_query(outcome)
         if outcome.ending == "out_of_time":
             self._is_complete = False
 
 
-def _said(outcome: Run) -> str:
+def _format_complaints(outcome: RipgrepOutcome) -> str:
     return b"\n".join(outcome.complaints).decode("utf-8", "replace").removeprefix("rg: ")
 
 
-def _refuse_bad_query(outcome: Run) -> None:
+def _refuse_bad_query(outcome: RipgrepOutcome) -> None:
     """Raise if ripgrep could not read the question; files it could not read are no matter."""
-    said = _said(outcome)
+    said = _format_complaints(outcome)
     if "error parsing glob" in said:
         raise BadQuery("glob", said)
     if said.startswith("unrecognized file type"):

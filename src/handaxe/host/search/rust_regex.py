@@ -41,7 +41,7 @@ _REFUSED = (
 )
 
 
-class Translated:
+class TranslatedPattern:
     """A pattern both as an expression and as text that every match must contain."""
 
     def __init__(self, source: str, literal: str, *, is_literal: bool) -> None:
@@ -53,7 +53,7 @@ class Translated:
 
 
 @lru_cache(maxsize=16)
-def translate(pattern: str, *, multiline: bool) -> Translated:
+def translate(pattern: str, *, multiline: bool) -> TranslatedPattern:
     """The pattern for `re`, or `BadQuery` with the diagnostic."""
     return _Translator(pattern, multiline=multiline).translate()
 
@@ -74,32 +74,32 @@ class _Translator:
         self._is_plain = True
         self._has_choice = False
 
-    def translate(self) -> Translated:
+    def translate(self) -> TranslatedPattern:
         while self._at < len(self._text):
             self._step(self._text[self._at])
         if self._open:
             raise self._bad("unclosed group")
         self._out.append(")" * self._flags_open)
         literal = "" if self._has_choice else max(self._runs, key=len)
-        return Translated("".join(self._out), literal, is_literal=self._is_plain)
+        return TranslatedPattern("".join(self._out), literal, is_literal=self._is_plain)
 
     def _step(self, char: str) -> None:
         if char == "\\":
             self._escape()
         elif char == "[":
-            self._class()
+            self._parse_class()
         elif char == "(":
             self._group()
         elif char == ")":
             self._close()
         elif char in "*+?{":
-            self._repeat(char)
+            self._add_repeat(char)
         elif char == "|":
-            self._alternate()
+            self._add_alternative()
         elif char == ".":
-            self._atom("(?s:.)" if self._multiline else r"[^\r\n]")
+            self._add_atom("(?s:.)" if self._multiline else r"[^\r\n]")
         elif char in "^$":
-            self._anchor(char)
+            self._add_anchor(char)
         else:
             self._literal(char)
             self._at += 1
@@ -113,14 +113,14 @@ class _Translator:
         if not self._open and not self._flags_open:
             self._runs[-1] += char
 
-    def _atom(self, source: str, length: int = 1) -> None:
+    def _add_atom(self, source: str, length: int = 1) -> None:
         self._last, self._is_repeated = len(self._out), False
         self._out.append(source)
         self._at += length
         self._break()
 
-    def _anchor(self, source: str, length: int = 1) -> None:
-        self._atom(source, length)
+    def _add_anchor(self, source: str, length: int = 1) -> None:
+        self._add_atom(source, length)
         self._out[-1] = r"(?=\r?$)" if source == "$" else source
 
     def _break(self) -> None:
@@ -128,7 +128,7 @@ class _Translator:
         self._is_plain = False
         self._runs.append("")
 
-    def _alternate(self) -> None:
+    def _add_alternative(self) -> None:
         self._out.append("|")
         self._at += 1
         self._last = None
@@ -142,26 +142,26 @@ class _Translator:
         if not char:
             raise self._bad("incomplete escape sequence, reached end of pattern prematurely")
         if char in "dDsSwW":
-            self._atom("\\" + char, 2)
+            self._add_atom("\\" + char, 2)
         elif char in "bB":
-            self._boundary(char)
+            self._add_boundary(char)
         elif char in "<>":
-            self._anchor(r"\b(?=\w)" if char == "<" else r"\b(?<=\w)", 2)
+            self._add_anchor(r"\b(?=\w)" if char == "<" else r"\b(?<=\w)", 2)
         elif char in "Az":
-            self._anchor(r"\A" if char == "A" else r"\Z", 2)
+            self._add_anchor(r"\A" if char == "A" else r"\Z", 2)
         elif char in "pP":
-            self._property()
+            self._parse_property()
         elif char in "xuU":
-            code, length = self._code_point(self._at + 1)
+            code, length = self._parse_code_point(self._at + 1)
             self._literal(code)
             self._at += length + 1
         elif char.isdigit():
             raise self._bad("backreferences are not supported")
         else:
-            self._literal(self._simple_escape(char))
+            self._literal(self._translate_escape(char))
             self._at += 2
 
-    def _simple_escape(self, char: str) -> str:
+    def _translate_escape(self, char: str) -> str:
         named = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
         if char in named:
             return named[char]
@@ -169,16 +169,16 @@ class _Translator:
             return char
         raise self._bad("unrecognized escape sequence")
 
-    def _boundary(self, char: str) -> None:
+    def _add_boundary(self, char: str) -> None:
         special = {"{start}": r"\b(?=\w)", "{end}": r"\b(?<=\w)"}
         special |= {"{start-half}": r"(?<!\w)", "{end-half}": r"(?!\w)"}
         for name, source in special.items():
             if self._text.startswith(name, self._at + 2):
-                self._anchor(source, 2 + len(name))
+                self._add_anchor(source, 2 + len(name))
                 return
-        self._anchor("\\" + char, 2)
+        self._add_anchor("\\" + char, 2)
 
-    def _code_point(self, at: int) -> tuple[str, int]:
+    def _parse_code_point(self, at: int) -> tuple[str, int]:
         found = _HEX.match(self._text, at)
         if found is None:
             raise self._bad("invalid hexadecimal digit")
@@ -192,14 +192,14 @@ class _Translator:
         except (ValueError, OverflowError):
             raise self._bad("invalid Unicode scalar value") from None
 
-    def _property(self) -> None:
+    def _parse_property(self) -> None:
         found = re.compile(r"[pP](?:\{(\^?)([A-Za-z_=]+)\}|([A-Z]))").match(
             self._text, self._at + 1
         )
         source = _PROPERTIES.get((found[2] or found[3]) if found else "")
         if found is None or source is None or found[0].startswith("P") or found[1]:
             raise self._bad("Unicode property not found; only ripgrep knows it, and it is missing")
-        self._atom(source, 1 + len(found[0]))
+        self._add_atom(source, 1 + len(found[0]))
 
     def _group(self) -> None:
         for start, problem in _REFUSED:
@@ -213,14 +213,14 @@ class _Translator:
             raise self._bad("the flags U and -u are known to ripgrep only, which is missing")
         self._break()
         if found is not None and found[3] == ")":
-            self._out.append(f"(?{_flags(found[2])}:")
+            self._out.append(f"(?{_convert_flags(found[2])}:")
             self._flags_open += 1
             self._at = found.end()
             return
         self._open.append((len(self._out), self._flags_open))
         self._flags_open = 0
         is_flagged = found is not None and found[1] is None and found[2]
-        self._out.append(f"(?{_flags(found[2])}:" if found and is_flagged else "(?:")
+        self._out.append(f"(?{_convert_flags(found[2])}:" if found and is_flagged else "(?:")
         self._at = found.end() if found is not None else self._at + 1
         self._last = None
 
@@ -233,7 +233,7 @@ class _Translator:
         self._at += 1
         self._break()
 
-    def _repeat(self, char: str) -> None:
+    def _add_repeat(self, char: str) -> None:
         source, length = char, 1
         if char == "{":
             found = _REPEAT.match(self._text, self._at)
@@ -260,7 +260,7 @@ class _Translator:
             self._runs[-1] = self._runs[-1][:-1]
         self._break()
 
-    def _class(self) -> None:
+    def _parse_class(self) -> None:
         at = self._at + 1
         parts = ["["]
         if self._text.startswith("^", at):
@@ -272,11 +272,11 @@ class _Translator:
         while not self._text.startswith("]", at):
             if at >= len(self._text):
                 raise self._bad("unclosed character class")
-            source, at = self._class_item(at)
+            source, at = self._parse_class_item(at)
             parts.append(source)
-        self._atom("".join([*parts, "]"]), at + 1 - self._at)
+        self._add_atom("".join([*parts, "]"]), at + 1 - self._at)
 
-    def _class_item(self, at: int) -> tuple[str, int]:
+    def _parse_class_item(self, at: int) -> tuple[str, int]:
         text = self._text
         if text.startswith("[:", at):
             end = text.find(":]", at)
@@ -291,9 +291,9 @@ class _Translator:
         if char and char in "dDsSwW":
             return "\\" + char, at + 2
         if char and char in "xuU":
-            code, length = self._code_point(at + 1)
+            code, length = self._parse_code_point(at + 1)
             return re.escape(code), at + 1 + length
-        return re.escape(self._simple_escape(char or "\\")), at + 2
+        return re.escape(self._translate_escape(char or "\\")), at + 2
 
     def _bad(self, problem: str) -> BadQuery:
         shown = self._text if len(self._text) <= 200 else self._text[:200] + "..."
@@ -301,6 +301,6 @@ class _Translator:
         return BadQuery("pattern", f"regex parse error:\n    {shown}\n{place}\nerror: {problem}")
 
 
-def _flags(flags: str) -> str:
+def _convert_flags(flags: str) -> str:
     """Flags as Python writes them; Unicode and CRLF are on anyway."""
     return re.sub(r"-\Z", "", re.sub("[uR]", "", flags))

@@ -8,14 +8,14 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 
 from handaxe.contract.ports.search import Hides
-from handaxe.text.env_files import is_env_file, may_name_env_file
+from handaxe.text.env_files import can_name_env_file, is_env_file
 
 
-def _never(_: str) -> bool:
+def _return_false(_: str) -> bool:
     return False
 
 
-class Screen:
+class ExclusionFilter:
     """What is held back from one search."""
 
     __slots__ = ("_denies", "_may_read", "_root", "hides", "left_out")
@@ -25,7 +25,7 @@ class Screen:
         root: str,
         *,
         denies: Hides | None = None,
-        may_read: Callable[[str], bool] | None = _never,
+        may_read: Callable[[str], bool] | None = _return_false,
         own_places: Sequence[str] = (),
     ) -> None:
         """Plan what is held back.
@@ -55,28 +55,28 @@ class Screen:
         """Whether rules deny something."""
         return self._denies is not None
 
-    def withholds(self, path: str) -> bool:
+    def is_withheld(self, path: str) -> bool:
         """Whether the file at an absolute path is left out because it may hold secrets."""
         if self._may_read is None or not is_env_file(path.rpartition("/")[2]):
             return False
         return not self._may_read(path)
 
-    def withheld_among(self, directory: str, names: Iterable[str]) -> list[str]:
+    def list_withheld(self, directory: str, names: Iterable[str]) -> list[str]:
         """Names in a directory, given with a slash at its end, that are left out as secrets."""
-        if self._may_read is None or not may_name_env_file("\0".join(names)):
+        if self._may_read is None or not can_name_env_file("\0".join(names)):
             return []
-        return [name for name in names if self.withholds(directory + name)]
+        return [name for name in names if self.is_withheld(directory + name)]
 
-    def passes_all(self, paths: Iterable[bytes]) -> bool:
+    def can_show_all(self, paths: Iterable[bytes]) -> bool:
         """Whether clearly none of some paths is held back."""
         if self.hides is not None:
             return False
-        return self._may_read is None or not may_name_env_file(b"\0".join(paths))
+        return self._may_read is None or not can_name_env_file(b"\0".join(paths))
 
-    def holds_back(self, path: bytes) -> bool:
+    def is_held_back(self, path: bytes) -> bool:
         """Whether a path, relative to the root, must not appear in an answer."""
-        if self.hides is None and (self._may_read is None or not may_name_env_file(path)):
+        if self.hides is None and (self._may_read is None or not can_name_env_file(path)):
             return False
         absolute = self._root + os.fsdecode(path)
         hides = self.hides
-        return (hides is not None and hides(absolute)) or self.withholds(absolute)
+        return (hides is not None and hides(absolute)) or self.is_withheld(absolute)

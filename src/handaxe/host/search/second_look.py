@@ -10,15 +10,15 @@ from typing import Literal
 
 import msgspec
 
-from handaxe.contract.ports.search import Elsewhere
-from handaxe.host.search.arguments import Manner
+from handaxe.contract.ports.search import FallbackMatches
+from handaxe.host.search.arguments import RipgrepOptions
 from handaxe.host.search.blocks import CountStream, PathStream
-from handaxe.host.search.encodings import foreign_encoding
+from handaxe.host.search.encodings import detect_foreign_encoding
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.process import Feed, Process, Run
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.survey import Ignored, Survey
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.process import Feed, RipgrepOutcome, RipgrepProcess
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.survey import IgnoredEntries, IgnoredSurvey
+from handaxe.host.search.watch import SearchDeadline
 
 SURVEY_S = 0.003
 SURVEY_SHARE = 0.02
@@ -31,21 +31,21 @@ LONGER_IN_BINARY = 2.5
 """How many times as long as without them a search with binary files takes."""
 MAX_FILES = 10_000
 
-Open = Callable[[Feed, Manner, Sequence[str] | None], Process]
+Open = Callable[[Feed, RipgrepOptions, Sequence[str] | None], RipgrepProcess]
 """Begins a run of ripgrep over some entries, or over everything."""
-Confirm = Callable[[dict[bytes, int], Manner], dict[bytes, int]]
+Confirm = Callable[[dict[bytes, int], RipgrepOptions], dict[bytes, int]]
 """Gives the counts of those files that are the ones that were judged."""
 
 
-class SecondLook:
+class FallbackSearch:
     """After a first run without a match."""
 
     def __init__(
         self,
-        first: Run,
+        first: RipgrepOutcome,
         place: SearchPlace,
-        watch: Watch,
-        screen: Screen,
+        watch: SearchDeadline,
+        screen: ExclusionFilter,
         confirm: Confirm,
         open_run: Open,
     ) -> None:
@@ -56,21 +56,23 @@ class SecondLook:
         self._confirm = confirm
         self._open = open_run
 
-    def at_ignored(self, survey: Survey, told: Ignored | None) -> list[Elsewhere]:
+    def search_ignored(
+        self, survey: IgnoredSurvey, told: IgnoredEntries | None
+    ) -> list[FallbackMatches]:
         """Matches in ignored files; nothing if there is none.
 
         Where the first run did not tell which files these are, they are looked for.
         """
         if told is None:
             share_s = SURVEY_SHARE * self._first.duration_s
-            survey.go_on_until(self._watch.part(max(SURVEY_S, share_s)))
+            survey.continue_until(self._watch.part(max(SURVEY_S, share_s)))
         targets, are_all = survey.targets(told)
         if not targets:
             return []
         paths = [f"./{path}" for path in targets]
-        return self._look("ignored", Manner(with_ignored=True), paths, are_all=are_all)
+        return self._look("ignored", RipgrepOptions(with_ignored=True), paths, are_all=are_all)
 
-    def at_binary(self, *, is_counted: bool, is_small: bool) -> list[Elsewhere]:
+    def search_binary(self, *, is_counted: bool, is_small: bool) -> list[FallbackMatches]:
         """Binary files with a match; nothing if there is no binary file.
 
         Everything has to be searched once more, which in a large tree is done if that will not
@@ -80,50 +82,52 @@ class SecondLook:
             return []
         if not is_small and self._first.duration_s * LONGER_IN_BINARY > LOOK_S:
             return []
-        looks = self._look("binary", Manner(in_binary=True), None)
-        return looks if looks or is_counted else [Elsewhere("binary", 0, 0, "")]
+        looks = self._look("binary", RipgrepOptions(in_binary=True), None)
+        return looks if looks or is_counted else [FallbackMatches("binary", 0, 0, "")]
 
-    def at_foreign(self) -> list[Elsewhere]:
+    def search_foreign(self) -> list[FallbackMatches]:
         """Matches in files of other encodings, in which other bytes stand for the pattern."""
         found: list[bytes] = []
 
         def take(paths: list[bytes]) -> bool:
-            found.extend(path for path in paths if not self._screen.holds_back(path))
+            found.extend(path for path in paths if not self._screen.is_held_back(path))
             return len(found) >= MAX_FILES
 
-        process = self._open(PathStream(take).feed, Manner(finds_foreign=True), None)
+        process = self._open(PathStream(take).feed, RipgrepOptions(finds_foreign=True), None)
         try:
             are_all = process.go(self._watch.part(LOOK_S)) == "finished"
         finally:
             process.end()
         by_encoding: dict[str, list[str]] = {}
-        left_s = self._watch.left_s() - LOOK_S
+        left_s = self._watch.get_remaining_s() - LOOK_S
         for path in found:
-            if self._watch.left_s() < left_s:
+            if self._watch.get_remaining_s() < left_s:
                 are_all = False
                 break
-            encoding = foreign_encoding(path, self._place.fd)
+            encoding = detect_foreign_encoding(path, self._place.fd)
             if encoding is not None:
                 by_encoding.setdefault(encoding, []).append(f"./{os.fsdecode(path)}")
         looks = [
             look
             for encoding, paths in by_encoding.items()
-            for look in self._look("encoding", Manner(encoding=encoding), paths, are_all=are_all)
+            for look in self._look(
+                "encoding", RipgrepOptions(encoding=encoding), paths, are_all=are_all
+            )
         ]
-        return _joined(looks, are_all=are_all)
+        return _merge_looks(looks, are_all=are_all)
 
     def _look(
         self,
         reason: Literal["ignored", "binary", "encoding"],
-        manner: Manner,
+        manner: RipgrepOptions,
         targets: Sequence[str] | None,
         *,
         are_all: bool = True,
-    ) -> list[Elsewhere]:
+    ) -> list[FallbackMatches]:
         counts: dict[bytes, int] = {}
 
         def take(pairs: list[tuple[bytes, int]]) -> bool:
-            counts.update(pair for pair in pairs if not self._screen.holds_back(pair[0]))
+            counts.update(pair for pair in pairs if not self._screen.is_held_back(pair[0]))
             return len(counts) >= MAX_FILES
 
         budget_s = max(LOOK_S, self._first.duration_s * LOOK_SHARE)
@@ -137,16 +141,16 @@ class SecondLook:
         if not counts and is_complete:
             return []
         shown = self._place.prefix + os.fsdecode(min(counts)) if counts else ""
-        return [Elsewhere(reason, sum(counts.values()), len(counts), shown, is_complete)]
+        return [FallbackMatches(reason, sum(counts.values()), len(counts), shown, is_complete)]
 
 
-def _joined(looks: list[Elsewhere], *, are_all: bool) -> list[Elsewhere]:
+def _merge_looks(looks: list[FallbackMatches], *, are_all: bool) -> list[FallbackMatches]:
     """What was found in files of several encodings, as one."""
     found = [look for look in looks if look.files]
     if not found:
-        return [] if are_all else [Elsewhere("encoding", 0, 0, "", is_complete=False)]
+        return [] if are_all else [FallbackMatches("encoding", 0, 0, "", is_complete=False)]
     return [
-        Elsewhere(
+        FallbackMatches(
             "encoding",
             sum(look.matches for look in found),
             sum(look.files for look in found),

@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from handaxe.contract.ports.search import VERSION_CONTROL, BadQuery, Skipped, TextQuery
-from handaxe.host.search.asked_files import ignores_for
+from handaxe.contract.ports.search import VERSION_CONTROL, BadQuery, SkippedFiles, TextQuery
+from handaxe.host.search.asked_files import select_ignores
 from handaxe.host.search.beneath import open_beneath
 from handaxe.host.search.filters import FileFilter
 from handaxe.host.search.ignores import NAMES as IGNORE_NAMES
-from handaxe.host.search.known_trees import KnownTrees, Walked
+from handaxe.host.search.known_trees import CachedWalk, TreeCache
 from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.screen import Screen
-from handaxe.host.search.walk import Choice, Listings, Visit, Walk
-from handaxe.host.search.watch import Watch
-from handaxe.text.env_files import is_env_file, may_name_env_file
+from handaxe.host.search.screen import ExclusionFilter
+from handaxe.host.search.walk import DirectoryWalk, Listings, Visit, WalkFilter
+from handaxe.host.search.watch import SearchDeadline
+from handaxe.text.env_files import can_name_env_file, is_env_file
 
 SMALL_TREE = 3_000
 """A tree of at most so many entries is small, every directory counted ten times for what it costs
@@ -33,24 +33,24 @@ MAX_TARGET_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 16
 
 
-class Ignored(NamedTuple):
+class IgnoredEntries(NamedTuple):
     """Ignored entries, relative to the root; what is in the directories is not among the files."""
 
     directories: list[str]
     files: list[str]
 
 
-class Survey:
+class IgnoredSurvey:
     """The ignored entries and the links of a tree, as far as they were looked for."""
 
     def __init__(
         self,
         query: TextQuery,
         place: SearchPlace,
-        watch: Watch,
-        screen: Screen,
+        watch: SearchDeadline,
+        screen: ExclusionFilter,
         listings: Listings | None = None,
-        known: KnownTrees | None = None,
+        known: TreeCache | None = None,
     ) -> None:
         """Plan a survey; nothing is walked yet."""
         self._query = query
@@ -59,14 +59,14 @@ class Survey:
         # What a rule hides may change without a trace in the tree.
         self._known = None if screen.has_rules else known
         self._began_ns = time.time_ns()
-        self._filter = _readable_filter(query)
-        ignores = None if query.is_file else ignores_for(query, place)
+        self._filter = _build_filter(query)
+        ignores = None if query.is_file else select_ignores(query, place)
         self._above = None if ignores is None else ignores.sources
-        self._walk = Walk(
+        self._walk = DirectoryWalk(
             place.path,
             watch,
             ignores=ignores,
-            choice=Choice(
+            choice=WalkFilter(
                 hides=screen.hides,
                 enters=self._filter.enters if query.glob is not None else None,
                 rescues=self._filter.rescues,
@@ -83,7 +83,7 @@ class Survey:
         self.is_complete = query.is_file
         self.is_small: bool | None = True if query.is_file else None
         """None until somebody looked around."""
-        self._remembered: Skipped | None = None
+        self._remembered: SkippedFiles | None = None
         self._env_files: list[str] = []
 
     def look_around(self) -> bool:
@@ -101,18 +101,18 @@ class Survey:
             self.is_small = self.is_complete
         return self.is_small
 
-    def skipped(self) -> Skipped:
+    def skipped(self) -> SkippedFiles:
         """What is known to be passed by; of a large tree only that there is at least so much."""
         if self._remembered is not None:
-            withheld = sum(map(self._screen.withholds, self._env_files))
+            withheld = sum(map(self._screen.is_withheld, self._env_files))
             is_least = self._remembered.withheld_is_least
             counted = withheld or (None if is_least else 0)
             return msgspec.structs.replace(self._remembered, withheld=counted)
         denied = self._screen.has_rules
         if self.is_complete:
             counted, links = self.ignored, self.links
-            return Skipped(ignored=counted, links=links, denied=denied, withheld=self.withheld)
-        return Skipped(
+            return SkippedFiles(ignored=counted, links=links, denied=denied, withheld=self.withheld)
+        return SkippedFiles(
             ignored=self.ignored or None,
             ignored_is_least=True,
             denied=denied,
@@ -130,7 +130,7 @@ class Survey:
         """Links that were met and not followed."""
         return sum(
             entry.is_symlink()
-            and entry.name not in self._walk.ignored_names(visit)
+            and entry.name not in self._walk.find_ignored_names(visit)
             and not self._is_hidden(visit[0] + entry.name)
             for visit in self._seen
             for entry in visit[1]
@@ -142,14 +142,14 @@ class Survey:
         self._env_files = [
             f"{self._place.prefix}{visit[0]}{name}"
             for visit in self._seen
-            if may_name_env_file("\0".join([entry.name for entry in visit[1]]))
-            for name in self._env_names(visit)
+            if can_name_env_file("\0".join([entry.name for entry in visit[1]]))
+            for name in self._find_env_names(visit)
         ]
-        return sum(map(self._screen.withholds, self._env_files))
+        return sum(map(self._screen.is_withheld, self._env_files))
 
-    def _env_names(self, visit: Visit) -> list[str]:
+    def _find_env_names(self, visit: Visit) -> list[str]:
         directory, entries, _ = visit
-        left_out, wants = self._walk.ignored_names(visit), self._filter.wants_file
+        left_out, wants = self._walk.find_ignored_names(visit), self._filter.is_wanted_file
         return [
             entry.name
             for entry in entries
@@ -158,7 +158,7 @@ class Survey:
             and wants(directory + entry.name, entry.name, is_ignored=entry.name in left_out)
         ]
 
-    def branches(self) -> list[str]:
+    def list_branches(self) -> list[str]:
         """The directories right below the root: what to search one by one if all is too much."""
         if self._query.is_file:
             return []
@@ -170,7 +170,7 @@ class Survey:
             )
         return [self._place.prefix + name for name in names if not self._is_hidden(name)]
 
-    def go_on_until(self, ends_at: float) -> None:
+    def continue_until(self, ends_at: float) -> None:
         """Look further; a tree that is not small may need longer than it is given."""
         self.look_around()
         if self._remembered is not None:
@@ -179,14 +179,14 @@ class Survey:
         if not self.is_complete:
             self._go_on(lambda: time.monotonic() > ends_at)
 
-    def targets(self, told: Ignored | None) -> tuple[list[str], bool]:
+    def targets(self, told: IgnoredEntries | None) -> tuple[list[str], bool]:
         """The ignored entries to search, relative to the root, and whether these are all.
 
         They are those that ripgrep told of, or else those that were met so far.
         """
         found = told
         if found is None:
-            found = Ignored(self._walk.ignored_directories, self._files())
+            found = IgnoredEntries(self._walk.ignored_directories, self._files())
         directories = found.directories
         everything = [*directories, *self._shown(found.files)]
         chosen: list[str] = []
@@ -202,7 +202,7 @@ class Survey:
 
     def _shown(self, files: list[str]) -> list[str]:
         screen = self._screen
-        return [path for path in files if not screen.holds_back(os.fsencode(path))]
+        return [path for path in files if not screen.is_held_back(os.fsencode(path))]
 
     @property
     def _weight(self) -> int:
@@ -213,7 +213,7 @@ class Survey:
         """Whether the tree is a small one, if that is known from the last time."""
         if self._known is None:
             return None
-        walked = self._known.walked(self._query, self._place.fd, self._above)
+        walked = self._known.find_walk(self._query, self._place.fd, self._above)
         if walked is None:
             return None
         self._remembered, self.entries = walked.skipped, walked.entries
@@ -234,7 +234,9 @@ class Survey:
             if entry.name in IGNORE_NAMES
         ]
         skipped = self.skipped()
-        walked = Walked(skipped, self.entries, self.is_complete, self._above, {}, self._env_files)
+        walked = CachedWalk(
+            skipped, self.entries, self.is_complete, self._above, {}, self._env_files
+        )
         self._known.note_walk(self._query, self._place.fd, self._began_ns, paths, walked)
 
     def _go_on(self, is_enough: Callable[[], bool]) -> None:
@@ -250,7 +252,7 @@ class Survey:
         return [
             visit[0] + entry.name
             for visit in self._seen
-            if (left_out := self._walk.ignored_names(visit))
+            if (left_out := self._walk.find_ignored_names(visit))
             for entry in visit[1]
             if entry.name in left_out
             and entry.is_file(follow_symlinks=False)
@@ -259,7 +261,7 @@ class Survey:
 
     def _is_missed(self, directory: str, name: str) -> bool:
         """Whether an ignored file would be searched if it were not ignored, and only then."""
-        path, wants = directory + name, self._filter.wants_file
+        path, wants = directory + name, self._filter.is_wanted_file
         return (
             wants(path, name, is_ignored=False)
             and not wants(path, name, is_ignored=True)
@@ -284,7 +286,7 @@ class Survey:
             os.close(fd)
 
 
-def _readable_filter(query: TextQuery) -> FileFilter:
+def _build_filter(query: TextQuery) -> FileFilter:
     """The filter of a query; one that cannot be read is ripgrep's to complain about."""
     try:
         return FileFilter(query)

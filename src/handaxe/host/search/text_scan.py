@@ -9,11 +9,11 @@ from functools import partial
 from itertools import accumulate, islice
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.arguments import TOO_LARGE_MIB, Marks
+from handaxe.host.search.arguments import TOO_LARGE_MIB, MatchMarks
 from handaxe.host.search.beneath import open_beneath
-from handaxe.host.search.long_lines import has_long_line, reads_long_line
+from handaxe.host.search.long_lines import has_long_line, has_long_line_ahead
 from handaxe.host.search.rust_regex import translate
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.watch import SearchDeadline
 
 CHUNK_BYTES = 4 << 20
 HEAD_BYTES = 1 << 16
@@ -38,13 +38,13 @@ class HasLongLine(Exception):
 class Scanner:
     """Looks for one pattern in many files."""
 
-    def __init__(self, query: TextQuery, marks: Marks, watch: Watch) -> None:
+    def __init__(self, query: TextQuery, marks: MatchMarks, watch: SearchDeadline) -> None:
         known = translate(query.pattern, multiline=query.multiline)
         flags = re.MULTILINE | (re.IGNORECASE if query.ignore_case else 0)
         try:
             self._regex = re.compile(known.source, flags)
         except (re.error, OverflowError, RecursionError) as error:
-            raise _unusable(query.pattern, error) from None
+            raise _build_bad_query(query.pattern, error) from None
         self._literal = "" if query.ignore_case else known.literal
         self._raw_literal = self._literal.encode("utf-8", "surrogateescape")
         self._query = query
@@ -55,7 +55,7 @@ class Scanner:
         """How many lines match; with `first_only` 1 as soon as one does."""
         total = 0
         for text, _ in self._texts(path, dir_fd, in_binary=in_binary):
-            for _ in self._matching(text):
+            for _ in self._find_spans(text):
                 total += 1
                 if first_only:
                     return 1
@@ -64,21 +64,21 @@ class Scanner:
     def lines(self, path: str, *, dir_fd: int) -> Iterator[bytes]:
         """The lines to show, each with its number, matches between marks."""
         for text, first_line in self._texts(path, dir_fd):
-            spans = list(self._matching(text))
+            spans = list(self._find_spans(text))
             if spans:
                 yield self._shown(text, spans, first_line)
 
     def lines_of(self, data: bytes) -> bytes:
         """The lines to show of a text."""
         text = data.decode("utf-8", "surrogateescape")
-        spans = list(self._matching(text))
+        spans = list(self._find_spans(text))
         return self._shown(text, spans, 1) if spans else b""
 
     def count_in(self, data: bytes) -> int:
         """How many lines of a text match."""
-        return sum(1 for _ in self._matching(data.decode("utf-8", "surrogateescape")))
+        return sum(1 for _ in self._find_spans(data.decode("utf-8", "surrogateescape")))
 
-    def may_match(self, data: bytes) -> bool:
+    def can_match(self, data: bytes) -> bool:
         """Whether a file with these contents holds the text that every match holds."""
         return self._raw_literal in data
 
@@ -94,7 +94,7 @@ class Scanner:
             at = data.find(literal, at + 1)
         return True
 
-    def lines_in(self, data: bytes, at_most: int) -> bytes:
+    def search_data(self, data: bytes, at_most: int) -> bytes:
         r"""The lines to show of a file with these contents, for so many matching ones.
 
         The pattern is fixed text, perhaps between `\b`, so that no match crosses a line break.
@@ -103,7 +103,7 @@ class Scanner:
         if not self._query.has_context:
             shown = islice(self._fixed(text), at_most)
             return "".join(shown).encode("utf-8", "surrogateescape")
-        spans = list(islice(self._matching(text), at_most))
+        spans = list(islice(self._find_spans(text), at_most))
         return self._shown(text, spans, 1) if spans else b""
 
     def _fixed(self, text: str) -> Iterator[str]:
@@ -142,10 +142,10 @@ class Scanner:
             if not stat.S_ISREG(info.st_mode):
                 return ()
             if info.st_size > CHUNK_BYTES:
-                if not in_binary and reads_long_line(partial(os.read, fd), self._watch):
+                if not in_binary and has_long_line_ahead(partial(os.read, fd), self._watch):
                     raise HasLongLine
                 os.lseek(fd, 0, os.SEEK_SET)
-                return self._large_texts(os.dup(fd), info.st_size, in_binary=in_binary)
+                return self._read_large_texts(os.dup(fd), info.st_size, in_binary=in_binary)
             # A buffer of just the right size: a large one would cost more than reading into it.
             data = os.read(fd, min(info.st_size + 1, HEAD_BYTES))
             if len(data) == HEAD_BYTES and (
@@ -166,7 +166,9 @@ class Scanner:
             raise HasLongLine
         return ((data.removeprefix(_MARK).decode("utf-8", "surrogateescape"), 1),)
 
-    def _large_texts(self, fd: int, size: int, *, in_binary: bool) -> Iterator[tuple[str, int]]:
+    def _read_large_texts(
+        self, fd: int, size: int, *, in_binary: bool
+    ) -> Iterator[tuple[str, int]]:
         with os.fdopen(fd, "rb", buffering=0) as file:
             if size > MAX_BYTES and (self._query.multiline or not self._query.is_file):
                 raise NotSearched("too_large")
@@ -188,25 +190,25 @@ class Scanner:
                 line += data.count(b"\n")
                 data = data[cut:] + more
 
-    def _matching(self, text: str) -> Iterator[tuple[int, int]]:
+    def _find_spans(self, text: str) -> Iterator[tuple[int, int]]:
         """From where to where each matching line (or run of lines) goes, without its break."""
         if self._query.multiline:
-            return self._matching_runs(text)
-        return self._matching_lines(text)
+            return self._find_run_spans(text)
+        return self._find_line_spans(text)
 
-    def _matching_lines(self, text: str) -> Iterator[tuple[int, int]]:
+    def _find_line_spans(self, text: str) -> Iterator[tuple[int, int]]:
         search, at, end = self._regex.search, 0, len(text)
-        while 0 <= (place := self._candidate(text, at)) < end or (place == end and at < end):
+        while 0 <= (place := self._find_candidate(text, at)) < end or (place == end and at < end):
             begin = max(at, text.rfind("\n", at, place) + 1)
             if begin >= end:
                 return
             stop = text.find("\n", max(place, begin))
             stop = end if stop < 0 else stop
-            if search(text, begin, _without_cr(text, begin, stop)) is not None:
+            if search(text, begin, _exclude_cr(text, begin, stop)) is not None:
                 yield begin, stop
             at = stop + 1
 
-    def _candidate(self, text: str, at: int) -> int:
+    def _find_candidate(self, text: str, at: int) -> int:
         """Where a line may match; -1 if none does any more.
 
         A match in the whole text may cross a line break, so each candidate has to be proved on
@@ -217,7 +219,7 @@ class Scanner:
         found = self._regex.search(text, at)
         return -1 if found is None else found.start()
 
-    def _matching_runs(self, text: str) -> Iterator[tuple[int, int]]:
+    def _find_run_spans(self, text: str) -> Iterator[tuple[int, int]]:
         begin = stop = -1
         for found in self._regex.finditer(text):
             first = text.rfind("\n", 0, found.start()) + 1
@@ -249,7 +251,7 @@ class Scanner:
         for begin, stop in spans:
             number += text.count("\n", at, begin)
             at = begin
-            end = _without_cr(text, begin, stop)
+            end = _exclude_cr(text, begin, stop)
             yield f"{number}:{mark(self._mark, text[begin:end])}{text[end:stop]}\n"
 
     def _mark(self, found: re.Match[str]) -> str:
@@ -268,9 +270,9 @@ class Scanner:
             if shown >= 0 and first > shown + 1 and (before or after):
                 yield "--\n"
             for line in range(first, top):
-                yield f"{first_line + line}-{_line(text, starts, line)}\n"
+                yield f"{first_line + line}-{_get_line(text, starts, line)}\n"
             if self._query.only_matching:
-                yield from self._only_matches(text, (begin, stop), starts, first_line)
+                yield from self._format_matches(text, (begin, stop), starts, first_line)
             else:
                 marked = self._marked(text, begin, stop)
                 for line, part in enumerate(marked.split("\n"), first_line + top):
@@ -278,13 +280,13 @@ class Scanner:
             limit = bisect_right(starts, spans[index + 1][0]) - 1 if spans[index + 1 :] else total
             shown = min(bottom + after, limit - 1, total - 1)
             for line in range(bottom + 1, shown + 1):
-                yield f"{first_line + line}-{_line(text, starts, line)}\n"
+                yield f"{first_line + line}-{_get_line(text, starts, line)}\n"
             shown = max(shown, bottom)
 
-    def _only_matches(
+    def _format_matches(
         self, text: str, span: tuple[int, int], starts: list[int], first_line: int
     ) -> Iterator[str]:
-        for start, end in self._ranges(text, *span, with_empty=True):
+        for start, end in self._find_ranges(text, *span, with_empty=True):
             top = bisect_right(starts, start) - 1
             column = start - starts[top] + 1
             for below, part in enumerate(text[start:end].removesuffix("\n").split("\n")):
@@ -294,39 +296,41 @@ class Scanner:
     def _marked(self, text: str, begin: int, stop: int) -> str:
         parts: list[str] = []
         at = begin
-        for start, end in self._ranges(text, begin, stop):
+        for start, end in self._find_ranges(text, begin, stop):
             parts.append(text[at:start])
             lines = text[start:end].split("\n")
             parts.append("\n".join(self._start + x + self._end if x else x for x in lines))
             at = end
         return "".join([*parts, text[at:stop]]) if at < stop else "".join(parts).removesuffix("\n")
 
-    def _ranges(
+    def _find_ranges(
         self, text: str, begin: int, stop: int, *, with_empty: bool = False
     ) -> Iterator[tuple[int, int]]:
-        end = stop + 1 if self._query.multiline else _without_cr(text, begin, stop)
+        end = stop + 1 if self._query.multiline else _exclude_cr(text, begin, stop)
         last = -1
         for found in self._regex.finditer(text, begin, min(end, len(text))):
             start, last_before = found.start(), last
             last = found.end()
-            if last > start or (with_empty and start != last_before and _counts(text, start, stop)):
+            if last > start or (
+                with_empty and start != last_before and _is_counted(text, start, stop)
+            ):
                 yield start, last
 
 
-def _counts(text: str, at: int, stop: int) -> bool:
+def _is_counted(text: str, at: int, stop: int) -> bool:
     """Whether an empty match is one for ripgrep too: not at the end of all, nor in a line's end."""
     return at <= stop and at < len(text) and text[at - 1 : at + 1] != "\r\n"
 
 
-def _without_cr(text: str, begin: int, stop: int) -> int:
+def _exclude_cr(text: str, begin: int, stop: int) -> int:
     return stop - 1 if stop > begin and text[stop - 1] == "\r" else stop
 
 
-def _line(text: str, starts: list[int], line: int) -> str:
+def _get_line(text: str, starts: list[int], line: int) -> str:
     return text[starts[line] : starts[line + 1] - 1]
 
 
-def _unusable(pattern: str, error: Exception) -> Exception:
+def _build_bad_query(pattern: str, error: Exception) -> Exception:
     from handaxe.contract.ports.search import BadQuery
 
     return BadQuery("pattern", f"regex parse error:\n    {pattern[:200]}\nerror: {error}")

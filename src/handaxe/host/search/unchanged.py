@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import Iterable
 
-from handaxe.host.search.beneath import linux_libc
+from handaxe.host.search.beneath import load_libc
 
 MARGIN_NS = 20_000_000
 """What changed so shortly before a search may have changed during it: clocks tick that coarsely."""
@@ -38,7 +38,7 @@ _LOCAL = frozenset(
 """File systems that stamp what is renamed with this machine's own clock."""
 
 
-class Unchanged:
+class UnchangedPaths:
     """Made before a search, asked after it."""
 
     def __init__(self, fd: int) -> None:
@@ -67,14 +67,14 @@ class Unchanged:
                     unsure.append(path)
         return unsure
 
-    def moving(self, directories: Iterable[bytes]) -> set[bytes]:
+    def find_moving(self, directories: Iterable[bytes]) -> set[bytes]:
         """Those directories of which some entries may have been others."""
         if not self._is_local or self._is_clock_set_back():
             return set(directories)
         known: dict[bytes, tuple[bool, bool]] = {}
         return {path for path in directories if self._state(path, known) != (True, True)}
 
-    def misplaced(self, directories: Iterable[bytes]) -> bool:
+    def has_misplaced(self, directories: Iterable[bytes]) -> bool:
         """Whether one of some directories may have stood for another one."""
         if not self._is_local or self._is_clock_set_back():
             return True
@@ -150,7 +150,7 @@ def _is_local_at(path: str) -> bool:
 
 
 def _is_local(fd: int) -> bool:
-    libc = linux_libc()
+    libc = load_libc()
     answer = ctypes.create_string_buffer(256)
     if libc is None or libc.fstatfs(fd, answer) != 0:
         return False

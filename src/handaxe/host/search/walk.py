@@ -16,7 +16,7 @@ from handaxe.contract.ports.search import VERSION_CONTROL, Hides
 from handaxe.host.search import ignores as ignore_files
 from handaxe.host.search.beneath import DIRECTORY, open_beneath
 from handaxe.host.search.ignores import NAMES, NOBODY, Ignores
-from handaxe.host.search.watch import Watch
+from handaxe.host.search.watch import SearchDeadline
 
 Visit = tuple[str, list[os.DirEntry[str]], Ignores | None]
 """A directory by its relative path with a slash, what is in it beside directories, and who may
@@ -36,7 +36,7 @@ LOOK_UP = 250
 """After so many entries, a directory counting as one more, the time is looked at."""
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class WalkFilter(msgspec.Struct, frozen=True, kw_only=True):
     """What of a tree matters."""
 
     hides: Hides | None = None
@@ -49,20 +49,20 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """How the names end of what is told; "" is the end of every name."""
 
 
-EVERYTHING = Choice()
+EVERYTHING = WalkFilter()
 
 
-class Walk:
+class DirectoryWalk:
     """One walk; afterwards it tells what it passed by."""
 
     def __init__(
         self,
         root: str,
-        watch: Watch,
+        watch: SearchDeadline,
         *,
         fd: int,
         ignores: Ignores | None,
-        choice: Choice = EVERYTHING,
+        choice: WalkFilter = EVERYTHING,
         by_level: bool = False,
         reached_by: str | None = None,
         listings: Listings | None = None,
@@ -124,7 +124,7 @@ class Walk:
                     entries = list(islice(listing, PIECE))
                     if len(entries) == PIECE:
                         unwatched = LOOK_UP
-                        yield from self._in_pieces(directory, entries, listing, ignores)
+                        yield from self._visit_in_pieces(directory, entries, listing, ignores)
                         continue
                     unwatched += 1 + len(entries)
                     visit = self._visit(directory, entries, ignores)
@@ -137,7 +137,7 @@ class Walk:
                 if fd >= 0:
                     os.close(fd)
 
-    def _in_pieces(
+    def _visit_in_pieces(
         self,
         directory: str,
         entries: list[os.DirEntry[str]],
@@ -160,7 +160,7 @@ class Walk:
         met = {path[:-1]: ignores for path, ignores in islice(self._waiting, first, None)}
         for _ in met:
             self._waiting.pop()
-        for path in sorted_names([*met], reverse=True):
+        for path in sort_names([*met], reverse=True):
             self._waiting.append((path + "/", met[path]))
 
     def _visit(
@@ -193,7 +193,7 @@ class Walk:
             told = [e for e in told if e.name.endswith(wanted) and e.name not in _NEVER]
         speaking = ignores
         if ignores is not None and (
-            ignores.is_silent or not ignores.speaks_of(self._base + directory, names)
+            ignores.is_silent or not ignores.can_ignore(self._base + directory, names)
         ):
             speaking = None
         if inside:
@@ -206,9 +206,9 @@ class Walk:
         """The ignore files that hold inside a directory with these names."""
         if ignores is None:
             return None
-        return ignores.below(ignore_files.layer_of(self._base + directory, names))
+        return ignores.below(ignore_files.read_ignore_layer(self._base + directory, names))
 
-    def ignored_names(self, visit: Visit) -> AbstractSet[str]:
+    def find_ignored_names(self, visit: Visit) -> AbstractSet[str]:
         """Names in a directory that are ignored if they are files."""
         directory, entries, ignores = visit
         if ignores is None:
@@ -232,7 +232,7 @@ class Walk:
         left_out: AbstractSet[str] = NOBODY
         if speaking is not None:
             left_out = speaking.left_out(self._base + directory, names, is_dir=True)
-        names = sorted_names(names, reverse=not self._by_level)
+        names = sort_names(names, reverse=not self._by_level)
         if not left_out and self._enters is None and self._hides is None:
             for name in names:
                 self._waiting.append((f"{directory}{name}/", ignores))
@@ -249,7 +249,7 @@ class Walk:
                 self._waiting.append((path + "/", ignores))
 
 
-def sorted_names(names: list[str], *, reverse: bool = False) -> list[str]:
+def sort_names(names: list[str], *, reverse: bool = False) -> list[str]:
     """Names or paths in the order of their bytes."""
     is_plain = len(names) < 2 or "".join(names).isascii()
     return sorted(names, key=None if is_plain else os.fsencode, reverse=reverse)

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable
 
 
-class Stopped(Exception):
+class SearchCancelled(Exception):
     """Nobody waits for the answer."""
 
 
-class Watch:
+class SearchDeadline:
     """Shared by the thread that searches and the task that waits for it."""
 
     __slots__ = ("_ends_at", "_on_cancel", "is_cancelled")
@@ -18,15 +18,15 @@ class Watch:
         self._on_cancel: Callable[[], None] | None = None
         self.is_cancelled = False
 
-    def left_s(self) -> float:
+    def get_remaining_s(self) -> float:
         """Seconds that remain; raises if the search was cancelled."""
         if self.is_cancelled:
-            raise Stopped
+            raise SearchCancelled
         return self._ends_at - time.monotonic()
 
     def is_over(self) -> bool:
         """Whether the time is up."""
-        return self.left_s() <= 0
+        return self.get_remaining_s() <= 0
 
     def part(self, at_most_s: float) -> float:
         """When a piece of work has to end that may take only a part of the time."""

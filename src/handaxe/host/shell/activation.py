@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from handaxe.host.shell.activators import Answer, Signature, state_of
-from handaxe.host.shell.following import Following
+from handaxe.host.shell.activators import ActivationResult, Signature, read_file_signature
+from handaxe.host.shell.following import EnvironmentSync
 from handaxe.host.shell.questions import Ask
-from handaxe.text.terminal import plain_text
+from handaxe.text.terminal import to_plain_text
 
 MAX_CHARS = 100_000
 """Linux starts no program with a longer variable than 128 KiB."""
@@ -23,17 +23,17 @@ MAX_KEPT = 256
 class _Kept(msgspec.Struct, frozen=True):
     rests_on: Signature
     watched: tuple[Signature | None, ...]
-    answer: Answer
+    answer: ActivationResult
 
 
 class Activation:
     """What holds in which directory, asked when a command runs there."""
 
-    def __init__(self, following: Following, ask: Ask) -> None:
+    def __init__(self, following: EnvironmentSync, ask: Ask) -> None:
         self._activators = following.activators
         self._notes = following.notes
-        self._may_set = following.sieve.lets_change
-        self._removes = following.sieve.removes_as_secret
+        self._may_set = following.sieve.can_change
+        self._removes = following.sieve.is_removed_secret
         self.removed: set[str] = set()
         """Variables that were not set because their names look like secrets."""
         self._ask = ask
@@ -60,31 +60,33 @@ class Activation:
 
     async def _answer(
         self, number: int, directory: str, rests_on: Signature, env: Mapping[str, str]
-    ) -> Answer:
+    ) -> ActivationResult:
         async with self._lock:
             kept = self._kept.get((number, directory))
             if (
                 kept is not None
                 and kept.rests_on == rests_on
-                and kept.watched == tuple(map(state_of, kept.answer.watched))
+                and kept.watched == tuple(map(read_file_signature, kept.answer.watched))
             ):
                 return kept.answer
             whole = {**env, **self._notes}
             answer = await self._activators[number].answer(directory, whole, self._ask)
             if len(self._kept) >= MAX_KEPT:
                 self._kept.clear()
-            watched = tuple(map(state_of, answer.watched))
+            watched = tuple(map(read_file_signature, answer.watched))
             self._kept[number, directory] = _Kept(rests_on, watched, answer)
             self._tell(answer.problem)
             return answer
 
     def _tell(self, problem: str) -> None:
-        told = plain_text(problem.encode())
+        told = to_plain_text(problem.encode())
         if told and told not in self._told:
             self._told.add(told)
             self._untold.append(told)
 
-    def _apply(self, answer: Answer, found: dict[str, str], env: Mapping[str, str]) -> None:
+    def _apply(
+        self, answer: ActivationResult, found: dict[str, str], env: Mapping[str, str]
+    ) -> None:
         for name, value in answer.variables.items():
             if not self._may_set(name):
                 if value is not None and self._removes(name):

@@ -8,10 +8,10 @@ from pathlib import Path
 from handaxe.contract.ports.shell import CommandOutput
 from handaxe.disk import locks
 from handaxe.disk.faults import DiskFault
-from handaxe.host.shell.output_room import OutputRoom
+from handaxe.host.shell.output_room import OutputQuota
 from handaxe.text.redact import RedactedStream, Redactor
 from handaxe.text.secret_values import MIN_CHARS
-from handaxe.text.terminal import is_binary, plain_text
+from handaxe.text.terminal import is_binary, to_plain_text
 
 END_BYTES = 1 << 17
 """How much of each end stays in memory."""
@@ -22,7 +22,7 @@ _SAMPLE_BYTES = 1 << 13
 _EARLY_BYTES = 1 << 20
 
 
-class Capture:
+class OutputCapture:
     """The output of one command."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Capture:
         max_file_bytes: int,
         *,
         file_from_bytes: int = FILE_FROM_BYTES,
-        room: OutputRoom | None = None,
+        room: OutputQuota | None = None,
         is_heard_from_start: bool = False,
         redactor: Redactor | None = None,
     ) -> None:
@@ -183,7 +183,7 @@ class Capture:
         if len(raw) < wanted:
             raw = self._head[max(len(self._head) - (wanted - len(raw)), 0) :] + raw
         is_all = len(raw) == self.total_bytes
-        text = plain_text(bytes(raw), begins_whole=is_all, ends_whole=self._is_closed)
+        text = to_plain_text(bytes(raw), begins_whole=is_all, ends_whole=self._is_closed)
         return text[-limit_chars:] if limit_chars > 0 else ""
 
     def last_line(self) -> str | None:
@@ -194,19 +194,23 @@ class Capture:
         if (held[-1:] or self._last) == b"\n":
             return None
         recent = bytes((self._tail or self._head)[-1000:]) + held
-        return plain_text(recent.rpartition(b"\n")[2]).strip() or None
+        return to_plain_text(recent.rpartition(b"\n")[2]).strip() or None
 
     def _ends(self, limit_chars: int) -> tuple[str, str]:
         if self.total_bytes <= len(self._head) + len(self._tail):
             whole = bytes(self._head + self._tail)
-            text = plain_text(whole, begins_whole=True, ends_whole=self._is_closed)
+            text = to_plain_text(whole, begins_whole=True, ends_whole=self._is_closed)
             if len(text) <= limit_chars:
                 return text, ""
-            return _beginning(text, limit_chars // 2), _ending(text, limit_chars - limit_chars // 2)
+            return _cut_head(text, limit_chars // 2), _cut_tail(
+                text, limit_chars - limit_chars // 2
+            )
         half = limit_chars // 2
         return (
-            _beginning(plain_text(bytes(self._head), begins_whole=True), half),
-            _ending(plain_text(bytes(self._tail), ends_whole=self._is_closed), limit_chars - half),
+            _cut_head(to_plain_text(bytes(self._head), begins_whole=True), half),
+            _cut_tail(
+                to_plain_text(bytes(self._tail), ends_whole=self._is_closed), limit_chars - half
+            ),
         )
 
     def _keep_end(self, piece: bytes | bytearray, begin: int, size: int) -> None:
@@ -238,7 +242,7 @@ class Capture:
         return done
 
 
-def _beginning(text: str, limit_chars: int) -> str:
+def _cut_head(text: str, limit_chars: int) -> str:
     """The head of a text, at a line break where one is near."""
     if len(text) <= limit_chars:
         return text
@@ -246,7 +250,7 @@ def _beginning(text: str, limit_chars: int) -> str:
     return text[: cut + 1] if cut >= 0 else text[:limit_chars]
 
 
-def _ending(text: str, limit_chars: int) -> str:
+def _cut_tail(text: str, limit_chars: int) -> str:
     """The end of a text, from a line break where one is near."""
     if len(text) <= limit_chars:
         return text

@@ -16,17 +16,17 @@ from handaxe.contract.job_state import EndedBy, JobState, JobStatus
 from handaxe.contract.ports.shell import (
     CommandEnd,
     CommandOutput,
-    Confined,
+    ConfinedCommand,
     Ended,
     RunningCommand,
     ShellCommand,
 )
-from handaxe.contract.shell_faults import CannotStart, NoDirectory
-from handaxe.host.shell.capture import Capture
-from handaxe.host.shell.entering import why_not_entered
-from handaxe.host.shell.own_output import LoopWatch
-from handaxe.host.shell.waiting import PromptWatch
-from handaxe.host.shell.wardens import WARDENS, Line, explain_failed_start
+from handaxe.contract.shell_faults import BadWorkdir, CannotStart
+from handaxe.host.shell.capture import OutputCapture
+from handaxe.host.shell.entering import find_cwd_problem
+from handaxe.host.shell.own_output import SelfTailDetector
+from handaxe.host.shell.waiting import StdinWaitDetector
+from handaxe.host.shell.wardens import WARDENS, WorkerConnection, explain_failed_start
 
 MARK = "HANDAXE_COMMAND"
 SMALL_READ_BYTES = 1 << 16
@@ -42,7 +42,7 @@ _BUFFERS = threading.local()
 T = TypeVar("T")
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class LocalCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What one command is started with, beside itself."""
 
     job_id: str
@@ -52,7 +52,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     stays_in: str | None
     """The directory the shell ends in, where that is known beforehand."""
     runaway_bytes: int
-    confined: Confined
+    confined: ConfinedCommand
     take_notes: Callable[[], tuple[str, ...]]
     """What is to be told of the environment, at the end of a command that is waited for."""
     on_settled: Callable[["LocalCommand"], None]
@@ -62,7 +62,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 class LocalCommand(RunningCommand):
     """A command that a warden runs."""
 
-    def __init__(self, command: ShellCommand, terms: Terms, capture: Capture) -> None:
+    def __init__(
+        self, command: ShellCommand, terms: LocalCommandOptions, capture: OutputCapture
+    ) -> None:
         self.command = command
         self.is_let_go = False
         self._terms = terms
@@ -70,7 +72,7 @@ class LocalCommand(RunningCommand):
         self._loop = asyncio.get_running_loop()
         self._started: asyncio.Future[None] = self._loop.create_future()
         self._waiters: list[asyncio.Future[bool]] = []
-        self._line: Line | None = None
+        self._line: WorkerConnection | None = None
         self._pipe = -1
         self._errors = -1
         self._buffer: bytearray | None = None
@@ -80,8 +82,8 @@ class LocalCommand(RunningCommand):
         self._began_at = time.time()
         self._began = time.monotonic()
         self._ended_at: float | None = None
-        self._prompt = PromptWatch()
-        self._loops = LoopWatch()
+        self._prompt = StdinWaitDetector()
+        self._loops = SelfTailDetector()
         self._timer: asyncio.TimerHandle | None = None
         self._prodding: asyncio.TimerHandle
         self._rescue: asyncio.Task[None] | None = None
@@ -91,14 +93,14 @@ class LocalCommand(RunningCommand):
         """What it is called among the background work."""
         return self._terms.job_id
 
-    def attach(self, line: Line, pipe: int, errors: int = -1) -> None:
+    def attach(self, line: WorkerConnection, pipe: int, errors: int = -1) -> None:
         """Listen to the warden and to the pipe from now on; `errors`: standard error is apart."""
         self._line, self._pipe, self._errors = line, pipe, errors
-        self._loop.add_reader(line, self._on_words)
-        self._loop.add_reader(pipe, self._on_output)
+        self._loop.add_reader(line, self._handle_message)
+        self._loop.add_reader(pipe, self._handle_output)
         if errors >= 0:
-            self._loop.add_reader(errors, self._on_errors)
-        self._prodding = self._loop.call_later(PROD_S, self._prod)
+            self._loop.add_reader(errors, self._handle_errors)
+        self._prodding = self._loop.call_later(PROD_S, self._wake_worker)
 
     async def has_started(self) -> None:
         """Wait until the shell runs; a `ToolFault` if it does not."""
@@ -120,7 +122,7 @@ class LocalCommand(RunningCommand):
         return JobState(
             job_id=self._terms.job_id,
             kind=self.command.kind,
-            status="running" if end is None else _status(end),
+            status="running" if end is None else _get_status(end),
             description=self.command.description,
             command=self.command.command,
             call_id=self.command.call_id,
@@ -132,7 +134,7 @@ class LocalCommand(RunningCommand):
             ended_by=None if end is None else _ENDED_BY[end.how],
             started_at=self._began_at,
             ended_at=self._ended_at,
-            waiting_for_input=self._waits_for(),
+            waiting_for_input=self._find_prompt(),
         )
 
     def output(self, limit_chars: int) -> CommandOutput:
@@ -187,16 +189,16 @@ class LocalCommand(RunningCommand):
             return
         self._how = how
         self._line.stop()
-        self._timer = self._loop.call_later(ANSWER_S, self._lose_warden)
+        self._timer = self._loop.call_later(ANSWER_S, self._drop_worker)
 
-    def _on_words(self) -> None:
+    def _handle_message(self) -> None:
         assert self._line is not None
         try:
             words = self._line.hear()
         except BlockingIOError:
             return
         if words is None:
-            self._lose_warden()
+            self._drop_worker()
         elif words[0] == "here":
             self._line.warden_pid = words[1]
         elif words[0] == "started":
@@ -207,14 +209,14 @@ class LocalCommand(RunningCommand):
             self._fail(words[1], words[2])
         else:
             _, status, survivors, stuck, cwd = words
-            self._settle(status, survivors=survivors, cwd=self._stood_in(cwd), is_clean=not stuck)
+            self._settle(status, survivors=survivors, cwd=self._parse_cwd(cwd), is_clean=not stuck)
 
-    def _stood_in(self, said: bytes) -> str | None:
+    def _parse_cwd(self, said: bytes) -> str | None:
         """The directory the shell named, if it is one."""
         path = self._terms.stays_in or os.fsdecode(said.removesuffix(b"\n"))
         return path if path.startswith("/") and os.path.isdir(path) else None
 
-    def _on_output(self) -> None:
+    def _handle_output(self) -> None:
         try:
             if self._buffer is None:
                 piece = os.read(self._pipe, SMALL_READ_BYTES)
@@ -229,11 +231,11 @@ class LocalCommand(RunningCommand):
         if not size:
             self._close_pipe()
             self._prodding.cancel()
-            self._prodding = self._loop.call_later(PROD_S, self._prod)
+            self._prodding = self._loop.call_later(PROD_S, self._wake_worker)
             return
         self._note(piece, size)
 
-    def _on_errors(self) -> None:
+    def _handle_errors(self) -> None:
         try:
             piece = os.read(self._errors, SMALL_READ_BYTES)
         except BlockingIOError:
@@ -261,33 +263,33 @@ class LocalCommand(RunningCommand):
         with suppress(OSError):
             fcntl(self._pipe, _F_SETPIPE_SZ, PIPE_BYTES)
 
-    def _prod(self) -> None:
+    def _wake_worker(self) -> None:
         """News is due: whoever should bring it may have been stopped by a command."""
         if self._line is not None:
-            WARDENS.prod(self._line)
-            self._prodding = self._loop.call_later(PROD_S, self._prod)
+            WARDENS.wake_worker(self._line)
+            self._prodding = self._loop.call_later(PROD_S, self._wake_worker)
 
     def _fail(self, number: int | None, reason: str) -> None:
-        barred = why_not_entered(self.command.cwd, is_confined=False) if number else None
-        fault = NoDirectory(self.command.cwd, barred) if barred else None
+        barred = find_cwd_problem(self.command.cwd, is_confined=False) if number else None
+        fault = BadWorkdir(self.command.cwd, barred) if barred else None
         fault = fault or explain_failed_start(number, reason)
         self._settle(127 << 8, survivors=0, cwd=None, is_clean=True)
         if not self._started.done():
             self._started.set_exception(fault)
 
-    def _lose_warden(self) -> None:
+    def _drop_worker(self) -> None:
         """The warden is dead or deaf: the supervisor has to end what it had."""
         if self._rescue is None and self._end is None and self._line is not None:
             self._loop.remove_reader(self._line)
-            self._rescue = self._loop.create_task(self._have_rescued())
+            self._rescue = self._loop.create_task(self._request_rescue())
 
-    async def _have_rescued(self) -> None:
-        from handaxe.host.marked_processes import kill_marked
+    async def _request_rescue(self) -> None:
+        from handaxe.host.marked_processes import kill_tagged
 
         assert self._line is not None
         await asyncio.to_thread(WARDENS.end, self._line.warden_pid)
         # Whoever killed the supervisor as well has not taken this away.
-        await asyncio.to_thread(kill_marked, MARK, self._terms.mark)
+        await asyncio.to_thread(kill_tagged, MARK, self._terms.mark)
         was_there = bool(self._line.warden_pid)
         self._settle(signal.SIGKILL, survivors=0, cwd=None, is_clean=False)
         if was_there:
@@ -338,9 +340,9 @@ class LocalCommand(RunningCommand):
         """Read what is still in the pipe; nobody can be waited for any more."""
         before = self._capture.received_bytes
         if self._errors >= 0:
-            self._on_errors()
+            self._handle_errors()
         if self._pipe >= 0:
-            self._on_output()
+            self._handle_output()
         return self._capture.received_bytes > before
 
     def _close_pipe(self) -> None:
@@ -355,10 +357,10 @@ class LocalCommand(RunningCommand):
             os.close(self._errors)
             self._errors = -1
 
-    def _waits_for(self) -> str | None:
+    def _find_prompt(self) -> str | None:
         if self._end is not None:
             return None
-        return self._prompt.line_waiting(self._capture.last_line, self._shell_pid, self._pipe)
+        return self._prompt.find_waiting_line(self._capture.last_line, self._shell_pid, self._pipe)
 
 
 _ENDED_BY: dict[Ended, EndedBy] = {
@@ -367,7 +369,7 @@ _ENDED_BY: dict[Ended, EndedBy] = {
 }  # fmt: skip
 
 
-def _status(end: CommandEnd) -> JobStatus:
+def _get_status(end: CommandEnd) -> JobStatus:
     if end.how in {"exit", "signal"}:
         return "completed" if end.exit_code == 0 else "failed"
     return "killed"

@@ -4,16 +4,16 @@ import os
 import stat
 
 
-def why_not_entered(path: str, *, is_confined: bool) -> str | None:
+def find_cwd_problem(path: str, *, is_confined: bool) -> str | None:
     """Why a program cannot be started in a directory; None if it can, as far as can be told."""
     if not os.access(path, os.X_OK):
-        return os.strerror(_error_of(path))
+        return os.strerror(_get_errno(path))
     if is_confined and os.geteuid() == 0 and not _is_open_to_owner(path):
         return "Permission denied"
     return None
 
 
-def _error_of(path: str) -> int:
+def _get_errno(path: str) -> int:
     try:
         # Says what `access` does not.
         os.stat(f"{path}/.")

@@ -9,7 +9,7 @@ there is nobody to answer them.
 from collections.abc import Iterable, Mapping
 
 from handaxe.settings.model import Settings
-from handaxe.text.secret_names import looks_secret, matches_any
+from handaxe.text.secret_names import has_matching_pattern, is_secret_name
 
 UNATTENDED = {
     "TERM": "dumb",
@@ -55,7 +55,7 @@ NOTES_OF_ACTIVATORS = ("DIRENV_DIFF", "__MISE_DIFF", "__MISE_SESSION")
 """What direnv and mise write down for their next prompt: every value they set, hidden ones too."""
 
 
-class Sieve:
+class EnvironmentFilter:
     """What may come into the environment of commands."""
 
     def __init__(
@@ -74,41 +74,45 @@ class Sieve:
         self._passed = tuple(passed)
         self._set = {**UNATTENDED, **(more or {})}
 
-    def lets_through(self, name: str) -> bool:
+    def is_visible(self, name: str) -> bool:
         """Whether commands may see a variable of the user."""
-        if name in self._exact or matches_any(name, self._patterns):
+        if name in self._exact or has_matching_pattern(name, self._patterns):
             return False
         return not self._is_kept_secret(name)
 
-    def removes_as_secret(self, name: str) -> bool:
+    def is_removed_secret(self, name: str) -> bool:
         """Whether commands would see a variable if its name did not look like a secret."""
         return name not in self._set and self._is_kept_secret(name)
 
     def _is_kept_secret(self, name: str) -> bool:
-        return looks_secret(name) and not matches_any(name, self._passed)
+        return is_secret_name(name) and not has_matching_pattern(name, self._passed)
 
-    def lets_change(self, name: str) -> bool:
+    def can_change(self, name: str) -> bool:
         """Whether a variable may be another one in some directory."""
         # Whoever changes PATH adds to what it was.
-        return self.lets_through(name) and (name == "PATH" or name not in self._set)
+        return self.is_visible(name) and (name == "PATH" or name not in self._set)
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The environment of commands."""
-        kept = {name: value for name, value in inherited.items() if self.lets_through(name)}
+        kept = {name: value for name, value in inherited.items() if self.is_visible(name)}
         return kept | self._set
 
 
-def sieve_of(settings: Settings, more: Mapping[str, str] | None = None) -> Sieve:
+def build_environment_filter(
+    settings: Settings, more: Mapping[str, str] | None = None
+) -> EnvironmentFilter:
     """The sieve that settings describe; `more` is what commands find too."""
     shell = settings.shell
-    return Sieve(shell.hidden_variables, {**settings.env, **(more or {})}, shell.pass_variables)
+    return EnvironmentFilter(
+        shell.hidden_variables, {**settings.env, **(more or {})}, shell.pass_variables
+    )
 
 
-def command_environment(
+def build_command_environment(
     inherited: Mapping[str, str], hidden: Iterable[str] = (), more: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The environment of commands; `hidden` are names or patterns of what must not be seen."""
-    return Sieve(hidden, more).environment(inherited)
+    return EnvironmentFilter(hidden, more).environment(inherited)
 
 
 def _is_pattern(name: str) -> bool:

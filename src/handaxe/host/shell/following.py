@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from handaxe.host.shell.environment import NOTES_OF_ACTIVATORS, Sieve
-from handaxe.host.shell.program import own_program
+from handaxe.host.shell.environment import NOTES_OF_ACTIVATORS, EnvironmentFilter
+from handaxe.host.shell.program import find_user_program
 from handaxe.settings.model import ShellOptions
 
 if TYPE_CHECKING:
@@ -20,30 +20,33 @@ _MISE_SIGNS = ("MISE_SHELL", "__MISE_DIFF", "__MISE_SESSION")
 """What `mise activate` leaves in the environment of a shell."""
 
 
-class Following(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentSync(msgspec.Struct, frozen=True, kw_only=True):
     """How the environment follows the user's own."""
 
     activators: "Sequence[Activator]" = ()
     """In the order in which they are asked, each over what the one before it said."""
     notes: Mapping[str, str] = {}
     """What they had written down for themselves when the session began."""
-    sieve: Sieve
+    sieve: EnvironmentFilter
 
 
-def following_of(
-    options: ShellOptions, inherited: Mapping[str, str], roots: Sequence[str], sieve: Sieve
-) -> Following | None:
+def build_environment_sync(
+    options: ShellOptions,
+    inherited: Mapping[str, str],
+    roots: Sequence[str],
+    sieve: EnvironmentFilter,
+) -> EnvironmentSync | None:
     """What a user with this environment has; None where it should stay as it is."""
     if options.activation == "off":
         return None
     path = inherited.get("PATH", "")
-    direnv = own_program("direnv", path, roots)
+    direnv = find_user_program("direnv", path, roots)
     mise = None
     if any(inherited.get(name) for name in _MISE_SIGNS):
-        mise = own_program("mise", path, roots)
+        mise = find_user_program("mise", path, roots)
     with_virtualenv = options.activation == "virtualenv"
     if not (direnv or mise or with_virtualenv):
-        return Following(sieve=sieve)
+        return EnvironmentSync(sieve=sieve)
     from handaxe.host.shell.activators import Direnv, Mise, Virtualenv
 
     # direnv puts back whole values, so it goes first: the others add to what they find.
@@ -53,4 +56,4 @@ def following_of(
     if with_virtualenv:
         activators.append(Virtualenv(inherited))
     notes = {name: inherited[name] for name in NOTES_OF_ACTIVATORS if name in inherited}
-    return Following(activators=activators, notes=notes, sieve=sieve)
+    return EnvironmentSync(activators=activators, notes=notes, sieve=sieve)

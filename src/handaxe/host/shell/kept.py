@@ -7,12 +7,12 @@ import msgspec
 
 from handaxe.contract.job_state import JobState
 from handaxe.contract.ports.jobs import Job
-from handaxe.text.terminal import plain_text
+from handaxe.text.terminal import to_plain_text
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class KeptWork(Job):
+class RestoredJob(Job):
     """Work that nobody runs any more."""
 
     def __init__(self, state: JobState) -> None:
@@ -35,7 +35,7 @@ class KeptWork(Job):
     def tail(self, limit_chars: int) -> str:
         """The end of what it had said, as far as it is kept."""
         raw, size = self._read(limit_chars * 4)
-        text = plain_text(raw, begins_whole=len(raw) == size, ends_whole=True)
+        text = to_plain_text(raw, begins_whole=len(raw) == size, ends_whole=True)
         return text[-limit_chars:] if limit_chars > 0 else ""
 
     def _read(self, most_bytes: int) -> tuple[bytes, int]:

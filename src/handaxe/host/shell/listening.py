@@ -4,7 +4,7 @@ import json
 import os
 
 from handaxe.contract.ports.shell import Socket
-from handaxe.host.own_program import program_of
+from handaxe.host.own_program import build_child_argv
 
 OPEN_S = 15.0
 """A server that has not agreed to be listened to by then is given up."""
@@ -15,7 +15,7 @@ _VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Whom the user trusts beside the system; nothing else of the environment has a say."""
 
 
-def listener_of(socket: Socket) -> tuple[list[str], dict[str, str]]:
+def build_listener(socket: Socket) -> tuple[list[str], dict[str, str]]:
     """The program for this socket, and all that it finds in its environment."""
     request = {
         "url": socket.url,
@@ -26,6 +26,6 @@ def listener_of(socket: Socket) -> tuple[list[str], dict[str, str]]:
         "ping_s": PING_S,
         "silent_s": SILENT_S,
     }
-    program = program_of("handaxe.host.shell.socket_child", ("msgspec", "websockets"))
+    program = build_child_argv("handaxe.host.shell.socket_child", ("msgspec", "websockets"))
     environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     return [*program, json.dumps(request)], environment

@@ -12,25 +12,25 @@ import msgspec
 
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.shell import (
-    Confined,
+    ConfinedCommand,
     Confiner,
     RunningCommand,
     Shell,
     ShellCommand,
     Socket,
 )
-from handaxe.contract.shell_faults import BadCommand, NoDirectory, ShellClosed
-from handaxe.host.shell.capture import FILE_FROM_BYTES, Capture
-from handaxe.host.shell.command import MARK, LocalCommand, Terms
-from handaxe.host.shell.entering import why_not_entered
-from handaxe.host.shell.following import Following
-from handaxe.host.shell.output_room import OutputRoom
+from handaxe.contract.shell_faults import BadCommand, BadWorkdir, ShellClosed
+from handaxe.host.shell.capture import FILE_FROM_BYTES, OutputCapture
+from handaxe.host.shell.command import MARK, LocalCommand, LocalCommandOptions
+from handaxe.host.shell.entering import find_cwd_problem
+from handaxe.host.shell.following import EnvironmentSync
+from handaxe.host.shell.output_room import OutputQuota
 from handaxe.host.shell.plain import is_plain_program
-from handaxe.host.shell.privileges import may_be_restricted
-from handaxe.host.shell.program import BashChoice
-from handaxe.host.shell.questions import Question, Said
+from handaxe.host.shell.privileges import can_be_restricted
+from handaxe.host.shell.program import BashConfig
+from handaxe.host.shell.questions import ProbeResult, ShellProbe
 from handaxe.host.shell.retention import OUTPUT_SUFFIX
-from handaxe.host.shell.snapshot import Snapshot
+from handaxe.host.shell.snapshot import ShellSnapshot
 from handaxe.host.shell.user_environment import UserEnvironment
 from handaxe.host.shell.wardens import WARDENS, explain_failed_start
 from handaxe.text.redact import Redactor
@@ -68,8 +68,8 @@ class LocalShell(Shell):
         on_end: Callable[[RunningCommand], None] | None = None,
         limits: ShellLimits | None = None,
         on_written: Callable[[int], None] = lambda _: None,
-        following: Following | None = None,
-        bash: BashChoice | None = None,
+        following: EnvironmentSync | None = None,
+        bash: BashConfig | None = None,
     ) -> None:
         """Keep output below `directory`.
 
@@ -82,15 +82,15 @@ class LocalShell(Shell):
         self._confiner = confiner
         self._on_end = on_end
         self._limits = limits or ShellLimits()
-        self._bash = bash or BashChoice()
+        self._bash = bash or BashConfig()
         self.open_trace: Callable[[str], int | None] = lambda _: None
         """As in `Checkpoints`: who wants to know what commands write."""
         most = self._limits.max_session_bytes
-        self._room = OutputRoom(self._directory, most, on_written=on_written)
+        self._room = OutputQuota(self._directory, most, on_written=on_written)
         self._token = os.urandom(8).hex()
         self._running: dict[str, LocalCommand] = {}
         self._is_closed = False
-        self._snapshot = Snapshot(self._run_plain) if self._bash.with_snapshot else None
+        self._snapshot = ShellSnapshot(self._run_plain) if self._bash.with_snapshot else None
 
     @property
     def running(self) -> list[RunningCommand]:
@@ -107,7 +107,7 @@ class LocalShell(Shell):
             raise ShellClosed
         if command.socket is not None:
             return await self._listen(command, command.socket)
-        _refuse_unspeakable(command)
+        _refuse_unencodable(command)
         start_file = await self._start_file()
         env = await self._environment.at(command.cwd)
         self._redactor.learn(env)
@@ -117,7 +117,7 @@ class LocalShell(Shell):
         """Look again for a program that a command did not find; a sentence on it, or nothing."""
         return await self._environment.seek(program, cwd)
 
-    async def environment_at(self, cwd: str) -> Mapping[str, str]:
+    async def get_environment(self, cwd: str) -> Mapping[str, str]:
         """The variables that commands in a directory find."""
         await self._start_file()
         return await self._environment.at(cwd)
@@ -149,7 +149,7 @@ class LocalShell(Shell):
         start_file: int | None = None,
         take_notes: Callable[[], tuple[str, ...]] = tuple,
     ) -> LocalCommand:
-        job_id = self._new_id(command)
+        job_id = self._make_id(command)
         mark = f"{self._token}.{job_id}"
         env = {**environment, **command.env, MARK: mark}
         is_plain = start_file is None and is_plain_program(command.command)
@@ -165,11 +165,11 @@ class LocalShell(Shell):
         try:
             if is_long:
                 # Bash has read all of it when it runs the first command.
-                inherited[text_fd] = _text_file(f"exec {text_fd}<&-;{command.command}")
+                inherited[text_fd] = _create_command_file(f"exec {text_fd}<&-;{command.command}")
                 argv[-2] = f". /dev/fd/{text_fd}"
             if self._bash.prefix and command.call_id:
-                runner = self._bash.handed_to(self._environment.path)
-                argv = [*runner, _handed_over(argv, env)]
+                runner = self._bash.resolve_prefix(self._environment.path)
+                argv = [*runner, _build_command_line(argv, env)]
             confined = self._confine(argv, env, command, {start_fd, start_fd - 1, text_fd})
             terms = self._terms(
                 job_id, mark, confined, command.cwd if is_plain else None, take_notes
@@ -183,12 +183,12 @@ class LocalShell(Shell):
 
     async def _listen(self, command: ShellCommand, socket: Socket) -> LocalCommand:
         """Run our own program, which is no command and stands under no sandbox."""
-        from handaxe.host.shell.listening import listener_of
+        from handaxe.host.shell.listening import build_listener
 
-        job_id = self._new_id(command)
+        job_id = self._make_id(command)
         mark = f"{self._token}.{job_id}"
-        argv, env = listener_of(socket)
-        outside = Confined(argv=argv, env={**env, MARK: mark}, is_confined=False)
+        argv, env = build_listener(socket)
+        outside = ConfinedCommand(argv=argv, env={**env, MARK: mark}, is_confined=False)
         terms = self._terms(job_id, mark, outside, command.cwd, tuple)
         try:
             return await self._run(command, terms, outside, {}, 0)
@@ -208,9 +208,9 @@ class LocalShell(Shell):
         whole = {**await self._environment.at("/"), **env}
         await self._run_own(text, "/", whole, timeout_s)
 
-    async def _ask(self, text: str, cwd: str, env: Mapping[str, str]) -> Said | None:
+    async def _ask(self, text: str, cwd: str, env: Mapping[str, str]) -> ProbeResult | None:
         """What a program of the user says, asked on the way to a command."""
-        question = Question(text)
+        question = ShellProbe(text)
         try:
             running = await self._run_own(question.framed, cwd, env, ANSWER_S)
         except ToolFault:
@@ -233,9 +233,9 @@ class LocalShell(Shell):
 
     def _confine(
         self, argv: list[str], env: dict[str, str], command: ShellCommand, reserved: set[int]
-    ) -> Confined:
+    ) -> ConfinedCommand:
         if self._confiner is None:
-            return Confined(argv=argv, env=env, is_confined=False)
+            return ConfinedCommand(argv=argv, env=env, is_confined=False)
         confined = self._confiner.confine(
             argv,
             cwd=command.cwd,
@@ -248,24 +248,24 @@ class LocalShell(Shell):
             raise explain_failed_start(errno.EMFILE, "")
         if confined.is_confined:
             # From inside it would be told as if the command itself had failed.
-            reason = why_not_entered(command.cwd, is_confined=True)
+            reason = find_cwd_problem(command.cwd, is_confined=True)
             if reason is not None:
                 confined.close()
-                raise NoDirectory(command.cwd, reason)
+                raise BadWorkdir(command.cwd, reason)
         return confined
 
     def _terms(
         self,
         job_id: str,
         mark: str,
-        confined: Confined,
+        confined: ConfinedCommand,
         stays_in: str | None,
         take_notes: Callable[[], tuple[str, ...]],
-    ) -> Terms:
-        return Terms(
+    ) -> LocalCommandOptions:
+        return LocalCommandOptions(
             job_id=job_id,
             mark=mark,
-            output_path=self._output_path(job_id),
+            output_path=self._build_output_path(job_id),
             stays_in=stays_in and os.path.realpath(stays_in),
             runaway_bytes=self._limits.runaway_bytes,
             confined=confined,
@@ -277,14 +277,14 @@ class LocalShell(Shell):
     async def _run(
         self,
         command: ShellCommand,
-        terms: Terms,
-        confined: Confined,
+        terms: LocalCommandOptions,
+        confined: ConfinedCommand,
         inherited: Mapping[int, int],
         start_fd: int,
     ) -> LocalCommand:
         # What we run for ourselves has no call; its output is read whole, and kept nowhere.
         is_own = not command.call_id
-        capture = Capture(
+        capture = OutputCapture(
             "" if is_own else terms.output_path,
             self._limits.max_file_bytes,
             file_from_bytes=self._limits.file_from_bytes,
@@ -306,7 +306,7 @@ class LocalShell(Shell):
     def _hand_over(
         self,
         running: LocalCommand,
-        confined: Confined,
+        confined: ConfinedCommand,
         inherited: Mapping[int, int],
         start_fd: int,
     ) -> None:
@@ -331,7 +331,7 @@ class LocalShell(Shell):
                 inherited={**inherited, **{fd: fd for fd in confined.pass_fds}, **errors},
                 start_fd=start_fd,
                 lent=confined.lent,
-                trace=None if trace is None else (trace, _may_restrict(running, confined)),
+                trace=None if trace is None else (trace, _can_restrict(running, confined)),
             )
             running.attach(line, *ours)
         except BaseException:
@@ -357,22 +357,22 @@ class LocalShell(Shell):
             # Later, so that whoever waits for the end has it first and an error there stays there.
             asyncio.get_running_loop().call_soon(self._on_end, running)
 
-    def _new_id(self, command: ShellCommand) -> str:
+    def _make_id(self, command: ShellCommand) -> str:
         while True:
             job_id = f"{_PREFIXES[command.kind]}_{os.urandom(3).hex()}"
-            if job_id not in self._running and not os.path.lexists(self._output_path(job_id)):
+            if job_id not in self._running and not os.path.lexists(self._build_output_path(job_id)):
                 return job_id
 
-    def _output_path(self, job_id: str) -> str:
+    def _build_output_path(self, job_id: str) -> str:
         return f"{self._directory}/{job_id}{OUTPUT_SUFFIX}"
 
 
-def _may_restrict(running: LocalCommand, confined: Confined) -> bool:
+def _can_restrict(running: LocalCommand, confined: ConfinedCommand) -> bool:
     """Whether a command loses nothing that it needs if it can gain no more rights."""
-    return confined.is_confined or may_be_restricted(running.command.command)
+    return confined.is_confined or can_be_restricted(running.command.command)
 
 
-def _refuse_unspeakable(command: ShellCommand) -> None:
+def _refuse_unencodable(command: ShellCommand) -> None:
     if "\0" in command.command:
         raise BadCommand("a NUL character")
     with suppress(UnicodeEncodeError):
@@ -381,13 +381,13 @@ def _refuse_unspeakable(command: ShellCommand) -> None:
     raise BadCommand("half of a character (a lone surrogate)")
 
 
-def _handed_over(argv: list[str], env: dict[str, str]) -> str:
+def _build_command_line(argv: list[str], env: dict[str, str]) -> str:
     """A command line for whoever runs it; only the shell itself is to read our first lines."""
     first = env.pop("BASH_ENV", None)
     return shlex.join(argv) if first is None else f"BASH_ENV={first} {shlex.join(argv)}"
 
 
-def _text_file(text: str) -> int:
+def _create_command_file(text: str) -> int:
     """A command too long for an argument, as a file without a name."""
     file = os.memfd_create("handaxe-command", os.MFD_CLOEXEC)
     with os.fdopen(os.dup(file), "wb") as writer:

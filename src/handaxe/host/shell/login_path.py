@@ -33,7 +33,7 @@ class LoginPath:
         return self._found
 
     async def _asked(self) -> tuple[str, ...]:
-        program = self._env.get("SHELL") or _shell_of_user()
+        program = self._env.get("SHELL") or _find_user_shell()
         if Path(program).name not in _SHELLS or not os.access(program, os.X_OK):
             return ()
         saying = quote(f"""printf '\\n{_SIGN}%s\\n' "$PATH" """)
@@ -48,14 +48,14 @@ class LoginPath:
         return tuple(place for path in paths for place in path.split(os.pathsep))
 
 
-def extended(path: str, directories: tuple[str, ...]) -> str:
+def extend_path(path: str, directories: tuple[str, ...]) -> str:
     """A PATH with what it lacks at its end: what was found before is found as before."""
     places = path.split(os.pathsep)
     more = dict.fromkeys(place for place in directories if place.startswith("/"))
     return os.pathsep.join([*places, *(place for place in more if place not in places)])
 
 
-def place_of(program: str, path: str) -> str | None:
+def find_program_directory(program: str, path: str) -> str | None:
     """The directory in which a shell finds a program."""
     for place in path.split(os.pathsep):
         found = f"{place}/{program}"
@@ -64,7 +64,7 @@ def place_of(program: str, path: str) -> str | None:
     return None
 
 
-def _shell_of_user() -> str:
+def _find_user_shell() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_shell
     except KeyError:

@@ -8,13 +8,13 @@ from pathlib import Path
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import Confiner, RunningCommand
 from handaxe.host.shell.capture import FILE_FROM_BYTES
-from handaxe.host.shell.environment import sieve_of
-from handaxe.host.shell.following import following_of
+from handaxe.host.shell.environment import build_environment_filter
+from handaxe.host.shell.following import build_environment_sync
 from handaxe.host.shell.local import LocalShell, ShellLimits
-from handaxe.host.shell.program import BashChoice
+from handaxe.host.shell.program import BashConfig
 from handaxe.host.shell.retention import prune_outputs
 from handaxe.settings.model import Settings
-from handaxe.settings.shell_prefix import words_of_prefix
+from handaxe.settings.shell_prefix import split_prefix
 from handaxe.text.redact import Redactor
 
 TASKS = "tasks"
@@ -27,7 +27,7 @@ _written: dict[Path, int] = {}
 """How much this process has kept since it last made room, by where sessions lie."""
 
 
-def shell_of(
+def create_shell(
     session_directory: Path,
     settings: Settings,
     inherited: Mapping[str, str],
@@ -49,7 +49,7 @@ def shell_of(
     sessions = session_directory.parent
     if sessions not in _written:
         _make_room(sessions, settings)
-    sieve = sieve_of(settings, more)
+    sieve = build_environment_filter(settings, more)
     shell = LocalShell(
         session_directory / TASKS,
         environment=sieve.environment(inherited),
@@ -62,10 +62,10 @@ def shell_of(
             runaway_bytes=options.runaway_bytes,
             file_from_bytes=min(FILE_FROM_BYTES, options.max_inline_chars),
         ),
-        following=following_of(options, inherited, roots, sieve),
-        bash=BashChoice(options.program, words_of_prefix(options), options.snapshot),
+        following=build_environment_sync(options, inherited, roots, sieve),
+        bash=BashConfig(options.program, split_prefix(options), options.snapshot),
     )
-    removed = [name for name in inherited if sieve.removes_as_secret(name)]
+    removed = [name for name in inherited if sieve.is_removed_secret(name)]
     shell.protect_secrets(Redactor() if redactor is None else redactor, removed)
     return shell
 

@@ -9,8 +9,8 @@ import signal
 import time
 from contextlib import suppress
 
-from handaxe.host.marked_processes import HOST_MARK, is_marked, session_of
-from handaxe.host.shell.processes import stat_of
+from handaxe.host.marked_processes import HOST_MARK, get_process_session, is_tagged
+from handaxe.host.shell.processes import read_process_stat
 
 _LATE_S = (0.0, 0.02, 0.1, 0.3)
 """When to look again: a host may have started something in its last moment."""
@@ -21,21 +21,21 @@ def end_orphans(token: str) -> None:
     wanted = f"{HOST_MARK}={token}".encode()
     for late_s in _LATE_S:
         time.sleep(late_s)
-        for pid in _family(wanted):
+        for pid in _find_family(wanted):
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
 
-def _family(wanted: bytes) -> set[int]:
+def _find_family(wanted: bytes) -> set[int]:
     children: dict[int, list[int]] = {}
     members: dict[int, list[int]] = {}
     bearers: list[int] = []
     for name in os.listdir("/proc"):
-        if name.isdigit() and (found := stat_of(int(name))) is not None:
+        if name.isdigit() and (found := read_process_stat(int(name))) is not None:
             pid = int(name)
             children.setdefault(found[1], []).append(pid)
-            members.setdefault(session_of(pid) or 0, []).append(pid)
-            if is_marked(pid, wanted):
+            members.setdefault(get_process_session(pid) or 0, []).append(pid)
+            if is_tagged(pid, wanted):
                 bearers.append(pid)
     # Only a session that a bearer leads: in the host's own, others are at home.
     for leader in tuple(bearers):

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from handaxe.host.shell.retention import outputs_in
+from handaxe.host.shell.retention import list_outputs
 
 
-class OutputRoom:
+class OutputQuota:
     """The room of one session; files of commands that have ended make way, the oldest first."""
 
     def __init__(
@@ -38,17 +38,17 @@ class OutputRoom:
     def take(self, wanted: int) -> int:
         """How many of so many bytes may be written; they count as written."""
         if self._used_bytes is None:
-            self._used_bytes = sum(left.size_bytes for left in outputs_in(self._directory))
+            self._used_bytes = sum(left.size_bytes for left in list_outputs(self._directory))
         if self._used_bytes + wanted > self._max_bytes:
-            self._used_bytes = self._after_making_room(wanted)
+            self._used_bytes = self._make_room(wanted)
         granted = max(0, min(wanted, self._max_bytes - self._used_bytes))
         self._used_bytes += granted
         self._on_written(granted)
         return granted
 
-    def _after_making_room(self, wanted: int) -> int:
+    def _make_room(self, wanted: int) -> int:
         """What is used once old files went; some more than needed, so that this is seldom."""
-        found = sorted(outputs_in(self._directory), key=lambda left: left.written_at)
+        found = sorted(list_outputs(self._directory), key=lambda left: left.written_at)
         used = sum(left.size_bytes for left in found)
         enough = self._max_bytes - max(wanted, self._max_bytes // 8)
         for left in found:

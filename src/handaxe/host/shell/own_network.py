@@ -18,7 +18,7 @@ _UP = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class OwnNetwork:
+class NetworkNamespace:
     """The network this process stands in; `OSError` where it can have none."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class OwnNetwork:
             _check(_libc.unshare(_NEW_NETWORK))
         else:
             _leave_users(_NEW_NETWORK)
-        _switch_on()
+        _enable_loopback()
 
     def begin(self, door: int | None, port: int) -> None:
         """Before a command; with a `door`, somebody outside gets a socket that listens here.
@@ -37,10 +37,10 @@ class OwnNetwork:
         """
         if door is not None or self._is_used_up:
             _check(_libc.unshare(_NEW_NETWORK))
-            _switch_on()
+            _enable_loopback()
             self._is_used_up = door is not None
         if door is not None:
-            _hand_out_listener(door, port)
+            _send_listener(door, port)
 
 
 def can_have_own_network() -> bool:
@@ -49,7 +49,7 @@ def can_have_own_network() -> bool:
     if pid:
         return os.waitpid(pid, 0)[1] == 0
     with suppress(BaseException):
-        OwnNetwork()
+        NetworkNamespace()
         if os.geteuid() != 0:
             _leave_users(_NEW_MOUNTS)
             _check(_libc.mount(None, b"/", None, _PRIVATE, None))
@@ -58,7 +58,7 @@ def can_have_own_network() -> bool:
     os._exit(1)
 
 
-def _hand_out_listener(door: int, port: int) -> None:
+def _send_listener(door: int, port: int) -> None:
     """Listen in this network, and give the socket to whoever is at the other end of `door`."""
     with socket.socket(fileno=os.dup(door)) as out, socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -67,7 +67,7 @@ def _hand_out_listener(door: int, port: int) -> None:
         socket.send_fds(out, [b"x"], [listener.fileno()])
 
 
-def _switch_on() -> None:
+def _enable_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
 

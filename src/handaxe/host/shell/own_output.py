@@ -7,12 +7,12 @@ the command's own pipe counts: one that reads the file and writes elsewhere feed
 import os
 from contextlib import suppress
 
-from handaxe.host.shell.waiting import family_of
+from handaxe.host.shell.waiting import find_process_family
 
 FIRST_LOOK_BYTES = 1 << 20
 
 
-class LoopWatch:
+class SelfTailDetector:
     """Looks whenever the output has doubled, so that looking costs next to nothing."""
 
     def __init__(self) -> None:
@@ -28,19 +28,19 @@ class LoopWatch:
         except OSError:
             return False
         return any(
-            _link(f"/proc/{name}/fd/1") == output and _reads(name, file)
-            for name, _ in family_of(pid)
+            _read_link(f"/proc/{name}/fd/1") == output and _has_file_open(name, file)
+            for name, _ in find_process_family(pid)
         )
 
 
-def _link(path: str) -> str | None:
+def _read_link(path: str) -> str | None:
     try:
         return os.readlink(path)
     except OSError:
         return None
 
 
-def _reads(name: str, file: os.stat_result) -> bool:
+def _has_file_open(name: str, file: os.stat_result) -> bool:
     """Whether a process has this very file open, under whatever name."""
     with suppress(OSError):
         for entry in os.listdir(f"/proc/{name}/fd"):

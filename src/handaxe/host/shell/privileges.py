@@ -15,6 +15,6 @@ _GAINING = (
 _NAMED = re.compile(rf"(?<![\w.-])(?:{'|'.join(_GAINING)})(?![\w.-])")
 
 
-def may_be_restricted(command: str) -> bool:
+def can_be_restricted(command: str) -> bool:
     """Whether no word of a command names a program that is there to gain rights."""
     return _NAMED.search(command) is None

@@ -19,13 +19,13 @@ Process = tuple[int, int, bytes]
 """Its number, its group and its state."""
 
 
-class Watch:
+class ProcessPoller:
     """What a process waits for: news of its children, a socket, the end of the host."""
 
     def __init__(self, talk: socket.socket, host: int | None) -> None:
         self._wake, self._wake_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         # Only a handler makes the system report the end of a child at all.
-        signal.signal(signal.SIGCHLD, _note_nothing)
+        signal.signal(signal.SIGCHLD, _ignore_signal)
         signal.set_wakeup_fd(self._wake_end, warn_on_full_buffer=False)
         self._host = host
         self._children = select.poll()
@@ -47,7 +47,7 @@ class Watch:
         is_said = False
         for fd, _ in self._all.poll():
             if fd == self._wake:
-                self._calm()
+                self._drain_wakeups()
             else:
                 is_said = True
                 self._host_is_gone = self._host_is_gone or fd == self._host
@@ -56,7 +56,7 @@ class Watch:
     def wait_for_children(self, timeout_s: float) -> None:
         """Wait until a child ends, at most so long."""
         if self._children.poll(max(timeout_s, 0) * 1000):
-            self._calm()
+            self._drain_wakeups()
 
     def close(self) -> None:
         """Let go of its descriptors."""
@@ -64,7 +64,7 @@ class Watch:
         os.close(self._wake)
         os.close(self._wake_end)
 
-    def _calm(self) -> None:
+    def _drain_wakeups(self) -> None:
         with suppress(BlockingIOError):
             os.read(self._wake, 4096)
 
@@ -143,11 +143,11 @@ def receive(talk: socket.socket) -> tuple[bytes, list[int]]:
     return message, [fd for _, _, data in ancillary for fd in memoryview(data).cast("i")]
 
 
-def descendants(spared: Container[int] = ()) -> list[Process]:
+def list_descendants(spared: Container[int] = ()) -> list[Process]:
     """Everything below this process, without those spared and all they have."""
     children: dict[int, list[Process]] = {}
     for name in os.listdir("/proc"):
-        if name.isdigit() and (found := stat_of(int(name))) is not None:
+        if name.isdigit() and (found := read_process_stat(int(name))) is not None:
             state, parent, group = found
             children.setdefault(parent, []).append((int(name), group, state))
     family: list[Process] = []
@@ -174,7 +174,7 @@ def signal_groups(family: list[Process], number: int) -> None:
                 os.killpg(group, number)
 
 
-def become_reaper() -> None:
+def enable_subreaper() -> None:
     """Make every orphan below this process its own child."""
     import ctypes
 
@@ -183,7 +183,7 @@ def become_reaper() -> None:
     libc.prctl(_PR_SET_NAME, b"handaxe-shell", 0, 0, 0)
 
 
-def stat_of(pid: int) -> tuple[bytes, int, int] | None:
+def read_process_stat(pid: int) -> tuple[bytes, int, int] | None:
     """The state, the parent and the group of a process."""
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
@@ -198,5 +198,5 @@ def stat_of(pid: int) -> tuple[bytes, int, int] | None:
     return state, int(parent), int(group)
 
 
-def _note_nothing(_number: int, _frame: object) -> None:
+def _ignore_signal(_number: int, _frame: object) -> None:
     """Only there so that the end of a child wakes a wait."""

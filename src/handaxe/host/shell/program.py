@@ -15,14 +15,16 @@ _ELSEWHERE = ("/bin", "/usr/bin", "/usr/local/bin")
 
 
 @lru_cache(maxsize=64)
-def bash_program(path: str) -> str:
+def find_bash(path: str) -> str:
     """The first bash in `path`, or in the usual places."""
-    if (program := _first_of("bash", (*path.split(os.pathsep), *_ELSEWHERE))) is not None:
+    if (
+        program := _find_in_directories("bash", (*path.split(os.pathsep), *_ELSEWHERE))
+    ) is not None:
         return program
     raise SetupError("There is no bash on this machine. Install it to run commands.")
 
 
-def _first_of(name: str, directories: Sequence[str]) -> str | None:
+def _find_in_directories(name: str, directories: Sequence[str]) -> str | None:
     for directory in directories:
         program = f"{directory}/{name}"
         # A relative entry would mean something else in every project.
@@ -31,7 +33,7 @@ def _first_of(name: str, directories: Sequence[str]) -> str | None:
     return None
 
 
-class BashChoice(msgspec.Struct, frozen=True):
+class BashConfig(msgspec.Struct, frozen=True):
     """Which bash runs commands, who runs it, and what it knows."""
 
     program: str | None = None
@@ -46,19 +48,19 @@ class BashChoice(msgspec.Struct, frozen=True):
         wanted = Path(self.program or "")
         if wanted.is_absolute() and wanted.name == "bash" and os.access(wanted, os.X_OK):
             return str(wanted)
-        return bash_program(path)
+        return find_bash(path)
 
-    def handed_to(self, path: str) -> tuple[str, ...]:
+    def resolve_prefix(self, path: str) -> tuple[str, ...]:
         """The prefix, with its program by its place: it is one for all directories."""
         name, *first = self.prefix
-        place = _first_of(name, path.split(os.pathsep)) if "/" not in name else name
+        place = _find_in_directories(name, path.split(os.pathsep)) if "/" not in name else name
         if place is None or not place.startswith("/") or not os.access(place, os.X_OK):
             reason = f"{name!r}, which the setting `shell.prefix` hands commands to, is not there"
             raise CannotStart(reason, "A person has to mend the setting: tell them.")
         return (place, *first)
 
 
-def own_program(name: str, path: str, roots: Sequence[str]) -> str | None:
+def find_user_program(name: str, path: str, roots: Sequence[str]) -> str | None:
     """The user's own program of a name: one that lies in a project, or leads there, is not."""
     for directory in path.split(os.pathsep):
         program = f"{directory}/{name}"
@@ -72,21 +74,25 @@ def own_program(name: str, path: str, roots: Sequence[str]) -> str | None:
     return None
 
 
-def programs_inside(path: str, cwd: str, roots: tuple[str, ...]) -> frozenset[str]:
+def list_project_programs(path: str, cwd: str, roots: tuple[str, ...]) -> frozenset[str]:
     """Names under which `path` finds a program that lies in one of the roots."""
     found: set[str] = set()
     elsewhere: list[str] = []
-    for place, is_ours in _places(path, cwd, roots):
+    for place, is_ours in _list_search_directories(path, cwd, roots):
         if is_ours:
-            inside = _files(place, _changed_at(place), roots)
-            found |= {name for name in inside if not any(_has(other, name) for other in elsewhere)}
+            inside = _list_programs(place, _read_mtime(place), roots)
+            found |= {
+                name for name in inside if not any(_has_program(other, name) for other in elsewhere)
+            }
         else:
             elsewhere.append(place)
     return frozenset(found)
 
 
 @lru_cache(maxsize=256)
-def _places(path: str, cwd: str, roots: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+def _list_search_directories(
+    path: str, cwd: str, roots: tuple[str, ...]
+) -> tuple[tuple[str, bool], ...]:
     """Where programs are looked for, and whether that is in the roots; nothing if no place is."""
     entries = path.split(os.pathsep)
     places = [entry if entry.startswith("/") else f"{cwd}/{entry}" for entry in entries]
@@ -96,7 +102,7 @@ def _places(path: str, cwd: str, roots: tuple[str, ...]) -> tuple[tuple[str, boo
 
 
 @lru_cache(maxsize=64)
-def _files(place: str, _changed_at: int, roots: tuple[str, ...]) -> frozenset[str]:
+def _list_programs(place: str, _changed_at: int, roots: tuple[str, ...]) -> frozenset[str]:
     """What lies there, without links to the same program elsewhere, as to an interpreter."""
     try:
         names = os.listdir(place)
@@ -112,12 +118,12 @@ def _is_same_elsewhere(name: str, path: str, roots: tuple[str, ...]) -> bool:
     return Path(real).name.startswith(name) and not any(is_inside(real, root) for root in roots)
 
 
-def _changed_at(place: str) -> int:
+def _read_mtime(place: str) -> int:
     try:
         return os.stat(place).st_mtime_ns
     except OSError:
         return 0
 
 
-def _has(place: str, name: str) -> bool:
+def _has_program(place: str, name: str) -> bool:
     return os.access(f"{place}/{name}", os.X_OK)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 
 
-class Said(msgspec.Struct, frozen=True):
+class ProbeResult(msgspec.Struct, frozen=True):
     """What a program answered."""
 
     exit_code: int
@@ -17,11 +17,11 @@ class Said(msgspec.Struct, frozen=True):
     error: str
 
 
-Ask = Callable[[str, str, Mapping[str, str]], Awaitable[Said | None]]
+Ask = Callable[[str, str, Mapping[str, str]], Awaitable[ProbeResult | None]]
 """Runs a text in a directory with an environment; None: no answer in time."""
 
 
-class Question:
+class ShellProbe:
     """One text, framed so that its answer can be told from its errors."""
 
     def __init__(self, text: str) -> None:
@@ -32,10 +32,10 @@ class Question:
             f"printf '\\n%s %s\\n%s' {self._sign} $? \"$said\"\n"
         )
 
-    def answer(self, raw: bytes) -> Said | None:
+    def answer(self, raw: bytes) -> ProbeResult | None:
         """What was said, out of all that came through the pipe."""
         out, sign, rest = raw.rpartition(f"\n{self._sign} ".encode())
         code, _, error = rest.partition(b"\n")
         if not sign or not code.isdigit():
             return None
-        return Said(int(code), out, error.decode(errors="replace"))
+        return ProbeResult(int(code), out, error.decode(errors="replace"))

@@ -23,7 +23,7 @@ TEMPORARY_SPARED_S = 86_400.0
 """A session may come back to its temporary files, but hardly after a day."""
 
 
-class Left(msgspec.Struct, frozen=True):
+class LeftoverOutput(msgspec.Struct, frozen=True):
     """Something that a command left."""
 
     written_at: float
@@ -35,23 +35,25 @@ class Left(msgspec.Struct, frozen=True):
 def prune_outputs(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float) -> int:
     """Delete old leavings below every session until the rest fits; how many went."""
     gone = 0
-    for left in superfluous(sessions, tasks, max_bytes=max_bytes, max_age_s=max_age_s):
+    for left in find_expired_outputs(sessions, tasks, max_bytes=max_bytes, max_age_s=max_age_s):
         with suppress(OSError):
-            remove(left)
+            remove_output(left)
             gone += 1
     return gone
 
 
-def superfluous(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float) -> list[Left]:
+def find_expired_outputs(
+    sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float
+) -> list[LeftoverOutput]:
     """What is too old, and then the oldest of what is too much; never what may be in use."""
     now = time.time()
-    found: list[Left] = []
+    found: list[LeftoverOutput] = []
     with suppress(OSError):
         for directory in sessions.iterdir():
-            found += outputs_in(directory / tasks)
-            found += _temporary(directory)
+            found += list_outputs(directory / tasks)
+            found += _measure_temporary(directory)
     total = sum(left.size_bytes for left in found)
-    going: list[Left] = []
+    going: list[LeftoverOutput] = []
     for left in sorted(found, key=lambda one: one.written_at):
         age_s = now - left.written_at
         if age_s < left.spared_s or (age_s < max_age_s and total <= max_bytes):
@@ -63,7 +65,7 @@ def superfluous(sessions: Path, tasks: str, *, max_bytes: int, max_age_s: float)
     return going
 
 
-def remove(left: Left) -> None:
+def remove_output(left: LeftoverOutput) -> None:
     """Delete it."""
     if left.path.is_dir() and not left.path.is_symlink():
         shutil.rmtree(left.path)
@@ -71,14 +73,14 @@ def remove(left: Left) -> None:
         left.path.unlink()
 
 
-def outputs_in(directory: Path) -> list[Left]:
+def list_outputs(directory: Path) -> list[LeftoverOutput]:
     """The files of output in a directory."""
-    found: list[Left] = []
+    found: list[LeftoverOutput] = []
     with suppress(OSError):
         for path in directory.iterdir():
             if path.suffix == OUTPUT_SUFFIX:
                 status = path.lstat()
-                found.append(Left(status.st_mtime, status.st_size, path))
+                found.append(LeftoverOutput(status.st_mtime, status.st_size, path))
     return found
 
 
@@ -92,14 +94,14 @@ def _is_written(path: Path) -> bool:
         return False
     try:
         locks.hold(file, wait_s=0)
-    except locks.Locked:
+    except locks.LockTimeout:
         return True
     finally:
         os.close(file)
     return False
 
 
-def _temporary(session: Path) -> list[Left]:
+def _measure_temporary(session: Path) -> list[LeftoverOutput]:
     """The temporary files of a session as one thing; it is as new as the newest of them."""
     top = session / TEMPORARY
     if not top.is_dir() or top.is_symlink():
@@ -116,4 +118,4 @@ def _temporary(session: Path) -> list[Left]:
                 size += status.st_size
             elif place != str(session):
                 places += [f"{place}/{name}" for name in os.listdir(place)]
-    return [Left(newest, size, top, TEMPORARY_SPARED_S)]
+    return [LeftoverOutput(newest, size, top, TEMPORARY_SPARED_S)]

@@ -34,7 +34,7 @@ exit' >/dev/null 2>&1
 Run = Callable[[str, Mapping[str, str], float], Awaitable[None]]
 
 
-class Snapshot:
+class ShellSnapshot:
     """The file that a shell reads before a command, with what was captured."""
 
     def __init__(self, run: Run) -> None:

@@ -25,8 +25,8 @@ from websockets.exceptions import (
 from websockets.frames import Close
 from websockets.sync.client import ClientConnection, connect
 
-from handaxe.host.sandbox.domains import may_be_private
-from handaxe.text.addresses import is_nobodys, is_public
+from handaxe.host.sandbox.domains import can_be_private
+from handaxe.text.addresses import is_public, is_unsafe_address
 
 MAX_FRAME_BYTES = 1 << 20
 CLOSE_S = 2.0
@@ -51,29 +51,29 @@ def main() -> NoReturn:
     except _Ended as ended:
         end = ended
     except Exception as error:  # noqa: BLE001 - whatever a server brings about is told as the end
-        end = _Ended(f"{type(error).__name__}: {_plain(error)}")
-    _say(f"[watch ended: {end}]")
+        end = _Ended(f"{type(error).__name__}: {_flatten_text(error)}")
+    _print_line(f"[watch ended: {end}]")
     sys.exit(0 if end.is_good else 1)
 
 
 def _listen(request: dict[str, Any]) -> NoReturn:
     deadline = time.monotonic() + request["open_s"]
-    connection = _opened(request, _connected(request, deadline), deadline)
+    connection = _open_connection(request, _connect_first(request, deadline), deadline)
     with contextlib.closing(connection):
         wanted = request["protocols"]
         if wanted and connection.subprotocol is None:
             raise _Ended(f"the server took none of the subprotocols {', '.join(wanted)}")
         try:
             while True:
-                _say(_frame(connection.recv_streaming()))
+                _print_line(_frame(connection.recv_streaming()))
         except ConnectionClosed as closed:
-            raise _end_of(closed, request["silent_s"]) from None
+            raise _describe_end(closed, request["silent_s"]) from None
 
 
-def _connected(request: dict[str, Any], deadline: float) -> socket.socket:
+def _connect_first(request: dict[str, Any], deadline: float) -> socket.socket:
     """A connection to the first address that answers; every address is looked at before."""
     host, port = request["host"], request["port"]
-    found = _addresses(request, deadline)
+    found = _resolve_addresses(request, deadline)
     for *_, place in found:
         _refuse_wrong_place(host, str(place[0]))
     problem = "it has no address"
@@ -85,14 +85,14 @@ def _connected(request: dict[str, Any], deadline: float) -> socket.socket:
             made.connect(place)
         except OSError as error:
             made.close()
-            problem = _told(error)
+            problem = _describe_error(error)
         else:
             made.settimeout(None)
             return made
     raise _Ended(f"{host} port {port} cannot be reached: {problem}")
 
 
-def _addresses(request: dict[str, Any], deadline: float) -> list[Any]:
+def _resolve_addresses(request: dict[str, Any], deadline: float) -> list[Any]:
     """Where the host's name leads; the system waits longer for a silent name server than we do."""
     host, found = request["host"], list[Any]()
 
@@ -113,17 +113,19 @@ def _addresses(request: dict[str, Any], deadline: float) -> list[Any]:
 
 
 def _refuse_wrong_place(host: str, address: str) -> None:
-    if is_nobodys(address):
+    if is_unsafe_address(address):
         place = address if host == address else f"{host} leads to {address}, which"
         raise _Ended(f"{place} is a link-local, metadata or group address: never listened to")
-    if not is_public(address) and not may_be_private(host, (host,)):
+    if not is_public(address) and not can_be_private(host, (host,)):
         raise _Ended(
             f"{host} leads to {address}, which is not a public address; if that is meant, give "
             "the address itself"
         )
 
 
-def _opened(request: dict[str, Any], made: socket.socket, deadline: float) -> ClientConnection:
+def _open_connection(
+    request: dict[str, Any], made: socket.socket, deadline: float
+) -> ClientConnection:
     is_secure = request["url"].lower().startswith("wss:")
     try:
         return connect(
@@ -146,26 +148,30 @@ def _opened(request: dict[str, Any], made: socket.socket, deadline: float) -> Cl
     except ssl.SSLError as error:
         raise _Ended(f"there is no secure connection: {error.reason or error}") from None
     except InvalidStatus as refused:
-        raise _Ended(_refusal(refused)) from None
+        raise _Ended(_describe_refusal(refused)) from None
     except NegotiationError as error:
-        raise _Ended(f"the server answered with what was not offered: {_plain(error)}") from None
+        raise _Ended(
+            f"the server answered with what was not offered: {_flatten_text(error)}"
+        ) from None
     except TimeoutError:
         raise _Ended(f"the server did not answer within {request['open_s']:g} s") from None
     except (InvalidMessage, EOFError):
         raise _Ended("the server does not speak the protocol of web sockets") from None
     except InvalidHandshake as error:
-        raise _Ended(f"the server's answer is no handshake: {_plain(error)}") from None
+        raise _Ended(f"the server's answer is no handshake: {_flatten_text(error)}") from None
     except OSError as error:
-        raise _Ended(f"the connection broke during the handshake: {_told(error)}") from None
+        raise _Ended(
+            f"the connection broke during the handshake: {_describe_error(error)}"
+        ) from None
 
 
-def _refusal(refused: InvalidStatus) -> str:
+def _describe_refusal(refused: InvalidStatus) -> str:
     response = refused.response
     said = f"the server refused with HTTP status {response.status_code}"
-    reason = _plain(response.reason_phrase)
+    reason = _flatten_text(response.reason_phrase)
     said += f" {reason}" if reason else ""
     to = response.headers.get_all("Location") if 300 <= response.status_code < 400 else []
-    return f"{said}; it points to {_plain(to[0])}, which is not followed" if to else said
+    return f"{said}; it points to {_flatten_text(to[0])}, which is not followed" if to else said
 
 
 def _frame(pieces: Iterator[str | bytes]) -> str:
@@ -186,7 +192,7 @@ def _frame(pieces: Iterator[str | bytes]) -> str:
     return line if line.strip() else "[empty frame]"
 
 
-def _end_of(closed: ConnectionClosed, silent_s: float) -> _Ended:
+def _describe_end(closed: ConnectionClosed, silent_s: float) -> _Ended:
     said, sent = closed.rcvd, closed.sent
     if said is not None and (sent is None or closed.rcvd_then_sent):
         return _Ended(
@@ -204,22 +210,22 @@ def _end_of(closed: ConnectionClosed, silent_s: float) -> _Ended:
 
 
 def _close(close: Close) -> str:
-    reason = _plain(close.reason)
+    reason = _flatten_text(close.reason)
     return f"code {close.code}, {reason}" if reason else f"code {close.code}"
 
 
-def _told(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "nobody answered in time"
     return (error.strerror or str(error)).lower()
 
 
-def _plain(text: object) -> str:
+def _flatten_text(text: object) -> str:
     """Somebody else's words on one line."""
     line = " ".join(str(text).split())
     return line if len(line) <= MAX_REASON_CHARS else f"{line[:MAX_REASON_CHARS]}..."
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
     sys.stdout.buffer.flush()

@@ -15,12 +15,12 @@ import time
 from contextlib import suppress
 
 from handaxe.host.shell.processes import (
-    Watch,
-    become_reaper,
-    descendants,
+    ProcessPoller,
+    enable_subreaper,
+    list_descendants,
     signal_groups,
 )
-from handaxe.host.shell.warden import GIVE_UP_S, START_TEXT, Warden
+from handaxe.host.shell.warden import GIVE_UP_S, START_TEXT, ShellWorker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Supervisor:
     def __init__(self, control: socket.socket, host: int | None) -> None:
         self._control = control
         self._host = host
-        self._watch = Watch(control, host)
+        self._watch = ProcessPoller(control, host)
         self._wardens: set[int] = set()
         self._start = os.memfd_create("handaxe-start", os.MFD_CLOEXEC)
         os.write(self._start, START_TEXT.encode())
@@ -85,8 +85,10 @@ class Supervisor:
         try:
             self._control.close()
             self._watch.close()
-            become_reaper()
-            warden = Warden(socket.socket(fileno=talk), self._host, self._start, is_apart=is_apart)
+            enable_subreaper()
+            warden = ShellWorker(
+                socket.socket(fileno=talk), self._host, self._start, is_apart=is_apart
+            )
             if warden.serve():
                 exit_code = 0
         finally:
@@ -121,14 +123,14 @@ class Supervisor:
     def _sweep(self) -> None:
         """End every child that is no warden, with all it has."""
         give_up_at = time.monotonic() + GIVE_UP_S
-        while (strays := descendants(self._wardens)) and time.monotonic() < give_up_at:
+        while (strays := list_descendants(self._wardens)) and time.monotonic() < give_up_at:
             signal_groups(strays, signal.SIGKILL)
             self._watch.wait_for_children(0.002)
             with suppress(ChildProcessError):
                 while pid := os.waitpid(-1, os.WNOHANG)[0]:
                     self._wardens.discard(pid)
 
-    def see_out(self) -> None:
+    def wait_for_workers(self) -> None:
         """Wait for wardens, which end what they have; end what they do not."""
         ends_at = time.monotonic() + FAREWELL_S
         while self._reap() and time.monotonic() < ends_at:
@@ -155,7 +157,7 @@ def main(host_pid: int, host_token: str) -> "NoReturn":
     if os.getppid() != host_pid:
         _end_children_of_host(host_token)
         sys.exit(0)
-    become_reaper()
+    enable_subreaper()
     gc.disable()
     gc.freeze()
     supervisor = Supervisor(socket.socket(fileno=CONTROL_FD), host)
@@ -163,7 +165,7 @@ def main(host_pid: int, host_token: str) -> "NoReturn":
     is_dead = _has_ended(host, 0)
     if is_dead:
         _end_children_of_host(host_token)
-    supervisor.see_out()
+    supervisor.wait_for_workers()
     # It may have let go of us on its way out.
     if not is_dead and _has_ended(host, LEAVING_S):
         _end_children_of_host(host_token)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from handaxe.host.shell.following import Following
+from handaxe.host.shell.following import EnvironmentSync
 from handaxe.host.shell.questions import Ask
 
 if TYPE_CHECKING:
@@ -19,11 +19,14 @@ class UserEnvironment:
     """What commands find, by directory."""
 
     def __init__(
-        self, env: Mapping[str, str], following: Following | None = None, ask: Ask | None = None
+        self,
+        env: Mapping[str, str],
+        following: EnvironmentSync | None = None,
+        ask: Ask | None = None,
     ) -> None:
         self._env = dict(env)
         self._ask = ask if following is not None else None
-        self._activation = _activation(following, ask)
+        self._activation = _create_activation(following, ask)
         self._login: LoginPath | None = None
         self._lock = asyncio.Lock()
 
@@ -58,20 +61,20 @@ class UserEnvironment:
         """
         if self._ask is None:
             return ""
-        from handaxe.host.shell.login_path import LoginPath, extended, place_of
+        from handaxe.host.shell.login_path import LoginPath, extend_path, find_program_directory
 
         async with self._lock:
             if self._login is None:
                 self._login = LoginPath(self._env, self._ask)
             before = (await self.at(directory)).get("PATH", "")
-            if place_of(program, before) is not None:
+            if find_program_directory(program, before) is not None:
                 # Somebody else did not find it, with a PATH of their own.
                 return ""
-            path = extended(self.path, await self._login.directories())
-            place = place_of(program, path)
+            path = extend_path(self.path, await self._login.directories())
+            place = find_program_directory(program, path)
             if place is None:
                 more = tuple(path.split(os.pathsep))
-                return _nowhere(program, extended(before, more).split(os.pathsep))
+                return _format_not_found(program, extend_path(before, more).split(os.pathsep))
             self.path = path
         return (
             f"`{program}` is in {place}, where the user's login shell finds it now; commands find "
@@ -79,7 +82,7 @@ class UserEnvironment:
         )
 
 
-def _activation(following: Following | None, ask: Ask | None) -> "Activation | None":
+def _create_activation(following: EnvironmentSync | None, ask: Ask | None) -> "Activation | None":
     if following is None or ask is None or not following.activators:
         return None
     from handaxe.host.shell.activation import Activation
@@ -87,7 +90,7 @@ def _activation(following: Following | None, ask: Ask | None) -> "Activation | N
     return Activation(following, ask)
 
 
-def _nowhere(program: str, path: list[str]) -> str:
+def _format_not_found(program: str, path: list[str]) -> str:
     places = list(dict.fromkeys(filter(None, path)))
     shown = ", ".join(places[:SHOWN_PLACES])
     rest = len(places) - SHOWN_PLACES

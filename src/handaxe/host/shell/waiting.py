@@ -24,7 +24,7 @@ _SHOWN_CHARS = 200
 _NO_PROMPT = "(no prompt)"
 
 
-class PromptWatch:
+class StdinWaitDetector:
     """Whether one command waits for input."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class PromptWatch:
         self._spoke_at = time.monotonic()
         self._pause_s = _RECHECK_S
 
-    def line_waiting(
+    def find_waiting_line(
         self, last_line: Callable[[], str | None], pid: int, output: int
     ) -> str | None:
         """The question it waits for an answer to, if it seems to; `output` is its pipe."""
@@ -62,14 +62,14 @@ class PromptWatch:
         """Whether no process of it is at work, nor has been since the last look."""
         before, self._work = self._work, 0
         is_idle, self._reads_output = True, False
-        for name, fields in family_of(pid):
+        for name, fields in find_process_family(pid):
             self._work += int(fields[11]) + int(fields[12])
             is_idle = is_idle and fields[0] not in {b"R", b"D"}
-            self._reads_output = self._reads_output or _input_of(name) == output
+            self._reads_output = self._reads_output or _read_stdin_target(name) == output
         self._is_asleep = is_idle and before in {-1, self._work}
 
 
-def family_of(pid: int) -> Iterator[tuple[str, list[bytes]]]:
+def find_process_family(pid: int) -> Iterator[tuple[str, list[bytes]]]:
     """The processes of its session, and those below it in sessions of their own."""
     found = {name: _stat_fields(name) for name in os.listdir("/proc") if name.isdigit()}
     known = {pid}
@@ -82,7 +82,7 @@ def family_of(pid: int) -> Iterator[tuple[str, list[bytes]]]:
             yield name, fields
 
 
-def _input_of(name: str) -> str:
+def _read_stdin_target(name: str) -> str:
     try:
         return os.readlink(f"/proc/{name}/fd/0")
     except OSError:

@@ -13,18 +13,18 @@ import time
 from contextlib import suppress
 
 from handaxe.host.shell.processes import (
-    Watch,
-    descendants,
+    ProcessPoller,
+    list_descendants,
+    read_process_stat,
     signal_groups,
     spawn,
-    stat_of,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from handaxe.host.shell.write_trace import Trace
+    from handaxe.host.shell.write_trace import WriteTrace
 
 CWD_FD = 250
 """Where the shell keeps, if it can, what it says at its end: in which directory it stands."""
@@ -59,7 +59,7 @@ GIVE_UP_S = 5.0
 _CHASE = 48
 
 
-class Warden:
+class ShellWorker:
     """Runs commands one after the other and ends whatever they leave."""
 
     def __init__(
@@ -67,19 +67,19 @@ class Warden:
     ) -> None:
         """`start` is what shells read first; `is_apart`: it has a network of its own to lend."""
         self._talk = talk
-        self._watch = Watch(talk, host)
+        self._watch = ProcessPoller(talk, host)
         self._start = start
         # Whatever is written here by whomever, nobody can be made to wait.
         self._cwd_from, self._cwd_to = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._shell = 0
         self._status: int | None = None
         self._last_ended = 0
-        self._trace: Trace | None = None
+        self._trace: WriteTrace | None = None
         self._network = None
         if is_apart:
-            from handaxe.host.shell.own_network import OwnNetwork
+            from handaxe.host.shell.own_network import NetworkNamespace
 
-            self._network = OwnNetwork()
+            self._network = NetworkNamespace()
 
     def serve(self) -> bool:
         """Run what the host asks for, until it is gone; whether nothing is left then."""
@@ -98,7 +98,7 @@ class Warden:
             finally:
                 for fd in fds:
                     os.close(fd)
-            if has_begun and not self._see_through():
+            if has_begun and not self._wait_for_shell():
                 return not self._reap()
 
     def _begin(self, message: bytes, fds: list[int]) -> bool:
@@ -107,7 +107,7 @@ class Warden:
         argv, env, cwd, targets, start_fd, lent, traced = marshal.loads(message)  # noqa: S302 - from our own host
         inherited = dict(zip(targets, fds[1:], strict=False))
         self._status = None
-        self._empty_cwd()
+        self._drain_cwd()
         try:
             plan = None
             if lent is not None and (lent[3] or self._network is not None):
@@ -139,7 +139,7 @@ class Warden:
         self._say(("started", self._shell))
         return True
 
-    def _see_through(self) -> bool:
+    def _wait_for_shell(self) -> bool:
         """Wait for the shell's end, end the rest, and tell; False to take no further command."""
         is_wanted, is_stopped = True, False
         while self._status is None and not is_stopped:
@@ -150,7 +150,7 @@ class Warden:
                 self._reap()
         survivors, stuck = self._clean_up(linger=not is_stopped)
         self._end_trace()
-        words = ("ended", self._status, survivors, stuck, self._empty_cwd())
+        words = ("ended", self._status, survivors, stuck, self._drain_cwd())
         return is_wanted and self._say(words) and not stuck
 
     def _end_trace(self) -> None:
@@ -162,7 +162,7 @@ class Warden:
         """End every process of the command; how many there were, and how many are stuck."""
         if not self._reap() or (linger and not self._wait_for_all(LINGER_S)):
             return 0, 0
-        family = [process for process in descendants() if process[2] != b"Z"]
+        family = [process for process in list_descendants() if process[2] != b"Z"]
         survivors = sum(1 for process in family if process[0] != self._shell)
         # One that hops about is there even if no list shows it.
         survivors = max(survivors, 1 if linger else 0)
@@ -171,11 +171,11 @@ class Warden:
         is_any_left = self._wait_for_all(GRACE_S)
         give_up_at = time.monotonic() + GIVE_UP_S
         while is_any_left:
-            self._chase()
-            signal_groups(descendants(), signal.SIGKILL)
+            self._kill_forking()
+            signal_groups(list_descendants(), signal.SIGKILL)
             is_any_left = self._wait_for_all(0.002)
             if is_any_left and time.monotonic() > give_up_at:
-                return survivors, len(descendants())
+                return survivors, len(list_descendants())
         return survivors, 0
 
     def _wait_for_all(self, timeout_s: float) -> bool:
@@ -188,11 +188,11 @@ class Warden:
             self._watch.wait_for_children(left_s)
         return False
 
-    def _chase(self) -> None:
+    def _kill_forking(self) -> None:
         """End a process that hops from number to number faster than all can be listed."""
         me = os.getpid()
         for pid in range(self._last_ended + 1, self._last_ended + _CHASE):
-            if (found := stat_of(pid)) is not None and found[1] == me:
+            if (found := read_process_stat(pid)) is not None and found[1] == me:
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
 
@@ -209,7 +209,7 @@ class Warden:
             if pid == self._shell:
                 self._status = status
 
-    def _empty_cwd(self) -> bytes:
+    def _drain_cwd(self) -> bytes:
         with suppress(BlockingIOError):
             return os.read(self._cwd_from, 1 << 16)
         return b""
@@ -222,7 +222,7 @@ class Warden:
         return True
 
 
-def _open_trace(file: int, begins: bytes, ends: bytes, may_restrict: bool) -> "Trace":  # noqa: FBT001
-    from handaxe.host.shell.write_trace import Trace
+def _open_trace(file: int, begins: bytes, ends: bytes, may_restrict: bool) -> "WriteTrace":  # noqa: FBT001
+    from handaxe.host.shell.write_trace import WriteTrace
 
-    return Trace(os.dup(file), begins, ends, may_restrict=may_restrict)
+    return WriteTrace(os.dup(file), begins, ends, may_restrict=may_restrict)

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
-from handaxe.contract.ports.shell import Lent
+from handaxe.contract.ports.shell import AssistedSpawn
 from handaxe.contract.shell_faults import CannotStart
-from handaxe.host.marked_processes import host_token
+from handaxe.host.marked_processes import get_host_token
 from handaxe.host.shell.supervisor import APART, CONTROL_FD
 
 MAX_IDLE = 20
@@ -42,7 +42,7 @@ main(int(sys.argv[2]), sys.argv[3])
 _KINDS = socket.SOCK_SEQPACKET | getattr(socket, "SOCK_CLOEXEC", 0)
 
 
-class Line:
+class WorkerConnection:
     """The line to one warden."""
 
     def __init__(self, talk: socket.socket, *, is_apart: bool) -> None:
@@ -61,7 +61,7 @@ class Line:
         output: int,
         inherited: Mapping[int, int],
         start_fd: int,
-        lent: Lent | None = None,
+        lent: AssistedSpawn | None = None,
         trace: tuple[int, bool] | None = None,
     ) -> None:
         """Have a program run; `inherited` says which descriptor it finds under which number.
@@ -113,13 +113,13 @@ class Line:
         socket.send_fds(self._talk, [message], fds, socket.MSG_DONTWAIT)
 
 
-class Wardens:
+class WorkerPool:
     """Who can run commands for this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reply_lock = threading.Lock()
-        self._idle: dict[bool, list[Line]] = {False: [], True: []}
+        self._idle: dict[bool, list[WorkerConnection]] = {False: [], True: []}
         self._control: socket.socket | None = None
         self.supervisor_pid = 0
         self._former: set[int] = set()
@@ -133,9 +133,9 @@ class Wardens:
             if not idle:
                 # Whoever needs one is told why there is none.
                 with suppress(OSError):
-                    idle.append(self._new_line(is_apart=False))
+                    idle.append(self._open_connection(is_apart=False))
 
-    def take(self, *, is_apart: bool = False) -> Line:
+    def take(self, *, is_apart: bool = False) -> WorkerConnection:
         """A line to a warden that is free; `OSError` where none can be had.
 
         `is_apart`: to one with a network of its own to lend, if this machine lets it have one.
@@ -147,9 +147,9 @@ class Wardens:
                 if _is_alive(line):
                     return line
                 line.close()
-            return self._new_line(is_apart=is_apart)
+            return self._open_connection(is_apart=is_apart)
 
-    def give_back(self, line: Line) -> None:
+    def give_back(self, line: WorkerConnection) -> None:
         """Its command has ended and left nothing."""
         with self._lock:
             idle = self._idle[line.is_apart]
@@ -175,9 +175,9 @@ class Wardens:
             free = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
             os.close(free)
         wanted = _START_FD if free < _START_FD - _RESERVE else free + _RESERVE
-        return min(wanted, max_open_files() - 1, (self._max_files or wanted + 1) - 1)
+        return min(wanted, get_max_open_files() - 1, (self._max_files or wanted + 1) - 1)
 
-    def prod(self, line: Line) -> None:
+    def wake_worker(self, line: WorkerConnection) -> None:
         """Let both go on that could be needed for news on this line."""
         line.wake()
         if self._control is not None:
@@ -198,7 +198,7 @@ class Wardens:
             except OSError:
                 pass
         with self._lock:
-            self._bury(control)
+            self._drop_supervisor(control)
         return False
 
     def shut_down(self) -> None:
@@ -206,7 +206,7 @@ class Wardens:
         with self._lock:
             self._forget()
 
-    def after_fork(self) -> None:
+    def close_after_fork(self) -> None:
         """In a child of this process: its copies must not keep the supervisor waiting."""
         self._lock = threading.Lock()
         self._reply_lock = threading.Lock()
@@ -221,7 +221,7 @@ class Wardens:
             self._control = None
             self._former.add(self.supervisor_pid)
 
-    def _new_line(self, *, is_apart: bool) -> Line:
+    def _open_connection(self, *, is_apart: bool) -> WorkerConnection:
         ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
         with theirs:
             try:
@@ -229,18 +229,18 @@ class Wardens:
             except BaseException:
                 ours.close()
                 raise
-        return Line(ours, is_apart=is_apart)
+        return WorkerConnection(ours, is_apart=is_apart)
 
     def _hand_over(self, theirs: socket.socket, kind: bytes) -> None:
         if self._control is not None:
             with suppress(ConnectionError):
                 socket.send_fds(self._control, [kind], [theirs.fileno()])
                 return
-            self._bury(self._control)
+            self._drop_supervisor(self._control)
         self._control = self._start_supervisor()
         socket.send_fds(self._control, [kind], [theirs.fileno()])
 
-    def _bury(self, control: socket.socket) -> None:
+    def _drop_supervisor(self, control: socket.socket) -> None:
         """Somebody killed the supervisor. Its wardens go on by themselves."""
         control.close()
         if self._control is control:
@@ -256,14 +256,23 @@ class Wardens:
 
     def _start_supervisor(self) -> socket.socket:
         self._reap()
-        self._max_files = max_open_files()
+        self._max_files = get_max_open_files()
         ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
         kept = ("LD_LIBRARY_PATH", "PATH")
         nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
         with theirs:
             self.supervisor_pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, str(os.getpid()), host_token()],
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    "-c",
+                    _PROGRAM,
+                    _ROOT,
+                    str(os.getpid()),
+                    get_host_token(),
+                ],
                 {name: os.environ[name] for name in kept if name in os.environ},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), CONTROL_FD),
@@ -278,7 +287,7 @@ class Wardens:
         return ours
 
 
-def max_open_files() -> int:
+def get_max_open_files() -> int:
     """How many files this process may have open at once."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
@@ -289,13 +298,13 @@ def explain_failed_start(error: int | None, reason: str) -> CannotStart:
     if error not in _TOO_MANY_FILES:
         return CannotStart(reason)
     return CannotStart(
-        f"too many files would be open at once (`ulimit -n` is {max_open_files()})",
+        f"too many files would be open at once (`ulimit -n` is {get_max_open_files()})",
         "Raise that limit where handaxe is started, for example with `ulimit -n 1024`, or wait for "
         "other commands to end.",
     )
 
 
-def _is_alive(line: Line) -> bool:
+def _is_alive(line: WorkerConnection) -> bool:
     try:
         words = line.hear()
     except BlockingIOError:
@@ -314,6 +323,6 @@ def _has_ended(child: int) -> bool:
         return True
 
 
-WARDENS = Wardens()
+WARDENS = WorkerPool()
 atexit.register(WARDENS.shut_down)
-os.register_at_fork(after_in_child=WARDENS.after_fork)
+os.register_at_fork(after_in_child=WARDENS.close_after_fork)

@@ -80,7 +80,7 @@ _SHARED_MEMORY = b"/dev/shm/"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Trace:
+class WriteTrace:
     """What one command writes, from its start to its end."""
 
     def __init__(self, file: int, begins: bytes, ends: bytes, *, may_restrict: bool) -> None:
@@ -193,7 +193,7 @@ class Trace:
 def _install_filter(*, may_restrict: bool) -> int:
     """Have this thread and what it starts asked about; the listener, or -1 where that fails."""
     name = os.uname().machine
-    if name not in _ARCHITECTURES or not _can_go_on(os.uname().release):
+    if name not in _ARCHITECTURES or not _can_continue(os.uname().release):
         return -1
     code = _build_filter(name)
     buffer = ctypes.create_string_buffer(code, len(code))
@@ -217,7 +217,7 @@ def _install_filter(*, may_restrict: bool) -> int:
             return -1
 
 
-def _can_go_on(release: str) -> bool:
+def _can_continue(release: str) -> bool:
     """Whether a stopped call can be let go on, which a kernel does since 5.5."""
     numbers = release.replace("-", ".").split(".")[:2]
     return all(map(str.isdigit, numbers)) and [int(number) for number in numbers] >= [5, 5]
@@ -241,7 +241,7 @@ def _build_filter(name: str) -> bytes:
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
-def _by_number() -> dict[int, tuple[str, tuple[tuple[int, int], ...]]]:
+def _list_call_numbers() -> dict[int, tuple[str, tuple[tuple[int, int], ...]]]:
     column = _ARCHITECTURES.get(os.uname().machine, (0, 0, 0))[1]
     return {
         number: (call, paths)
@@ -250,7 +250,7 @@ def _by_number() -> dict[int, tuple[str, tuple[tuple[int, int], ...]]]:
     }
 
 
-_BY_NUMBER = _by_number()
+_BY_NUMBER = _list_call_numbers()
 
 
 def _find_written(pid: int, number: int, arguments: list[int]) -> list[bytes]:

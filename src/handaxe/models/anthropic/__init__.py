@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
 from handaxe.models.anthropic.request import build_request
 from handaxe.models.anthropic.stream import MessageReader
-from handaxe.models.bodies import encoded
-from handaxe.models.exchange import answer_events
-from handaxe.models.failures import Server
-from handaxe.models.retries import MAX_RETRIES, attempts
-from handaxe.models.wire import Wire
+from handaxe.models.bodies import encode_body
+from handaxe.models.exchange import stream_model_events
+from handaxe.models.failures import ModelServer
+from handaxe.models.retries import MAX_RETRIES, retry_attempts
+from handaxe.models.wire import HttpTransport
 
 API_VERSION = "2026-10-21"
 DEFAULT_URL = "https://api.anthropic.com"
@@ -27,7 +27,7 @@ class AnthropicModel(Model):
     def __init__(
         self,
         name: str,
-        wire: Wire,
+        wire: HttpTransport,
         *,
         base_url: str = DEFAULT_URL,
         token: str | None = None,
@@ -41,9 +41,9 @@ class AnthropicModel(Model):
         self._wire = wire
         self._user_id = user_id
         self._max_retries = max_retries
-        self._server = Server(
+        self._server = ModelServer(
             "Anthropic" if base_url == DEFAULT_URL else base_url,
-            messages_url(base_url), name, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
+            build_messages_url(base_url), name, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL",
         )  # fmt: skip
         self._headers = {
             "accept": "application/json",
@@ -57,19 +57,19 @@ class AnthropicModel(Model):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The response, event by event."""
-        body = encoded(build_request(self.name, request, user_id=self._user_id))
-        return attempts(lambda: self._attempt(body), self._max_retries)
+        body = encode_body(build_request(self.name, request, user_id=self._user_id))
+        return retry_attempts(lambda: self._stream_attempt(body), self._max_retries)
 
-    def _attempt(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
+    def _stream_attempt(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
         reader = MessageReader(self._server)
-        return answer_events(reader, self._wire, self._server, self._headers, body)
+        return stream_model_events(reader, self._wire, self._server, self._headers, body)
 
     async def close(self) -> None:
         """Let go of connections."""
         await self._wire.close()
 
 
-def messages_url(base_url: str) -> str:
+def build_messages_url(base_url: str) -> str:
     """Where messages are asked for; both forms of a base address are common."""
     parts = urlsplit(base_url)
     path = parts.path.rstrip("/").removesuffix("/v1")

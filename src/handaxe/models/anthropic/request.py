@@ -17,8 +17,8 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
 from handaxe.models import pictures
-from handaxe.models.once_each import once_each
-from handaxe.text.dialects import tool_schema
+from handaxe.models.once_each import cache_by_identity
+from handaxe.text.dialects import build_tool_schema
 
 Json = dict[str, Any]
 
@@ -38,20 +38,20 @@ def build_request(name: str, request: ModelRequest, *, user_id: str | None = Non
     body: Json = {
         "model": name,
         "max_tokens": request.max_tokens,
-        "messages": _messages(request.messages),
+        "messages": _build_messages(request.messages),
         "stream": True,
     }
     system = [{"type": "text", "text": part} for part in request.system if part.strip()]
     if system:
-        body["system"] = _marked_system(system)
+        body["system"] = _mark_system(system)
     if request.tools:
-        body["tools"] = _tools(request.tools)
+        body["tools"] = _build_tools(request.tools)
         if request.tool_choice != "auto":
-            body["tool_choice"] = _tool_choice(request.tool_choice)
+            body["tool_choice"] = _build_tool_choice(request.tool_choice)
     if request.thinking_tokens:
-        body |= _thinking(name, request.thinking_tokens, request.max_tokens)
+        body |= _build_thinking(name, request.thinking_tokens, request.max_tokens)
     if request.output_schema is not None:
-        body |= _output(request.output_schema)
+        body |= _build_output_config(request.output_schema)
     if request.effort and not _COUNTED_THINKING.search(name):
         body["output_config"] = {**body.get("output_config", {}), "effort": request.effort}
     if user_id:
@@ -59,21 +59,21 @@ def build_request(name: str, request: ModelRequest, *, user_id: str | None = Non
     return body
 
 
-def _marked_system(parts: list[Json]) -> list[Json]:
+def _mark_system(parts: list[Json]) -> list[Json]:
     # The last of several parts may vary, so everything before it is what the cache can keep.
     stable = max(len(parts) - 2, 0)
     parts[stable]["cache_control"] = MARK
     return parts
 
 
-def _tools(specs: Sequence[ToolSpec]) -> list[Json]:
-    *others, last = [_tool(spec) for spec in specs]
+def _build_tools(specs: Sequence[ToolSpec]) -> list[Json]:
+    *others, last = [_build_tool(spec) for spec in specs]
     return [*others, {**last, "cache_control": MARK}]
 
 
-@once_each
-def _tool(spec: ToolSpec) -> Json:
-    return tool_schema(
+@cache_by_identity
+def _build_tool(spec: ToolSpec) -> Json:
+    return build_tool_schema(
         spec.name,
         spec.description,
         spec.input_schema,
@@ -83,13 +83,13 @@ def _tool(spec: ToolSpec) -> Json:
     )
 
 
-def _tool_choice(choice: str) -> Json:
+def _build_tool_choice(choice: str) -> Json:
     if choice in ("auto", "none", "any"):
         return {"type": choice}
     return {"type": "tool", "name": choice}
 
 
-def _thinking(name: str, tokens: int, max_tokens: int) -> Json:
+def _build_thinking(name: str, tokens: int, max_tokens: int) -> Json:
     if not _COUNTED_THINKING.match(name):
         return {"thinking": {"type": "adaptive"}}
     budget = max(tokens, LEAST_THINKING_TOKENS)
@@ -98,25 +98,25 @@ def _thinking(name: str, tokens: int, max_tokens: int) -> Json:
     return {"thinking": {"type": "enabled", "budget_tokens": budget}, "max_tokens": limit}
 
 
-def _output(schema: Json) -> Json:
-    tool = tool_schema("answer", "", schema, "anthropic", strict=True)
+def _build_output_config(schema: Json) -> Json:
+    tool = build_tool_schema("answer", "", schema, "anthropic", strict=True)
     # A schema that the vendor cannot hold the model to is left to whoever reads the answer.
     if not tool.get("strict"):
         return {}
     return {"output_config": {"format": {"type": "json_schema", "schema": tool["input_schema"]}}}
 
 
-def _messages(messages: Sequence[Message]) -> list[Json]:
-    dropped = pictures.dropped(messages, pictures.ANTHROPIC)
+def _build_messages(messages: Sequence[Message]) -> list[Json]:
+    dropped = pictures.find_unsendable_images(messages, pictures.ANTHROPIC)
     turns: list[Json] = []
     last_role = ""
     for message in messages:
         # Which pictures fit depends on the others; everything else is said as it always was.
-        turn = _plain_turn(message) or _turn(message, dropped)
+        turn = _build_plain_turn(message) or _build_turn(message, dropped)
         if not turn["content"]:
             continue
         if turn["role"] == last_role:
-            content = sorted([*turns[-1]["content"], *turn["content"]], key=_comes_later)
+            content = sorted([*turns[-1]["content"], *turn["content"]], key=_is_not_tool_result)
             turns[-1] = {"role": last_role, "content": content}
         else:
             turns.append(turn)
@@ -128,42 +128,45 @@ def _messages(messages: Sequence[Message]) -> list[Json]:
     return turns
 
 
-@once_each
-def _plain_turn(message: Message) -> Json | None:
-    return None if pictures.of_message(message) else _turn(message, {})
+@cache_by_identity
+def _build_plain_turn(message: Message) -> Json | None:
+    return None if pictures.collect_images(message) else _build_turn(message, {})
 
 
-def _turn(message: Message, dropped: dict[int, str]) -> Json:
+def _build_turn(message: Message, dropped: dict[int, str]) -> Json:
     if isinstance(message, AssistantMessage):
-        return {"role": "assistant", "content": _assistant(message)}
+        return {"role": "assistant", "content": _build_assistant_content(message)}
     # Answers to calls have to stand before anything else of their turn.
-    return {"role": "user", "content": sorted(_user(message, dropped), key=_comes_later)}
+    return {
+        "role": "user",
+        "content": sorted(_build_user_content(message, dropped), key=_is_not_tool_result),
+    }
 
 
-def _comes_later(block: Json) -> bool:
+def _is_not_tool_result(block: Json) -> bool:
     return block["type"] != "tool_result"
 
 
-def _assistant(message: AssistantMessage) -> list[Json]:
-    blocks = (_assistant_block(block) for block in message.content)
+def _build_assistant_content(message: AssistantMessage) -> list[Json]:
+    blocks = (_build_assistant_block(block) for block in message.content)
     return [block for block in blocks if block is not None]
 
 
-def _assistant_block(block: AssistantBlock) -> Json | None:
+def _build_assistant_block(block: AssistantBlock) -> Json | None:
     if isinstance(block, TextBlock):
         # Blank text is refused.
         return {"type": "text", "text": block.text} if block.text.strip() else None
     if isinstance(block, ToolUseBlock):
         given = cast("Json", block.input if _is_object(block.input) else {"input": block.input})
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
-    return _thought(block)
+    return _build_thinking_block(block)
 
 
 def _is_object(value: Any) -> bool:  # noqa: ANN401 - any JSON value
     return isinstance(value, dict)
 
 
-def _thought(block: ThinkingBlock) -> Json | None:
+def _build_thinking_block(block: ThinkingBlock) -> Json | None:
     if block.signature.startswith(REDACTED):
         return {"type": "redacted_thinking", "data": block.signature.removeprefix(REDACTED)}
     if not block.signature:
@@ -172,25 +175,27 @@ def _thought(block: ThinkingBlock) -> Json | None:
     return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
 
 
-def _user(message: UserMessage, dropped: dict[int, str]) -> list[Json]:
-    return [made for block in message.content if (made := _user_block(block, dropped)) is not None]
+def _build_user_content(message: UserMessage, dropped: dict[int, str]) -> list[Json]:
+    return [
+        made for block in message.content if (made := _build_user_block(block, dropped)) is not None
+    ]
 
 
-def _user_block(block: UserBlock, dropped: dict[int, str]) -> Json | None:
+def _build_user_block(block: UserBlock, dropped: dict[int, str]) -> Json | None:
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text} if block.text.strip() else None
     if isinstance(block, ImageBlock):
-        return _image(block, dropped)
-    return _tool_result(block, dropped)
+        return _build_image(block, dropped)
+    return _build_tool_result(block, dropped)
 
 
-def _tool_result(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
+def _build_tool_result(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
     content: list[Json] = []
     for part in block.content:
         # A failed result may hold nothing but text.
         if isinstance(part, ImageBlock):
             if not block.is_error:
-                content.append(_image(part, dropped))
+                content.append(_build_image(part, dropped))
         elif part.text.strip():
             content.append({"type": "text", "text": part.text})
     result: Json = {"type": "tool_result", "tool_use_id": block.tool_use_id}
@@ -201,7 +206,7 @@ def _tool_result(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
     return {**result, "is_error": True} if block.is_error else result
 
 
-def _image(block: ImageBlock, dropped: dict[int, str]) -> Json:
+def _build_image(block: ImageBlock, dropped: dict[int, str]) -> Json:
     if id(block) in dropped:
         return {"type": "text", "text": dropped[id(block)]}
     source = {"type": "base64", "media_type": block.media_type, "data": block.data}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from handaxe.contract.messages import StopReason, Usage
+from handaxe.contract.messages import StopReason, TokenUsage
 from handaxe.contract.ports.model import (
     MessageEnded,
     ModelEvent,
@@ -13,8 +13,8 @@ from handaxe.contract.ports.model import (
     ToolStarted,
 )
 from handaxe.models.anthropic.request import REDACTED
-from handaxe.models.failures import Server, refusal_in_stream
-from handaxe.models.loose_json import Json, count_at, object_at, objects_at, text_at
+from handaxe.models.failures import ModelServer, make_stream_failure
+from handaxe.models.loose_json import Json, to_count, to_object, to_objects, to_text
 from handaxe.models.tool_input import read_input
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -34,7 +34,7 @@ _WHOLE = "whole"
 class MessageReader:
     """What the stream has said so far; events that are not known are passed over."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ModelServer) -> None:
         self._server = server
         self._calls: dict[str, _Call] = {}
         self._usage: dict[str, int] = {}
@@ -53,21 +53,21 @@ class MessageReader:
         """The events that follow from one event of the server."""
         kind = event.get("type")
         if kind == "content_block_delta":
-            yield from self._delta(_place(event), object_at(event.get("delta")))
+            yield from self._delta(_get_block_index(event), to_object(event.get("delta")))
         elif kind == "content_block_start":
-            yield from self._block(_place(event), object_at(event.get("content_block")))
+            yield from self._block(_get_block_index(event), to_object(event.get("content_block")))
         elif kind == "content_block_stop":
-            yield from self._stop(_place(event))
+            yield from self._stop(_get_block_index(event))
         elif kind in ("message_start", "message"):
-            yield from self._start(object_at(event.get("message")) if "message" in event else event)
+            yield from self._start(to_object(event.get("message")) if "message" in event else event)
         elif kind == "message_delta":
-            reason = text_at(object_at(event.get("delta")).get("stop_reason"))
+            reason = to_text(to_object(event.get("delta")).get("stop_reason"))
             self._stop_reason = reason or self._stop_reason
-            self._count(object_at(event.get("usage")))
+            self._count(to_object(event.get("usage")))
         elif kind == "message_stop":
             self.is_done = True
         elif kind == "error":
-            raise refusal_in_stream(self._server, event)
+            raise make_stream_failure(self._server, event)
 
     def end(self) -> Iterator[ModelEvent]:
         """What is left when the stream is over: a call that was cut off, and the end."""
@@ -77,7 +77,7 @@ class MessageReader:
         reason = _STOP_REASONS.get(self._stop_reason, "end_turn")
         yield MessageEnded(
             "tool_use" if self._has_calls and reason == "end_turn" else reason,
-            Usage(
+            TokenUsage(
                 input_tokens=self._usage.get("input_tokens", 0),
                 output_tokens=self._usage.get("output_tokens", 0),
                 cache_read_tokens=self._usage.get("cache_read_input_tokens", 0),
@@ -88,45 +88,45 @@ class MessageReader:
         )
 
     def _start(self, message: Json) -> Iterator[ModelEvent]:
-        self._model = text_at(message.get("model"))
-        self._message_id = text_at(message.get("id"))
-        self._count(object_at(message.get("usage")))
+        self._model = to_text(message.get("model"))
+        self._message_id = to_text(message.get("id"))
+        self._count(to_object(message.get("usage")))
         # A server that does not stream sends the whole message at once.
-        for block in objects_at(message.get("content")):
+        for block in to_objects(message.get("content")):
             yield from self._block(_WHOLE, block)
             yield from self._stop(_WHOLE)
-        self._stop_reason = text_at(message.get("stop_reason"))
+        self._stop_reason = to_text(message.get("stop_reason"))
 
     def _block(self, place: str, block: Json) -> Iterator[ModelEvent]:
         kind = block.get("type")
         if kind == "tool_use":
             # One that still stands here was never ended, but it was asked for.
             yield from self._stop(place)
-            call = _Call(text_at(block.get("id")), text_at(block.get("name")), block)
+            call = _Call(to_text(block.get("id")), to_text(block.get("name")), block)
             self._calls[place] = call
             self._has_calls = True
             yield ToolStarted(call.id, call.name)
         elif kind == "redacted_thinking":
-            yield ThinkingDelta("", REDACTED + text_at(block.get("data")))
-        elif kind == "text" and (text := text_at(block.get("text"))):
+            yield ThinkingDelta("", REDACTED + to_text(block.get("data")))
+        elif kind == "text" and (text := to_text(block.get("text"))):
             yield TextDelta(text)
         elif kind == "thinking":
-            thinking, signature = text_at(block.get("thinking")), text_at(block.get("signature"))
+            thinking, signature = to_text(block.get("thinking")), to_text(block.get("signature"))
             if thinking or signature:
                 yield ThinkingDelta(thinking, signature)
 
     def _delta(self, place: str, delta: Json) -> Iterator[ModelEvent]:
         kind = delta.get("type")
-        if kind == "text_delta" and (text := text_at(delta.get("text"))):
+        if kind == "text_delta" and (text := to_text(delta.get("text"))):
             yield TextDelta(text)
-        elif kind == "input_json_delta" and (piece := text_at(delta.get("partial_json"))):
+        elif kind == "input_json_delta" and (piece := to_text(delta.get("partial_json"))):
             call = self._calls.get(place)
             if call is not None:
                 call.pieces.append(piece)
                 yield ToolInputDelta(call.id, piece)
-        elif kind == "thinking_delta" and (thinking := text_at(delta.get("thinking"))):
+        elif kind == "thinking_delta" and (thinking := to_text(delta.get("thinking"))):
             yield ThinkingDelta(thinking)
-        elif kind == "signature_delta" and (signature := text_at(delta.get("signature"))):
+        elif kind == "signature_delta" and (signature := to_text(delta.get("signature"))):
             yield ThinkingDelta("", signature)
 
     def _stop(self, place: str) -> Iterator[ModelEvent]:
@@ -136,7 +136,7 @@ class MessageReader:
 
     def _count(self, usage: Json) -> None:
         # Numbers are cumulative: a later one replaces an earlier one.
-        self._usage |= {key: count_at(value) for key, value in usage.items() if value is not None}
+        self._usage |= {key: to_count(value) for key, value in usage.items() if value is not None}
 
 
 class _Call:
@@ -154,6 +154,6 @@ class _Call:
         return ToolEnded(self.id, self.name, read.value, read.broken)
 
 
-def _place(event: Json) -> str:
+def _get_block_index(event: Json) -> str:
     """Which block of the message an event belongs to; a number, but nobody is held to it."""
     return str(event.get("index", 0))

@@ -37,9 +37,9 @@ from handaxe.contract.ports.model import (
 )
 from handaxe.models.openai import OpenAIModel
 from handaxe.models.tool_input import read_input
-from handaxe.models.wire.direct import DirectWire
-from handaxe.text.secret_names import looks_secret
-from handaxe.text.tokens import estimate
+from handaxe.models.wire.direct import DirectTransport
+from handaxe.text.secret_names import is_secret_name
+from handaxe.text.tokens import estimate_tokens
 
 CONTEXT_TOKENS = 4096
 MAX_ANSWER_TOKENS = 512
@@ -56,7 +56,7 @@ class LocalModel(Model):
     def __init__(self, *, env: Mapping[str, str] | None = None) -> None:
         self._weights = find_weights()
         given = os.environ if env is None else env
-        self._env = {name: value for name, value in given.items() if not looks_secret(name)}
+        self._env = {name: value for name, value in given.items() if not is_secret_name(name)}
         self._child: asyncio.subprocess.Process | None = None
         self._model: OpenAIModel | None = None
         self._starting = asyncio.Lock()
@@ -71,14 +71,14 @@ class LocalModel(Model):
         asked = msgspec.structs.replace(
             request,
             system=(SYSTEM,),
-            messages=_shortened(request.messages),
+            messages=_shorten_messages(request.messages),
             tools=(),
             max_tokens=min(request.max_tokens, MAX_ANSWER_TOKENS),
             output_schema=wanted.input_schema if wanted else request.output_schema,
         )
         events = model.stream(asked)
         try:
-            async for event in _as_call(events, wanted) if wanted else events:
+            async for event in _to_call_events(events, wanted) if wanted else events:
                 yield event
         finally:
             if isinstance(events, AsyncGenerator):
@@ -92,7 +92,7 @@ class LocalModel(Model):
             token = secrets.token_hex(16)
             address = await self._spawn(token)
             self._model = OpenAIModel(
-                "local", DirectWire({}), base_url=f"{address}/v1", token=token,
+                "local", DirectTransport({}), base_url=f"{address}/v1", token=token,
                 context_tokens=CONTEXT_TOKENS,
             )  # fmt: skip
             return self._model
@@ -147,7 +147,7 @@ def find_weights() -> Path:
     return found[0]
 
 
-def _shortened(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _shorten_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The newest messages that fit, as plain text."""
     room = CONTEXT_TOKENS - MAX_ANSWER_TOKENS - 256
     kept: list[Message] = []
@@ -156,7 +156,7 @@ def _shortened(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         if not text:
             continue
         cut = text[-room * 3 :] if not kept else text
-        room -= estimate(cut) * 4 // 3
+        room -= estimate_tokens(cut) * 4 // 3
         if room < 0 and kept:
             break
         block = (TextBlock(cut),)
@@ -165,7 +165,7 @@ def _shortened(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(reversed(kept))
 
 
-async def _as_call(
+async def _to_call_events(
     events: AsyncIterator[ModelEvent], tool: ToolSpec
 ) -> AsyncGenerator[ModelEvent, None]:
     """An answer that was held to a tool's schema, as a call of that tool."""

@@ -9,14 +9,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
-from handaxe.models.bodies import encoded
-from handaxe.models.exchange import answer_events
-from handaxe.models.failures import Server
-from handaxe.models.openai.allowances import Allowances
+from handaxe.models.bodies import encode_body
+from handaxe.models.exchange import stream_model_events
+from handaxe.models.failures import ModelServer
+from handaxe.models.openai.allowances import ServerQuirks
 from handaxe.models.openai.request import build_request
 from handaxe.models.openai.stream import CompletionReader
-from handaxe.models.retries import MAX_RETRIES, AttemptFailed, attempts
-from handaxe.models.wire import Wire
+from handaxe.models.retries import MAX_RETRIES, AttemptFailed, retry_attempts
+from handaxe.models.wire import HttpTransport
 
 DEFAULT_URL = "https://api.openai.com/v1"
 
@@ -27,7 +27,7 @@ class OpenAIModel(Model):
     def __init__(
         self,
         name: str,
-        wire: Wire,
+        wire: HttpTransport,
         *,
         base_url: str = DEFAULT_URL,
         token: str | None = None,
@@ -39,11 +39,11 @@ class OpenAIModel(Model):
         self.context_tokens = context_tokens
         self._wire = wire
         self._max_retries = max_retries
-        self._server = Server(
+        self._server = ModelServer(
             "OpenAI" if base_url == DEFAULT_URL else base_url,
-            completions_url(base_url), name, "OPENAI_API_KEY", "OPENAI_BASE_URL",
+            build_completions_url(base_url), name, "OPENAI_API_KEY", "OPENAI_BASE_URL",
         )  # fmt: skip
-        self._allowances = Allowances(is_openai=base_url == DEFAULT_URL)
+        self._allowances = ServerQuirks(is_openai=base_url == DEFAULT_URL)
         self._headers = {
             "accept": "application/json",
             "accept-encoding": "identity",
@@ -55,11 +55,11 @@ class OpenAIModel(Model):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The response, event by event."""
-        return attempts(lambda: self._attempt(request), self._max_retries)
+        return retry_attempts(lambda: self._stream_attempt(request), self._max_retries)
 
-    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    async def _stream_attempt(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         while True:
-            body = encoded(build_request(self.name, request, self._allowances))
+            body = encode_body(build_request(self.name, request, self._allowances))
             exchange = self._exchange(body)
             try:
                 async for event in exchange:
@@ -77,14 +77,14 @@ class OpenAIModel(Model):
 
     def _exchange(self, body: bytes) -> AsyncGenerator[ModelEvent, None]:
         reader = CompletionReader(self._server)
-        return answer_events(reader, self._wire, self._server, self._headers, body)
+        return stream_model_events(reader, self._wire, self._server, self._headers, body)
 
     async def close(self) -> None:
         """Let go of connections."""
         await self._wire.close()
 
 
-def completions_url(base_url: str) -> str:
+def build_completions_url(base_url: str) -> str:
     """Where completions are asked for; a bare address gets the usual path."""
     parts = urlsplit(base_url)
     path = parts.path.rstrip("/")

@@ -5,7 +5,7 @@ import re
 _TOKEN_FIELDS = ("max_completion_tokens", "max_tokens")
 
 
-class Allowances:
+class ServerQuirks:
     """Which fields to send; each is given up once, and only when a server names it."""
 
     def __init__(self, *, is_openai: bool = True) -> None:

@@ -15,9 +15,9 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
 from handaxe.models import pictures
-from handaxe.models.once_each import once_each
-from handaxe.models.openai.allowances import Allowances
-from handaxe.text.dialects import tool_schema
+from handaxe.models.once_each import cache_by_identity
+from handaxe.models.openai.allowances import ServerQuirks
+from handaxe.text.dialects import build_tool_schema
 from handaxe.text.wellformed import scrub
 
 Json = dict[str, Any]
@@ -26,42 +26,42 @@ _EFFORTS = {"max": "xhigh"}
 """Words of the ecosystem for what this vendor calls otherwise."""
 
 
-def build_request(name: str, request: ModelRequest, allowed: Allowances) -> Json:
+def build_request(name: str, request: ModelRequest, allowed: ServerQuirks) -> Json:
     """The body of a streaming request."""
     system = "\n\n".join(part for part in request.system if part.strip())
     messages = [{"role": "system", "content": system}] if system else []
     body: Json = {
         "model": name,
-        "messages": [*messages, *_messages(request.messages)],
+        "messages": [*messages, *_build_messages(request.messages)],
         allowed.token_field: request.max_tokens,
         "stream": True,
     }
     if allowed.can_count:
         body["stream_options"] = {"include_usage": True}
     if request.tools:
-        tool = _tool if allowed.can_be_strict else _loose_tool
+        tool = _build_tool if allowed.can_be_strict else _build_loose_tool
         body["tools"] = [tool(spec) for spec in request.tools]
         if request.tool_choice != "auto":
-            body["tool_choice"] = _tool_choice(request.tool_choice)
+            body["tool_choice"] = _build_tool_choice(request.tool_choice)
     if request.effort and allowed.can_try_harder:
         body["reasoning_effort"] = _EFFORTS.get(request.effort, request.effort)
     if request.output_schema is not None and allowed.can_follow_schema:
-        body["response_format"] = _response_format(request.output_schema)
+        body["response_format"] = _build_response_format(request.output_schema)
     return body
 
 
-@once_each
-def _tool(spec: ToolSpec) -> Json:
-    return _described(spec, strict=spec.strict)
+@cache_by_identity
+def _build_tool(spec: ToolSpec) -> Json:
+    return _build_tool_schema(spec, strict=spec.strict)
 
 
-@once_each
-def _loose_tool(spec: ToolSpec) -> Json:
-    return _described(spec, strict=False)
+@cache_by_identity
+def _build_loose_tool(spec: ToolSpec) -> Json:
+    return _build_tool_schema(spec, strict=False)
 
 
-def _described(spec: ToolSpec, *, strict: bool) -> Json:
-    tool = tool_schema(
+def _build_tool_schema(spec: ToolSpec, *, strict: bool) -> Json:
+    tool = build_tool_schema(
         spec.name,
         spec.description,
         spec.input_schema,
@@ -75,7 +75,7 @@ def _described(spec: ToolSpec, *, strict: bool) -> Json:
     return tool
 
 
-def _tool_choice(choice: str) -> Any:  # noqa: ANN401 - a word or an object
+def _build_tool_choice(choice: str) -> Any:  # noqa: ANN401 - a word or an object
     if choice in ("auto", "none"):
         return choice
     if choice == "any":
@@ -83,8 +83,8 @@ def _tool_choice(choice: str) -> Any:  # noqa: ANN401 - a word or an object
     return {"type": "function", "function": {"name": choice}}
 
 
-def _response_format(schema: Json) -> Json:
-    function = tool_schema("answer", "", schema, "openai", strict=True)["function"]
+def _build_response_format(schema: Json) -> Json:
+    function = build_tool_schema("answer", "", schema, "openai", strict=True)["function"]
     # Strict answers hold every field; only a schema that says so itself is sent as strict.
     is_strict = bool(function["strict"]) and function["parameters"] == schema
     return {
@@ -93,72 +93,74 @@ def _response_format(schema: Json) -> Json:
     }
 
 
-def _messages(messages: Sequence[Message]) -> Iterator[Json]:
-    dropped = pictures.dropped(messages, pictures.OPENAI)
+def _build_messages(messages: Sequence[Message]) -> Iterator[Json]:
+    dropped = pictures.find_unsendable_images(messages, pictures.OPENAI)
     for message in messages:
         # Which pictures fit depends on the others; everything else is said as it always was.
-        parts = _plain_parts(message)
-        yield from _parts(message, dropped) if parts is None else parts
+        parts = _build_plain_parts(message)
+        yield from _build_parts(message, dropped) if parts is None else parts
 
 
-@once_each
-def _plain_parts(message: Message) -> list[Json] | None:
-    return None if pictures.of_message(message) else _parts(message, {})
+@cache_by_identity
+def _build_plain_parts(message: Message) -> list[Json] | None:
+    return None if pictures.collect_images(message) else _build_parts(message, {})
 
 
-def _parts(message: Message, dropped: dict[int, str]) -> list[Json]:
+def _build_parts(message: Message, dropped: dict[int, str]) -> list[Json]:
     if isinstance(message, UserMessage):
-        return [*_user(message, dropped)]
-    made = _assistant(message)
+        return [*_build_user_messages(message, dropped)]
+    made = _build_assistant_message(message)
     return [] if made is None else [made]
 
 
-def _assistant(message: AssistantMessage) -> Json | None:
+def _build_assistant_message(message: AssistantMessage) -> Json | None:
     text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
-    calls = [_call(block) for block in message.content if isinstance(block, ToolUseBlock)]
+    calls = [_build_call(block) for block in message.content if isinstance(block, ToolUseBlock)]
     if not text and not calls:
         return None
     made: Json = {"role": "assistant", "content": text or None}
     return {**made, "tool_calls": calls} if calls else made
 
 
-def _call(block: ToolUseBlock) -> Json:
+def _build_call(block: ToolUseBlock) -> Json:
     # Templates of local models decode the arguments, so broken ones are never sent back.
-    arguments = "{}" if block.broken is not None else _json(block.input)
+    arguments = "{}" if block.broken is not None else _encode_json(block.input)
     function = {"name": block.name, "arguments": arguments}
     return {"id": block.id, "type": "function", "function": function}
 
 
-def _json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def _encode_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
     try:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
         return msgspec.json.encode(scrub(value)).decode()
 
 
-def _user(message: UserMessage, dropped: dict[int, str]) -> Iterator[Json]:
+def _build_user_messages(message: UserMessage, dropped: dict[int, str]) -> Iterator[Json]:
     """The answers to calls, each a message of its own, then everything else as one."""
     rest: list[Json] = []
     for block in message.content:
         if isinstance(block, ToolResultBlock):
-            yield _tool_message(block, dropped)
+            yield _build_tool_message(block, dropped)
             # A tool message holds only text; its pictures follow with the user's words.
             rest += [
-                _image(part)
+                _build_image(part)
                 for part in block.content
                 if isinstance(part, ImageBlock) and id(part) not in dropped
             ]
         elif isinstance(block, ImageBlock):
-            rest.append(_text(dropped[id(block)]) if id(block) in dropped else _image(block))
+            rest.append(
+                _build_text(dropped[id(block)]) if id(block) in dropped else _build_image(block)
+            )
         elif block.text:
-            rest.append(_text(block.text))
+            rest.append(_build_text(block.text))
     if rest:
         only_text = all(part["type"] == "text" for part in rest)
         content = "\n\n".join(part["text"] for part in rest) if only_text else rest
         yield {"role": "user", "content": content}
 
 
-def _tool_message(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
+def _build_tool_message(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
     texts = [
         part.text if isinstance(part, TextBlock) else dropped.get(id(part), "")
         for part in block.content
@@ -173,10 +175,10 @@ def _tool_message(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
     return {"role": "tool", "tool_call_id": block.tool_use_id, "content": content}
 
 
-def _text(text: str) -> Json:
+def _build_text(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-def _image(block: ImageBlock) -> Json:
+def _build_image(block: ImageBlock) -> Json:
     url = f"data:{block.media_type};base64,{block.data}"
     return {"type": "image_url", "image_url": {"url": url}}

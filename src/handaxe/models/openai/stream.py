@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.messages import StopReason, Usage
+from handaxe.contract.messages import StopReason, TokenUsage
 from handaxe.contract.ports.model import (
     MessageEnded,
     ModelEvent,
@@ -17,9 +17,9 @@ from handaxe.contract.ports.model import (
     ToolStarted,
 )
 from handaxe.models.exchange import DONE
-from handaxe.models.failures import Server, refusal_in_stream
-from handaxe.models.loose_json import Json, count_at, object_at, objects_at, text_at
-from handaxe.models.tool_input import is_whole, read_input
+from handaxe.models.failures import ModelServer, make_stream_failure
+from handaxe.models.loose_json import Json, to_count, to_object, to_objects, to_text
+from handaxe.models.tool_input import is_complete_json, read_input
 
 _STOP_REASONS: dict[str, StopReason] = {
     "length": "max_tokens",
@@ -33,10 +33,10 @@ _STOP_REASONS: dict[str, StopReason] = {
 class CompletionReader:
     """What the stream has said so far."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ModelServer) -> None:
         self._server = server
         self._calls: list[_Call] = []
-        self._usage = Usage()
+        self._usage = TokenUsage()
         self._model = ""
         self._message_id = ""
         self._finish_reason = ""
@@ -55,17 +55,17 @@ class CompletionReader:
             self.is_done = True
             return
         if chunk.get("error"):
-            raise refusal_in_stream(self._server, chunk)
+            raise make_stream_failure(self._server, chunk)
         self._model = str(chunk.get("model") or self._model)
         self._message_id = str(chunk.get("id") or self._message_id)
         if isinstance(chunk.get("usage"), dict):
-            self._usage = _usage(chunk["usage"])
-        for choice in objects_at(chunk.get("choices")):
+            self._usage = _parse_usage(chunk["usage"])
+        for choice in to_objects(chunk.get("choices")):
             if choice.get("index", 0) not in (0, None):
                 continue
             # A server that does not stream sends a message in place of a delta.
             delta = choice.get("delta") or choice.get("message")
-            yield from self._delta(object_at(delta))
+            yield from self._delta(to_object(delta))
             self._finish_reason = str(choice.get("finish_reason") or self._finish_reason)
 
     def end(self) -> Iterator[ModelEvent]:
@@ -82,36 +82,36 @@ class CompletionReader:
         yield MessageEnded(reason, self._usage, self._model, self._message_id)
 
     def _delta(self, delta: Json) -> Iterator[ModelEvent]:
-        thinking = text_at(delta.get("reasoning_content")) or text_at(delta.get("reasoning"))
+        thinking = to_text(delta.get("reasoning_content")) or to_text(delta.get("reasoning"))
         if thinking:
             self._has_spoken = True
             yield ThinkingDelta(thinking)
-        text = _text(delta.get("content"))
-        if refusal := text_at(delta.get("refusal")):
+        text = _parse_text(delta.get("content"))
+        if refusal := to_text(delta.get("refusal")):
             self._has_refused = True
             text += refusal
         if text:
             self._has_spoken = True
             yield TextDelta(text)
         # Servers of before 2023-11 make one call, under a name of its own.
-        old = object_at(delta.get("function_call"))
-        parts = [{"index": 0, "function": old}] if old else objects_at(delta.get("tool_calls"))
+        old = to_object(delta.get("function_call"))
+        parts = [{"index": 0, "function": old}] if old else to_objects(delta.get("tool_calls"))
         for part in parts:
             self._has_spoken = True
             yield from self._call_part(part)
 
     def _call_part(self, part: Json) -> Iterator[ModelEvent]:
-        fields = object_at(part.get("function")) or part
+        fields = to_object(part.get("function")) or part
         name = fields.get("name")
         call = self._call_for(part, str(name or ""))
         if call is None:
             # Calls come one after the other: what is whole may start before the next is written.
             for earlier in self._calls:
-                if is_whole(earlier.written):
+                if is_complete_json(earlier.written):
                     yield from earlier.end()
             call = _Call(part.get("index"), str(part.get("id") or ""))
             self._calls.append(call)
-        yield from call.take(str(name or ""), _arguments(fields.get("arguments")))
+        yield from call.take(str(name or ""), _parse_arguments(fields.get("arguments")))
 
     def _call_for(self, part: Json, name: str) -> "_Call | None":
         """The call that this part goes on with; None if it begins a new one."""
@@ -126,7 +126,7 @@ class CompletionReader:
         if given:
             same = [call for call in self._calls if call.given_id == given]
             return same[-1] if same else None
-        if last is None or (name and last.name and is_whole(last.written)):
+        if last is None or (name and last.name and is_complete_json(last.written)):
             return None
         return last
 
@@ -167,25 +167,25 @@ class _Call:
         yield ToolEnded(self.id, self.name, read.value, read.broken)
 
 
-def _usage(usage: Json) -> Usage:
-    known = object_at(usage.get("prompt_tokens_details"))
-    read, written = count_at(known.get("cached_tokens")), count_at(known.get("cache_write_tokens"))
-    return Usage(
+def _parse_usage(usage: Json) -> TokenUsage:
+    known = to_object(usage.get("prompt_tokens_details"))
+    read, written = to_count(known.get("cached_tokens")), to_count(known.get("cache_write_tokens"))
+    return TokenUsage(
         # Here the prompt counts what came from the cache; ours never does.
-        input_tokens=max(count_at(usage.get("prompt_tokens")) - read - written, 0),
-        output_tokens=count_at(usage.get("completion_tokens")),
+        input_tokens=max(to_count(usage.get("prompt_tokens")) - read - written, 0),
+        output_tokens=to_count(usage.get("completion_tokens")),
         cache_read_tokens=read,
         cache_write_tokens=written,
     )
 
 
-def _text(content: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
+def _parse_text(content: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
     if isinstance(content, str):
         return content
-    return "".join(text_at(part.get("text")) for part in objects_at(content))
+    return "".join(to_text(part.get("text")) for part in to_objects(content))
 
 
-def _arguments(value: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
+def _parse_arguments(value: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
     if isinstance(value, str) or value is None:
         return value or ""
     return msgspec.json.encode(value).decode()

@@ -25,21 +25,27 @@ from handaxe.contract.ports.model import (
     ToolInputDelta,
     ToolStarted,
 )
-from handaxe.models.scripted.conversation import Conversations, Step
-from handaxe.models.scripted.script import Script, Trouble, Turn, load_script, parse_script
+from handaxe.models.scripted.conversation import ScriptedConversations, ScriptedStep
+from handaxe.models.scripted.script import (
+    ModelScript,
+    ScriptedFailure,
+    ScriptedTurn,
+    load_script,
+    parse_script,
+)
 from handaxe.models.tool_input import read_input
 
-__all__ = ["Script", "ScriptedModel", "load_script", "parse_script"]
+__all__ = ["ModelScript", "ScriptedModel", "load_script", "parse_script"]
 
 
 class ScriptedModel(Model):
     """Follows a script: the same requests give the same events, piece by piece."""
 
-    def __init__(self, script: Script | Path | str) -> None:
-        self._script = script if isinstance(script, Script) else load_script(Path(script))
+    def __init__(self, script: ModelScript | Path | str) -> None:
+        self._script = script if isinstance(script, ModelScript) else load_script(Path(script))
         self.name = self._script.name
         self.context_tokens = self._script.context_tokens
-        self._conversations = Conversations(self._script)
+        self._conversations = ScriptedConversations(self._script)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The next turn of the script for this conversation."""
@@ -48,27 +54,27 @@ class ScriptedModel(Model):
     async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         step = self._conversations.step(request)
         turn = step.turn
-        trouble = _trouble(turn)
+        trouble = _read_failure(turn)
         if trouble is not None and trouble.retries:
-            for retry in _retries(trouble):
+            for retry in _build_retries(trouble):
                 yield retry
                 await asyncio.sleep(retry.delay_s)
             trouble = None
         delay_ms = self._script.delay_ms if turn.delay_ms is None else turn.delay_ms
-        pieces = [*_pieces(step, self._script.chunk_chars)]
+        pieces = [*_stream_step(step, self._script.chunk_chars)]
         for number, event in enumerate(pieces):
             if trouble is not None and number >= trouble.after:
-                raise _failed(trouble)
+                raise _build_model_failure(trouble)
             if delay_ms:
                 await asyncio.sleep(delay_ms / 1000)
             yield event
         if trouble is not None:
-            raise _failed(trouble)
+            raise _build_model_failure(trouble)
         step.done()
         yield MessageEnded(_stop_reason(turn), step.usage, self.name, step.message_id)
 
 
-def _pieces(step: Step, chunk_chars: int) -> Iterator[ModelEvent]:
+def _stream_step(step: ScriptedStep, chunk_chars: int) -> Iterator[ModelEvent]:
     turn = step.turn
     for piece in _cut(turn.thinking, chunk_chars):
         yield ThinkingDelta(piece)
@@ -91,15 +97,15 @@ def _cut(text: str, size: int) -> Iterator[str]:
         yield text[at : at + size]
 
 
-def _stop_reason(turn: Turn) -> StopReason:
+def _stop_reason(turn: ScriptedTurn) -> StopReason:
     return turn.stop_reason or ("tool_use" if turn.call else "end_turn")
 
 
-def _trouble(turn: Turn) -> Trouble | None:
-    return Trouble(turn.fail) if isinstance(turn.fail, str) else turn.fail
+def _read_failure(turn: ScriptedTurn) -> ScriptedFailure | None:
+    return ScriptedFailure(turn.fail) if isinstance(turn.fail, str) else turn.fail
 
 
-def _retries(trouble: Trouble) -> Iterator[Retrying]:
+def _build_retries(trouble: ScriptedFailure) -> Iterator[Retrying]:
     for attempt in range(1, trouble.retries + 1):
         yield Retrying(
             attempt=attempt,
@@ -109,6 +115,6 @@ def _retries(trouble: Trouble) -> Iterator[Retrying]:
         )
 
 
-def _failed(trouble: Trouble) -> ModelFailed:
+def _build_model_failure(trouble: ScriptedFailure) -> ModelFailed:
     sentence = trouble.sentence or f"The script says: {trouble.how}."
     return ModelFailed(trouble.how, sentence, status=trouble.status)

@@ -9,11 +9,11 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.contract.faults import SetupError
-from handaxe.contract.messages import StopReason, Usage
+from handaxe.contract.messages import StopReason, TokenUsage
 from handaxe.contract.ports.model import Failure
 
 
-class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call the model makes."""
 
     tool: str
@@ -23,7 +23,7 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str | None = None
 
 
-class Trouble(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What goes wrong in a turn."""
 
     how: Failure
@@ -36,21 +36,21 @@ class Trouble(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sentence: str = ""
 
 
-class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptedTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One response of the model."""
 
     text: str = ""
     thinking: str = ""
     signature: str = ""
-    call: tuple[Call, ...] = ()
+    call: tuple[ScriptedCall, ...] = ()
     expect: str | tuple[str, ...] = ()
     """What the last message must contain: text, or a pattern between slashes."""
     when: str = ""
     """The turn is passed over unless the last message contains this."""
     capture: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """By name, a pattern; what its group matches in the last message can be used as `{{name}}`."""
-    fail: Failure | Trouble | None = None
-    usage: Usage | None = None
+    fail: Failure | ScriptedFailure | None = None
+    usage: TokenUsage | None = None
     stop_reason: StopReason | None = None
     delay_ms: float | None = None
     """A pause before each piece."""
@@ -74,10 +74,10 @@ class AgentMatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What its system prompt contains."""
 
 
-class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ModelScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All turns of one file."""
 
-    turn: tuple[Turn, ...] = ()
+    turn: tuple[ScriptedTurn, ...] = ()
     agents: dict[str, AgentMatch] = msgspec.field(default_factory=dict[str, AgentMatch])
     name: str = "scripted"
     chunk_chars: int = 16
@@ -88,7 +88,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _PATTERN = re.compile(r"/(.*)/", re.DOTALL)
 
 
-def has(text: str, wanted: str) -> bool:
+def has_match(text: str, wanted: str) -> bool:
     """Whether `text` contains `wanted`, or matches it where it is a pattern between slashes."""
     pattern = _PATTERN.fullmatch(wanted)
     if pattern is None:
@@ -96,7 +96,7 @@ def has(text: str, wanted: str) -> bool:
     return re.search(pattern[1], text, re.MULTILINE) is not None
 
 
-def load_script(path: Path) -> Script:
+def load_script(path: Path) -> ModelScript:
     """The script in a file; `.toml` is TOML, everything else JSON lines."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -109,10 +109,10 @@ def load_script(path: Path) -> Script:
     return parse_script(raw, str(path))
 
 
-def parse_script(raw: Mapping[str, Any], place: str = "script") -> Script:
+def parse_script(raw: Mapping[str, Any], place: str = "script") -> ModelScript:
     """The script in a mapping, checked."""
     try:
-        script = msgspec.convert(dict(raw), Script)
+        script = msgspec.convert(dict(raw), ModelScript)
     except msgspec.ValidationError as error:
         raise SetupError(f"The script {place} has a mistake: {error}") from error
     if script.chunk_chars < 1:
@@ -129,7 +129,7 @@ def parse_script(raw: Mapping[str, Any], place: str = "script") -> Script:
 def _from_lines(text: str) -> dict[str, Any]:
     """Each line is a turn, or a line of options that has none of a turn's fields."""
     whole: dict[str, Any] = {"turn": []}
-    options = set(Script.__struct_fields__) - set(Turn.__struct_fields__)
+    options = set(ModelScript.__struct_fields__) - set(ScriptedTurn.__struct_fields__)
     for line in text.splitlines():
         if not line.strip():
             continue
@@ -142,7 +142,7 @@ def _from_lines(text: str) -> dict[str, Any]:
     return whole
 
 
-def _check_patterns(turn: Turn, where: str) -> None:
+def _check_patterns(turn: ScriptedTurn, where: str) -> None:
     slashed = [_PATTERN.fullmatch(wanted) for wanted in (*turn.expected, turn.when)]
     for pattern in (*(found[1] for found in slashed if found), *turn.capture.values()):
         try:

@@ -19,7 +19,7 @@ IDLE_VARIABLE = "CLAUDE_STREAM_IDLE_TIMEOUT_MS"
 """Sets another limit for that."""
 
 
-class WireFailed(Exception):
+class TransportFailed(Exception):
     """The request did not arrive, or its answer broke off."""
 
     def __init__(
@@ -30,7 +30,7 @@ class WireFailed(Exception):
         self.sentence = sentence
 
 
-class Answer(ABC):
+class HttpResponse(ABC):
     """The head of an answer; its body is still on the way."""
 
     status: int
@@ -38,7 +38,7 @@ class Answer(ABC):
     """By lower-case name."""
 
     @abstractmethod
-    def chunks(self) -> AsyncGenerator[bytes, None]:
+    def stream_chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it arrives.
 
         Raises:
@@ -56,7 +56,7 @@ class Answer(ABC):
     async def body(self, limit_bytes: int = 1_000_000) -> bytes:
         """The whole body, or as much of it as an explanation may need."""
         whole = bytearray()
-        async with aclosing(self.chunks()) as chunks:
+        async with aclosing(self.stream_chunks()) as chunks:
             async for chunk in chunks:
                 whole += chunk
                 if len(whole) > limit_bytes:
@@ -64,11 +64,11 @@ class Answer(ABC):
         return bytes(whole[:limit_bytes])
 
 
-class Wire(ABC):
+class HttpTransport(ABC):
     """A way to a server."""
 
     @abstractmethod
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a request and wait for the head of the answer.
 
         Raises:

@@ -8,16 +8,16 @@ from handaxe.models.wire import (
     ANSWER_TIMEOUT_S,
     CONNECT_TIMEOUT_S,
     IDLE_TIMEOUT_S,
-    Answer,
-    Wire,
-    WireFailed,
+    HttpResponse,
+    HttpTransport,
+    TransportFailed,
 )
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
 
 
-class ClientWire(Wire):
+class ClientTransport(HttpTransport):
     """Requests through `client`; a client that was given stays open at the end."""
 
     def __init__(
@@ -34,7 +34,7 @@ class ClientWire(Wire):
         self._proxy = proxy
         self._answer_timeout_s = answer_timeout_s
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a request and wait for the head of the answer."""
         import httpx2
 
@@ -46,12 +46,14 @@ class ClientWire(Wire):
         try:
             response = await client.send(request, stream=True)
         except (httpx2.ConnectTimeout, httpx2.ConnectError, httpx2.ProxyError) as error:
-            raise WireFailed("unreachable", f"No connection to {url}: {error}.") from error
+            raise TransportFailed("unreachable", f"No connection to {url}: {error}.") from error
         except httpx2.TimeoutException as error:
             sentence = f"The server sent nothing for {self._answer_timeout_s:g} s."
-            raise WireFailed("timed_out", sentence) from error
+            raise TransportFailed("timed_out", sentence) from error
         except httpx2.HTTPError as error:
-            raise WireFailed("unreachable", f"The request to {url} failed: {error}.") from error
+            raise TransportFailed(
+                "unreachable", f"The request to {url} failed: {error}."
+            ) from error
         return _ClientAnswer(response, self._idle_timeout_s)
 
     def _opened(self) -> "AsyncClient":
@@ -72,14 +74,14 @@ class ClientWire(Wire):
             await client.aclose()
 
 
-class _ClientAnswer(Answer):
+class _ClientAnswer(HttpResponse):
     def __init__(self, response: "Response", idle_timeout_s: float) -> None:
         self._idle_timeout_s = idle_timeout_s
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response = response
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
+    async def stream_chunks(self) -> AsyncGenerator[bytes, None]:
         import asyncio
 
         import httpx2
@@ -94,9 +96,9 @@ class _ClientAnswer(Answer):
                 yield piece
         except (TimeoutError, httpx2.TimeoutException) as error:
             sentence = f"The stream paused for more than {self._idle_timeout_s:g} s."
-            raise WireFailed("timed_out", sentence) from error
+            raise TransportFailed("timed_out", sentence) from error
         except httpx2.HTTPError as error:
-            raise WireFailed("broken_stream", f"The answer broke off ({error}).") from error
+            raise TransportFailed("broken_stream", f"The answer broke off ({error}).") from error
         finally:
             await self._response.aclose()
 

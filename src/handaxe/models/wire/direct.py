@@ -17,11 +17,11 @@ from handaxe.models.wire import (
     ANSWER_TIMEOUT_S,
     CONNECT_TIMEOUT_S,
     IDLE_TIMEOUT_S,
-    Answer,
-    Wire,
-    WireFailed,
+    HttpResponse,
+    HttpTransport,
+    TransportFailed,
 )
-from handaxe.models.wire.http11 import AnswerParser, BadAnswer, Head, post_request
+from handaxe.models.wire.http11 import BadResponse, ResponseHead, ResponseParser, post_request
 
 _READ_BYTES = 64 * 1024
 _MAX_IDLE = 8
@@ -33,7 +33,7 @@ _AWAIT_DRAIN_S = 0.1
 _Origin = tuple[str, str, int]
 
 
-class DirectWire(Wire):
+class DirectTransport(HttpTransport):
     """Own connections, one request at a time on each."""
 
     def __init__(
@@ -52,7 +52,7 @@ class DirectWire(Wire):
         self._tls: ssl.SSLContext | None = None
         self._draining: dict[_Connection, asyncio.Task[None]] = {}
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a request and wait for the head of the answer."""
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -63,11 +63,11 @@ class DirectWire(Wire):
             request = post_request(target, (*head.items(), *headers.items()), body)
         except ValueError as error:
             raise SetupError(f"No request can be made to {url}. {error}") from None
-        kept = self._kept(origin) or await self._drained(origin)
+        kept = self._kept(origin) or await self._reuse_draining(origin)
         if kept is not None:
             try:
                 return await self._ask(kept, request)
-            except WireFailed as failed:
+            except TransportFailed as failed:
                 # The server may have closed it while nobody looked: a new one will tell.
                 if failed.how == "timed_out" or kept.has_answered:
                     raise
@@ -83,7 +83,7 @@ class DirectWire(Wire):
                 return self._kept(origin)
         return None
 
-    async def _drained(self, origin: _Origin) -> "_Connection | None":
+    async def _reuse_draining(self, origin: _Origin) -> "_Connection | None":
         """A connection whose last answer is just about to end."""
         ending = [task for busy, task in self._draining.items() if busy.origin == origin]
         if not ending:
@@ -95,7 +95,7 @@ class DirectWire(Wire):
         scheme, host, port = origin
         tls: dict[str, Any] = {}
         if scheme == "https":
-            self._tls = self._tls or _tls_context(self._env)
+            self._tls = self._tls or _create_tls_context(self._env)
             tls = {"ssl": self._tls, "server_hostname": host}
         place = f"{scheme}://{host}:{port}"
         try:
@@ -103,24 +103,24 @@ class DirectWire(Wire):
                 reader, writer = await asyncio.open_connection(host, port, **tls)
         except TimeoutError:
             sentence = f"No connection to {place} within {self._connect_timeout_s:g} s."
-            raise WireFailed("unreachable", sentence) from None
+            raise TransportFailed("unreachable", sentence) from None
         except ssl.SSLError as error:
             sentence = f"{place} did not prove who it is ({error.reason or error})."
-            raise WireFailed("unreachable", sentence) from error
+            raise TransportFailed("unreachable", sentence) from error
         except (OSError, UnicodeError) as error:
             # A name that no name server can be asked for is a UnicodeError.
             reason = getattr(error, "strerror", None) or str(error)
-            raise WireFailed("unreachable", f"No connection to {place}: {reason}.") from error
+            raise TransportFailed("unreachable", f"No connection to {place}: {reason}.") from error
         return _Connection(origin, reader, writer)
 
-    async def _ask(self, connection: "_Connection", request: bytes) -> Answer:
+    async def _ask(self, connection: "_Connection", request: bytes) -> HttpResponse:
         try:
             async with asyncio.timeout(self._answer_timeout_s):
                 head = await connection.ask(request)
         except TimeoutError:
             connection.drop()
             sentence = f"The server sent nothing for {self._answer_timeout_s:g} s."
-            raise WireFailed("timed_out", sentence) from None
+            raise TransportFailed("timed_out", sentence) from None
         except BaseException:
             connection.drop()
             raise
@@ -144,7 +144,7 @@ class DirectWire(Wire):
         try:
             async with asyncio.timeout(_DRAIN_S):
                 await connection.skip_rest()
-        except (TimeoutError, WireFailed):
+        except (TimeoutError, TransportFailed):
             connection.drop()
         else:
             self.take_back(connection)
@@ -175,29 +175,29 @@ class _Connection:
         """Whether anything came back for the last request."""
         self._reader = reader
         self._writer = writer
-        self._parser = AnswerParser()
+        self._parser = ResponseParser()
 
     @property
     def is_usable(self) -> bool:
         """Whether the other side has kept it open, as far as one can know."""
         return not self._reader.at_eof() and not self._writer.transport.is_closing()
 
-    async def ask(self, request: bytes) -> Head:
+    async def ask(self, request: bytes) -> ResponseHead:
         """Send a request; the head of its answer."""
         self.has_answered = False
         try:
             self._writer.write(request)
             await self._writer.drain()
         except OSError as error:
-            raise WireFailed("unreachable", f"The connection broke: {error}.") from error
-        with _told_plainly():
+            raise TransportFailed("unreachable", f"The connection broke: {error}.") from error
+        with _convert_errors():
             while (head := self._parser.head()) is None:
                 await self._read()
         return head
 
-    async def piece(self) -> bytes:
+    async def read_piece(self) -> bytes:
         """The next piece of the body; empty at its end."""
-        with _told_plainly():
+        with _convert_errors():
             while not (piece := self._parser.body()) and not self._parser.is_over:
                 await self._read()
         return piece
@@ -209,18 +209,18 @@ class _Connection:
 
     def is_over(self) -> bool:
         """Whether the end of the answer has come already; what is left before it is skipped."""
-        with suppress(BadAnswer):
+        with suppress(BadResponse):
             self._parser.body()
         return self._parser.is_over
 
     async def skip_rest(self) -> None:
         """Read on until the answer is over."""
-        while await self.piece():
+        while await self.read_piece():
             pass
 
     def can_go_on(self) -> bool:
         """Whether another request may follow; if so, it is ready for one."""
-        return self._parser.next_answer() and self.is_usable
+        return self._parser.start_next_response() and self.is_usable
 
     def drop(self) -> None:
         """Close it at once."""
@@ -228,20 +228,24 @@ class _Connection:
 
 
 @contextmanager
-def _told_plainly() -> Generator[None]:
+def _convert_errors() -> Generator[None]:
     """What goes wrong while an answer comes in, as a failure of the wire."""
     try:
         yield
-    except BadAnswer as error:
+    except BadResponse as error:
         sentence = f"The server's answer cannot be read: {error}."
-        raise WireFailed("broken_stream", sentence) from error
+        raise TransportFailed("broken_stream", sentence) from error
     except OSError as error:
-        raise WireFailed("broken_stream", f"The connection broke: {error}.") from error
+        raise TransportFailed("broken_stream", f"The connection broke: {error}.") from error
 
 
-class _DirectAnswer(Answer):
+class _DirectAnswer(HttpResponse):
     def __init__(
-        self, wire: DirectWire, connection: _Connection, head: Head, idle_timeout_s: float
+        self,
+        wire: DirectTransport,
+        connection: _Connection,
+        head: ResponseHead,
+        idle_timeout_s: float,
     ) -> None:
         self.status = head.status
         self.headers = head.headers
@@ -249,25 +253,25 @@ class _DirectAnswer(Answer):
         self._connection: _Connection | None = connection
         self._idle_timeout_s = idle_timeout_s
 
-    def chunks(self) -> AsyncGenerator[bytes, None]:
+    def stream_chunks(self) -> AsyncGenerator[bytes, None]:
         pieces = self._pieces()
         encoding = self.headers.get("content-encoding", "").strip().lower()
         if encoding in ("", "identity"):
             return pieces
-        from handaxe.models.wire.unpacking import unpacked
+        from handaxe.models.wire.unpacking import decompress_stream
 
-        return unpacked(pieces, encoding)
+        return decompress_stream(pieces, encoding)
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         while self._connection is not None:
             try:
                 async with asyncio.timeout(self._idle_timeout_s):
-                    piece = await self._connection.piece()
+                    piece = await self._connection.read_piece()
             except TimeoutError:
                 await self.close()
                 sentence = f"The stream paused for more than {self._idle_timeout_s:g} s."
-                raise WireFailed("timed_out", sentence) from None
-            except WireFailed:
+                raise TransportFailed("timed_out", sentence) from None
+            except TransportFailed:
                 await self.close()
                 raise
             if piece:
@@ -287,7 +291,7 @@ class _DirectAnswer(Answer):
             connection.drop()
 
 
-def _tls_context(env: Mapping[str, str]) -> "ssl.SSLContext":
+def _create_tls_context(env: Mapping[str, str]) -> "ssl.SSLContext":
     file, directory = env.get("SSL_CERT_FILE"), env.get("SSL_CERT_DIR")
     if file or directory:
         return ssl.create_default_context(cafile=file or None, capath=directory or None)

@@ -13,11 +13,11 @@ _NO_BODY = (204, 304)
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
-class BadAnswer(Exception):
+class BadResponse(Exception):
     """What came is not HTTP, or it ended too early."""
 
 
-class Head(NamedTuple):
+class ResponseHead(NamedTuple):
     """The beginning of an answer."""
 
     status: int
@@ -33,21 +33,21 @@ def post_request(target: str, fields: Iterable[tuple[str, str]], body: bytes) ->
     Raises:
         ValueError: the target or a field holds what would end it early.
     """
-    lines = [f"POST {_checked('address', target, ' ')} HTTP/1.1"]
+    lines = [f"POST {_check_characters('address', target, ' ')} HTTP/1.1"]
     for name, value in fields:
-        _checked("header's name", name, " :")
-        lines.append(f"{name}: {_checked(f'header {name}', value)}")
+        _check_characters("header's name", name, " :")
+        lines.append(f"{name}: {_check_characters(f'header {name}', value)}")
     return "\r\n".join((*lines, "", "")).encode("latin-1") + body
 
 
-def _checked(what: str, text: str, also_refused: str = "") -> str:
+def _check_characters(what: str, text: str, also_refused: str = "") -> str:
     is_fine = all(" " <= char <= "~" or char == "\t" or "\xa0" <= char <= "\xff" for char in text)
     if not is_fine or any(char in text for char in also_refused):
         raise ValueError(f"The {what} holds characters that cannot be sent: {text[:80]!r}")
     return text
 
 
-class AnswerParser:
+class ResponseParser:
     """One answer after the other from the bytes of a connection."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class AnswerParser:
     def _begin(self) -> None:
         self.is_over = False
         """Whether the whole answer has been taken out."""
-        self._head: Head | None = None
+        self._head: ResponseHead | None = None
         self._is_chunked = False
         self._phase: Literal["data", "break", "size", "trailer"] = "data"
         self._left: int | None = None
@@ -69,14 +69,14 @@ class AnswerParser:
         self._held += data
         self._is_closed = self._is_closed or not data
 
-    def head(self) -> Head | None:
+    def head(self) -> ResponseHead | None:
         """The head, None if it has not come whole yet; notes that come before it are skipped.
 
         Raises:
             BadAnswer: this is not a head of HTTP/1.
         """
         while self._head is None:
-            raw = self._taken_head()
+            raw = self._take_head()
             if raw is None:
                 return None
             head = _read_head(raw)
@@ -84,7 +84,7 @@ class AnswerParser:
                 self._head = head
                 self._expect_body(head)
             elif head.status == 101:
-                raise BadAnswer("it wants to speak another protocol")
+                raise BadResponse("it wants to speak another protocol")
         return self._head
 
     def body(self) -> bytes:
@@ -97,10 +97,10 @@ class AnswerParser:
         while not self.is_over and self._go_on(pieces):
             pass
         if self._is_closed and not self.is_over and not pieces:
-            raise BadAnswer("the connection was closed in the middle of it")
+            raise BadResponse("the connection was closed in the middle of it")
         return b"".join(pieces)
 
-    def next_answer(self) -> bool:
+    def start_next_response(self) -> bool:
         """Get ready for another answer; False if this connection can carry none."""
         head = self._head
         if head is None or not self.is_over or self._is_closed or self._held:
@@ -111,22 +111,22 @@ class AnswerParser:
         self._begin()
         return True
 
-    def _taken_head(self) -> bytes | None:
+    def _take_head(self) -> bytes | None:
         # Empty lines before an answer are left over from the one before.
         self._held = self._held.lstrip(b"\r\n")
         ends = [at for at in map(self._held.find, (b"\n\r\n", b"\n\n")) if at >= 0]
         if not ends and self._is_closed:
-            raise BadAnswer("the connection was closed before it")
+            raise BadResponse("the connection was closed before it")
         if min(ends, default=len(self._held)) > MAX_HEAD_BYTES:
-            raise BadAnswer("its head has no end")
+            raise BadResponse("its head has no end")
         if not ends:
             return None
         raw = bytes(self._held[: min(ends)])
         del self._held[: len(raw) + 1]
-        self._taken_line()
+        self._take_line()
         return raw
 
-    def _expect_body(self, head: Head) -> None:
+    def _expect_body(self, head: ResponseHead) -> None:
         coding = head.headers.get("transfer-encoding", "").strip().lower()
         given = head.headers.get("content-length", "")
         lengths = {part.strip() for part in given.split(",")} - {""}
@@ -135,11 +135,11 @@ class AnswerParser:
         elif coding == "chunked":
             self._is_chunked, self._phase = True, "size"
         elif coding:
-            raise BadAnswer(f"its transfer encoding is {coding[:40]!r}")
+            raise BadResponse(f"its transfer encoding is {coding[:40]!r}")
         elif lengths:
             text = lengths.pop()
             if lengths or not (text.isascii() and text.isdecimal() and len(text) < 20):
-                raise BadAnswer(f"its length is {given[:40]!r}")
+                raise BadResponse(f"its length is {given[:40]!r}")
             self._left = int(text)
             self.is_over = not self._left
 
@@ -147,16 +147,16 @@ class AnswerParser:
         """One step further into the body; False if more bytes are needed for it."""
         if self._phase == "data":
             return self._take_data(pieces)
-        line = self._taken_line()
+        line = self._take_line()
         if line is None:
             return False
         if self._phase == "size":
-            self._left = _chunk_size(line)
+            self._left = _parse_chunk_size(line)
             self._phase = "data" if self._left else "trailer"
         elif self._phase == "trailer":
             self.is_over = not line
         elif line:
-            raise BadAnswer("a chunk of it is longer than it says")
+            raise BadResponse("a chunk of it is longer than it says")
         else:
             self._phase = "size"
         return True
@@ -176,10 +176,10 @@ class AnswerParser:
         self.is_over = not self._is_chunked
         return True
 
-    def _taken_line(self) -> bytes | None:
+    def _take_line(self) -> bytes | None:
         end = self._held.find(b"\n")
         if end > _MAX_LINE_BYTES or (end < 0 and len(self._held) > _MAX_LINE_BYTES):
-            raise BadAnswer("it is not cut into chunks")
+            raise BadResponse("it is not cut into chunks")
         if end < 0:
             return None
         line = bytes(self._held[:end])
@@ -187,20 +187,20 @@ class AnswerParser:
         return line.removesuffix(b"\r")
 
 
-def _chunk_size(line: bytes) -> int:
+def _parse_chunk_size(line: bytes) -> int:
     size = line.partition(b";")[0].strip()
     if not 0 < len(size) <= 16 or not _HEX.issuperset(size):
-        raise BadAnswer(f"it is not cut into chunks: {line[:40]!r}")
+        raise BadResponse(f"it is not cut into chunks: {line[:40]!r}")
     return int(size, 16)
 
 
-def _read_head(raw: bytes) -> Head:
+def _read_head(raw: bytes) -> ResponseHead:
     first, *lines = raw.decode("latin-1").split("\n")
     version, _, rest = first.rstrip("\r").partition(" ")
     status = rest[:3]
     is_status = status.isascii() and status.isdecimal() and rest[3:4] in ("", " ")
     if version not in ("HTTP/1.1", "HTTP/1.0") or not is_status or len(status) < 3:
-        raise BadAnswer(f"it begins with {first[:40]!r}")
+        raise BadResponse(f"it begins with {first[:40]!r}")
     headers: dict[str, str] = {}
     name = ""
     for line in lines:
@@ -210,8 +210,8 @@ def _read_head(raw: bytes) -> Head:
             continue
         name, colon, value = line.partition(":")
         if not colon or not name or name != name.strip():
-            raise BadAnswer(f"its head holds {line[:40]!r}")
+            raise BadResponse(f"its head holds {line[:40]!r}")
         name = name.lower()
         value = value.strip()
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return Head(int(status), headers, version == "HTTP/1.0")
+    return ResponseHead(int(status), headers, version == "HTTP/1.0")

@@ -6,24 +6,24 @@ from urllib.parse import urlsplit
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-def proxy_for(url: str, env: Mapping[str, str]) -> str | None:
+def find_proxy(url: str, env: Mapping[str, str]) -> str | None:
     """The proxy's own address, or None; this machine is always reached directly."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     if host in _LOOPBACK or _is_exempt(host, parts.port, env):
         return None
-    named = _of(env, f"{parts.scheme}_proxy") or _of(env, "all_proxy")
+    named = _read_variable(env, f"{parts.scheme}_proxy") or _read_variable(env, "all_proxy")
     if not named:
         return None
     return named if "://" in named else f"http://{named}"
 
 
-def _of(env: Mapping[str, str], name: str) -> str:
+def _read_variable(env: Mapping[str, str], name: str) -> str:
     return (env.get(name) or env.get(name.upper()) or "").strip()
 
 
 def _is_exempt(host: str, port: int | None, env: Mapping[str, str]) -> bool:
-    for raw in _of(env, "no_proxy").lower().split(","):
+    for raw in _read_variable(env, "no_proxy").lower().split(","):
         entry = raw.strip()
         if entry == "*":
             return True

@@ -10,8 +10,8 @@ from typing import Any
 
 from handaxe.contract.faults import UnknownTool
 from handaxe.contract.tool import Tool
-from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, OTHERS, unshown
-from handaxe.text.wellformed import well_formed
+from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, OTHERS, find_hidden_formats
+from handaxe.text.wellformed import escape_surrogates
 
 AnyTool = Tool[Any]
 _log = logging.getLogger("handaxe.catalog")
@@ -33,7 +33,7 @@ class Catalog:
         *,
         selected: Collection[str],
         ports: Collection[type[Any]],
-        hides: Callable[[], Callable[[str], bool]] = lambda: _hides_nothing,
+        hides: Callable[[], Callable[[str], bool]] = lambda: _is_never_hidden,
     ) -> None:
         """`hides` gives whoever says now which names are out of sight."""
         self._builtin = builtin
@@ -56,7 +56,7 @@ class Catalog:
         self.why_missing: Callable[[str], str | None] = lambda _: None
         """A sentence on why a tool that is asked for is not there, where somebody knows."""
 
-    def narrowed(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
+    def narrow(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
         """The same tools as far as `allows` goes, for an agent with ports of its own."""
         copy = Catalog(self._builtin, selected=self._selected, ports=ports, hides=self._hides)
         # Shared, so that servers that come and go do so for agents as well; what an agent has of
@@ -99,7 +99,7 @@ class Catalog:
         """Every tool that is known, on offer or not; nothing is loaded to know it."""
         return frozenset((*self._builtin, *self._external))
 
-    def could_offer(self, *builtin: str) -> bool:
+    def can_offer(self, *builtin: str) -> bool:
         """Whether one of these may be on offer, or an external tool that may do anything.
 
         Nothing is loaded to know it.
@@ -110,7 +110,7 @@ class Catalog:
         hides = self._hides()
         return any(self._allows(name) and not hides(name) for name in names)
 
-    def shows(self, edit_tool: str) -> bool:
+    def is_shown(self, edit_tool: str) -> bool:
         """Whether this is the one of the tools that change text which is shown.
 
         Nothing is loaded to know it. Rules take all of them for one tool, so only the one that
@@ -133,9 +133,9 @@ class Catalog:
 
     def list_visible_names(self) -> frozenset[str]:
         """The names of the tools on offer."""
-        return frozenset(tool.name for tool in self.offered())
+        return frozenset(tool.name for tool in self.list_offered())
 
-    def offered(self) -> list[AnyTool]:
+    def list_offered(self) -> list[AnyTool]:
         """Every tool on offer, in the order the model sees them."""
         builtin = [self._load(name) for name in self._builtin_names]
         external = [self._external[name] for name in sorted(self._external)]
@@ -145,7 +145,7 @@ class Catalog:
             for tool in (*builtin, *external)
             if self._is_offered(tool) and not hides(tool.name)
         ]
-        left_out = unshown({tool.name for tool in offered}, self.edit_tool)
+        left_out = find_hidden_formats({tool.name for tool in offered}, self.edit_tool)
         return [tool for tool in offered if tool.name not in left_out]
 
     def _joined(self) -> dict[str, AnyTool]:
@@ -162,16 +162,16 @@ class Catalog:
             tool = self._external.get(name) or self._load(name)
             if self._is_offered(tool):
                 return tool, None
-        offered = self.offered()
+        offered = self.list_offered()
         left_out = (self._load(n) for n in EDIT_TOOLS.values() if n in self._builtin)
         for tool in (*offered, *filter(self._is_offered, left_out)):
             if name in tool.aliases:
                 return tool, f"{name} is now called {tool.name}."
         names = [tool.name for tool in offered]
-        from handaxe.text.near_names import nearest
+        from handaxe.text.near_names import find_closest_name
 
-        near, why = nearest(name[:100], names), self.why_missing(name)
-        raise UnknownTool(well_formed(name)[:100], near, names, why)
+        near, why = find_closest_name(name[:100], names), self.why_missing(name)
+        raise UnknownTool(escape_surrogates(name)[:100], near, names, why)
 
     def _load(self, name: str) -> AnyTool:
         tool = self._loaded.get(name)
@@ -202,5 +202,5 @@ def _is_enabled(tool: AnyTool) -> bool:
         return False
 
 
-def _hides_nothing(_: str) -> bool:
+def _is_never_hidden(_: str) -> bool:
     return False

@@ -14,10 +14,10 @@ from handaxe.contract.ports.tool_index import FoundTool, ToolIndex
 from handaxe.contract.tool import Tool
 from handaxe.runtime.catalog.catalog import Catalog
 from handaxe.session.loaded_tools import LoadedTools
-from handaxe.text.schema import input_schema
+from handaxe.text.schema import build_input_schema
 
 if TYPE_CHECKING:
-    from handaxe.runtime.catalog.ranking import Entry
+    from handaxe.runtime.catalog.ranking import ToolEntry
     from handaxe.text.framing import Framed
 
 SEARCH_TOOL = "ToolSearch"
@@ -47,7 +47,7 @@ class Deferral(ToolIndex):
 
     def sent(self) -> list[AnyTool]:
         """The tools whose schemas a model is sent now, in an order that only grows."""
-        offered = self._catalog.offered()
+        offered = self._catalog.list_offered()
         if not self._is_used(offered):
             return offered
         steady: list[AnyTool] = []
@@ -69,7 +69,7 @@ class Deferral(ToolIndex):
         """The names of all tools that are not loaded."""
         if not self._is_on:
             return ()
-        offered = self._catalog.offered()
+        offered = self._catalog.list_offered()
         return tuple(
             tool.name for tool in offered if _can_wait(tool) and tool.name not in self._loaded
         )
@@ -83,29 +83,29 @@ class Deferral(ToolIndex):
         """Answer a call that was made before its tool was loaded with the tool's schema."""
         if self._is_on and _can_wait(tool) and tool.name not in self._loaded:
             self._loaded.load((tool.name,))
-            raise NotLoaded(tool.name, tool.prompt(), _schema(tool))
+            raise NotLoaded(tool.name, tool.prompt(), _read_schema(tool))
 
     async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
         """The best matches among all tools that can wait, loaded ones too."""
-        from handaxe.runtime.catalog.ranking import find
+        from handaxe.runtime.catalog.ranking import rank_tools
 
-        candidates = {tool.name: tool for tool in self._catalog.offered() if _can_wait(tool)}
-        entries = [_entry(tool) for tool in candidates.values()]
-        names = find(query, entries, max_results)
+        candidates = {tool.name: tool for tool in self._catalog.list_offered() if _can_wait(tool)}
+        entries = [_make_entry(tool) for tool in candidates.values()]
+        names = rank_tools(query, entries, max_results)
         new = set(self._loaded.load(names))
         return tuple(
             FoundTool(
                 name=name,
                 description=candidates[name].prompt(),
-                input_schema=_schema(candidates[name]),
+                input_schema=_read_schema(candidates[name]),
                 was_loaded=name not in new,
             )
             for name in names
         )
 
-    def shows(self, edit_tool: str) -> bool:
+    def is_shown(self, edit_tool: str) -> bool:
         """Whether this is the one of the tools that change text which a model is shown."""
-        return self._catalog.shows(edit_tool)
+        return self._catalog.is_shown(edit_tool)
 
     def _is_used(self, offered: list[AnyTool]) -> bool:
         """Whether tools wait; once they do they always do, so that nothing moves."""
@@ -122,12 +122,12 @@ class Deferral(ToolIndex):
     def _size(self, tool: AnyTool) -> int:
         size = self._sizes.get(id(tool))
         if size is None:
-            schema = msgspec.json.encode(_schema(tool))
+            schema = msgspec.json.encode(_read_schema(tool))
             size = self._sizes[id(tool)] = len(tool.name) + len(tool.prompt()) + len(schema)
         return size
 
 
-def announcement(names: Sequence[str]) -> "Framed":
+def format_deferred_tools(names: Sequence[str]) -> "Framed":
     """The names of tools that wait, as a model is told them: once per server, not per tool."""
     from handaxe.text.framing import frame
 
@@ -150,12 +150,12 @@ def _can_wait(tool: AnyTool) -> bool:
     return tool.name.startswith("mcp__") if tool.defer is None else tool.defer
 
 
-def _entry(tool: AnyTool) -> "Entry":
-    from handaxe.runtime.catalog.ranking import Entry
+def _make_entry(tool: AnyTool) -> "ToolEntry":
+    from handaxe.runtime.catalog.ranking import ToolEntry
 
-    properties: dict[str, Any] = _schema(tool).get("properties", {})
-    return Entry(tool.name, tool.search_hint, tool.prompt(), tuple(properties))
+    properties: dict[str, Any] = _read_schema(tool).get("properties", {})
+    return ToolEntry(tool.name, tool.search_hint, tool.prompt(), tuple(properties))
 
 
-def _schema(tool: AnyTool) -> dict[str, Any]:
-    return input_schema(tool.args_type)
+def _read_schema(tool: AnyTool) -> dict[str, Any]:
+    return build_input_schema(tool.args_type)

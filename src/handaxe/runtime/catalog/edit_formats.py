@@ -44,39 +44,39 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def profiles() -> tuple[Profile, ...]:
+def load_profiles() -> tuple[Profile, ...]:
     """The built-in table; the first that fits counts."""
     # Read when a model is named, so that a session without one opens no file for it.
     data = Path(__file__).with_name("edit_formats.json").read_bytes()
     return msgspec.json.decode(data, type=_Table).profiles
 
 
-def edit_tool(options: EditOptions, model: str | None = None) -> str:
+def choose_edit_tool(options: EditOptions, model: str | None = None) -> str:
     """The tool to show, by the settings, or by the model's name where they leave it open."""
     if options.format != "auto":
         return EDIT_TOOLS[options.format]
     name = (model or "").casefold().rpartition("/")[2]
-    return EDIT_TOOLS[_format_of(name, options.formats) if name else OTHERS]
+    return EDIT_TOOLS[_choose_format(name, options.formats) if name else OTHERS]
 
 
-def with_formats(names: Iterable[str]) -> frozenset[str]:
+def add_edit_formats(names: Iterable[str]) -> frozenset[str]:
     """A selection of tools where Edit stands for changing text in whatever format."""
     chosen = frozenset(names)
     return chosen | frozenset(EDIT_TOOLS.values()) if "Edit" in chosen else chosen
 
 
-def unshown(offered: Collection[str], wanted: str) -> frozenset[str]:
+def find_hidden_formats(offered: Collection[str], wanted: str) -> frozenset[str]:
     """Tools on offer that only do in another format what the one that is shown does."""
     formats = [name for name in EDIT_TOOLS.values() if name in offered]
     shown = wanted if wanted in formats else next(iter(formats), None)
     return frozenset(formats) - {shown}
 
 
-def _format_of(name: str, own: Mapping[str, EditFormat]) -> EditFormat:
+def _choose_format(name: str, own: Mapping[str, EditFormat]) -> EditFormat:
     for pattern, form in own.items():
         if fnmatchcase(name, pattern.casefold()):
             return form
-    for known in profiles():
+    for known in load_profiles():
         if fnmatchcase(name, known.pattern):
             return known.format
     return OTHERS

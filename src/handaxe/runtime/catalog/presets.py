@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from handaxe.contract.faults import SetupError
-from handaxe.runtime.catalog.edit_formats import with_formats
+from handaxe.runtime.catalog.edit_formats import add_edit_formats
 
 PRESETS: dict[str, tuple[str, ...] | None] = {
     "read-only": ("Glob", "Grep", "Read"),
@@ -15,7 +15,7 @@ PRESETS: dict[str, tuple[str, ...] | None] = {
 _OTHER_NAMES = {"readonly": "read-only"}
 
 
-def select(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozenset[str]:
+def select_tools(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozenset[str]:
     """The names that presets and names stand for, together; an unknown name is a start error."""
     if wanted is None:
         return frozenset(known)
@@ -24,11 +24,11 @@ def select(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozen
     for name in names:
         preset = PRESETS.get(_OTHER_NAMES.get(name, name), (name,))
         listed.update(known if preset is None else preset)
-    chosen = with_formats(listed)
+    chosen = add_edit_formats(listed)
     for name in sorted(chosen - set(known)):
-        from handaxe.text.near_names import nearest
+        from handaxe.text.near_names import find_closest_name
 
-        near = nearest(name, [*known, *PRESETS])
+        near = find_closest_name(name, [*known, *PRESETS])
         hint = f" Did you mean {near!r}?" if near else ""
         raise SetupError(
             f"There is no tool or preset named {name!r}.{hint} "

@@ -15,7 +15,7 @@ _HALF = 0.5
 _SHORTEST_STEM = 3
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ToolEntry(msgspec.Struct, frozen=True):
     """A tool as a query sees it."""
 
     name: str
@@ -26,21 +26,21 @@ class Entry(msgspec.Struct, frozen=True):
     def words(self) -> dict[str, frozenset[str]]:
         """The words of each field."""
         return {
-            "name": _words(self.name),
-            "hint": _words(self.hint),
-            "description": _words(self.description),
-            "parameters": _words(" ".join(self.parameters)),
+            "name": _split_words(self.name),
+            "hint": _split_words(self.hint),
+            "description": _split_words(self.description),
+            "parameters": _split_words(" ".join(self.parameters)),
         }
 
 
-def find(query: str, entries: Sequence[Entry], max_results: int) -> list[str]:
+def rank_tools(query: str, entries: Sequence[ToolEntry], max_results: int) -> list[str]:
     """The names of the tools a query means, best first.
 
     `select:A,B` names tools; `+word` has to occur; several queries stand on several lines or
     between semicolons and take turns.
     """
     queries = [part.strip() for part in re.split(r"[;\n]", query) if part.strip()]
-    rankings = [_ranked(part, entries) for part in queries]
+    rankings = [_rank_entries(part, entries) for part in queries]
     found: dict[str, None] = {}
     for place in range(max((len(ranking) for ranking in rankings), default=0)):
         for ranking in rankings:
@@ -49,51 +49,51 @@ def find(query: str, entries: Sequence[Entry], max_results: int) -> list[str]:
     return list(found)[:max_results]
 
 
-def _selected(query: str) -> list[str]:
+def _parse_selected(query: str) -> list[str]:
     parts = [part.strip() for part in re.split(r"[;\n]", query)]
     listed = [part[len(SELECT) :] for part in parts if part.casefold().startswith(SELECT)]
     return [name.strip() for text in listed for name in text.split(",") if name.strip()]
 
 
-def _ranked(query: str, entries: Sequence[Entry]) -> list[str]:
+def _rank_entries(query: str, entries: Sequence[ToolEntry]) -> list[str]:
     if query.casefold().startswith(SELECT):
         by_name = {entry.name.casefold(): entry.name for entry in entries}
-        wanted = (by_name.get(name.casefold()) for name in _selected(query))
+        wanted = (by_name.get(name.casefold()) for name in _parse_selected(query))
         return [name for name in wanted if name is not None]
     terms = query.split()
-    must = [word for term in terms if term.startswith("+") for word in _words(term[1:])]
-    wanted_words = [word for term in terms for word in sorted(_words(term.removeprefix("+")))]
+    must = [word for term in terms if term.startswith("+") for word in _split_words(term[1:])]
+    wanted_words = [word for term in terms for word in sorted(_split_words(term.removeprefix("+")))]
     scored = [(_score(query, wanted_words, must, entry), entry.name) for entry in entries]
     fitting = [(score, name) for score, name in scored if score > 0]
     return [name for _, name in sorted(fitting, key=lambda pair: (-pair[0], pair[1]))]
 
 
-def _score(query: str, wanted: list[str], must: list[str], entry: Entry) -> float:
+def _score(query: str, wanted: list[str], must: list[str], entry: ToolEntry) -> float:
     fields = entry.words()
     everything = frozenset[str]().union(*fields.values())
-    if any(not _worth(word, everything) for word in must):
+    if any(not _score_word(word, everything) for word in must):
         return 0.0
     # A name pasted from somewhere, alone or among other words, is meant before anything else.
     names = {entry.name.casefold(), entry.name.rpartition("__")[2].casefold()}
     pasted = {term.removeprefix("+").casefold() for term in query.split()}
     score = _EXACT if entry.name.casefold() in pasted else _EXACT / 2 if names & pasted else 0.0
     for word in wanted:
-        score += max(_WEIGHTS[field] * _worth(word, words) for field, words in fields.items())
+        score += max(_WEIGHTS[field] * _score_word(word, words) for field, words in fields.items())
     return score
 
 
-def _worth(word: str, words: frozenset[str]) -> float:
+def _score_word(word: str, words: frozenset[str]) -> float:
     if word in words:
         return 1.0
     if len(word) < _SHORTEST_STEM:
         return 0.0
-    return _HALF if any(_share_stem(word, other) for other in words) else 0.0
+    return _HALF if any(_has_same_stem(word, other) for other in words) else 0.0
 
 
-def _share_stem(word: str, other: str) -> bool:
+def _has_same_stem(word: str, other: str) -> bool:
     shorter, longer = sorted((word, other), key=len)
     return len(shorter) >= _SHORTEST_STEM and longer.startswith(shorter)
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(match.casefold() for match in _WORD.findall(text))

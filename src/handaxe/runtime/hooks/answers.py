@@ -7,10 +7,10 @@ import msgspec
 
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.contract.permission_changes import PermissionChange
-from handaxe.contract.ports.hook_programs import CommandEnd, Reply
+from handaxe.contract.ports.hook_programs import HookCommandResult, HookResponse
 from handaxe.runtime.hooks.occasions import OCCASIONS
-from handaxe.runtime.hooks.outcome import NOTHING, GivenChange, Outcome
-from handaxe.runtime.hooks.terminal_sequences import harmless
+from handaxe.runtime.hooks.outcome import NOTHING, HookPermissionChange, Outcome
+from handaxe.runtime.hooks.terminal_sequences import filter_terminal_sequence
 from handaxe.text.wellformed import scrub
 
 _BLOCK_CODE = 2
@@ -19,11 +19,11 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 NO_REASON = "A hook blocked this without giving a reason."
 
 
-class Unusable(Exception):
+class InvalidHookOutput(Exception):
     """An answer that cannot be used; the sentence says why."""
 
 
-class _NotJson(Unusable):
+class _NotJson(InvalidHookOutput):
     """An answer that only looks like one."""
 
 
@@ -60,7 +60,7 @@ class _Behaviour(msgspec.Struct, frozen=True, rename="camel"):
 _Typed = TypeVar("_Typed")
 
 
-def from_command(event: str, end: CommandEnd, *, rewakes: bool = False) -> Outcome:
+def from_command(event: str, end: HookCommandResult, *, rewakes: bool = False) -> Outcome:
     """What the exit code and the two outputs of a program mean.
 
     One that `rewakes` has something to say to the model by its exit code, whatever the event.
@@ -71,36 +71,38 @@ def from_command(event: str, end: CommandEnd, *, rewakes: bool = False) -> Outco
     said = end.stdout.decode(errors="replace").strip()
     complaint = end.stderr.decode(errors="replace").strip()
     if event == "WorktreeCreate" and (end.exit_code != 0 or not said.startswith("{")):
-        return _made_worktree(end.exit_code, said, complaint)
+        return _parse_worktree(end.exit_code, said, complaint)
     if rewakes and end.exit_code == _BLOCK_CODE:
         return Outcome(blocked=complaint or said or NO_REASON)
     blocks = end.exit_code == _BLOCK_CODE and OCCASIONS[event].blocks
     outcome, is_answer = NOTHING, said.startswith("{")
     try:
         if is_answer:
-            outcome = from_json(event, _decoded(said))
+            outcome = from_json(event, _decode_object(said))
     except _NotJson:
         # Where words are welcome these are words; elsewhere a guard that stammers has failed.
         is_answer = False
         if not blocks and not OCCASIONS[event].adds_stdout:
             raise
-    except Unusable:
+    except InvalidHookOutput:
         if not blocks:
             raise
     if blocks:
-        reason = outcome.blocked or _denial(outcome) or complaint or NO_REASON
+        reason = outcome.blocked or _find_denial(outcome) or complaint or NO_REASON
         return msgspec.structs.replace(outcome, blocked=reason)
     if is_answer:
         return outcome
     if end.exit_code != 0:
         first = complaint.partition("\n")[0][:_COMPLAINT_CHARS]
-        raise Unusable(f"it ended with exit code {end.exit_code}" + (f": {first}" if first else ""))
+        raise InvalidHookOutput(
+            f"it ended with exit code {end.exit_code}" + (f": {first}" if first else "")
+        )
     if said and OCCASIONS[event].adds_stdout:
         return Outcome(messages=(said,))
     return NOTHING
 
 
-def _made_worktree(exit_code: int, said: str, complaint: str) -> Outcome:
+def _parse_worktree(exit_code: int, said: str, complaint: str) -> Outcome:
     """Whoever makes a worktree names it in its last line; any failure means there is none."""
     if exit_code != 0:
         return Outcome(blocked=complaint or f"it ended with exit code {exit_code}")
@@ -109,16 +111,16 @@ def _made_worktree(exit_code: int, said: str, complaint: str) -> Outcome:
     return Outcome(extra={"worktreePath": lines[-1]}) if lines else NOTHING
 
 
-def from_reply(event: str, reply: Reply) -> Outcome:
+def from_reply(event: str, reply: HookResponse) -> Outcome:
     """What a server's answer means.
 
     Raises:
         Unusable: it is not a success, or not a JSON object.
     """
     if not 200 <= reply.status < 300:
-        raise Unusable(f"it answered with HTTP status {reply.status}")
+        raise InvalidHookOutput(f"it answered with HTTP status {reply.status}")
     said = reply.body.decode(errors="replace").strip()
-    return from_json(event, _decoded(said)) if said else NOTHING
+    return from_json(event, _decode_object(said)) if said else NOTHING
 
 
 def from_value(event: str, value: object) -> Outcome:
@@ -133,7 +135,7 @@ def from_value(event: str, value: object) -> Outcome:
         return value
     if isinstance(value, dict):
         return from_json(event, cast("dict[str, Any]", value))
-    raise Unusable(f"it answered with {type(value).__name__}")
+    raise InvalidHookOutput(f"it answered with {type(value).__name__}")
 
 
 def from_json(event: str, raw: dict[str, Any]) -> Outcome:
@@ -145,27 +147,27 @@ def from_json(event: str, raw: dict[str, Any]) -> Outcome:
     if raw.get("async") is True:
         # It works on in the background; nothing it says counts now.
         return NOTHING
-    answer = _typed(raw, _Answer)
+    answer = _convert_answer(raw, _Answer)
     specific = answer.specific or {}
-    said = _typed(specific, _Said)
+    said = _convert_answer(specific, _Said)
     if said.hook_event_name not in {None, event}:
-        raise Unusable(f"it answered for {said.hook_event_name!r}, not for {event!r}")
+        raise InvalidHookOutput(f"it answered for {said.hook_event_name!r}, not for {event!r}")
     outcome = Outcome(
         messages=(said.additional_context,) if said.additional_context else (),
         stop=None if answer.is_going_on else answer.stop_reason or "A hook asked to stop.",
         told=(answer.system_message,) if answer.system_message else (),
-        sequence=harmless(answer.terminal_sequence),
+        sequence=filter_terminal_sequence(answer.terminal_sequence),
     )
     if event == "PreToolUse":
-        return _with_permission(outcome, answer, _typed(specific, _Permission))
+        return _apply_permission(outcome, answer, _convert_answer(specific, _Permission))
     if event == "PermissionRequest":
-        return _with_behaviour(outcome, specific.get("decision"))
+        return _apply_behaviour(outcome, specific.get("decision"))
     if answer.decision == "block" and OCCASIONS[event].blocks:
         outcome = msgspec.structs.replace(outcome, blocked=answer.reason or NO_REASON)
-    return _with_rest(outcome, specific)
+    return _apply_rest(outcome, specific)
 
 
-def _with_permission(outcome: Outcome, answer: _Answer, word: _Permission) -> Outcome:
+def _apply_permission(outcome: Outcome, answer: _Answer, word: _Permission) -> Outcome:
     reason = word.permission_decision_reason or answer.reason or ""
     decision: Decision | None = None
     match word.permission_decision or answer.decision:
@@ -183,22 +185,22 @@ def _with_permission(outcome: Outcome, answer: _Answer, word: _Permission) -> Ou
     return msgspec.structs.replace(outcome, decision=decision, input=word.updated_input)
 
 
-def _with_behaviour(outcome: Outcome, raw: object) -> Outcome:
+def _apply_behaviour(outcome: Outcome, raw: object) -> Outcome:
     if raw is None:
         return outcome
-    word = _typed(raw, _Behaviour)
+    word = _convert_answer(raw, _Behaviour)
     if word.behavior == "deny":
         deny = Deny(word.message or "A hook refused it.", by="hook")
         stop = outcome.stop or (deny.reason if word.interrupt else None)
         return msgspec.structs.replace(outcome, decision=deny, stop=stop)
-    changes = tuple(GivenChange(change) for change in word.updated_permissions)
+    changes = tuple(HookPermissionChange(change) for change in word.updated_permissions)
     allow = Allow(word.message or "", by="hook")
     return msgspec.structs.replace(
         outcome, decision=allow, input=word.updated_input, changes=changes
     )
 
 
-def _with_rest(outcome: Outcome, specific: dict[str, Any]) -> Outcome:
+def _apply_rest(outcome: Outcome, specific: dict[str, Any]) -> Outcome:
     known = {"hookEventName", "additionalContext", "updatedToolOutput", "updatedMCPToolOutput"}
     output = specific.get(
         "updatedToolOutput", specific.get("updatedMCPToolOutput", cast("Any", msgspec.UNSET))
@@ -207,22 +209,22 @@ def _with_rest(outcome: Outcome, specific: dict[str, Any]) -> Outcome:
     return msgspec.structs.replace(outcome, output=output, extra=extra)
 
 
-def _denial(outcome: Outcome) -> str | None:
+def _find_denial(outcome: Outcome) -> str | None:
     return outcome.decision.reason if isinstance(outcome.decision, Deny) else None
 
 
-def _decoded(text: str) -> dict[str, Any]:
+def _decode_object(text: str) -> dict[str, Any]:
     try:
         value: object = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
         raise _NotJson(f"its answer is not JSON ({error})") from None
     if not isinstance(value, dict):
-        raise Unusable("its answer is not a JSON object")
+        raise InvalidHookOutput("its answer is not a JSON object")
     return cast("dict[str, Any]", value)
 
 
-def _typed(raw: object, kind: type[_Typed]) -> _Typed:
+def _convert_answer(raw: object, kind: type[_Typed]) -> _Typed:
     try:
         return msgspec.convert(scrub(raw), kind)
     except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
-        raise Unusable(f"its answer has another shape than expected ({error})") from None
+        raise InvalidHookOutput(f"its answer has another shape than expected ({error})") from None

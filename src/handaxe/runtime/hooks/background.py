@@ -10,7 +10,7 @@ GRACE_S = 1.5
 """How long closing waits for what is still under way."""
 
 
-class Background:
+class BackgroundHooks:
     """The hooks under way that nobody waits for."""
 
     def __init__(self) -> None:

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from handaxe.runtime.hooks.matchers import Fits, matcher
+from handaxe.runtime.hooks.matchers import Fits, compile_matcher
 from handaxe.runtime.hooks.occasions import EVENTS, OCCASIONS, TOOL_EVENTS
 from handaxe.text.coercion import InputProblems, read_input
-from handaxe.text.near_names import nearest
+from handaxe.text.near_names import find_closest_name
 
 Hook = Callable[[dict[str, Any]], Awaitable[Any]]
 """A Python hook: an async function of the event."""
@@ -58,7 +58,7 @@ class CommandHook(_Entry, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """How it is called in the log."""
-        return _short(" ".join((self.command, *(self.args or ()))))
+        return _shorten_name(" ".join((self.command, *(self.args or ()))))
 
 
 class HttpHook(_Entry, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class HttpHook(_Entry, frozen=True, kw_only=True):
     def name(self) -> str:
         """How it is called in the log: without the query, which may hold a key."""
         parts = urlsplit(self.url)
-        return _short(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
+        return _shorten_name(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
 
 
 class McpToolHook(_Entry, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class McpToolHook(_Entry, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """How it is called in the log."""
-        return _short(f"mcp__{self.server}__{self.tool}")
+        return _shorten_name(f"mcp__{self.server}__{self.tool}")
 
 
 class _ModelHook(_Entry, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class _ModelHook(_Entry, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """How it is called in the log."""
-        return _short(self.prompt)
+        return _shorten_name(self.prompt)
 
 
 class PromptHook(_ModelHook, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class CallableHook(_Entry, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """How it is called in the log."""
-        return _short(getattr(self.call, "__qualname__", None) or repr(self.call))
+        return _shorten_name(getattr(self.call, "__qualname__", None) or repr(self.call))
 
 
 AnyHook = CommandHook | HttpHook | McpToolHook | PromptHook | AgentHook | CallableHook
@@ -136,7 +136,7 @@ KINDS: dict[str, type[AnyHook]] = {
 }
 
 
-class Placed(msgspec.Struct, frozen=True, eq=False):
+class ConfiguredHook(msgspec.Struct, frozen=True, eq=False):
     """A hook with the event and the group it stands in."""
 
     event: str
@@ -155,41 +155,43 @@ class Placed(msgspec.Struct, frozen=True, eq=False):
         return bool(self.skill) or self.source == ARGUMENTS
 
 
-class HookBook(msgspec.Struct, frozen=True):
+class HookConfig(msgspec.Struct, frozen=True):
     """All hooks of one source in their order, and what is wrong with it."""
 
-    placed: tuple[Placed, ...] = ()
+    placed: tuple[ConfiguredHook, ...] = ()
     problems: tuple[str, ...] = ()
 
-    def __add__(self, other: "HookBook") -> "HookBook":
+    def __add__(self, other: "HookConfig") -> "HookConfig":
         """Both, these first."""
-        return HookBook((*self.placed, *other.placed), (*self.problems, *other.problems))
+        return HookConfig((*self.placed, *other.placed), (*self.problems, *other.problems))
 
 
-def read_hooks(raw: object, *, source: str, is_projects: bool = False, skill: str = "") -> HookBook:
+def read_hooks(
+    raw: object, *, source: str, is_projects: bool = False, skill: str = ""
+) -> HookConfig:
     """The hooks of one source; a plugin's wrapper `{description, hooks}` is looked through."""
     if raw is None:
-        return HookBook()
+        return HookConfig()
     problems: list[str] = []
     if not isinstance(raw, Mapping):
-        return HookBook(problems=(f"hooks: expected events with their hooks, got {raw!r}.",))
+        return HookConfig(problems=(f"hooks: expected events with their hooks, got {raw!r}.",))
     events = cast("Mapping[str, object]", raw)
     if isinstance(events.get("hooks"), Mapping) and events.keys() <= {"hooks", "description"}:
         events = cast("Mapping[str, object]", events["hooks"])
-    placed: list[Placed] = []
+    placed: list[ConfiguredHook] = []
     for event, groups in events.items():
         if event not in OCCASIONS:
-            problems.append(_unknown_event(event))
+            problems.append(_describe_unknown_event(event))
         elif isinstance(groups, str) or not isinstance(groups, Sequence):
             problems.append(f"hooks.{event}: expected a list of groups, got {groups!r}.")
         else:
             for number, group in enumerate(cast("Sequence[object]", groups)):
                 reader = _GroupReader(event, f"hooks.{event}[{number}]", problems)
                 placed += (
-                    Placed(event, hook, text, fits, source, is_projects, skill)
+                    ConfiguredHook(event, hook, text, fits, source, is_projects, skill)
                     for hook, text, fits in reader.read(group)
                 )
-    return HookBook(tuple(placed), tuple(problems))
+    return HookConfig(tuple(placed), tuple(problems))
 
 
 class _GroupReader:
@@ -215,7 +217,7 @@ class _GroupReader:
             self._complain(".matcher", f"{text!r} is not a text.")
             return
         try:
-            fits = matcher(text if occasion.matched else None, literal=occasion.literal)
+            fits = compile_matcher(text if occasion.matched else None, literal=occasion.literal)
         except ValueError as error:
             self._complain(".matcher", f"{error}.")
             return
@@ -237,35 +239,37 @@ class _GroupReader:
         named = given.pop("type", None)
         kind = KINDS.get(str(named))
         if kind is None:
-            return self._complain(place, _unknown_kind(named))
+            return self._complain(place, _describe_unknown_kind(named))
         known = set(kind.__struct_encode_fields__)
         self._name_strangers(given, known, place)
         given = {key: value for key, value in given.items() if key in known}
         try:
-            hook = _python_hook(given) if kind is CallableHook else read_input(kind, given)[0]
+            hook = _make_python_hook(given) if kind is CallableHook else read_input(kind, given)[0]
         except InputProblems as wrong:
             return self._complain(place, "; ".join(wrong.problems) + ".")
-        return self._checked(hook, place)
+        return self._check_hook(hook, place)
 
-    def _checked(self, hook: AnyHook, place: str) -> AnyHook | None:
+    def _check_hook(self, hook: AnyHook, place: str) -> AnyHook | None:
         if hook.in_background and hook.on_failure == "closed":
             return self._complain(place, "a hook that nobody waits for cannot be `closed`.")
         if isinstance(hook, _ModelHook) and not OCCASIONS[self._event].asks_models:
             kind = "agent" if isinstance(hook, AgentHook) else "prompt"
             return self._complain(
-                place, f"a model has no say at {self._event}; {kind!r} hooks are for {_asking()}."
+                place,
+                f"a model has no say at {self._event}; "
+                f"{kind!r} hooks are for {_list_model_events()}.",
             )
         if hook.condition is not None and self._event not in TOOL_EVENTS:
             return self._complain(place, "a hook with `if` runs for calls of tools only.")
         if isinstance(hook, HttpHook) and OCCASIONS[self._event].is_local:
             return self._complain(place, f"no server is asked at {self._event}.")
-        if isinstance(hook, HttpHook) and (problem := _bad_url(hook.url)):
+        if isinstance(hook, HttpHook) and (problem := _find_url_problem(hook.url)):
             return self._complain(place, problem)
         return hook
 
     def _name_strangers(self, given: Mapping[str, object], known: set[str], place: str) -> None:
         for key in given.keys() - known:
-            near = nearest(str(key), known)
+            near = find_closest_name(str(key), known)
             hint = f" Did you mean {near!r}?" if near else ""
             self._complain(place, f"{key!r} is unknown and ignored.{hint}")
 
@@ -273,7 +277,7 @@ class _GroupReader:
         self._problems.append(f"{self._place}{place}: {sentence}")
 
 
-def _python_hook(given: dict[str, Any]) -> CallableHook:
+def _make_python_hook(given: dict[str, Any]) -> CallableHook:
     call, is_async = given.pop("call", None), given.pop("async", False)
     if not inspect.iscoroutinefunction(call) and not inspect.iscoroutinefunction(
         getattr(call, "__call__", None)  # noqa: B004 - whether calling it gives a coroutine
@@ -284,23 +288,23 @@ def _python_hook(given: dict[str, Any]) -> CallableHook:
     return CallableHook(call=call, is_async=bool(is_async), **fields)
 
 
-def _asking() -> str:
+def _list_model_events() -> str:
     return ", ".join(name for name, occasion in OCCASIONS.items() if occasion.asks_models)
 
 
-def _unknown_event(event: object) -> str:
-    near = nearest(str(event), EVENTS)
+def _describe_unknown_event(event: object) -> str:
+    near = find_closest_name(str(event), EVENTS)
     hint = f" Did you mean {near!r}?" if near else ""
     return f"{event!r} is not a hook event.{hint} Events: {', '.join(EVENTS)}."
 
 
-def _unknown_kind(kind: object) -> str:
-    near = nearest(str(kind), KINDS)
+def _describe_unknown_kind(kind: object) -> str:
+    near = find_closest_name(str(kind), KINDS)
     hint = f" Did you mean {near!r}?" if near else ""
     return f"{kind!r} is not a type of hook.{hint} Types: {', '.join(KINDS)}."
 
 
-def _bad_url(url: str) -> str | None:
+def _find_url_problem(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -313,6 +317,6 @@ def _bad_url(url: str) -> str | None:
     return None
 
 
-def _short(text: str) -> str:
+def _shorten_name(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _NAME_CHARS else f"{text[:_NAME_CHARS]}…"

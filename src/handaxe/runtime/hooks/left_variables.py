@@ -18,7 +18,7 @@ _NOT_THEIRS = re.compile(
 )
 
 
-def with_variables(
+def add_env_variables(
     outcome: Outcome, left: Mapping[str, str | None], may_set: Callable[[str], bool]
 ) -> Outcome:
     """The answer with what the program left; the names that may not be set are told."""
@@ -26,7 +26,9 @@ def with_variables(
     if not own:
         return outcome
     refused = sorted(
-        name for name, value in own.items() if not (_fits(name, value) and may_set(name))
+        name
+        for name, value in own.items()
+        if not (_is_valid_variable(name, value) and may_set(name))
     )
     told = f"Variables that this hook may not set were left out: {', '.join(refused)[:500]}."
     return msgspec.structs.replace(
@@ -45,5 +47,5 @@ def take_variables(into: dict[str, str], left: Mapping[str, str | None]) -> None
             into[name] = value
 
 
-def _fits(name: str, value: str | None) -> bool:
+def _is_valid_variable(name: str, value: str | None) -> bool:
     return _NAME.fullmatch(name) is not None and len(value or "") <= MAX_CHARS

@@ -13,24 +13,24 @@ MAX_SUBJECT_CHARS = 200
 """A name longer than this is nobody's; a pattern is not let loose on it."""
 
 
-def matcher(text: str | None, *, literal: bool = False) -> Fits:
+def compile_matcher(text: str | None, *, literal: bool = False) -> Fits:
     """Read a matcher: nothing or `*` for all, names with `|` or `,`, or else a pattern.
 
     Raises:
         ValueError: it is neither names nor a pattern.
     """
     if not text or text == "*":
-        return _any
+        return _match_all
     if literal and _WORDS.fullmatch(text):
-        return _names(text.split("|"))
+        return _match_names(text.split("|"))
     if not literal and _PLAIN.fullmatch(text):
-        return _names(re.split(r"[|,]", text))
+        return _match_names(re.split(r"[|,]", text))
     try:
         pattern = re.compile(_NAMED_GROUP.sub("(?P<", text), re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
         if literal:
             # The names of files hold all kinds of signs.
-            return _names(text.split("|"))
+            return _match_names(text.split("|"))
         raise ValueError(f"{text!r} is not a pattern: {error}") from None
 
     def fits(names: Iterable[str]) -> bool:
@@ -39,7 +39,7 @@ def matcher(text: str | None, *, literal: bool = False) -> Fits:
     return fits
 
 
-def _names(parts: Iterable[str]) -> Fits:
+def _match_names(parts: Iterable[str]) -> Fits:
     wanted = frozenset(part.strip() for part in parts) - {""}
 
     def fits(names: Iterable[str]) -> bool:
@@ -48,5 +48,5 @@ def _names(parts: Iterable[str]) -> Fits:
     return fits
 
 
-def _any(names: Iterable[str]) -> bool:  # noqa: ARG001 - every name is meant
+def _match_all(names: Iterable[str]) -> bool:  # noqa: ARG001 - every name is meant
     return True

@@ -33,7 +33,7 @@ class HookContext(Protocol):
     def emit(self) -> Callable[[Event], None]: ...  # noqa: D102
 
 
-def session_event(context: HookContext, name: str) -> dict[str, Any]:
+def build_session_event(context: HookContext, name: str) -> dict[str, Any]:
     """What every hook is told."""
     event: dict[str, Any] = {
         "session_id": context.session_id,
@@ -51,20 +51,20 @@ def session_event(context: HookContext, name: str) -> dict[str, Any]:
     return event | {name: value for name, value in about.items() if value is not None}
 
 
-async def fire(context: HookContext, name: str, /, **details: object) -> Outcome:
+async def fire_hooks(context: HookContext, name: str, /, **details: object) -> Outcome:
     """What hooks say to an occasion; nothing if nobody wants to hear of it."""
     if not context.hooks.watches(name):
         return NOTHING
-    return await context.hooks.fire({**session_event(context, name), **details})
+    return await context.hooks.fire({**build_session_event(context, name), **details})
 
 
-def tell(context: HookContext, name: str, /, **details: object) -> None:
+def notify_hooks(context: HookContext, name: str, /, **details: object) -> None:
     """Let hooks know of something that has happened; nobody waits for them."""
     if context.hooks.watches(name):
-        context.hooks.tell({**session_event(context, name), **details})
+        context.hooks.tell({**build_session_event(context, name), **details})
 
 
-def tell_move(context: HookContext, old: str, new: str) -> None:
+def notify_directory_change(context: HookContext, old: str, new: str) -> None:
     """The session, or one of its agents, works in another directory now."""
     context.emit(DirectoryChanged(path=new))
-    tell(context, "CwdChanged", old_cwd=old, new_cwd=new)
+    notify_hooks(context, "CwdChanged", old_cwd=old, new_cwd=new)

@@ -11,7 +11,7 @@ PROMPT_TIMEOUT_S = 30.0
 AGENT_TIMEOUT_S = 60.0
 
 
-class Occasion(msgspec.Struct, frozen=True):
+class HookEventSpec(msgspec.Struct, frozen=True):
     """What a hook can do at one event."""
 
     matched: str | None = None
@@ -34,45 +34,45 @@ class Occasion(msgspec.Struct, frozen=True):
     max_timeout_s: float | None = None
 
 
-_TOOL = Occasion("tool_name", blocks=True, asks_models=True)
-_OBSERVED = Occasion()
+_TOOL = HookEventSpec("tool_name", blocks=True, asks_models=True)
+_OBSERVED = HookEventSpec()
 
-OCCASIONS: dict[str, Occasion] = {
-    "SessionStart": Occasion("source", adds_stdout=True, is_local=True, prepares=True),
-    "SessionEnd": Occasion("reason", timeout_s=1.5, max_timeout_s=60.0),
-    "Setup": Occasion("trigger", is_local=True, prepares=True),
-    "InstructionsLoaded": Occasion("load_reason"),
-    "UserPromptSubmit": Occasion(
+OCCASIONS: dict[str, HookEventSpec] = {
+    "SessionStart": HookEventSpec("source", adds_stdout=True, is_local=True, prepares=True),
+    "SessionEnd": HookEventSpec("reason", timeout_s=1.5, max_timeout_s=60.0),
+    "Setup": HookEventSpec("trigger", is_local=True, prepares=True),
+    "InstructionsLoaded": HookEventSpec("load_reason"),
+    "UserPromptSubmit": HookEventSpec(
         blocks=True, guards=True, adds_stdout=True, timeout_s=30.0, asks_models=True
     ),
-    "UserPromptExpansion": Occasion(
+    "UserPromptExpansion": HookEventSpec(
         "command_name", blocks=True, adds_stdout=True, asks_models=True
     ),
-    "MessageDisplay": Occasion(timeout_s=10.0),
-    "PreToolUse": Occasion("tool_name", blocks=True, guards=True, asks_models=True),
-    "PermissionRequest": Occasion("tool_name", asks_models=True),
-    "PermissionDenied": Occasion("tool_name", asks_models=True),
+    "MessageDisplay": HookEventSpec(timeout_s=10.0),
+    "PreToolUse": HookEventSpec("tool_name", blocks=True, guards=True, asks_models=True),
+    "PermissionRequest": HookEventSpec("tool_name", asks_models=True),
+    "PermissionDenied": HookEventSpec("tool_name", asks_models=True),
     "PostToolUse": _TOOL,
     "PostToolUseFailure": _TOOL,
-    "PostToolBatch": Occasion(blocks=True, asks_models=True),
-    "Notification": Occasion("notification_type"),
-    "SubagentStart": Occasion("agent_type"),
-    "SubagentStop": Occasion("agent_type", blocks=True, asks_models=True),
-    "TaskCreated": Occasion(blocks=True, asks_models=True),
-    "TaskCompleted": Occasion(blocks=True, asks_models=True),
-    "Stop": Occasion(blocks=True, asks_models=True),
-    "StopFailure": Occasion("error", literal=True),
-    "TeammateIdle": Occasion(blocks=True, asks_models=True),
-    "ConfigChange": Occasion("source", blocks=True),
-    "CwdChanged": Occasion(prepares=True),
-    "DirectoryAdded": Occasion("source"),
-    "FileChanged": Occasion("file_path", literal=True, prepares=True),
-    "WorktreeCreate": Occasion(blocks=True),
+    "PostToolBatch": HookEventSpec(blocks=True, asks_models=True),
+    "Notification": HookEventSpec("notification_type"),
+    "SubagentStart": HookEventSpec("agent_type"),
+    "SubagentStop": HookEventSpec("agent_type", blocks=True, asks_models=True),
+    "TaskCreated": HookEventSpec(blocks=True, asks_models=True),
+    "TaskCompleted": HookEventSpec(blocks=True, asks_models=True),
+    "Stop": HookEventSpec(blocks=True, asks_models=True),
+    "StopFailure": HookEventSpec("error", literal=True),
+    "TeammateIdle": HookEventSpec(blocks=True, asks_models=True),
+    "ConfigChange": HookEventSpec("source", blocks=True),
+    "CwdChanged": HookEventSpec(prepares=True),
+    "DirectoryAdded": HookEventSpec("source"),
+    "FileChanged": HookEventSpec("file_path", literal=True, prepares=True),
+    "WorktreeCreate": HookEventSpec(blocks=True),
     "WorktreeRemove": _OBSERVED,
-    "PreCompact": Occasion("trigger", blocks=True),
-    "PostCompact": Occasion("trigger"),
-    "Elicitation": Occasion("mcp_server_name", blocks=True),
-    "ElicitationResult": Occasion("mcp_server_name", blocks=True),
+    "PreCompact": HookEventSpec("trigger", blocks=True),
+    "PostCompact": HookEventSpec("trigger"),
+    "Elicitation": HookEventSpec("mcp_server_name", blocks=True),
+    "ElicitationResult": HookEventSpec("mcp_server_name", blocks=True),
 }
 
 TOOL_EVENTS = frozenset(name for name, o in OCCASIONS.items() if o.matched == "tool_name")

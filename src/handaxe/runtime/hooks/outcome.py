@@ -8,7 +8,7 @@ from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.permission_changes import PermissionChange
 
 
-class GivenChange(msgspec.Struct, frozen=True):
+class HookPermissionChange(msgspec.Struct, frozen=True):
     """A change of permissions, and whether a project's own hook wants it."""
 
     change: PermissionChange
@@ -40,7 +40,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """For the terminal itself: a title, a notice, the bell."""
     variables: dict[str, str | None] = {}
     """What later commands find in their environment; None takes a variable away."""
-    changes: tuple[GivenChange, ...] = ()
+    changes: tuple[HookPermissionChange, ...] = ()
     """What is allowed differently from now on, if the yes counts that they came with."""
     extra: dict[str, Any] = {}
     """What else the answer held, for the owner of the event."""
@@ -52,7 +52,7 @@ WATCH_PATHS: Final = "watchPaths"
 _STRICTNESS: dict[str, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 
-def merge(first: Outcome, second: Outcome) -> Outcome:
+def merge_outcomes(first: Outcome, second: Outcome) -> Outcome:
     """Two answers as one: the strictest word, the later input, everything said in order."""
     if first is NOTHING:
         return second
@@ -60,7 +60,7 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
         return first
     return Outcome(
         blocked=first.blocked if first.blocked is not None else second.blocked,
-        decision=_merged_word(first, second),
+        decision=_merge_decision(first, second),
         defers=first.defers or second.defers,
         input=second.input if second.input is not None else first.input,
         messages=(*first.messages, *second.messages),
@@ -71,11 +71,11 @@ def merge(first: Outcome, second: Outcome) -> Outcome:
         sequence=first.sequence + second.sequence,
         variables={**first.variables, **second.variables},
         changes=(*first.changes, *second.changes),
-        extra=_merged_extra(first.extra, second.extra),
+        extra=_merge_extra(first.extra, second.extra),
     )
 
 
-def _merged_extra(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def _merge_extra(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     """Everything, the later word over the earlier; files to watch are put together."""
     merged = {**first, **second}
     paths = [extra[WATCH_PATHS] for extra in (first, second) if WATCH_PATHS in extra]
@@ -84,17 +84,17 @@ def _merged_extra(first: dict[str, Any], second: dict[str, Any]) -> dict[str, An
     return merged
 
 
-def _merged_word(first: Outcome, second: Outcome) -> Decision | None:
+def _merge_decision(first: Outcome, second: Outcome) -> Decision | None:
     """The stricter word; a yes counts only for the input that its giver knew."""
     earlier, later = first.decision, second.decision
     if isinstance(earlier, Allow) and second.input is not None and second.input != first.input:
         earlier = None
     if isinstance(later, Allow) and second.input is None and first.input is not None:
         later = None
-    return strictest(earlier, later)
+    return choose_strictest(earlier, later)
 
 
-def strictest(first: Decision | None, second: Decision | None) -> Decision | None:
+def choose_strictest(first: Decision | None, second: Decision | None) -> Decision | None:
     """The stricter of two words; deny over ask over allow over silence."""
     if first is None or second is None:
         return first or second

@@ -10,28 +10,28 @@ import msgspec
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.hook_models import HookModels
 from handaxe.contract.ports.hook_programs import (
-    CommandEnd,
     HookCommand,
+    HookCommandResult,
     HookPrograms,
     HookRequest,
-    NoAnswer,
+    HookUnreachable,
 )
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.runtime.hooks.answers import from_command, from_reply
 from handaxe.runtime.hooks.config import (
     AgentHook,
     CommandHook,
+    ConfiguredHook,
     HttpHook,
     McpToolHook,
-    Placed,
     PromptHook,
 )
-from handaxe.runtime.hooks.encoding import encoded
-from handaxe.runtime.hooks.left_variables import with_variables
+from handaxe.runtime.hooks.encoding import encode_event
+from handaxe.runtime.hooks.left_variables import add_env_variables
 from handaxe.runtime.hooks.occasions import OCCASIONS
 from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.runtime.hooks.verdicts import from_verdict, question
-from handaxe.text.secret_names import looks_secret
+from handaxe.runtime.hooks.verdicts import build_hook_question, from_verdict
+from handaxe.text.secret_names import is_secret_name
 
 _EVENT_PATH = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -59,7 +59,7 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Takes the files that hooks want to hear of, as they wrote them."""
 
 
-class Outside:
+class ExternalHooks:
     """The way out of the process."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Outside:
         self._models = models
         self._variables = variables
 
-    async def ask(self, placed: Placed, event: dict[str, Any], timeout_s: float) -> Outcome:
+    async def ask(self, placed: ConfiguredHook, event: dict[str, Any], timeout_s: float) -> Outcome:
         """Send the event, wait, and read the answer; raises `NoAnswer` or `Unusable`."""
         name, hook = placed.event, placed.hook
         if isinstance(hook, McpToolHook):
@@ -85,18 +85,18 @@ class Outside:
         if isinstance(hook, PromptHook | AgentHook):
             return from_verdict(name, await self._judge(hook, event, timeout_s), hook)
         if self._programs is None:
-            raise NoAnswer("nothing outside this process can be reached here")
+            raise HookUnreachable("nothing outside this process can be reached here")
         if isinstance(hook, CommandHook):
             command = self._command(placed, hook, event, timeout_s)
-            end = await self._programs.run(command, encoded(event))
+            end = await self._programs.run(command, encode_event(event))
             outcome = from_command(name, end, rewakes=hook.async_rewake)
-            return with_variables(outcome, end.variables, self._may_set(placed))
+            return add_env_variables(outcome, end.variables, self._may_set(placed))
         if isinstance(hook, HttpHook):
             request = self._request(hook, timeout_s)
-            return from_reply(name, await self._programs.post(request, encoded(event)))
+            return from_reply(name, await self._programs.post(request, encode_event(event)))
         raise TypeError(f"{type(hook).__name__} runs inside this process")
 
-    def _may_set(self, placed: Placed) -> Callable[[str], bool]:
+    def _may_set(self, placed: ConfiguredHook) -> Callable[[str], bool]:
         steers = self._policy.steers
         return lambda name: not (placed.is_projects and steers(name))
 
@@ -105,32 +105,34 @@ class Outside:
     ) -> str:
         models = self._models()
         if models is None:
-            raise NoAnswer("it needs a model, and no agent is at work in this session")
+            raise HookUnreachable("it needs a model, and no agent is at work in this session")
         try:
             async with asyncio.timeout(timeout_s):
-                return await models.answer(question(hook, event))
+                return await models.answer(build_hook_question(hook, event))
         except TimeoutError:
-            raise NoAnswer(_too_late(timeout_s), timed_out=True) from None
+            raise HookUnreachable(_describe_timeout(timeout_s), timed_out=True) from None
 
-    async def _call(self, hook: McpToolHook, event: dict[str, Any], timeout_s: float) -> CommandEnd:
+    async def _call(
+        self, hook: McpToolHook, event: dict[str, Any], timeout_s: float
+    ) -> HookCommandResult:
         """What a server's tool says to the event, like a program's output."""
         servers = self._servers()
         if servers is None:
-            raise NoAnswer("no MCP server is set up here")
-        arguments = {key: _put_in(value, event) for key, value in hook.input.items()}
+            raise HookUnreachable("no MCP server is set up here")
+        arguments = {key: _fill_placeholders(value, event) for key, value in hook.input.items()}
         try:
             async with asyncio.timeout(timeout_s):
                 result = await servers.call_tool(hook.server, hook.tool, arguments)
         except TimeoutError:
-            raise NoAnswer(_too_late(timeout_s), timed_out=True) from None
+            raise HookUnreachable(_describe_timeout(timeout_s), timed_out=True) from None
         except ToolFault as fault:
-            raise NoAnswer(fault.sentence) from None
+            raise HookUnreachable(fault.sentence) from None
         if not result.ok:
-            raise NoAnswer(result.text)
-        return CommandEnd(0, result.text.encode(), b"")
+            raise HookUnreachable(result.text)
+        return HookCommandResult(0, result.text.encode(), b"")
 
     def _command(
-        self, placed: Placed, hook: CommandHook, event: dict[str, Any], timeout_s: float
+        self, placed: ConfiguredHook, hook: CommandHook, event: dict[str, Any], timeout_s: float
     ) -> HookCommand:
         env = {**self._policy.env, "CLAUDE_CODE_SESSION_ID": str(event.get("session_id", ""))}
 
@@ -157,50 +159,50 @@ class Outside:
 
     def _request(self, hook: HttpHook, timeout_s: float) -> HookRequest:
         allowed, names = self._policy.http_urls, hook.allowed_env_vars
-        if allowed is not None and not any(_covers(pattern, hook.url) for pattern in allowed):
-            raise NoAnswer("the settings do not allow this address")
+        if allowed is not None and not any(_is_url_match(pattern, hook.url) for pattern in allowed):
+            raise HookUnreachable("the settings do not allow this address")
         if self._policy.http_env_names is not None:
             names = tuple(name for name in names if name in self._policy.http_env_names)
         return HookRequest(url=hook.url, headers=hook.headers, env_names=names, timeout_s=timeout_s)
 
 
-def _find_named(placed: Placed, hook: CommandHook) -> list[str]:
+def _find_named(placed: ConfiguredHook, hook: CommandHook) -> list[str]:
     """The variables that a hook's own line names; a project's hook gets no secrets that way."""
     names = _VARIABLE.findall(" ".join((hook.command, *(hook.args or ()))))
-    return [name for name in names if not (placed.is_projects and looks_secret(name))]
+    return [name for name in names if not (placed.is_projects and is_secret_name(name))]
 
 
-def _too_late(timeout_s: float) -> str:
+def _describe_timeout(timeout_s: float) -> str:
     return f"it gave no answer within {timeout_s:g} s"
 
 
-def _put_in(value: Any, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+def _fill_placeholders(value: Any, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
     """The value with `${tool_input.file_path}` and the like taken from the event."""
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return {key: _put_in(item, event) for key, item in pairs}
+        return {key: _fill_placeholders(item, event) for key, item in pairs}
     if isinstance(value, list):
-        return [_put_in(item, event) for item in cast("list[Any]", value)]
+        return [_fill_placeholders(item, event) for item in cast("list[Any]", value)]
     if not isinstance(value, str):
         return value
     whole = _EVENT_PATH.fullmatch(value)
     if whole is not None:
-        return _found_at(whole[1], event)
-    return _EVENT_PATH.sub(lambda found: _as_text(_found_at(found[1], event)), value)
+        return _find_value(whole[1], event)
+    return _EVENT_PATH.sub(lambda found: _to_text(_find_value(found[1], event)), value)
 
 
-def _found_at(path: str, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+def _find_value(path: str, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
     place: Any = event
     for name in path.split("."):
         place = cast("dict[str, Any]", place).get(name) if isinstance(place, dict) else None
     return place
 
 
-def _as_text(value: object) -> str:
+def _to_text(value: object) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else encoded(value).decode()
+    return value if isinstance(value, str) else encode_event(value).decode()
 
 
-def _covers(pattern: str, url: str) -> bool:
+def _is_url_match(pattern: str, url: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), url, re.DOTALL) is not None

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from handaxe.contract.events import HookRan
-from handaxe.contract.faults import said
+from handaxe.contract.faults import describe_error
 from handaxe.contract.ports.hook_models import HookModels
-from handaxe.contract.ports.hook_programs import HookPrograms, NoAnswer
+from handaxe.contract.ports.hook_programs import HookPrograms, HookUnreachable
 from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.contract.stopping import comes_from_outside
-from handaxe.runtime.hooks.answers import Unusable, from_value
-from handaxe.runtime.hooks.background import Background
+from handaxe.contract.stopping import is_external_stop
+from handaxe.runtime.hooks.answers import InvalidHookOutput, from_value
+from handaxe.runtime.hooks.background import BackgroundHooks
 from handaxe.runtime.hooks.config import (
     AgentHook,
     CallableHook,
+    ConfiguredHook,
     Hook,
-    HookBook,
-    Placed,
+    HookConfig,
     PromptHook,
 )
 from handaxe.runtime.hooks.left_variables import take_variables
@@ -33,10 +33,10 @@ from handaxe.runtime.hooks.occasions import (
     OCCASIONS,
     PROMPT_TIMEOUT_S,
 )
-from handaxe.runtime.hooks.outcome import NOTHING, WATCH_PATHS, Outcome, merge
-from handaxe.runtime.hooks.programs import HookPolicy, Outside
-from handaxe.runtime.hooks.trace import Heard, traced
-from handaxe.runtime.hooks.wording import Keep, presentable
+from handaxe.runtime.hooks.outcome import NOTHING, WATCH_PATHS, Outcome, merge_outcomes
+from handaxe.runtime.hooks.programs import ExternalHooks, HookPolicy
+from handaxe.runtime.hooks.trace import HookRun, to_hook_event
+from handaxe.runtime.hooks.wording import Keep, sanitize_outcome
 
 Covers = Callable[[str], bool]
 """Whether a permission rule covers the call that an event is about."""
@@ -45,7 +45,7 @@ _log = logging.getLogger("handaxe.hooks")
 _MAX_REMEMBERED = 1024
 
 
-class Rounds:
+class HookDispatcher:
     """The hooks that are set up, and how they are asked."""
 
     def __init__(
@@ -72,22 +72,26 @@ class Rounds:
         self._wake = wake
         self._emit = emit
         self._keep = keep
-        self._background = Background()
-        self._spent: list[Placed] = []
+        self._background = BackgroundHooks()
+        self._spent: list[ConfiguredHook] = []
         self._spent_before: set[tuple[str, str, str, str]] = set()
 
-    def configure(self, book: HookBook, policy: HookPolicy, programs: HookPrograms | None) -> None:
+    def configure(
+        self, book: HookConfig, policy: HookPolicy, programs: HookPrograms | None
+    ) -> None:
         """From now on these hooks, and no others."""
-        by_event: dict[str, list[Placed]] = {}
+        by_event: dict[str, list[ConfiguredHook]] = {}
         for placed in book.placed:
             by_event.setdefault(placed.event, []).append(placed)
         self._by_event = by_event
-        self._chosen: dict[object, tuple[Placed, ...]] = {}
+        self._chosen: dict[object, tuple[ConfiguredHook, ...]] = {}
         self._programs = programs
         self._policy = policy
-        closing = [_timeout_s(placed) for placed in by_event.get("SessionEnd", ())]
+        closing = [_choose_timeout_s(placed) for placed in by_event.get("SessionEnd", ())]
         self._closing_s = policy.closing_s or max(closing, default=0.0)
-        self._outside = Outside(programs, policy, self._servers, self._models, self._variables)
+        self._outside = ExternalHooks(
+            programs, policy, self._servers, self._models, self._variables
+        )
 
     def resume(self, ran: Iterable[HookRan]) -> None:
         """Take over which hooks of skills ran in an earlier run of the session."""
@@ -109,7 +113,7 @@ class Rounds:
     ) -> Outcome:
         """What all hooks together say to an event; a hook that fails stops no other."""
         call_id = call_id or event.get("tool_use_id")
-        now: list[Placed] = []
+        now: list[ConfiguredHook] = []
         for placed in self._meant(event, aliases):
             if covers is not None and placed.hook.condition and not covers(placed.hook.condition):
                 continue
@@ -127,7 +131,7 @@ class Rounds:
         merged = NOTHING
         for heard in await self._ask_all(now, event):
             self._trace(heard, call_id)
-            merged = merge(merged, heard.outcome)
+            merged = merge_outcomes(merged, heard.outcome)
         self._prepare(merged, event["hook_event_name"])
         return merged
 
@@ -153,7 +157,7 @@ class Rounds:
         if self._programs is not None:
             await self._programs.close()
 
-    def _meant(self, event: dict[str, Any], aliases: tuple[str, ...]) -> tuple[Placed, ...]:
+    def _meant(self, event: dict[str, Any], aliases: tuple[str, ...]) -> tuple[ConfiguredHook, ...]:
         """The hooks for this event, the same one only once."""
         name = event["hook_event_name"]
         field = OCCASIONS[name].matched
@@ -166,10 +170,10 @@ class Rounds:
             fitting = [p for p in self._by_event.get(name, ()) if p.fits((value, *aliases))]
             if len(self._chosen) >= _MAX_REMEMBERED:
                 self._chosen.clear()
-            meant = self._chosen[key] = _without_repeats(fitting)
+            meant = self._chosen[key] = _drop_repeats(fitting)
         return meant
 
-    def _is_spent(self, placed: Placed) -> bool:
+    def _is_spent(self, placed: ConfiguredHook) -> bool:
         """Whether a hook that runs once has had its turn; now it has.
 
         Settings that are read again make new objects of the same hooks.
@@ -183,7 +187,7 @@ class Rounds:
         self._spent.append(placed)
         return False
 
-    async def _ask_all(self, hooks: list[Placed], event: dict[str, Any]) -> list[Heard]:
+    async def _ask_all(self, hooks: list[ConfiguredHook], event: dict[str, Any]) -> list[HookRun]:
         if len(hooks) == 1:
             return [await self._ask(hooks[0], event)]
         # A group waits for all of them, and takes all of them down with a cancelled call.
@@ -191,7 +195,7 @@ class Rounds:
             tasks = [group.create_task(self._ask(placed, event)) for placed in hooks]
         return [task.result() for task in tasks]
 
-    async def _ask(self, placed: Placed, event: dict[str, Any]) -> Heard:
+    async def _ask(self, placed: ConfiguredHook, event: dict[str, Any]) -> HookRun:
         """One hook's answer; whatever goes wrong is an answer too."""
         began = time.perf_counter()
         hook, name = placed.hook, placed.event
@@ -199,33 +203,33 @@ class Rounds:
         timed_out = False
         outcome = NOTHING
         try:
-            timeout_s = self._closing_s if name == "SessionEnd" else _timeout_s(placed)
+            timeout_s = self._closing_s if name == "SessionEnd" else _choose_timeout_s(placed)
             if isinstance(hook, CallableHook):
                 answer = await _call(hook.call, _copy(event), timeout_s)
                 outcome = from_value(name, answer)
             else:
                 outcome = await self._outside.ask(placed, event, timeout_s)
-        except NoAnswer as error:
+        except HookUnreachable as error:
             problem, timed_out = error.sentence, error.timed_out
-        except Unusable as error:
+        except InvalidHookOutput as error:
             problem = str(error)
         except BaseException as error:
             # A bug in a user's hook is an answer, not a crash.
-            if comes_from_outside(error):
+            if is_external_stop(error):
                 raise
             _log.warning("the hook %s failed", hook.name, exc_info=error)
-            problem = f"{type(error).__name__}: {said(error)}"
+            problem = f"{type(error).__name__}: {describe_error(error)}"
         if problem is not None:
-            outcome = _failure(placed, problem)
+            outcome = _make_failure(placed, problem)
         took_ms = round((time.perf_counter() - began) * 1000, 3)
-        outcome = presentable(outcome, placed, self._keep)
-        return Heard(placed, outcome, took_ms, problem, timed_out)
+        outcome = sanitize_outcome(outcome, placed, self._keep)
+        return HookRun(placed, outcome, took_ms, problem, timed_out)
 
-    def _start(self, placed: Placed, event: dict[str, Any], call_id: str | None) -> None:
+    def _start(self, placed: ConfiguredHook, event: dict[str, Any], call_id: str | None) -> None:
         """Run it without anybody waiting; what it decides does not count."""
         if self._background.is_full:
             problem = "too many hooks are waiting in the background"
-            self._trace(Heard(placed, NOTHING, 0.0, problem), call_id)
+            self._trace(HookRun(placed, NOTHING, 0.0, problem), call_id)
             return
         event = _copy(event)
 
@@ -249,14 +253,14 @@ class Rounds:
             if WATCH_PATHS in outcome.extra:
                 self._policy.watch(outcome.extra[WATCH_PATHS])
 
-    def _trace(self, heard: Heard, call_id: str | None) -> None:
+    def _trace(self, heard: HookRun, call_id: str | None) -> None:
         if self._emit is not None:
-            self._emit(traced(heard, call_id))
+            self._emit(to_hook_event(heard, call_id))
 
 
 async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
     """What a Python hook returns; one that will not be stopped is left to itself."""
-    task = asyncio.ensure_future(_without_exit(hook, event))
+    task = asyncio.ensure_future(_call_without_exit(hook, event))
     try:
         # Most hooks never wait: they are done in the task's first turn, and need no timer.
         await asyncio.sleep(0)
@@ -268,18 +272,18 @@ async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
     if not task.done():
         _abandon(task)
         sentence = f"it did not end within {timeout_s:g} s and was stopped"
-        raise NoAnswer(sentence, timed_out=True)
+        raise HookUnreachable(sentence, timed_out=True)
     if task.cancelled():
-        raise NoAnswer("it cancelled itself")
+        raise HookUnreachable("it cancelled itself")
     return task.result()
 
 
-async def _without_exit(hook: Hook, event: dict[str, Any]) -> object:
+async def _call_without_exit(hook: Hook, event: dict[str, Any]) -> object:
     """What the hook returns; a task that leaves the program would take the event loop along."""
     try:
         return await hook(event)
     except SystemExit as leaving:
-        raise NoAnswer(f"it wanted to end the program (SystemExit: {leaving})") from None
+        raise HookUnreachable(f"it wanted to end the program (SystemExit: {leaving})") from None
 
 
 def _abandon(task: asyncio.Future[Any]) -> None:
@@ -288,7 +292,7 @@ def _abandon(task: asyncio.Future[Any]) -> None:
     task.add_done_callback(lambda over: over.cancelled() or over.exception())
 
 
-def _timeout_s(placed: Placed) -> float:
+def _choose_timeout_s(placed: ConfiguredHook) -> float:
     occasion, hook = OCCASIONS[placed.event], placed.hook
     standard = occasion.timeout_s
     if isinstance(hook, CallableHook):
@@ -301,7 +305,7 @@ def _timeout_s(placed: Placed) -> float:
     return min(wanted, occasion.max_timeout_s or wanted)
 
 
-def _failure(placed: Placed, problem: str) -> Outcome:
+def _make_failure(placed: ConfiguredHook, problem: str) -> Outcome:
     """What it means that a hook failed: nothing but a note, or no."""
     hook, occasion = placed.hook, OCCASIONS[placed.event]
     by_default = isinstance(hook, CallableHook) and occasion.guards
@@ -310,8 +314,8 @@ def _failure(placed: Placed, problem: str) -> Outcome:
     return Outcome(notes=(f"{placed.event} hook error: {hook.name!r} failed: {problem}.",))
 
 
-def _without_repeats(hooks: list[Placed]) -> tuple[Placed, ...]:
-    kept: list[Placed] = []
+def _drop_repeats(hooks: list[ConfiguredHook]) -> tuple[ConfiguredHook, ...]:
+    kept: list[ConfiguredHook] = []
     for placed in hooks:
         hook = placed.hook
         may_repeat = hook.in_background or isinstance(hook, CallableHook)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.hook_models import HookModels
     from handaxe.contract.ports.hook_programs import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
-    from handaxe.runtime.hooks.config import HookBook
+    from handaxe.runtime.hooks.config import HookConfig
     from handaxe.runtime.hooks.programs import HookPolicy
-    from handaxe.runtime.hooks.rounds import Covers, Rounds
+    from handaxe.runtime.hooks.rounds import Covers, HookDispatcher
 
 
 class Hooks:
@@ -33,7 +33,7 @@ class Hooks:
     ) -> None:
         self._emit = emit
         self._keep = keep
-        self._rounds: Rounds | None = None
+        self._rounds: HookDispatcher | None = None
         self._events: frozenset[str] = frozenset()
         self.servers: McpServers | None = None
         """Whose tools hooks may name."""
@@ -52,16 +52,16 @@ class Hooks:
 
     def configure(
         self,
-        book: "HookBook",
+        book: "HookConfig",
         policy: "HookPolicy | None" = None,
         programs: "HookPrograms | None" = None,
     ) -> None:
         """From now on these hooks, and no others."""
         from handaxe.runtime.hooks.programs import HookPolicy
-        from handaxe.runtime.hooks.rounds import Rounds
+        from handaxe.runtime.hooks.rounds import HookDispatcher
 
         if self._rounds is None:
-            self._rounds = Rounds(
+            self._rounds = HookDispatcher(
                 servers=lambda: self.servers,
                 models=lambda: self.models,
                 say_late=self._say_late,
@@ -115,7 +115,7 @@ class Hooks:
         if self._rounds is not None:
             self._rounds.tell(event)
 
-    def within_a_hook(self) -> "Hooks":
+    def make_nested(self) -> "Hooks":
         """The same hooks for an agent that answers for one of them.
 
         They guard its calls like anybody's. Its work is no occasion of its own, and no agent is
@@ -142,7 +142,7 @@ class Hooks:
         self.late += said
 
 
-def _read(hooks: Mapping[str, Sequence[object]]) -> "HookBook":
+def _read(hooks: Mapping[str, Sequence[object]]) -> "HookConfig":
     from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
 
     book = read_hooks(hooks, source=ARGUMENTS)

@@ -4,23 +4,23 @@ import msgspec
 
 from handaxe.contract.decision import Verdict
 from handaxe.contract.events import HookOutcome, HookRan
-from handaxe.runtime.hooks.config import Placed
+from handaxe.runtime.hooks.config import ConfiguredHook
 from handaxe.runtime.hooks.outcome import Outcome
 
 _VERDICTS: dict[Verdict, HookOutcome] = {"allow": "allowed", "ask": "asked", "deny": "denied"}
 
 
-class Heard(msgspec.Struct, frozen=True):
+class HookRun(msgspec.Struct, frozen=True):
     """One hook's answer and what it took."""
 
-    placed: Placed
+    placed: ConfiguredHook
     outcome: Outcome
     took_ms: float
     problem: str | None = None
     timed_out: bool = False
 
 
-def traced(heard: Heard, call_id: str | None) -> HookRan:
+def to_hook_event(heard: HookRun, call_id: str | None) -> HookRan:
     """The event that tells of it."""
     placed, outcome = heard.placed, heard.outcome
     reason = heard.problem or outcome.blocked or outcome.stop
@@ -31,7 +31,7 @@ def traced(heard: Heard, call_id: str | None) -> HookRan:
         hook=placed.hook.name,
         matcher=placed.matcher,
         call_id=call_id,
-        outcome=_word(heard),
+        outcome=_classify_outcome(heard),
         reason=reason or "",
         input=outcome.input,
         messages=outcome.messages,
@@ -43,7 +43,7 @@ def traced(heard: Heard, call_id: str | None) -> HookRan:
     )
 
 
-def _word(heard: Heard) -> HookOutcome:
+def _classify_outcome(heard: HookRun) -> HookOutcome:
     outcome = heard.outcome
     if heard.problem is not None:
         return "timed_out" if heard.timed_out else "failed"

@@ -7,11 +7,11 @@ import msgspec
 
 from handaxe.contract.decision import Deny
 from handaxe.contract.ports.hook_models import HookQuestion
-from handaxe.runtime.hooks.answers import NO_REASON, Unusable
+from handaxe.runtime.hooks.answers import NO_REASON, InvalidHookOutput
 from handaxe.runtime.hooks.config import AgentHook, PromptHook
-from handaxe.runtime.hooks.encoding import encoded
+from handaxe.runtime.hooks.encoding import encode_event
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome
-from handaxe.text.wellformed import well_formed
+from handaxe.text.wellformed import escape_surrogates
 
 PLACEHOLDER: Final = "$ARGUMENTS"
 MAX_EVENT_CHARS = 200_000
@@ -31,9 +31,9 @@ class _Verdict(msgspec.Struct, frozen=True):
     impossible: bool | None = None
 
 
-def question(hook: PromptHook | AgentHook, event: dict[str, Any]) -> HookQuestion:
+def build_hook_question(hook: PromptHook | AgentHook, event: dict[str, Any]) -> HookQuestion:
     """What is asked: the hook's prompt with the event in its place, or after it."""
-    told = encoded(event).decode()
+    told = encode_event(event).decode()
     if len(told) > MAX_EVENT_CHARS:
         half, left_out = MAX_EVENT_CHARS // 2, len(told) - MAX_EVENT_CHARS
         told = f"{told[:half]} [... {left_out:,} characters left out ...] {told[-half:]}"
@@ -42,7 +42,7 @@ def question(hook: PromptHook | AgentHook, event: dict[str, Any]) -> HookQuestio
     else:
         prompt = f"{hook.prompt}\n\n{told}"
     return HookQuestion(
-        prompt=well_formed(prompt),
+        prompt=escape_surrogates(prompt),
         model=hook.model,
         may_look=isinstance(hook, AgentHook),
         cwd=str(event.get("cwd", "")),
@@ -55,7 +55,7 @@ def from_verdict(event: str, said: str, hook: PromptHook | AgentHook) -> Outcome
     Raises:
         Unusable: they hold no verdict.
     """
-    verdict = _verdict(said)
+    verdict = _parse_verdict(said)
     if verdict.ok or event in _UNHEARD:
         return NOTHING
     reason = (verdict.reason or "").strip() or NO_REASON
@@ -73,7 +73,7 @@ def from_verdict(event: str, said: str, hook: PromptHook | AgentHook) -> Outcome
     return Outcome(blocked=reason)
 
 
-def _verdict(said: str) -> _Verdict:
+def _parse_verdict(said: str) -> _Verdict:
     """The verdict in an answer: models like to put a fence or a sentence around it."""
     found: _Verdict | None = None
     at = said.find("{")
@@ -89,5 +89,5 @@ def _verdict(said: str) -> _Verdict:
     if found is None:
         shown = " ".join(said.split())[:_SHOWN_CHARS]
         told = f"it said {shown!r}" if shown else "it said nothing"
-        raise Unusable(f'the model gave no verdict like {{"ok": true}}; {told}')
+        raise InvalidHookOutput(f'the model gave no verdict like {{"ok": true}}; {told}')
     return found

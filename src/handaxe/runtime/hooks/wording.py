@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from handaxe.runtime.hooks.config import Placed
+from handaxe.runtime.hooks.config import ConfiguredHook
 from handaxe.runtime.hooks.outcome import NOTHING, Outcome
 from handaxe.text.framing import neutralize
-from handaxe.text.wellformed import well_formed
-from handaxe.text.windows import two_ended_preview
+from handaxe.text.wellformed import escape_surrogates
+from handaxe.text.windows import build_preview
 
 MAX_CHARS = 10_000
 
@@ -16,25 +16,25 @@ Keep = Callable[[str], str]
 """Stores a text that is too long to be shown; where it can be read."""
 
 
-def presentable(outcome: Outcome, placed: Placed, keep: Keep | None) -> Outcome:
+def sanitize_outcome(outcome: Outcome, placed: ConfiguredHook, keep: Keep | None) -> Outcome:
     """The same answer with every text in it fit for the model."""
     if outcome is NOTHING:
         return outcome
 
     def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(fitting(text, keep) for text in texts)
+        return tuple(sanitize_hook_text(text, keep) for text in texts)
 
     decision = outcome.decision
     if decision is not None:
         decision = msgspec.structs.replace(
             decision,
-            reason=fitting(decision.reason, keep),
+            reason=sanitize_hook_text(decision.reason, keep),
             source=decision.source or placed.hook.name,
         )
     return msgspec.structs.replace(
         outcome,
-        blocked=None if outcome.blocked is None else fitting(outcome.blocked, keep),
-        stop=None if outcome.stop is None else fitting(outcome.stop, keep),
+        blocked=None if outcome.blocked is None else sanitize_hook_text(outcome.blocked, keep),
+        stop=None if outcome.stop is None else sanitize_hook_text(outcome.stop, keep),
         decision=decision,
         messages=shown(outcome.messages),
         notes=shown(outcome.notes),
@@ -46,11 +46,11 @@ def presentable(outcome: Outcome, placed: Placed, keep: Keep | None) -> Outcome:
     )
 
 
-def fitting(text: str, keep: Keep | None) -> str:
+def sanitize_hook_text(text: str, keep: Keep | None) -> str:
     """The text itself, or its two ends and where the whole of it is."""
-    text = neutralize(well_formed(text))
+    text = neutralize(escape_surrogates(text))
     if len(text) <= MAX_CHARS:
         return text
     if keep is None:
         return f"{text[:MAX_CHARS]}\n[... {len(text) - MAX_CHARS:,} characters left out ...]"
-    return two_ended_preview(text, keep)
+    return build_preview(text, keep)

@@ -8,12 +8,12 @@ import msgspec
 from handaxe.runtime.permission.families import (
     TEXT_TOOLS,
     Behaviour,
-    canonical_name,
     is_foreign,
+    resolve_tool_alias,
 )
-from handaxe.runtime.permission.rules import Rule
-from handaxe.runtime.permission.scopes import Anchors, PathIndex, Scope, scopes_of
-from handaxe.runtime.permission.texts import fits
+from handaxe.runtime.permission.rules import PermissionRule
+from handaxe.runtime.permission.scopes import Anchors, PathIndex, Scope, compile_scopes
+from handaxe.runtime.permission.texts import is_wildcard_match
 
 _BEHAVIOURS: tuple[Behaviour, ...] = ("deny", "ask", "allow")
 
@@ -21,20 +21,20 @@ _BEHAVIOURS: tuple[Behaviour, ...] = ("deny", "ask", "allow")
 class ToolRules(msgspec.Struct, frozen=True):
     """Rules of one behaviour, as far as they can concern one tool."""
 
-    whole: Rule | None
+    whole: PermissionRule | None
     """Covers every call."""
-    reading: Rule | None
+    reading: PermissionRule | None
     """Covers every path that is read."""
-    changing: Rule | None
+    changing: PermissionRule | None
     """Covers every path that is changed."""
     read_scopes: tuple[PathIndex, ...]
     write_scopes: tuple[PathIndex, ...]
     own_scopes: PathIndex | None
     """Of rules that name this very tool."""
-    bound: tuple[Rule, ...]
+    bound: tuple[PermissionRule, ...]
     """Cover every call of the tool as it was when somebody gave them as an answer."""
-    texts: tuple[Rule, ...]
-    params: tuple[Rule, ...]
+    texts: tuple[PermissionRule, ...]
+    params: tuple[PermissionRule, ...]
     is_silent: bool
     """Whether none of them can concern the tool at all."""
 
@@ -42,13 +42,15 @@ class ToolRules(msgspec.Struct, frozen=True):
 class _Chapter:
     """All rules of one behaviour."""
 
-    def __init__(self, rules: Sequence[Rule], behaviour: Behaviour, anchors: Anchors) -> None:
+    def __init__(
+        self, rules: Sequence[PermissionRule], behaviour: Behaviour, anchors: Anchors
+    ) -> None:
         self.behaviour: Behaviour = behaviour
         self.problems: list[str] = []
-        self.whole: dict[str, Rule] = {}
-        self.globs: list[Rule] = []
-        self.bound: list[Rule] = []
-        self.scoped: dict[str, list[Rule]] = {}
+        self.whole: dict[str, PermissionRule] = {}
+        self.globs: list[PermissionRule] = []
+        self.bound: list[PermissionRule] = []
+        self.scoped: dict[str, list[PermissionRule]] = {}
         self._anchors = anchors
         self._indexes: dict[str, PathIndex | None] = {}
         for rule in rules:
@@ -66,24 +68,24 @@ class _Chapter:
         if tool not in self._indexes:
             scopes: list[Scope] = []
             for rule in self.scoped.get(tool, ()):
-                found, problem = scopes_of(rule, self._anchors)
+                found, problem = compile_scopes(rule, self._anchors)
                 scopes.extend(found)
                 if problem is not None:
                     told = f"The {self.behaviour} rule {rule.text!r}: {problem}"
-                    self.problems.append(_placed(rule, told))
+                    self.problems.append(_add_location(rule, told))
             self._indexes[tool] = PathIndex(scopes) if scopes else None
         return self._indexes[tool]
 
-    def blanket(self, tool: str) -> Rule | None:
+    def find_blanket_rule(self, tool: str) -> PermissionRule | None:
         """A rule for every call of the tool, by its name, its server or a pattern."""
         if (rule := self.whole.get(tool)) is not None:
             return rule
         for rule in self.globs:
-            if fits(rule.tool, tool):
+            if is_wildcard_match(rule.tool, tool):
                 return rule
-        return self._of_server(tool) if is_foreign(tool) else None
+        return self._find_server_rule(tool) if is_foreign(tool) else None
 
-    def _of_server(self, tool: str) -> Rule | None:
+    def _find_server_rule(self, tool: str) -> PermissionRule | None:
         at = tool.find("__", len("mcp__"))
         while at > 0:
             if (rule := self.whole.get(tool[:at])) is not None:
@@ -91,10 +93,12 @@ class _Chapter:
             at = tool.find("__", at + 1)
         return None
 
-    def rules_for(self, names: Sequence[str]) -> ToolRules:
+    def find_rules(self, names: Sequence[str]) -> ToolRules:
         """What concerns a tool of these names."""
-        whole = next((rule for name in names if (rule := self.blanket(name))), None)
-        bound = [rule for rule in self.bound if any(_names(rule.tool, name) for name in names)]
+        whole = next((rule for name in names if (rule := self.find_blanket_rule(name))), None)
+        bound = [
+            rule for rule in self.bound if any(_is_tool_named(rule.tool, name) for name in names)
+        ]
         own = [rule for name in names for rule in self.scoped.get(name, ())]
         reads, writes = [self.index("Read")], [self.index("Edit")]
         if self.behaviour == "allow":
@@ -106,7 +110,7 @@ class _Chapter:
         own_index = None
         if not any(name in TEXT_TOOLS or is_foreign(name) for name in names):
             own_index = next((index for name in names if (index := self.index(name))), None)
-        reading, changing = self.blanket("Read"), self.blanket("Edit")
+        reading, changing = self.find_blanket_rule("Read"), self.find_blanket_rule("Edit")
         read_scopes, write_scopes = _present(*reads, own_index), _present(*writes, own_index)
         blankets = (whole, reading, changing)
         return ToolRules(
@@ -124,10 +128,10 @@ class _Chapter:
         )
 
 
-class RuleBook:
+class RuleIndex:
     """Compiled rules, by behaviour and tool."""
 
-    def __init__(self, rules: Iterable[Rule], anchors: Anchors) -> None:
+    def __init__(self, rules: Iterable[PermissionRule], anchors: Anchors) -> None:
         self.rules = tuple(rules)
         self.anchors = anchors
         live = [rule for rule in self.rules if not rule.is_dead]
@@ -136,43 +140,45 @@ class RuleBook:
             for behaviour in _BEHAVIOURS
         )
         self._by_tool: dict[tuple[str, ...], tuple[ToolRules, ToolRules, ToolRules]] = {}
-        self._hiding: dict[str, Rule | None] = {}
+        self._hiding: dict[str, PermissionRule | None] = {}
 
-    def rules_for(
+    def find_rules(
         self, tool: str, aliases: tuple[str, ...] = ()
     ) -> tuple[ToolRules, ToolRules, ToolRules]:
         """The deny, ask and allow rules that can concern a tool."""
         key = (tool, *aliases)
         found = self._by_tool.get(key)
         if found is None:
-            names = tuple(dict.fromkeys(name for raw in key for name in (raw, canonical_name(raw))))
+            names = tuple(
+                dict.fromkeys(name for raw in key for name in (raw, resolve_tool_alias(raw)))
+            )
             found = (
-                self._deny.rules_for(names),
-                self._ask.rules_for(names),
-                self._allow.rules_for(names),
+                self._deny.find_rules(names),
+                self._ask.find_rules(names),
+                self._allow.find_rules(names),
             )
             if len(self._by_tool) < 1000:
                 self._by_tool[key] = found
         return found
 
-    def hiding(self, tool: str) -> Rule | None:
+    def find_hiding_rule(self, tool: str) -> PermissionRule | None:
         """The deny rule that covers every call of a tool."""
         if tool not in self._hiding:
-            self._hiding[tool] = self._deny.blanket(canonical_name(tool)) or self._deny.blanket(
-                tool
-            )
+            self._hiding[tool] = self._deny.find_blanket_rule(
+                resolve_tool_alias(tool)
+            ) or self._deny.find_blanket_rule(tool)
         return self._hiding[tool]
 
-    def command_rules(self, tool: str = "Bash") -> dict[Behaviour, tuple[Rule, ...]]:
+    def list_command_rules(self, tool: str = "Bash") -> dict[Behaviour, tuple[PermissionRule, ...]]:
         """The rules for commands, for whoever reads commands; whole-tool rules included.
 
         Every tool that runs commands goes by Bash's rules, and by its own beside them.
         """
-        found: dict[Behaviour, tuple[Rule, ...]] = {}
+        found: dict[Behaviour, tuple[PermissionRule, ...]] = {}
         for chapter in (self._deny, self._ask, self._allow):
-            rules: list[Rule] = []
+            rules: list[PermissionRule] = []
             for name in dict.fromkeys((tool, "Bash")):
-                whole = chapter.blanket(name)
+                whole = chapter.find_blanket_rule(name)
                 rules += [whole] if whole is not None else []
                 rules += [rule for rule in chapter.scoped.get(name, ()) if rule.domain is None]
             found[chapter.behaviour] = tuple(dict.fromkeys(rules))
@@ -181,7 +187,7 @@ class RuleBook:
     @cached_property
     def problems(self) -> tuple[str, ...]:
         """What is wrong with single rules, one sentence each."""
-        found = [_placed(rule, rule.problem) for rule in self.rules if rule.problem]
+        found = [_add_location(rule, rule.problem) for rule in self.rules if rule.problem]
         for chapter in (self._deny, self._ask, self._allow):
             for tool in chapter.scoped:
                 if tool not in TEXT_TOOLS and not is_foreign(tool):
@@ -190,7 +196,7 @@ class RuleBook:
         return tuple(found)
 
 
-def _placed(rule: Rule, sentence: str) -> str:
+def _add_location(rule: PermissionRule, sentence: str) -> str:
     """The sentence with the file and line it is about, where the rule has them."""
     if rule.source_file is None:
         return sentence
@@ -198,9 +204,13 @@ def _placed(rule: Rule, sentence: str) -> str:
     return f"{rule.source_file}{line}: {sentence}"
 
 
-def _names(pattern: str, tool: str) -> bool:
+def _is_tool_named(pattern: str, tool: str) -> bool:
     """Whether a whole-tool rule means a server's tool, by its name, its server or a pattern."""
-    return fits(pattern, tool) if "*" in pattern else f"{tool}__".startswith(f"{pattern}__")
+    return (
+        is_wildcard_match(pattern, tool)
+        if "*" in pattern
+        else f"{tool}__".startswith(f"{pattern}__")
+    )
 
 
 def _present(*indexes: PathIndex | None) -> tuple[PathIndex, ...]:

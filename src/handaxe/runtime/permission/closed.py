@@ -3,42 +3,44 @@
 from functools import lru_cache
 from typing import Literal
 
-from handaxe.runtime.permission.book import RuleBook
+from handaxe.runtime.permission.book import RuleIndex
 from handaxe.runtime.permission.reasons import PROTECTED
-from handaxe.runtime.permission.rules import Rule
-from handaxe.runtime.permission.scopes import Scope, scopes_of
-from handaxe.shell import Fence, Name, literal_name
-from handaxe.shell.fences import steps_of
+from handaxe.runtime.permission.rules import PermissionRule
+from handaxe.runtime.permission.scopes import Scope, compile_scopes
+from handaxe.shell import PathComponent, RestrictedPath, make_literal_component
+from handaxe.shell.fences import split_steps
 
 
 @lru_cache(maxsize=8)
-def fences_of(book: RuleBook) -> tuple[Fence, ...]:
+def collect_restricted_paths(book: RuleIndex) -> tuple[RestrictedPath, ...]:
     """Every place that a deny or ask rule for files covers."""
-    found: dict[Fence, None] = {}
+    found: dict[RestrictedPath, None] = {}
     for rule in book.rules:
         if rule.behaviour == "allow" or rule.is_dead or rule.tool not in {"Read", "Edit"}:
             continue
         if rule.specifier is None:
-            found[_fence(rule, ())] = None
+            found[_make_restriction(rule, ())] = None
             continue
-        for scope in scopes_of(rule, book.anchors)[0]:
-            found[_fence(rule, _steps(scope))] = None
+        for scope in compile_scopes(rule, book.anchors)[0]:
+            found[_make_restriction(rule, _split_scope(scope))] = None
     return tuple(found)
 
 
 @lru_cache(maxsize=8)
-def fences_around(own: tuple[str, ...]) -> tuple[Fence, ...]:
+def restrict_own_paths(own: tuple[str, ...]) -> tuple[RestrictedPath, ...]:
     """Our own data as closed places."""
     tools: tuple[Literal["Read", "Edit"], ...] = ("Read", "Edit")
     return tuple(
-        Fence(steps_of(path, glob=False), tool, "ask", "", PROTECTED)
+        RestrictedPath(split_steps(path, glob=False), tool, "ask", "", PROTECTED)
         for path in own
         for tool in tools
     )
 
 
-def _fence(rule: Rule, steps: tuple[Name | Literal["deep", "shown"], ...]) -> Fence:
-    return Fence(
+def _make_restriction(
+    rule: PermissionRule, steps: tuple[PathComponent | Literal["deep", "shown"], ...]
+) -> RestrictedPath:
+    return RestrictedPath(
         steps,
         "Read" if rule.tool == "Read" else "Edit",
         "deny" if rule.behaviour == "deny" else "ask",
@@ -48,12 +50,12 @@ def _fence(rule: Rule, steps: tuple[Name | Literal["deep", "shown"], ...]) -> Fe
     )
 
 
-def _steps(scope: Scope) -> tuple[Name | Literal["deep", "shown"], ...]:
-    anchor = [literal_name(name) for name in scope.anchor.split("/") if name]
-    inside: list[Name | Literal["deep", "shown"]] = [
+def _split_scope(scope: Scope) -> tuple[PathComponent | Literal["deep", "shown"], ...]:
+    anchor = [make_literal_component(name) for name in scope.anchor.split("/") if name]
+    inside: list[PathComponent | Literal["deep", "shown"]] = [
         "deep"
         if segment is None
-        else Name(segment.literal, segment.source, segment.prefix, segment.suffix)
+        else PathComponent(segment.literal, segment.source, segment.prefix, segment.suffix)
         for segment in scope.segments
     ]
     return (*anchor, *inside)

@@ -12,17 +12,18 @@ import msgspec
 from handaxe.contract.decision import Allow, Ask, DecidedPart, Decision, Deny, Loss, RuleProposal
 from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.subjects import Access
-from handaxe.runtime.permission.closed import fences_around, fences_of
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide
+from handaxe.runtime.permission.closed import collect_restricted_paths, restrict_own_paths
+from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, decide
 from handaxe.runtime.permission.policy import Policy
 from handaxe.runtime.permission.reasons import (
     ABOVE_PROTECTED,
     PROTECTED,
-    planning,
-    walled_off,
-    without_yes,
+    ask_in_plan_mode,
+    deny_worktree_escape,
+    strip_yes_remedy,
 )
-from handaxe.runtime.permission.rules import Rule, format_rule
+from handaxe.runtime.permission.rules import PermissionRule, format_rule
+from handaxe.shell import BashRule as ShellRule
 from handaxe.shell import (
     CommandFacts,
     PartDecision,
@@ -32,12 +33,11 @@ from handaxe.shell import (
     ShellDecision,
     ShellRules,
     analyze,
-    only_reads,
+    is_read_only,
 )
-from handaxe.shell import Loss as CommandLoss
-from handaxe.shell import Rule as ShellRule
+from handaxe.shell import DestructiveForm as CommandLoss
 from handaxe.shell import decide as decide_shell
-from handaxe.shell.walls import find_way_out
+from handaxe.shell.walls import find_worktree_escape
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 CONFINED = "it runs inside the sandbox, and the settings let such commands run without a question"
@@ -71,15 +71,15 @@ _UNKNOWN_MACHINE = Machine()
 
 
 def judge_command(
-    request: Request, policy: Policy, machine: Machine = _UNKNOWN_MACHINE
+    request: PermissionQuery, policy: Policy, machine: Machine = _UNKNOWN_MACHINE
 ) -> Decision:
     """The decision on a call that runs a command, part by part; pure, and never raises."""
-    facts = read_facts(request, policy, machine)
+    facts = analyze_command(request, policy, machine)
     shell = decide_command(facts, policy, machine, tool=request.tool)
     return apply_mode(make_decision(shell, facts, request, policy), facts, policy, machine)
 
 
-def read_facts(request: Request, policy: Policy, machine: Machine) -> CommandFacts:
+def analyze_command(request: PermissionQuery, policy: Policy, machine: Machine) -> CommandFacts:
     """The facts of a call's command, where it runs."""
     return analyze(request.command or "", machine.cwd or policy.cwd, policy.home, policy.roots)
 
@@ -90,24 +90,24 @@ def apply_mode(
     """A question in plan mode: about where to look it stays one, about a change nobody's is."""
     if policy.mode != "plan" or not isinstance(decision, Ask):
         return decision
-    if only_reads(facts, machine.repository, machine.project_programs, machine.second_opinion):
+    if is_read_only(facts, machine.repository, machine.project_programs, machine.second_opinion):
         return decision
-    return msgspec.structs.replace(planning(f"`{facts.text}`"), parts=decision.parts)
+    return msgspec.structs.replace(ask_in_plan_mode(f"`{facts.text}`"), parts=decision.parts)
 
 
 def make_decision(
-    shell: ShellDecision, facts: CommandFacts, request: Request, policy: Policy
+    shell: ShellDecision, facts: CommandFacts, request: PermissionQuery, policy: Policy
 ) -> Decision:
     """A verdict as a decision; a wall and rules about the call itself may be stricter."""
-    decision = _as_decision(shell, policy)
+    decision = _to_decision(shell, policy)
     if policy.walled_off is not None and not isinstance(decision, Deny):
-        out = find_way_out(
+        out = find_worktree_escape(
             facts,
             wall=policy.walled_off,
             is_ours=lambda path: not policy.is_walled_off(path),
         )
         if out is not None:
-            return msgspec.structs.replace(walled_off(out), parts=decision.parts)
+            return msgspec.structs.replace(deny_worktree_escape(out), parts=decision.parts)
     whole = decide(msgspec.structs.replace(request, command=None, paths=(), texts=()), policy)
     # A rule about a parameter (`Bash(run_in_background:true)`) speaks of the call, not its text;
     # rules for the whole tool are the analysis's own.
@@ -139,51 +139,51 @@ def decide_command(
 def _decide_command(
     facts: CommandFacts, policy: Policy, machine: Machine, tool: str
 ) -> ShellDecision:
-    rules = policy.book.command_rules(tool)
-    paths_policy = _for_paths(policy, is_confined=machine.is_confined)
-    allowing, asking = _for_shell(rules["allow"]), rules["ask"]
+    rules = policy.book.list_command_rules(tool)
+    paths_policy = _adapt_path_policy(policy, is_confined=machine.is_confined)
+    allowing, asking = _to_shell_rules(rules["allow"]), rules["ask"]
     if machine.is_confined:
         allowing = (*allowing, _SANDBOX)
         asking = tuple(rule for rule in asking if not rule.is_whole_tool)
 
-    said = _unasked_verdict if policy.mode == "dontAsk" else verdict_on
+    said = _decide_path_unasked if policy.mode == "dontAsk" else decide_path
 
     def path_verdict(path: str, access: Access) -> PathVerdict:
         word = said(JudgedPath(path=path, real=path, access=access), paths_policy)
         return judge_inside_sandbox(word, path, access, machine.sandbox)
 
     # What a sandbox keeps inside needs no second word on its operands.
-    ruled_policy = for_ruled(policy)
+    ruled_policy = to_accept_edits(policy)
 
     def written_verdict(path: str, access: Access) -> PathVerdict:
         return said(JudgedPath(path=path, real=path, access=access), ruled_policy)
 
     # Where a sandbox holds, it also keeps our own data from whatever the text does not tell.
     is_open = policy.mode == "bypassPermissions" or machine.is_confined
-    own = () if is_open else fences_around(policy.own_in_roots)
+    own = () if is_open else restrict_own_paths(policy.own_in_roots)
     return decide_shell(
         facts,
         rules=ShellRules(
             allow=allowing,
-            ask=_for_shell(asking),
-            deny=_for_shell(rules["deny"]),
+            ask=_to_shell_rules(asking),
+            deny=_to_shell_rules(rules["deny"]),
         ),
         path_verdict=path_verdict,
         mode=policy.mode,
         working_dirs=policy.roots,
         repository=machine.repository,
         project_programs=machine.project_programs,
-        fences=(*fences_of(policy.book), *own),
+        fences=(*collect_restricted_paths(policy.book), *own),
         second_opinion=machine.second_opinion,
         written_verdict=None if machine.is_confined else written_verdict,
         ask_irreversible=machine.ask_irreversible,
     )
 
 
-def verdict_on(judged: JudgedPath, policy: Policy) -> PathVerdict:
+def decide_path(judged: JudgedPath, policy: Policy) -> PathVerdict:
     """What the path rules say of one file operand, both its ends considered."""
     tool = "Read" if judged.access == "read" else "Edit"
-    request = Request(tool=tool, read_only=judged.access == "read", paths=(judged,))
+    request = PermissionQuery(tool=tool, read_only=judged.access == "read", paths=(judged,))
     word = decide(request, policy)
     return PathVerdict(
         word.verdict,
@@ -211,10 +211,10 @@ def judge_inside_sandbox(
     return word if word.rule is not None else PathVerdict("allow")
 
 
-def _unasked_verdict(judged: JudgedPath, policy: Policy) -> PathVerdict:
+def _decide_path_unasked(judged: JudgedPath, policy: Policy) -> PathVerdict:
     """The same where nobody is there to say yes."""
-    word = verdict_on(judged, policy)
-    return msgspec.structs.replace(word, reason=without_yes(word.reason))
+    word = decide_path(judged, policy)
+    return msgspec.structs.replace(word, reason=strip_yes_remedy(word.reason))
 
 
 def apply_verdict(decision: Decision, text: str, word: PathVerdict) -> Decision:
@@ -238,16 +238,18 @@ def apply_verdict(decision: Decision, text: str, word: PathVerdict) -> Decision:
     )
 
 
-def _as_decision(shell: ShellDecision, policy: Policy) -> Decision:
+def _to_decision(shell: ShellDecision, policy: Policy) -> Decision:
     kind = {"allow": Allow, "ask": Ask, "deny": Deny}[shell.verdict]
     is_critical = shell.verdict == "ask" and shell.is_critical
-    parts = tuple(_as_part(part) for part in shell.parts)
-    said = _as_part(
-        PartDecision("", shell.verdict, shell.reason, shell.rule, shell.source, _by(shell.by))
+    parts = tuple(_to_part(part) for part in shell.parts)
+    said = _to_part(
+        PartDecision(
+            "", shell.verdict, shell.reason, shell.rule, shell.source, _to_source(shell.by)
+        )
     )
     return kind(
         said.reason,
-        _by(said.by),
+        _to_source(said.by),
         said.rule,
         PROTECTED if is_critical and said.source is None else said.source,
         parts=parts,
@@ -263,7 +265,7 @@ def _as_decision(shell: ShellDecision, policy: Policy) -> Decision:
         ),
         proposals=tuple(
             RuleProposal(
-                _written(proposal.rule),
+                _escape_rule(proposal.rule),
                 tuple(proposal.would_match),
                 tuple(proposal.would_not_match),
                 proposal.for_part,
@@ -282,16 +284,16 @@ def _describe_undo(loss: CommandLoss, policy: Policy) -> str:
     return "can be undone" if can_be else "cannot be undone"
 
 
-def _written(rule: str) -> str:
+def _escape_rule(rule: str) -> str:
     """A proposed rule as it reads back: what has a meaning in rules is escaped."""
     tool, _, rest = rule.partition("(")
-    return format_rule(Rule(tool, rest[:-1], ""))
+    return format_rule(PermissionRule(tool, rest[:-1], ""))
 
 
-def _as_part(part: PartDecision) -> DecidedPart:
+def _to_part(part: PartDecision) -> DecidedPart:
     reason, rule, by = part.reason, part.rule, part.by
     if rule == _SANDBOX.text:
-        reason = CONFINED if part.verdict == "allow" else _without_rule(reason)
+        reason = CONFINED if part.verdict == "allow" else _strip_rule(reason)
         rule, by = None, "builtin"
     return DecidedPart(
         text=part.text,
@@ -304,35 +306,35 @@ def _as_part(part: PartDecision) -> DecidedPart:
     )
 
 
-def _without_rule(reason: str) -> str:
+def _strip_rule(reason: str) -> str:
     return f"{reason.partition(', and the allow rule')[0]}, and {_UNANSWERED}"
 
 
-def _by(word: str) -> Literal["rule", "mode", "builtin"]:
+def _to_source(word: str) -> Literal["rule", "mode", "builtin"]:
     return "rule" if word == "rule" else "mode" if word == "mode" else "builtin"
 
 
-def for_ruled(policy: Policy) -> Policy:
+def to_accept_edits(policy: Policy) -> Policy:
     """The same rules for what an allowed command writes: inside the rule for it is enough."""
-    return policy.in_mode("acceptEdits")
+    return policy.change_mode("acceptEdits")
 
 
-def _for_paths(policy: Policy, *, is_confined: bool) -> Policy:
+def _adapt_path_policy(policy: Policy, *, is_confined: bool) -> Policy:
     """The same rules for paths of a command."""
     # What may not be asked about is refused in the end, after rules for the command have spoken.
     mode = "default" if policy.mode == "dontAsk" else policy.mode
     if is_confined and policy.mode in {"default", "auto"}:
         # Changes inside the working directories are free: the sandbox keeps them.
         mode = "acceptEdits"
-    return policy.in_mode(mode, is_confined=is_confined)
+    return policy.change_mode(mode, is_confined=is_confined)
 
 
-def _for_shell(rules: tuple[Rule, ...]) -> tuple[ShellRule, ...]:
+def _to_shell_rules(rules: tuple[PermissionRule, ...]) -> tuple[ShellRule, ...]:
     return tuple(
-        ShellRule("" if rule.is_whole_tool else rule.specifier or "", rule.origin, _named(rule))
+        ShellRule("" if rule.is_whole_tool else rule.specifier or "", rule.origin, _name_tool(rule))
         for rule in rules
     )
 
 
-def _named(rule: Rule) -> str:
+def _name_tool(rule: PermissionRule) -> str:
     return "Monitor" if rule.tool == "Monitor" else "Bash"

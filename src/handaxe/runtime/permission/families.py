@@ -55,7 +55,7 @@ PARAMS_LEFT_TO_SCOPES = frozenset({"command", "file_path", "notebook_path", "pat
 """Inputs that a `Tool(param:value)` rule may not name, since one value has many spellings."""
 
 
-def canonical_name(tool: str) -> str:
+def resolve_tool_alias(tool: str) -> str:
     """The name a tool goes by today."""
     return ALIASES.get(tool, tool)
 

@@ -14,7 +14,7 @@ def parse_mode(text: str) -> Mode | None:
     return next((mode for mode in _MODES if mode == name), None)
 
 
-def mode_names() -> tuple[str, ...]:
+def list_mode_names() -> tuple[str, ...]:
     """Every name a person may give."""
     return (*_MODES, *_SPELLINGS)
 
@@ -29,7 +29,7 @@ _WIDTH: dict[Mode, int] = {
 }
 
 
-def narrowest(*modes: str | None) -> Mode | None:
+def choose_strictest_mode(*modes: str | None) -> Mode | None:
     """The strictest of several modes; what is no mode says nothing."""
     known: list[Mode] = [mode for name in modes if name and (mode := parse_mode(name))]
     return min(known, key=_WIDTH.__getitem__) if known else None

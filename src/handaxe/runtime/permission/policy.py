@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from handaxe.contract.decision import Decision
-from handaxe.runtime.permission.book import RuleBook
+from handaxe.runtime.permission.book import RuleIndex
 from handaxe.runtime.permission.families import Behaviour
-from handaxe.runtime.permission.protected import NO_PLACES, OwnPlaces
-from handaxe.runtime.permission.rules import Rule, parse_rule
+from handaxe.runtime.permission.protected import NO_PLACES, OwnPaths
+from handaxe.runtime.permission.rules import PermissionRule, parse_rule
 from handaxe.runtime.permission.scopes import Anchors
-from handaxe.session.permission_state import Mode, PermissionState, RuleText
+from handaxe.session.permission_state import Mode, PermissionState, SourcedRule
 from handaxe.session.workdir import Workdir
 from handaxe.text.paths import is_inside, normalize
 
@@ -39,13 +39,13 @@ class Policy:
 
     def __init__(
         self,
-        book: RuleBook,
+        book: RuleIndex,
         *,
         mode: Mode = "default",
         roots: Sequence[str],
         free_to_read: Sequence[str] = (),
         free_to_write: Sequence[str] = (),
-        own_places: OwnPlaces = NO_PLACES,
+        own_places: OwnPaths = NO_PLACES,
         walled_off: str | None = None,
         matches_command: MatchesCommand | None = None,
     ) -> None:
@@ -71,11 +71,11 @@ class Policy:
         self._free_prefixes = tuple(place.rstrip("/") + "/" for place in self.free_to_read)
         self._own_in_roots = own_places.below(self.roots)
 
-    def in_mode(self, mode: Mode, *, is_confined: bool = False) -> "Policy":
+    def change_mode(self, mode: Mode, *, is_confined: bool = False) -> "Policy":
         """The same in another mode; a sandbox keeps what lies above our own data in its place."""
         if mode == self.mode and not is_confined:
             return self
-        own = self.own_places.seen_from(self.roots) if is_confined else self.own_places
+        own = self.own_places.restrict_to(self.roots) if is_confined else self.own_places
         return Policy(
             self.book,
             mode=mode,
@@ -88,7 +88,7 @@ class Policy:
         )
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[PermissionRule, ...]:
         """Every rule in force."""
         return self.book.rules
 
@@ -121,7 +121,7 @@ class Policy:
         """The place of our own data that a change of a normalized path would change."""
         if not self.own_places or path.startswith(self.free_to_write):
             return None
-        return self.own_places.changed_at(path)
+        return self.own_places.find_changed(path)
 
     def is_walled_off(self, path: str) -> bool:
         """Whether a normalized path lies in the checkout that is not this agent's own."""
@@ -135,7 +135,7 @@ class Policy:
         return path.startswith(self._free_prefixes) or path in self.free_to_read
 
 
-def read_rules(texts: Iterable[RuleText]) -> tuple[Rule, ...]:
+def read_rules(texts: Iterable[SourcedRule]) -> tuple[PermissionRule, ...]:
     """Rules as they are kept in a session's state, parsed."""
     return tuple(
         parse_rule(
@@ -144,7 +144,7 @@ def read_rules(texts: Iterable[RuleText]) -> tuple[Rule, ...]:
             source=rule.source,
             source_file=rule.file,
             source_line=rule.line,
-            root=_root_of(rule),
+            root=_find_rule_root(rule),
             approved=rule.approved,
         )
         for rule in texts
@@ -152,7 +152,7 @@ def read_rules(texts: Iterable[RuleText]) -> tuple[Rule, ...]:
 
 
 def make_policy(
-    rules: Iterable[Rule] = (),
+    rules: Iterable[PermissionRule] = (),
     *,
     mode: Mode = "default",
     roots: Sequence[str],
@@ -166,7 +166,7 @@ def make_policy(
     project_root = normalize(project_root or roots[0])
     anchors = Anchors(project_root, normalize(cwd or project_root), normalize(home))
     return Policy(
-        RuleBook(rules, anchors),
+        RuleIndex(rules, anchors),
         mode=mode,
         roots=roots,
         free_to_read=free_to_read,
@@ -188,7 +188,7 @@ class CurrentPolicy:
         self._workdir = workdir
         self._matches_command = matches_command
         self._key: object = None
-        self._texts: tuple[RuleText, ...] = ()
+        self._texts: tuple[SourcedRule, ...] = ()
         self._policy: Policy | None = None
 
     def __call__(self) -> Policy:
@@ -207,7 +207,7 @@ class CurrentPolicy:
         last = self._policy.book if self._policy is not None else None
         texts = state.rules
         if last is None or last.anchors != anchors or texts != self._texts:
-            last = RuleBook(read_rules(texts), anchors)
+            last = RuleIndex(read_rules(texts), anchors)
             self._texts = texts
         return Policy(
             last,
@@ -215,12 +215,12 @@ class CurrentPolicy:
             roots=place.roots,
             free_to_read=place.free_to_read,
             free_to_write=place.free_to_write,
-            own_places=OwnPlaces(place.own_places),
+            own_places=OwnPaths(place.own_places),
             matches_command=self._matches_command,
         )
 
 
-def _root_of(rule: RuleText) -> str | None:
+def _find_rule_root(rule: SourcedRule) -> str | None:
     """Rules of a user's or an organisation's file start at that file, all others at the project."""
     if rule.root is not None:
         return normalize(rule.root)

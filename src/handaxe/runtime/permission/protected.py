@@ -70,7 +70,7 @@ UNPROTECTED_INSIDE = frozenset({"worktrees", "agent-memory", "agent-memory-local
 """What lies in `.claude` and is judged by its own names."""
 
 
-def protected_name(path: str) -> str | None:
+def find_protected_name(path: str) -> str | None:
     """The part of an absolute path that makes it protected, if one does."""
     folded = (
         path.lower().split("/") if path.isascii() else [fold_name(part) for part in path.split("/")]
@@ -81,23 +81,23 @@ def protected_name(path: str) -> str | None:
                 break
         else:
             return None
-    return _first_protected(path.split("/"), folded)
+    return _find_first_protected(path.split("/"), folded)
 
 
-def _first_protected(parts: Sequence[str], folded: Sequence[str]) -> str | None:
+def _find_first_protected(parts: Sequence[str], folded: Sequence[str]) -> str | None:
     for at, name in enumerate(folded):
         is_name = name in PROTECTED_NAMES or (
             name.endswith(PROTECTED_ENDINGS)
             and not (name.endswith(_REPOSITORY) and at == len(folded) - 1)
         )
-        if is_name and not _leads_on(parts, at):
+        if is_name and not _is_passed_through(parts, at):
             return parts[at]
         if name in _FIRST_OF_PAIRS and tuple(folded[at : at + 2]) in PROTECTED_PAIRS:
             return f"{parts[at]}/{parts[at + 1]}"
     return None
 
 
-def _leads_on(parts: Sequence[str], at: int) -> bool:
+def _is_passed_through(parts: Sequence[str], at: int) -> bool:
     """Whether this `.claude` only leads to something that is judged by its own names.
 
     That is a checkout, or what an agent remembers.
@@ -105,7 +105,7 @@ def _leads_on(parts: Sequence[str], at: int) -> bool:
     return parts[at] == ".claude" and len(parts) > at + 2 and parts[at + 1] in UNPROTECTED_INSIDE
 
 
-class OwnPlaces:
+class OwnPaths:
     """Where data and settings of handaxe and its ecosystem lie; false where none are known."""
 
     __slots__ = ("_folded", "_prefixes", "above", "paths")
@@ -114,23 +114,23 @@ class OwnPlaces:
         self.paths = tuple(dict.fromkeys(normalize(path) for path in paths))
         self._folded = {fold_path(path): path for path in self.paths}
         self._prefixes = tuple(f"{path}/" for path in self._folded)
-        self.above = frozenset(above for path in self._folded for above in _parents(path))
+        self.above = frozenset(above for path in self._folded for above in _list_parents(path))
         """Every directory above one of them, folded: whoever moves it moves them."""
 
-    def seen_from(self, roots: Sequence[str]) -> "OwnPlaces":
+    def restrict_to(self, roots: Sequence[str]) -> "OwnPaths":
         """The same where only what lies below some directories can be moved."""
         folded = tuple(f"{fold_path(root).rstrip('/')}/" for root in roots)
-        seen = OwnPlaces(self.paths)
+        seen = OwnPaths(self.paths)
         seen.above = frozenset(place for place in self.above if place.startswith(folded))
         return seen
 
     def __bool__(self) -> bool:
         return bool(self.paths)
 
-    def below(self, roots: Sequence[str]) -> "OwnPlaces":
+    def below(self, roots: Sequence[str]) -> "OwnPaths":
         """Those that lie in one of some directories."""
         found = [path for path in self.paths if any(is_inside(path, root) for root in roots)]
-        return OwnPlaces(found) if found else NO_PLACES
+        return OwnPaths(found) if found else NO_PLACES
 
     def around(self, path: str) -> str | None:
         """The place that a path is or lies in."""
@@ -139,7 +139,7 @@ class OwnPlaces:
             return None
         return next(own for name, own in self._folded.items() if is_inside(folded, name))
 
-    def changed_at(self, path: str) -> str | None:
+    def find_changed(self, path: str) -> str | None:
         """The place that a change of a path would change: one it is, lies in, or lies above."""
         folded = fold_path(path)
         own = self.around(path)
@@ -158,9 +158,9 @@ def fold_path(path: str) -> str:
     return "/".join(fold_name(part) for part in path.split("/"))
 
 
-def _parents(path: str) -> list[str]:
+def _list_parents(path: str) -> list[str]:
     parts = path.split("/")
     return ["/".join(parts[:end]) or "/" for end in range(1, len(parts))]
 
 
-NO_PLACES = OwnPlaces(())
+NO_PLACES = OwnPaths(())

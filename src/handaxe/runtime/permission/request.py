@@ -21,7 +21,7 @@ class JudgedPath(msgspec.Struct, frozen=True):
     """Whether the file has another name outside the working directories."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class PermissionQuery(msgspec.Struct, frozen=True):
     """One call, as far as permission is concerned."""
 
     tool: str

@@ -14,8 +14,8 @@ from handaxe.runtime.permission.families import (
     HOST_TOOLS,
     PARAMS_LEFT_TO_SCOPES,
     Behaviour,
-    canonical_name,
     is_foreign,
+    resolve_tool_alias,
 )
 
 _PARAM = r"(?s)([A-Za-z_][A-Za-z0-9_-]*):(.*)"
@@ -23,7 +23,7 @@ _ESCAPED = r"\\([\\()])"
 _MCP_ALLOW = r"(?s)mcp__[^*]+?__.*"
 
 
-class Rule(msgspec.Struct, frozen=True):
+class PermissionRule(msgspec.Struct, frozen=True):
     """One permission rule and where it was written."""
 
     tool: str
@@ -54,7 +54,7 @@ class Rule(msgspec.Struct, frozen=True):
             return self.source
         return file if line is None else f"{file}:{line}"
 
-    def approves(self, definition: ToolDefinition | None) -> bool:
+    def is_approval_of(self, definition: ToolDefinition | None) -> bool:
         """Whether a yes that was given as an answer was given for this very tool."""
         digest = definition.digest if definition is not None else None
         return any(one.digest == digest for one in self.approved or ())
@@ -73,7 +73,7 @@ class Rule(msgspec.Struct, frozen=True):
     @property
     def param(self) -> tuple[str, str] | None:
         """The input field and value it names, if it can be read so: `model:opus`."""
-        return _param_of(self.tool, self.specifier, self.behaviour)
+        return _parse_param(self.tool, self.specifier, self.behaviour)
 
 
 def parse_rule(
@@ -85,14 +85,14 @@ def parse_rule(
     source_file: str | None = None,
     root: str | None = None,
     approved: tuple[ToolDefinition, ...] | None = None,
-) -> Rule:
+) -> PermissionRule:
     """Read one rule; what is malformed becomes a rule that matches nothing, with its problem."""
-    tool, specifier, problem = _parts(text.strip())
+    tool, specifier, problem = _split_rule(text.strip())
     is_dead = problem is not None
     if problem is None:
-        problem, is_dead = _doubts(canonical_name(tool), specifier, behaviour)
-    return Rule(
-        tool=tool if is_dead else canonical_name(tool),
+        problem, is_dead = _find_rule_problem(resolve_tool_alias(tool), specifier, behaviour)
+    return PermissionRule(
+        tool=tool if is_dead else resolve_tool_alias(tool),
         specifier=specifier,
         text=text,
         behaviour=behaviour,
@@ -106,7 +106,7 @@ def parse_rule(
     )
 
 
-def format_rule(rule: Rule) -> str:
+def format_rule(rule: PermissionRule) -> str:
     """The rule as text that reads back as the same tool and specifier."""
     if rule.specifier is None:
         return rule.tool
@@ -133,7 +133,7 @@ def split_rules(text: str) -> list[str]:
     return [rule for rule in rules if rule]
 
 
-def _parts(text: str) -> tuple[str, str | None, str | None]:
+def _split_rule(text: str) -> tuple[str, str | None, str | None]:
     """Tool, specifier and what is wrong."""
     tool, paren, rest = text.partition("(")
     if not text or (paren and not tool.strip()):
@@ -154,7 +154,9 @@ def _is_escaped_end(text: str) -> bool:
     return (len(text) - len(text.rstrip("\\"))) % 2 == 1
 
 
-def _doubts(tool: str, specifier: str | None, behaviour: Behaviour) -> tuple[str | None, bool]:
+def _find_rule_problem(
+    tool: str, specifier: str | None, behaviour: Behaviour
+) -> tuple[str | None, bool]:
     """What is wrong with a well-formed rule, and whether it has to be left out."""
     if "*" in tool and specifier is not None:
         return "has both a '*' in the tool name and a specifier", True
@@ -171,7 +173,7 @@ def _doubts(tool: str, specifier: str | None, behaviour: Behaviour) -> tuple[str
     return None, False
 
 
-def _param_of(tool: str, specifier: str | None, behaviour: Behaviour) -> tuple[str, str] | None:
+def _parse_param(tool: str, specifier: str | None, behaviour: Behaviour) -> tuple[str, str] | None:
     if specifier is None or behaviour == "allow":
         return None
     found = re.fullmatch(_PARAM, specifier)

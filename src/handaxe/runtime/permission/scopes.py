@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
-from handaxe.runtime.permission.rules import Rule
+from handaxe.runtime.permission.rules import PermissionRule
 from handaxe.text.paths import normalize
 from handaxe.text.patterns import (
-    BadPattern,
+    BadGlobPattern,
     Segment,
     Segments,
+    build_literal_segments,
+    build_regex,
     escape,
-    literal_segments,
     parse_segments,
-    source_of,
 )
 
 
@@ -38,7 +38,7 @@ class Anchors(msgspec.Struct, frozen=True):
     """`~/x`."""
 
 
-class Place(msgspec.Struct):
+class SplitPath(msgspec.Struct):
     """An absolute path, taken apart once."""
 
     path: str
@@ -48,7 +48,7 @@ class Place(msgspec.Struct):
 class Scope(msgspec.Struct, frozen=True):
     """The places one rule covers."""
 
-    rule: Rule
+    rule: PermissionRule
     anchor: str
     segments: Segments
     only_below: bool
@@ -58,12 +58,12 @@ class Scope(msgspec.Struct, frozen=True):
     def source(self) -> str:
         """A regular expression that matches the beginning of every covered path."""
         base = re.escape(self.anchor.rstrip("/"))
-        inside = f"/{source_of(self.segments)}" if self.segments else ""
+        inside = f"/{build_regex(self.segments)}" if self.segments else ""
         # The root directory itself is written "/" and has no component to end in.
         end = "/[^/]" if self.only_below else r"(?=/|\Z)"
         return base + inside + end
 
-    def leading(self) -> list[str] | None:
+    def list_leading_parts(self) -> list[str] | None:
         """The components every covered path begins with, if they go beyond the anchor."""
         names = [part for part in self.anchor.split("/") if part]
         known = len(names)
@@ -74,31 +74,31 @@ class Scope(msgspec.Struct, frozen=True):
         return names if len(names) > known or not self.segments else None
 
 
-def place_of(path: str) -> Place:
+def split_path(path: str) -> SplitPath:
     """A path in the form the index wants; it must be absolute and normalized."""
-    return Place(path, path.split("/")[1:] if path != "/" else [])
+    return SplitPath(path, path.split("/")[1:] if path != "/" else [])
 
 
-def scopes_of(rule: Rule, anchors: Anchors) -> tuple[list[Scope], str | None]:
+def compile_scopes(rule: PermissionRule, anchors: Anchors) -> tuple[list[Scope], str | None]:
     """The scopes of a rule's path pattern, and what is wrong with the pattern, if anything."""
     pattern = rule.specifier or ""
     is_narrow = rule.behaviour == "allow"
-    bases, body, is_anchored = _anchored(pattern, rule, anchors)
+    bases, body, is_anchored = _find_anchor(pattern, rule, anchors)
     if is_narrow and pattern.startswith("!"):
         return [], f"The pattern {pattern!r} begins with '!', which means nothing in a rule."
     problem: str | None = None
     try:
-        segments = _named(parse_segments(body))
-    except BadPattern as bad:
+        segments = _drop_empty_segments(parse_segments(body))
+    except BadGlobPattern as bad:
         problem = bad.sentence
         if is_narrow:
             return [], problem
         # A deny rule that cannot be read as a pattern still holds for the path as it is written.
-        segments = _named(literal_segments(body))
+        segments = _drop_empty_segments(build_literal_segments(body))
     # What a directory holds is covered with it, so `dir/**` is `dir`.
     names_content = segments[-1:] == (None,)
     segments = segments[:-1] if names_content else segments
-    climbs, segments = _resolved(segments)
+    climbs, segments = _resolve_parents(segments)
     if is_narrow and not segments and not names_content:
         return [], f"The pattern {pattern!r} names no path; write '**' for everything below."
     at_any_depth = len(segments) == 1 and not (names_content and is_narrow) and not climbs
@@ -109,7 +109,9 @@ def scopes_of(rule: Rule, anchors: Anchors) -> tuple[list[Scope], str | None]:
     return [Scope(rule, home, segments, only_below) for home in homes], problem
 
 
-def _anchored(pattern: str, rule: Rule, anchors: Anchors) -> tuple[list[str], str, bool]:
+def _find_anchor(
+    pattern: str, rule: PermissionRule, anchors: Anchors
+) -> tuple[list[str], str, bool]:
     """The directories a pattern is relative to, the rest of it, and whether it starts there."""
     if pattern.startswith("//"):
         return ["/"], pattern[2:], True
@@ -124,13 +126,13 @@ def _anchored(pattern: str, rule: Rule, anchors: Anchors) -> tuple[list[str], st
     return bases, pattern.removeprefix("./"), False
 
 
-def _named(segments: Segments) -> Segments:
+def _drop_empty_segments(segments: Segments) -> Segments:
     return tuple(
         segment for segment in segments if segment is None or segment.literal not in {"", "."}
     )
 
 
-def _resolved(segments: Segments) -> tuple[int, Segments]:
+def _resolve_parents(segments: Segments) -> tuple[int, Segments]:
     """How many directories a pattern climbs first, and the rest without `..` behind a name."""
     climbs = 0
     kept: list[Segment | None] = []
@@ -157,7 +159,7 @@ class _Group:
         self._any: re.Pattern[str] | None = None
         self._which: re.Pattern[str] | None = None
 
-    def find(self, path: str) -> Rule | None:
+    def find(self, path: str) -> PermissionRule | None:
         if self._any is None:
             self._any = re.compile("|".join(dict.fromkeys(scope.source for scope in self.scopes)))
         if self._any.match(path) is None:
@@ -183,7 +185,7 @@ class PathIndex:
         for scope in scopes:
             self._group_for(scope).scopes.append(scope)
 
-    def find(self, place: Place) -> Rule | None:
+    def find(self, place: SplitPath) -> PermissionRule | None:
         """A rule that covers this place."""
         path, parts = place.path, place.parts
         if self._tree and (rule := self._below(path, parts)) is not None:
@@ -192,11 +194,11 @@ class PathIndex:
             for part in parts:
                 if (group := self._names.get(part)) and (rule := group.find(path)) is not None:
                     return rule
-        if self._endings and (rule := self._with_ending(path, parts)) is not None:
+        if self._endings and (rule := self._find_by_ending(path, parts)) is not None:
             return rule
         return self._others.find(path) if self._others is not None else None
 
-    def _below(self, path: str, parts: Sequence[str]) -> Rule | None:
+    def _below(self, path: str, parts: Sequence[str]) -> PermissionRule | None:
         node = self._tree
         # No component is empty, so "" can hold what belongs to the directory itself.
         if "" in node and (rule := node[""].find(path)) is not None:
@@ -209,7 +211,7 @@ class PathIndex:
                 return rule
         return None
 
-    def _with_ending(self, path: str, parts: Sequence[str]) -> Rule | None:
+    def _find_by_ending(self, path: str, parts: Sequence[str]) -> PermissionRule | None:
         for part in parts:
             if "." in part and (group := self._endings.get(part[part.rfind(".") :])) is not None:
                 rule = group.find(path)
@@ -218,7 +220,7 @@ class PathIndex:
         return None
 
     def _group_for(self, scope: Scope) -> _Group:
-        leading = scope.leading()
+        leading = scope.list_leading_parts()
         if leading is not None:
             node = self._tree
             for name in leading:
@@ -229,19 +231,19 @@ class PathIndex:
             if segment.literal is not None:
                 return self._names.setdefault(segment.literal, _Group())
         for segment in reversed(named):
-            if (ending := _ending(segment)) is not None:
+            if (ending := _find_extension(segment)) is not None:
                 return self._endings.setdefault(ending, _Group())
         if self._others is None:
             self._others = _Group()
         return self._others
 
 
-def _ending(segment: Segment) -> str | None:
+def _find_extension(segment: Segment) -> str | None:
     dot = segment.suffix.rfind(".")
     return segment.suffix[dot:] if dot >= 0 else None
 
 
-def suggested_scope(path: str, anchors: Anchors) -> str:
+def suggest_scope(path: str, anchors: Anchors) -> str:
     """The pattern a person would write for the directory of this path."""
     directory, _, name = path.rpartition("/")
     root = anchors.project_root.rstrip("/")

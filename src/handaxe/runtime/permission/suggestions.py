@@ -10,7 +10,7 @@ from handaxe.contract.decision import PermissionSuggestion, RuleProposal, Sugges
 from handaxe.runtime.permission.decide import decide
 from handaxe.runtime.permission.families import is_foreign
 from handaxe.runtime.permission.policy import Policy
-from handaxe.runtime.permission.request import Request
+from handaxe.runtime.permission.request import PermissionQuery
 
 _DURATIONS: dict[SuggestedDestination, str] = {
     "session": "for the rest of this session",
@@ -33,8 +33,8 @@ class _Scope(NamedTuple):
     is_lasting: bool = True
 
 
-def suggest(
-    request: Request,
+def suggest_permissions(
+    request: PermissionQuery,
     policy: Policy,
     proposals: Sequence[RuleProposal],
     *,
@@ -44,7 +44,7 @@ def suggest(
     if not proposals:
         return ()
     narrow = _Scope(_join(proposals), tuple(proposal.rule for proposal in proposals))
-    scopes = [*_edit_mode(request, policy), narrow, *_wider(request)]
+    scopes = [*_suggest_edit_mode(request, policy), narrow, *_suggest_wider(request)]
     rest = " The rest of the command would still ask." if leaves_questions else ""
     return tuple(
         PermissionSuggestion(
@@ -80,13 +80,13 @@ def _to_update(suggestion: PermissionSuggestion) -> dict[str, Any]:
         return {"type": "setMode", "mode": suggestion.mode, "destination": destination}
     return {
         "type": "addRules",
-        "rules": [_rule_json(rule) for rule in suggestion.rules],
+        "rules": [_to_rule_json(rule) for rule in suggestion.rules],
         "behavior": "allow",
         "destination": destination,
     }
 
 
-def _rule_json(rule: str) -> dict[str, str]:
+def _to_rule_json(rule: str) -> dict[str, str]:
     tool, parenthesis, content = rule.partition("(")
     return {"toolName": tool, "ruleContent": content[:-1]} if parenthesis else {"toolName": tool}
 
@@ -96,17 +96,17 @@ def _join(proposals: Sequence[RuleProposal]) -> str:
     return " and ".join(dict.fromkeys(meanings))
 
 
-def _edit_mode(request: Request, policy: Policy) -> list[_Scope]:
+def _suggest_edit_mode(request: PermissionQuery, policy: Policy) -> list[_Scope]:
     """All edits of the session, where that would have let this one run."""
     if policy.mode != "default" or not any(path.access == "write" for path in request.paths):
         return []
-    if decide(request, policy.in_mode("acceptEdits")).verdict != "allow":
+    if decide(request, policy.change_mode("acceptEdits")).verdict != "allow":
         return []
     allows = "all edits inside the working directories"
     return [_Scope(allows, mode="acceptEdits", is_lasting=False)]
 
 
-def _wider(request: Request) -> list[_Scope]:
+def _suggest_wider(request: PermissionQuery) -> list[_Scope]:
     """Scopes beyond the narrow one that people expect for some tools."""
     if request.tool == "Skill":
         return [_Scope("every skill", ("Skill",), is_lasting=False)]

@@ -9,7 +9,7 @@ _TOO_LONG_TO_SPELL = 1e18
 _HOST = r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]"
 
 
-def fits(pattern: str, text: str) -> bool:
+def is_wildcard_match(pattern: str, text: str) -> bool:
     """Whether `text` is `pattern`, where each `*` stands for any characters; linear time."""
     first, *later = pattern.split("*")
     if not later:
@@ -26,18 +26,18 @@ def fits(pattern: str, text: str) -> bool:
     return at <= end
 
 
-def fits_words(pattern: str, text: str) -> bool:
+def is_prefix_match(pattern: str, text: str) -> bool:
     """As `fits`, but a ` *` or `:*` at the end also stands for nothing, at a word's end."""
     for ending in (" *", ":*"):
         if pattern.endswith(ending):
             head = pattern.removesuffix(ending)
-            return fits(head, text) or fits(head + " *", text)
-    return fits(pattern, text)
+            return is_wildcard_match(head, text) or is_wildcard_match(head + " *", text)
+    return is_wildcard_match(pattern, text)
 
 
-def fits_domain(pattern: str, text: str) -> bool:
+def is_domain_match(pattern: str, text: str) -> bool:
     """Whether the host that `text` names, or whose address it is, lies in a rule's domain."""
-    host = host_of(text)
+    host = extract_host(text)
     if host is None:
         return False
     wanted = pattern.strip().lower().removesuffix(".")
@@ -47,26 +47,26 @@ def fits_domain(pattern: str, text: str) -> bool:
         base = wanted[2:].split(".")
         parts = host.split(".")
         below = parts[-len(base) :]
-        return len(parts) > len(base) and all(map(fits, base, below))
+        return len(parts) > len(base) and all(map(is_wildcard_match, base, below))
     wanted_parts, parts = wanted.split("."), host.split(".")
-    return len(wanted_parts) == len(parts) and all(map(fits, wanted_parts, parts))
+    return len(wanted_parts) == len(parts) and all(map(is_wildcard_match, wanted_parts, parts))
 
 
-def fits_host(pattern: str, host: str, *, allows: bool) -> bool:
+def is_host_match(pattern: str, host: str, *, allows: bool) -> bool:
     """Whether a host that a call would reach lies in a rule's domain.
 
     What is near (this machine, its network, any address) is allowed only by a rule that spells it
     out: who allows all of something has the internet in mind.
     """
     if allows and "*" in pattern:
-        from handaxe.text.hosts import is_near
+        from handaxe.text.hosts import is_local_name
 
-        if is_near(host):
+        if is_local_name(host):
             return False
-    return fits_domain(pattern, host)
+    return is_domain_match(pattern, host)
 
 
-def host_of(text: str) -> str | None:
+def extract_host(text: str) -> str | None:
     """The host of an address or of a bare host name; None where two readers could disagree."""
     text = text.removeprefix("domain:")
     if "\\" in text or not text.isascii() or any(char <= " " for char in text):
@@ -79,7 +79,7 @@ def host_of(text: str) -> str | None:
     return host if re.fullmatch(_HOST, host) else None
 
 
-def fits_value(pattern: str, value: object) -> bool:
+def is_value_match(pattern: str, value: object) -> bool:
     """Whether a scalar of a call's input is the value that a rule names."""
     if isinstance(value, bool):
         spelled = "true" if value else "false"
@@ -91,4 +91,4 @@ def fits_value(pattern: str, value: object) -> bool:
         spelled = str(value)
     else:
         return False
-    return fits(pattern, spelled)
+    return is_wildcard_match(pattern, spelled)

@@ -3,27 +3,27 @@
 from collections.abc import Sequence
 
 from handaxe.contract.call import ToolCall
-from handaxe.runtime.pipeline.execute import Pipeline
-from handaxe.runtime.pipeline.under_way import Admitted
-from handaxe.session.call_facts import fingerprint_of
+from handaxe.runtime.pipeline.execute import ToolPipeline
+from handaxe.runtime.pipeline.under_way import AdmittedCall
+from handaxe.session.call_facts import compute_fingerprint
 
 
-class Arrivals:
+class BatchCalls:
     """Who came, in order; the very same call again is run once."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: ToolPipeline) -> None:
         self._pipeline = pipeline
         self._latest: dict[bytes, int] = {}
         self.calls: list[ToolCall] = []
-        self.admitted: dict[int, Admitted] = {}
+        self.admitted: dict[int, AdmittedCall] = {}
         self.twin_of: dict[int, int] = {}
         """Which calls only repeat an earlier one, by position."""
 
-    def add(self, call: ToolCall) -> Admitted | None:
+    def add(self, call: ToolCall) -> AdmittedCall | None:
         """Give the call its place; None if an earlier one answers for it."""
         position = len(self.calls)
         self.calls.append(call)
-        fingerprint = fingerprint_of(call.tool, call.input)
+        fingerprint = compute_fingerprint(call.tool, call.input)
         original = self._latest.get(fingerprint)
         if original is not None and self.calls[original].id != call.id:
             between = [self.admitted[i] for i in self.admitted if i > original]
@@ -32,18 +32,18 @@ class Arrivals:
                 return None
         return self._take(position, self._pipeline.admit(call, fingerprint))
 
-    def add_answered(self, answered: Admitted) -> None:
+    def add_answered(self, answered: AdmittedCall) -> None:
         """A call that has its answer already; nothing repeats it."""
         self.calls.append(answered.call)
         self.admitted[len(self.calls) - 1] = answered
 
-    def _take(self, position: int, admitted: Admitted) -> Admitted:
+    def _take(self, position: int, admitted: AdmittedCall) -> AdmittedCall:
         self.admitted[position] = admitted
         self._latest[admitted.fingerprint] = position
         return admitted
 
 
-def _is_disturbed(original: Admitted, between: Sequence[Admitted]) -> bool:
+def _is_disturbed(original: AdmittedCall, between: Sequence[AdmittedCall]) -> bool:
     """Whether a call in between could change what the original would give now."""
     if original.ticket is None:
         return False

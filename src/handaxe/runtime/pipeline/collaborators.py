@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from handaxe.contract.readable_files import ReadableFiles
 
 
-async def _no_doubt(_cwd: str) -> str:
+async def _find_no_doubt(_cwd: str) -> str:
     return ""
 
 
-async def _no_programs(_cwd: str) -> frozenset[str]:
+async def _find_no_programs(_cwd: str) -> frozenset[str]:
     return frozenset()
 
 
-class DiskLook(Protocol):
+class DiskProbe(Protocol):
     """Bounded looks at the disk; None stands for more than the bound."""
 
     def list_tree(self, path: str) -> list[str] | None:
@@ -50,7 +50,7 @@ class DiskLook(Protocol):
         """What an absolute glob names now."""
         ...
 
-    def holds_link(self, path: str, *, is_archive: bool) -> bool:
+    def has_link(self, path: str, *, is_archive: bool) -> bool:
         """Whether a tree or an archive is or holds a link, or cannot be looked at whole."""
         ...
 
@@ -62,7 +62,7 @@ class DiskLook(Protocol):
         """Whether the path is a link or goes through one."""
         ...
 
-    def follow(self, path: str) -> str:
+    def resolve_links(self, path: str) -> str:
         """Where the links of a path lead."""
         ...
 
@@ -94,17 +94,17 @@ class CommandProbes(msgspec.Struct, frozen=True):
 
     count_commands: Callable[[str], int | None] | None = None
     """A second reader, asked in a thread before a compound command is allowed for its content."""
-    git_doubt: Callable[[str], Awaitable[str]] = _no_doubt
+    git_doubt: Callable[[str], Awaitable[str]] = _find_no_doubt
     """Which program the repository around a directory would make git run; empty for none."""
-    project_programs: Callable[[str], Awaitable[frozenset[str]]] = _no_programs
+    project_programs: Callable[[str], Awaitable[frozenset[str]]] = _find_no_programs
     """Names under which commands in a directory find a program of the project."""
     sandbox: "Callable[[CommandSubject], ReadableFiles | None]" = lambda _: None
     """What a command can read inside the sandbox that answers for it; None where none does."""
-    disk: Callable[[], DiskLook] | None = None
+    disk: Callable[[], DiskProbe] | None = None
     """Bounded looks at what a command would find, loaded when the first one is made."""
 
 
-class Collaborators(msgspec.Struct):
+class PipelineContext(msgspec.Struct):
     """What the stages reach; the tools themselves reach only `offers`."""
 
     session_id: str

@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING
 from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.effects import Effects
 from handaxe.runtime.permission.decide import JudgedPath, Policy
-from handaxe.runtime.permission.protected import protected_name
-from handaxe.runtime.pipeline.collaborators import Collaborators, DiskLook
+from handaxe.runtime.permission.protected import find_protected_name
+from handaxe.runtime.pipeline.collaborators import DiskProbe, PipelineContext
 from handaxe.text.env_files import is_env_file
 
 if TYPE_CHECKING:
     from handaxe.shell import PathUse, PathVerdict, ShellDecision, TreeCopy
-    from handaxe.shell.facts import CommandPart, ListedOperands, Sweep
+    from handaxe.shell.facts import CommandPart, ListedOperands, RecursiveRead
 
 
 _GIT_FILES = frozenset({"head", "config", "objects", "refs", ".git", "commondir", "gitdir"})
 """Names that make git take a directory for a repository, or choose its configuration."""
 
 
-async def look_ahead(
-    decision: Decision, shell: "ShellDecision", effects: Effects, among: Collaborators
+async def check_command_targets(
+    decision: Decision, shell: "ShellDecision", effects: Effects, among: PipelineContext
 ) -> Decision:
     """The decision after what an allowed command would find was looked at."""
     if among.commands.disk is None or not isinstance(decision, Allow):
         return decision
     disk = among.commands.disk()
-    from handaxe.runtime.permission.commands import apply_verdict, for_ruled
+    from handaxe.runtime.permission.commands import apply_verdict, to_accept_edits
 
     for copy in shell.trees:
-        word = await asyncio.to_thread(_judge_tree, copy, disk, for_ruled(among.policy()))
+        word = await asyncio.to_thread(_judge_tree, copy, disk, to_accept_edits(among.policy()))
         if word is None and len(shell.parts) > 1:
             word = await asyncio.to_thread(_judge_links, copy, disk)
         if word is not None:
@@ -42,7 +42,7 @@ async def look_ahead(
     if (word := _judge_order(shell)) is not None:
         decision = apply_verdict(decision, shell.parts[-1].text, word)
     for part in shell.ruled:
-        word = await asyncio.to_thread(_judge_below, part, disk, for_ruled(among.policy()))
+        word = await asyncio.to_thread(_judge_below, part, disk, to_accept_edits(among.policy()))
         word = word or await _judge_losses(part, effects, among)
         if word is not None:
             decision = apply_verdict(decision, part.text, word)
@@ -56,11 +56,11 @@ async def look_ahead(
 def _judge_order(shell: "ShellDecision") -> "PathVerdict | None":
     """Why a look is not valid any more when a later part runs: an earlier one changes the place."""
     from handaxe.shell import PathVerdict
-    from handaxe.shell.walls import changes_repository
+    from handaxe.shell.walls import is_repository_change
 
     written = [use.path or "" for use in (*shell.uses, *shell.written) if use.access == "write"]
     makes_repository = any(path.rpartition("/")[2].lower() in _GIT_FILES for path in written)
-    makes_repository = makes_repository or any(map(changes_repository, shell.ruled))
+    makes_repository = makes_repository or any(map(is_repository_change, shell.ruled))
     for part in shell.proved if len(shell.parts) > 1 else ():
         if part.runs_git and (shell.trees or makes_repository):
             changed = "another repository or configuration"
@@ -73,7 +73,7 @@ def _judge_order(shell: "ShellDecision") -> "PathVerdict | None":
 
 
 async def _judge_losses(
-    part: "CommandPart", effects: Effects, among: Collaborators
+    part: "CommandPart", effects: Effects, among: PipelineContext
 ) -> "PathVerdict | None":
     """Why what a rule lets a command destroy could not be put back."""
     from handaxe.shell import PathVerdict
@@ -90,9 +90,9 @@ async def _judge_losses(
     return None
 
 
-def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+def _judge_tree(copy: "TreeCopy", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
     """Why the names that a copied tree or an unpacked archive would get need a yes."""
-    from handaxe.runtime.permission.commands import verdict_on
+    from handaxe.runtime.permission.commands import decide_path
     from handaxe.shell import PathVerdict
 
     if copy.source is None or copy.target is None:
@@ -108,26 +108,26 @@ def _judge_tree(copy: "TreeCopy", disk: DiskLook, policy: Policy) -> "PathVerdic
     target = copy.target
     if copy.name and disk.is_directory(target):
         target = f"{target}/{copy.name}"
-    has_rules = _restricts_edits(policy)
+    has_rules = _has_edit_restrictions(policy)
     exists = disk.is_directory(target)
     for name in names:
         path = posixpath.normpath(f"{target}/{name}")
         is_link = exists and disk.is_link(path)
-        if not (has_rules or is_link or protected_name(path) or ".." in name):
+        if not (has_rules or is_link or find_protected_name(path) or ".." in name):
             continue
-        real = disk.follow(path) if is_link else path
-        word = verdict_on(JudgedPath(path=path, real=real, access="write"), policy)
+        real = disk.resolve_links(path) if is_link else path
+        word = decide_path(JudgedPath(path=path, real=real, access="write"), policy)
         if word.verdict != "allow":
             return word
     return None
 
 
-def _judge_below(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+def _judge_below(part: "CommandPart", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
     """Why what lies below a directory that a command removes, moves or changes needs a yes."""
-    from handaxe.runtime.permission.commands import verdict_on
+    from handaxe.runtime.permission.commands import decide_path
     from handaxe.shell import PathVerdict
 
-    if not _restricts_edits(policy):
+    if not _has_edit_restrictions(policy):
         return None
     changed = [use for loss in part.losses for use in loss.targets]
     changed += [use for command in part.commands for use in command.files.moved]
@@ -138,27 +138,27 @@ def _judge_below(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVe
                 return PathVerdict("ask", f"{place} holds too many files to look at")
             for name in names:
                 path = f"{place}/{name}"
-                word = verdict_on(JudgedPath(path=path, real=path, access="write"), policy)
+                word = decide_path(JudgedPath(path=path, real=path, access="write"), policy)
                 if word.verdict != "allow" and word.rule is not None:
                     return word
     return None
 
 
-def _restricts_edits(policy: Policy) -> bool:
+def _has_edit_restrictions(policy: Policy) -> bool:
     return any(rule.behaviour != "allow" and rule.tool == "Edit" for rule in policy.rules)
 
 
-def _judge_links(copy: "TreeCopy", disk: DiskLook) -> "PathVerdict | None":
+def _judge_links(copy: "TreeCopy", disk: DiskProbe) -> "PathVerdict | None":
     """Why the rest of a command may go through links that this part of it puts elsewhere."""
     from handaxe.shell import PathVerdict
 
     is_link = copy.makes_link or copy.source is None
-    if is_link or disk.holds_link(copy.source or "/", is_archive=copy.is_archive):
+    if is_link or disk.has_link(copy.source or "/", is_archive=copy.is_archive):
         return PathVerdict("ask", f"{copy.text}: later parts could go through links that it makes")
     return None
 
 
-def _judge_reading(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+def _judge_reading(part: "CommandPart", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
     """Why a proved command would show a file that Read asks about."""
     looks = (
         _judge_sweep(part, disk, policy),
@@ -169,19 +169,19 @@ def _judge_reading(part: "CommandPart", disk: DiskLook, policy: Policy) -> "Path
     return next(filter(None, looks), None)
 
 
-def _judge_sweep(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+def _judge_sweep(part: "CommandPart", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
     from handaxe.shell import PathVerdict
 
     for sweep in (sweep for command in part.commands for sweep in command.files.sweeps):
         found = _find_env_file(sweep, disk)
         if found is None:
             return PathVerdict("ask", f"{sweep.use.text} holds too many files to look at")
-        if found and _asks(found, policy):
+        if found and _is_asked_for(found, policy):
             return PathVerdict("ask", f"it would show {found}, which may hold secrets")
     return None
 
 
-def _judge_history(part: "CommandPart", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+def _judge_history(part: "CommandPart", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
     from handaxe.shell import PathVerdict
 
     history = part.history
@@ -193,12 +193,12 @@ def _judge_history(part: "CommandPart", disk: DiskLook, policy: Policy) -> "Path
     )
     if found is None:
         return PathVerdict("ask", "whether it would show files with secrets is not known")
-    if found and _asks(f"{directory}/{found}", policy):
+    if found and _is_asked_for(f"{directory}/{found}", policy):
         return PathVerdict("ask", f"it can show {found}, which may hold secrets")
     return None
 
 
-def _judge_followed(use: "PathUse", disk: DiskLook, policy: Policy) -> "PathVerdict | None":
+def _judge_followed(use: "PathUse", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
     """Why a command that follows links below a directory would show more than the directory."""
     from handaxe.shell import PathVerdict
 
@@ -209,13 +209,13 @@ def _judge_followed(use: "PathUse", disk: DiskLook, policy: Policy) -> "PathVerd
         path = f"{use.path}/{name}"
         if disk.is_link(path):
             return PathVerdict("ask", f"{path} is a link, and the command follows links")
-        if is_env_file(name.rpartition("/")[2]) and _asks(path, policy):
+        if is_env_file(name.rpartition("/")[2]) and _is_asked_for(path, policy):
             return PathVerdict("ask", f"it would show {path}, which may hold secrets")
     return None
 
 
 def _judge_listing(
-    listed: "ListedOperands", disk: DiskLook, policy: Policy
+    listed: "ListedOperands", disk: DiskProbe, policy: Policy
 ) -> "PathVerdict | None":
     """Why the names that a command lists for `xargs` may not be given to the program that reads."""
     from handaxe.shell import PathVerdict
@@ -230,12 +230,12 @@ def _judge_listing(
         path = posixpath.normpath(posixpath.join(listed.cwd, name))
         if disk.is_link(path):
             return PathVerdict("ask", f"the listed name {name} is a link or leads through one")
-        if _asks(path, policy):
+        if _is_asked_for(path, policy):
             return PathVerdict("ask", f"it would show {path}, which Read asks about")
     return None
 
 
-def _find_env_file(sweep: "Sweep", disk: DiskLook) -> str | None:
+def _find_env_file(sweep: "RecursiveRead", disk: DiskProbe) -> str | None:
     """A file below a place that may hold secrets; empty for none, None beyond the bound."""
     if sweep.use.path is None:
         return None
@@ -245,7 +245,7 @@ def _find_env_file(sweep: "Sweep", disk: DiskLook) -> str | None:
     for place in places:
         found = disk.find_named(
             place,
-            lambda name: is_env_file(name) and _fits(name, sweep.only_files),
+            lambda name: is_env_file(name) and _is_name_match(name, sweep.only_files),
             shown_only=sweep.shown_only,
             without=(*sweep.without_files, *sweep.without_directories),
         )
@@ -254,14 +254,14 @@ def _find_env_file(sweep: "Sweep", disk: DiskLook) -> str | None:
     return ""
 
 
-def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+def _is_name_match(name: str, patterns: tuple[str, ...]) -> bool:
     from fnmatch import fnmatchcase
 
     last = (pattern.rpartition("/")[2] for pattern in patterns)
     return not patterns or any(fnmatchcase(name, pattern) for pattern in last)
 
 
-def _asks(path: str, policy: Policy) -> bool:
-    from handaxe.runtime.permission.commands import verdict_on
+def _is_asked_for(path: str, policy: Policy) -> bool:
+    from handaxe.runtime.permission.commands import decide_path
 
-    return verdict_on(JudgedPath(path=path, real=path, access="read"), policy).verdict != "allow"
+    return decide_path(JudgedPath(path=path, real=path, access="read"), policy).verdict != "allow"

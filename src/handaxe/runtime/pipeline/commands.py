@@ -14,13 +14,13 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.faults import BadPath
-from handaxe.contract.ports.files import Located
+from handaxe.contract.ports.files import ResolvedPath
 from handaxe.contract.readable_files import ReadableFiles
 from handaxe.contract.subjects import CommandSubject
-from handaxe.runtime.permission.decide import JudgedPath, Policy, Request
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.command_look import look_ahead
-from handaxe.runtime.pipeline.parse import Parsed
+from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, Policy
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.command_look import check_command_targets
+from handaxe.runtime.pipeline.parse import ParsedCall
 from handaxe.runtime.pipeline.requests import is_shared
 from handaxe.settings.model import Settings
 from handaxe.text.paths import normalize
@@ -32,23 +32,23 @@ MAX_MATCHES = 2_000
 """So many files that a glob names are looked at for links; for more a person is asked."""
 
 
-async def command_word(
-    request: Request, parsed: Parsed, ctx: ToolContext, among: Collaborators
+async def decide_shell_call(
+    request: PermissionQuery, parsed: ParsedCall, ctx: ToolContext, among: PipelineContext
 ) -> Decision:
     """What the rules say of a call's command, followed to the files it names."""
     policy = among.policy()
     subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
     from handaxe.runtime.permission.commands import (
         Machine,
+        analyze_command,
         apply_mode,
         decide_command,
         make_decision,
-        read_facts,
     )
     from handaxe.shell import Repository
 
     known = among.commands
-    facts = read_facts(request, policy, Machine(cwd=ctx.cwd))
+    facts = analyze_command(request, policy, Machine(cwd=ctx.cwd))
     runs_git = any(part.runs_git for part in facts.parts)
     doubt = await known.git_doubt(ctx.cwd) if runs_git else ""
     machine = Machine(
@@ -70,37 +70,43 @@ async def command_word(
         machine = msgspec.structs.replace(machine, second_opinion=second_opinion)
         shell = decide_command(facts, policy, machine, tool=request.tool)
     decision = make_decision(shell, facts, request, policy)
-    decision = await _after_links(decision, shell, among, machine.sandbox)
-    decision = await _after_links_read(decision, shell, among, machine.sandbox)
-    decision = await look_ahead(decision, shell, parsed.effects, among)
+    decision = await _apply_links(decision, shell, among, machine.sandbox)
+    decision = await _apply_read_links(decision, shell, among, machine.sandbox)
+    decision = await check_command_targets(decision, shell, parsed.effects, among)
     return apply_mode(decision, facts, policy, machine)
 
 
-async def _after_links(
-    decision: Decision, shell: "ShellDecision", among: Collaborators, sandbox: ReadableFiles | None
+async def _apply_links(
+    decision: Decision,
+    shell: "ShellDecision",
+    among: PipelineContext,
+    sandbox: ReadableFiles | None,
 ) -> Decision:
     """The decision after every file operand was judged where its links lead, too."""
-    from handaxe.runtime.permission.commands import apply_verdict, for_ruled
+    from handaxe.runtime.permission.commands import apply_verdict, to_accept_edits
 
     for use in shell.operands:
         # What may run anyway is followed wherever it leads, so that no link gets round a rule.
-        word = await _word_on(use, among, beyond=isinstance(decision, Allow))
+        word = await _decide_operand(use, among, beyond=isinstance(decision, Allow))
         if word is not None and word.rule is not None:
             decision = apply_verdict(decision, use.text, word)
     if isinstance(decision, Allow):
         for use in shell.uses:
-            word = await _word_on(use, among)
+            word = await _decide_operand(use, among)
             if word is not None and not _is_hidden(use, word, among, sandbox):
                 decision = apply_verdict(decision, use.text, word)
         for use in shell.written:
-            word = await _word_on(use, among, policy=for_ruled(among.policy()))
+            word = await _decide_operand(use, among, policy=to_accept_edits(among.policy()))
             if word is not None:
                 decision = apply_verdict(decision, use.text, word)
     return decision
 
 
-async def _after_links_read(
-    decision: Decision, shell: "ShellDecision", among: Collaborators, sandbox: ReadableFiles | None
+async def _apply_read_links(
+    decision: Decision,
+    shell: "ShellDecision",
+    among: PipelineContext,
+    sandbox: ReadableFiles | None,
 ) -> Decision:
     """The decision on a confined command after the files it reads were followed, too."""
     if sandbox is None or not isinstance(decision, Allow):
@@ -111,14 +117,14 @@ async def _after_links_read(
         # A rule or a proof lets it run, and has had its own look.
         return decision
     for use in shell.operands:
-        word = await _word_on(use, among, beyond=True) if use.access == "read" else None
+        word = await _decide_operand(use, among, beyond=True) if use.access == "read" else None
         if word is not None and not _is_hidden(use, word, among, sandbox):
             decision = apply_verdict(decision, use.text, word)
     return decision
 
 
 def _is_hidden(
-    use: "PathUse", word: "PathVerdict", among: Collaborators, sandbox: ReadableFiles | None
+    use: "PathUse", word: "PathVerdict", among: PipelineContext, sandbox: ReadableFiles | None
 ) -> bool:
     """Whether the sandbox hides what a question about reading is about; not known of a glob."""
     if sandbox is None or word.rule is not None or use.access != "read":
@@ -129,82 +135,82 @@ def _is_hidden(
     return not sandbox.can_read(place.real)
 
 
-async def _word_on(
-    use: "PathUse", among: Collaborators, *, beyond: bool = False, policy: Policy | None = None
+async def _decide_operand(
+    use: "PathUse", among: PipelineContext, *, beyond: bool = False, policy: Policy | None = None
 ) -> "PathVerdict | None":
     """Why a file operand may not be used, if it leads elsewhere than its name says."""
     from handaxe.shell import PathVerdict
 
     if use.path is None:
         return None
-    if _goes_back_through_link(use, among):
+    if _has_parent_after_link(use, among):
         reason = f"{use.text} goes through a link and back with `..`, so where it leads is unclear"
         return PathVerdict("ask", reason)
     paths = [use.path]
     if use.glob:
-        found = await _matches(use.path, among)
+        found = await _expand_glob(use.path, among)
         if found is None:
             return PathVerdict("ask", f"{use.text} names too many files to look for links")
         paths = found
     worst: PathVerdict | None = None
     for path in paths:
-        word = _word_on_path(path, use, among, policy or among.policy(), beyond=beyond)
+        word = _decide_operand_path(path, use, among, policy or among.policy(), beyond=beyond)
         if word is not None and (worst is None or word.verdict == "deny"):
             worst = word
     return worst
 
 
-def _word_on_path(
-    path: str, use: "PathUse", among: Collaborators, policy: Policy, *, beyond: bool
+def _decide_operand_path(
+    path: str, use: "PathUse", among: PipelineContext, policy: Policy, *, beyond: bool
 ) -> "PathVerdict | None":
-    from handaxe.shell.places import goes_through_process
+    from handaxe.shell.places import is_process_path
 
-    place = _located(path, among)
+    place = _locate_path(path, among)
     if place is None:
         return None
-    word = _word_on_place(place, use, among, policy, beyond=beyond)
-    if goes_through_process(place.real) and (word is None or word.verdict != "deny"):
-        return _behind_process(path, use, policy) or word
+    word = _decide_operand_place(place, use, among, policy, beyond=beyond)
+    if is_process_path(place.real) and (word is None or word.verdict != "deny"):
+        return _decide_process_link(path, use, policy) or word
     return word
 
 
-def _word_on_place(
-    place: Located, use: "PathUse", among: Collaborators, policy: Policy, *, beyond: bool
+def _decide_operand_place(
+    place: ResolvedPath, use: "PathUse", among: PipelineContext, policy: Policy, *, beyond: bool
 ) -> "PathVerdict | None":
-    from handaxe.runtime.permission.commands import verdict_on
+    from handaxe.runtime.permission.commands import decide_path
 
     files, roots = among.files, among.workdir.roots
     path, real = place.path, place.real
     is_linked = use.access == "write" and place.is_final and is_shared(real, among)
     if not place.is_final:
         # Outside the roots links are followed only where looking is allowed.
-        near = verdict_on(JudgedPath(path=path, real=real, access=use.access), policy)
+        near = decide_path(JudgedPath(path=path, real=real, access=use.access), policy)
         if near.verdict != "allow" and not beyond:
             return near if real != path else None
         real = files.locate(real, roots, beyond=True).real
     is_found = use.glob and use.access == "write"
     if real == path and not is_linked and not is_found:
         return None
-    word = verdict_on(
+    word = decide_path(
         JudgedPath(path=path, real=real, access=use.access, hard_link_outside=is_linked), policy
     )
     return word if word.verdict != "allow" else None
 
 
-def _behind_process(path: str, use: "PathUse", policy: Policy) -> "PathVerdict | None":
+def _decide_process_link(path: str, use: "PathUse", policy: Policy) -> "PathVerdict | None":
     """A link to where a process stands leads a command elsewhere than it would lead us."""
-    from handaxe.runtime.permission.closed import fences_of
+    from handaxe.runtime.permission.closed import collect_restricted_paths
     from handaxe.shell import PathVerdict
 
     tool = "Read" if use.access == "read" else "Edit"
-    for fence in fences_of(policy.book):
+    for fence in collect_restricted_paths(policy.book):
         if fence.tool == tool:
             reason = f"{path} leads through /proc, so which file it names is not known"
             return PathVerdict("ask", reason, fence.rule, fence.source)
     return None
 
 
-def _located(path: str, among: Collaborators) -> Located | None:
+def _locate_path(path: str, among: PipelineContext) -> ResolvedPath | None:
     try:
         return among.files.locate(normalize(path), among.workdir.roots)
     except (BadPath, ValueError):
@@ -212,20 +218,20 @@ def _located(path: str, among: Collaborators) -> Located | None:
         return None
 
 
-def _goes_back_through_link(use: "PathUse", among: Collaborators) -> bool:
+def _has_parent_after_link(use: "PathUse", among: PipelineContext) -> bool:
     """Whether `..` stands behind a link: the kernel then goes elsewhere than the text says."""
     parts = (use.joined or "").split("/")
     for at, part in enumerate(parts):
         before = "/".join(parts[:at])
         if part != ".." or not before:
             continue
-        place = _located(before, among)
+        place = _locate_path(before, among)
         if place is not None and place.real != place.path:
             return True
     return False
 
 
-async def _matches(pattern: str, among: Collaborators) -> list[str] | None:
+async def _expand_glob(pattern: str, among: PipelineContext) -> list[str] | None:
     """The files that a glob names now; None if there are too many.
 
     A directory that leads elsewhere is not looked into; it stands for what the glob finds there.
@@ -241,20 +247,20 @@ async def _matches(pattern: str, among: Collaborators) -> list[str] | None:
                 elsewhere.append(directory or "/")
                 continue
             names = await among.files.names(directory or "/")
-            inside += [f"{directory}/{name}" for name in names if _fits(name, part)]
+            inside += [f"{directory}/{name}" for name in names if _is_name_match(name, part)]
             if len(inside) > MAX_MATCHES:
                 return None
         found = inside
     return [*found, *elsewhere]
 
 
-def _is_ours(directory: str, among: Collaborators) -> bool:
+def _is_ours(directory: str, among: PipelineContext) -> bool:
     """Whether a directory may be looked at: it lies in the working directories, links followed."""
-    place = _located(directory or "/", among)
+    place = _locate_path(directory or "/", among)
     return place is not None and place.is_final
 
 
-def _fits(name: str, part: str) -> bool:
+def _is_name_match(name: str, part: str) -> bool:
     if name.startswith(".") and not part.startswith("."):
         return False
     return fnmatchcase(name, part.replace("[^", "[!"))

@@ -17,43 +17,43 @@ from handaxe.contract.decision import Decision
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.contract.faults import Cancelled, Deferred, ToolFault
 from handaxe.contract.result import ToolResult
-from handaxe.contract.stopping import Stopped, comes_from_outside
+from handaxe.contract.stopping import CancelledWithResult, is_external_stop
 from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.heard import Heard, PutOff, Refused
-from handaxe.runtime.pipeline.parse import Parsed, ordered_by, parse
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.heard import CallRefused, DeferredCall, HookFeedback
+from handaxe.runtime.pipeline.parse import ParsedCall, compute_order_effects, parse
 from handaxe.runtime.pipeline.prepare import prepare
-from handaxe.runtime.pipeline.run import failed_by_bug, remember_outcome, run
-from handaxe.runtime.pipeline.settle import settle
-from handaxe.runtime.pipeline.telling import batch_event
-from handaxe.runtime.pipeline.traffic import Ticket, Traffic
+from handaxe.runtime.pipeline.run import build_error_result, record_changes, run
+from handaxe.runtime.pipeline.settle import finalize_result
+from handaxe.runtime.pipeline.telling import build_batch_event
+from handaxe.runtime.pipeline.traffic import Scheduler, Slot
 from handaxe.runtime.pipeline.under_way import (
-    Activity,
-    Admitted,
+    ActiveCall,
+    AdmittedCall,
+    CallDeduplicator,
     Claims,
-    MadeCalls,
     Recall,
-    answer_unmade,
+    build_fault_result,
 )
-from handaxe.session.call_facts import fingerprint_of
-from handaxe.text.tokens import estimate
-from handaxe.text.wellformed import well_formed
+from handaxe.session.call_facts import compute_fingerprint
+from handaxe.text.tokens import estimate_tokens
+from handaxe.text.wellformed import escape_surrogates
 
 _WITHIN: ContextVar[str] = ContextVar("call_id", default="")
 CLOSE_S = 2.0
 """So long has a call that is stopped for its end when its session closes or its caller goes."""
 
 
-class Pipeline:
+class ToolPipeline:
     """Runs calls for one session."""
 
     def __init__(
         self,
-        among: Collaborators,
+        among: PipelineContext,
         *,
         lanes: int,
         recall: Recall,
-        order: Traffic | None = None,
+        order: Scheduler | None = None,
         claims: Claims | None = None,
     ) -> None:
         """`order` is that of another pipeline, whose calls and these wait for each other.
@@ -61,14 +61,14 @@ class Pipeline:
         `claims` is there where others make calls of the same session.
         """
         self._among = among
-        self._traffic = order or Traffic(lanes)
-        self._made = MadeCalls(recall, claims)
-        self._active: dict[str, Activity] = {}
+        self._traffic = order or Scheduler(lanes)
+        self._made = CallDeduplicator(recall, claims)
+        self._active: dict[str, ActiveCall] = {}
         self._telling: set[asyncio.Future[Outcome]] = set()
         self._expected: set[str] = set()
 
     @property
-    def order(self) -> Traffic | None:
+    def order(self) -> Scheduler | None:
         """Where others can queue with these calls; None within one, which would wait for itself."""
         return None if _WITHIN.get() in self._active else self._traffic
 
@@ -77,7 +77,7 @@ class Pipeline:
         """Whether a call is on its way."""
         return bool(self._active)
 
-    def knows(self, call_id: str, tool: str, call_input: object) -> None:
+    def remember_call(self, call_id: str, tool: str, call_input: object) -> None:
         """A call of an earlier run of this session, so that repeating it repeats its answer."""
         self._made.learn(call_id, tool, call_input)
 
@@ -85,14 +85,14 @@ class Pipeline:
         """Whether a call of this id runs or has run."""
         return call_id in self._active or call_id in self._made
 
-    def refuse(self, call: ToolCall, fault: ToolFault) -> Admitted:
+    def refuse(self, call: ToolCall, fault: ToolFault) -> AdmittedCall:
         """Answer a call with what is wrong with it, before anything looks at it."""
-        fingerprint = fingerprint_of(call.tool, call.input)
-        return self._rejected(call, fingerprint, ToolResult.from_fault(fault))
+        fingerprint = compute_fingerprint(call.tool, call.input)
+        return self._reject_call(call, fingerprint, ToolResult.from_fault(fault))
 
     def call(self, call: ToolCall, *, is_new: bool = False) -> Coroutine[Any, Any, ToolResult]:
         """Run one call in the caller's own task; a new one has an id that was made for it."""
-        return self.conduct(self.admit(call, is_new=is_new))
+        return self.run_admitted(self.admit(call, is_new=is_new))
 
     def expect(self, tool_name: str) -> None:
         """A call of this tool is coming: what takes long to start starts now, beside all else."""
@@ -109,32 +109,32 @@ class Pipeline:
 
     def admit(
         self, call: ToolCall, fingerprint: bytes | None = None, *, is_new: bool = False
-    ) -> Admitted:
+    ) -> AdmittedCall:
         """Give a call its place; everything that can be answered at once is.
 
         `fingerprint` is that of the call, where it is known already; `is_new` says that no call
         before can have had its id.
         """
-        fingerprint = fingerprint or fingerprint_of(call.tool, call.input)
+        fingerprint = fingerprint or compute_fingerprint(call.tool, call.input)
         if not is_new:
             known = self._made.find_answer(call, fingerprint, self._active.get(call.id))
             if known is not None:
                 return known
-        self._active[call.id] = Activity(fingerprint)
+        self._active[call.id] = ActiveCall(fingerprint)
         self.expect(call.tool)
         try:
             parsed = parse(call, self._among)
         except ToolFault as fault:
-            return self._rejected(call, fingerprint, ToolResult.from_fault(fault))
+            return self._reject_call(call, fingerprint, ToolResult.from_fault(fault))
         except BaseException as error:
             # A bug in a tool's facts is a result too.
-            if comes_from_outside(error):
+            if is_external_stop(error):
                 raise
-            return self._rejected(call, fingerprint, failed_by_bug(call.tool, error))
-        ticket = self._traffic.join(ordered_by(parsed, self._among))
-        return Admitted(call, fingerprint, ticket, parsed)
+            return self._reject_call(call, fingerprint, build_error_result(call.tool, error))
+        ticket = self._traffic.join(compute_order_effects(parsed, self._among))
+        return AdmittedCall(call, fingerprint, ticket, parsed)
 
-    async def conduct(self, admitted: Admitted) -> ToolResult:
+    async def run_admitted(self, admitted: AdmittedCall) -> ToolResult:
         """The one result of an admitted call."""
         if admitted.answer is not None:
             return admitted.answer
@@ -152,41 +152,41 @@ class Pipeline:
         self._announce(admitted.call, admitted.parsed)
         outer = _WITHIN.set(admitted.call.id)
         try:
-            result = await self._stages(admitted.parsed, admitted.ticket, activity)
+            result = await self._run_stages(admitted.parsed, admitted.ticket, activity)
             if activity.is_cancelled:
                 # The tool stopped itself; take delivery of the cancellation here, not later.
                 await asyncio.sleep(0)
                 activity.uncancel()
         except asyncio.CancelledError as stop:
             result = ToolResult.from_fault(Cancelled(started=activity.has_started))
-            if isinstance(stop, Stopped):
+            if isinstance(stop, CancelledWithResult):
                 result = stop.result
             if not activity.is_cancelled:
-                self._conclude(activity, result)
+                self._finish_active(activity, result)
                 # To the host it is its own cancellation, nothing more special.
                 raise asyncio.CancelledError from stop
             activity.uncancel()
-        except PutOff:
+        except DeferredCall:
             return activity.result or self._leave_open(admitted)
         except (KeyboardInterrupt, GeneratorExit):
             # The process or the task is going; the log learns how the call ended.
             stopped = ToolResult.from_fault(Cancelled(started=activity.has_started))
-            self._conclude(activity, stopped)
+            self._finish_active(activity, stopped)
             raise
         finally:
             _WITHIN.reset(outer)
             self._traffic.leave(admitted.ticket)
-        return self._conclude(activity, result)
+        return self._finish_active(activity, result)
 
-    def echo(self, call: ToolCall, original: ToolResult) -> ToolResult:
+    def repeat_result(self, call: ToolCall, original: ToolResult) -> ToolResult:
         """Answer a call that asks for the very same as another one of its message."""
         note = f"The same call as {original.id}; it was run once."
         result = msgspec.structs.replace(original, notes=(*original.notes, note))
         self._announce(call, None)
-        admitted = Admitted(call, fingerprint_of(call.tool, call.input))
+        admitted = AdmittedCall(call, compute_fingerprint(call.tool, call.input))
         return self._finish(admitted, result, time.perf_counter())
 
-    def abandon(self, admitted: Admitted) -> ToolResult:
+    def abandon(self, admitted: AdmittedCall) -> ToolResult:
         """Close a call that nobody waits for; nothing happens if it has its result already."""
         activity = self._active.get(admitted.call.id)
         result = ToolResult.from_fault(Cancelled(started=False))
@@ -195,19 +195,19 @@ class Pipeline:
         if activity.admitted is not None:
             # It is under way and goes on; what it may have done is not to be denied.
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
-            return self._conclude(activity, cut_off)
+            return self._finish_active(activity, cut_off)
         self._announce(admitted.call, admitted.parsed)
         self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, time.perf_counter())
 
     async def end_batch(
-        self, calls: Sequence[tuple[ToolCall, Parsed | None]], results: list[ToolResult]
+        self, calls: Sequence[tuple[ToolCall, ParsedCall | None]], results: list[ToolResult]
     ) -> list[ToolResult]:
         """Let hooks speak when all calls of a message are done; what they add is in the last."""
         hooks = self._among.hooks
         if not results or results[-1].code == Deferred.code or not hooks.watches("PostToolBatch"):
             return results
-        telling = asyncio.ensure_future(hooks.fire(batch_event(calls, results, self._among)))
+        telling = asyncio.ensure_future(hooks.fire(build_batch_event(calls, results, self._among)))
         self._telling.add(telling)
         try:
             outcome = await asyncio.shield(telling)
@@ -245,7 +245,7 @@ class Pipeline:
         """New input arrived: stop the calls whose tools give way to it."""
         return self._stop(lambda activity: activity.interrupt == "cancel", None)
 
-    def _stop(self, which: Callable[[Activity], bool], call_id: str | None) -> int:
+    def _stop(self, which: Callable[[ActiveCall], bool], call_id: str | None) -> int:
         wanted = [
             activity
             for active_id, activity in self._active.items()
@@ -267,15 +267,17 @@ class Pipeline:
             await asyncio.wait([self._end_of(call_id) for call_id in others], timeout=CLOSE_S)
         for activity in [self._active[call_id] for call_id in others if call_id in self._active]:
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
-            self._conclude(activity, cut_off)
+            self._finish_active(activity, cut_off)
         if self._among.outliving:
-            from handaxe.runtime.pipeline.in_time import end
+            from handaxe.runtime.pipeline.in_time import cancel_abandoned
 
-            await end(self._among.outliving)
+            await cancel_abandoned(self._among.outliving)
 
-    async def _stages(self, parsed: Parsed, ticket: Ticket, activity: Activity) -> ToolResult:
+    async def _run_stages(
+        self, parsed: ParsedCall, ticket: Slot, activity: ActiveCall
+    ) -> ToolResult:
         decision: Decision | None = None
-        heard = Heard()
+        heard = HookFeedback()
         try:
             if self._among.opening is not None:
                 await self._among.opening()
@@ -287,19 +289,19 @@ class Pipeline:
             decision = prepared.decision
             if prepared.was_rewritten:
                 self._traffic.isolate(ticket)
-            if ticket.is_alone or not self._traffic.takes_lane(ticket):
+            if ticket.is_alone or not self._traffic.try_acquire(ticket):
                 await self._traffic.start(ticket)
             activity.has_started = True
             try:
                 began = time.perf_counter()
                 result = await run(prepared, self._among)
                 took_s = time.perf_counter() - began
-                result = await settle(result, prepared, self._among, took_s=took_s)
+                result = await finalize_result(result, prepared, self._among, took_s=took_s)
             finally:
-                prepared.ctx.fall_silent()
-                told = await remember_outcome(prepared, self._among)
+                prepared.ctx.mute()
+                told = await record_changes(prepared, self._among)
             return msgspec.structs.replace(result, notes=(*result.notes, *told)) if told else result
-        except Refused as refused:
+        except CallRefused as refused:
             result = ToolResult.from_fault(refused.fault)
             return msgspec.structs.replace(
                 result,
@@ -310,14 +312,14 @@ class Pipeline:
             )
         except ToolFault as fault:
             return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)
-        except PutOff:
+        except DeferredCall:
             raise
         except BaseException as error:
-            if comes_from_outside(error):
+            if is_external_stop(error):
                 raise
-            return failed_by_bug(parsed.tool.name, error)
+            return build_error_result(parsed.tool.name, error)
 
-    def _announce(self, call: ToolCall, parsed: Parsed | None) -> None:
+    def _announce(self, call: ToolCall, parsed: ParsedCall | None) -> None:
         self._among.emit(
             CallStarted(
                 at=time.time(),
@@ -329,31 +331,31 @@ class Pipeline:
             )
         )
 
-    def _rejected(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> Admitted:
+    def _reject_call(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> AdmittedCall:
         self._announce(call, None)
-        admitted = Admitted(call, fingerprint)
+        admitted = AdmittedCall(call, fingerprint)
         return msgspec.structs.replace(
             admitted, answer=self._finish(admitted, result, time.perf_counter())
         )
 
-    def _conclude(self, activity: Activity, result: ToolResult) -> ToolResult:
+    def _finish_active(self, activity: ActiveCall, result: ToolResult) -> ToolResult:
         """The one result of a call under way, which its session may have closed before."""
         if activity.result is None and activity.admitted is not None:
             return self._finish(activity.admitted, result, activity.began)
         return activity.result or result
 
-    def _finish(self, admitted: Admitted, result: ToolResult, began: float) -> ToolResult:
+    def _finish(self, admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:
         call, parsed = admitted.call, admitted.parsed
         # What went well was settled; of what did not anybody may have said why.
-        text = result.text if result.ok else well_formed(result.text)
+        text = result.text if result.ok else escape_surrogates(result.text)
         result = msgspec.structs.replace(
             result,
             id=call.id,
             text=text,
-            tool=parsed.tool.name if parsed else result.tool or well_formed(call.tool),
+            tool=parsed.tool.name if parsed else result.tool or escape_surrogates(call.tool),
             # Three digits; to round to them at once would go through their spelling.
             duration_ms=round((time.perf_counter() - began) * 1_000_000) / 1000,
-            tokens=result.tokens or (estimate(text) if text else 0),
+            tokens=result.tokens or (estimate_tokens(text) if text else 0),
         )
         # Most of it was redacted when it was settled; hooks and faults have spoken since.
         result = self._among.redactor.redact_value(result)
@@ -361,11 +363,11 @@ class Pipeline:
         self._made.keep(call.id, admitted.fingerprint)
         return self._ended(call.id, result)
 
-    def _leave_open(self, admitted: Admitted) -> ToolResult:
+    def _leave_open(self, admitted: AdmittedCall) -> ToolResult:
         """A call that a hook put off has no result yet, and may come again under its id."""
         call = admitted.call
         self._among.emit(CallDeferred(at=time.time(), call_id=call.id))
-        return self._ended(call.id, answer_unmade(call, Deferred()))
+        return self._ended(call.id, build_fault_result(call, Deferred()))
 
     def _ended(self, call_id: str, result: ToolResult) -> ToolResult:
         self._made.release(call_id)

@@ -10,20 +10,20 @@ from typing import Any
 from handaxe.contract.call import ToolCall
 from handaxe.contract.effects import Resource
 from handaxe.contract.faults import BadInput, ToolFault
-from handaxe.contract.ports.files import Located
+from handaxe.contract.ports.files import ResolvedPath
 from handaxe.disk import atomic
-from handaxe.runtime.permission.decide import JudgedPath, Request, decide
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, decide
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 
 SIGN = "$file"
 MAX_BYTES = 16 << 20
 _DEEPEST = 20
 
 
-class Filled:
+class FilledCall:
     """A call with what its handles stand for."""
 
-    def __init__(self, call: ToolCall, tool: str, among: Collaborators) -> None:
+    def __init__(self, call: ToolCall, tool: str, among: PipelineContext) -> None:
         self.call = call
         self.notes: list[str] = []
         self.reads: list[Resource] = []
@@ -41,10 +41,10 @@ class Filled:
         if known not in self._done:
             # A host's program may give the same thing in many places, or within itself.
             self._done[known] = value
-            self._done[known] = self._with_texts(value, place, depth)
+            self._done[known] = self._fill_texts(value, place, depth)
         return self._done[known]
 
-    def _with_texts(self, value: list[Any] | dict[str, Any], place: str, depth: int) -> Any:  # noqa: ANN401
+    def _fill_texts(self, value: list[Any] | dict[str, Any], place: str, depth: int) -> Any:  # noqa: ANN401
         if isinstance(value, list):
             return [self._filled(one, f"{place}[{n}]", depth + 1) for n, one in enumerate(value)]
         handle = value.get(SIGN)
@@ -82,8 +82,8 @@ class Filled:
         self.reads.append(Resource("path", place.real))
         return atomic.read_regular(place.real, max_bytes=MAX_BYTES)[0].decode()
 
-    def _refuse_unless_free(self, place: Located) -> None:
+    def _refuse_unless_free(self, place: ResolvedPath) -> None:
         judged = JudgedPath(path=place.path, real=place.real, access="read")
-        request = Request(tool="Read", read_only=True, paths=(judged,))
+        request = PermissionQuery(tool="Read", read_only=True, paths=(judged,))
         if decide(request, self._among.policy()).verdict != "allow":
             raise ValueError("it is not free to be read; Read asks for it")

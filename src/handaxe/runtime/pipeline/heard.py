@@ -4,14 +4,14 @@ from typing import Any
 
 from handaxe.contract.decision import Allow, Decision, Deny
 from handaxe.contract.faults import ToolFault
-from handaxe.runtime.hooks.outcome import GivenChange, Outcome
+from handaxe.runtime.hooks.outcome import HookPermissionChange, Outcome
 
 
-class PutOff(Exception):
+class DeferredCall(Exception):
     """The call is not made now; whoever works here stops and can go on with it."""
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """Permission was not given; the fault for the model and the decision for the record."""
 
     def __init__(self, fault: ToolFault, decision: Decision) -> None:
@@ -27,7 +27,7 @@ class Undecided(Exception):
     """Validation wanted to look at a file that permission has not been given for."""
 
 
-class Rewritten(Exception):
+class InputRewritten(Exception):
     """Whoever was asked for permission gave it for another input."""
 
     def __init__(self, call_input: dict[str, Any], word: Allow) -> None:
@@ -36,13 +36,13 @@ class Rewritten(Exception):
         self.word = word
 
 
-class Heard:
+class HookFeedback:
     """What hooks said on the way, beside their decisions."""
 
     messages: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     stops: str | None = None
-    changes: tuple[GivenChange, ...] = ()
+    changes: tuple[HookPermissionChange, ...] = ()
     """What is to be allowed differently if the call may run."""
     were_asked = False
     has_answer = False

@@ -11,7 +11,7 @@ from typing import Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import TimedOut
-from handaxe.contract.stopping import Stopped
+from handaxe.contract.stopping import CancelledWithResult
 from handaxe.contract.tool import Tool
 
 TIDY_S = 0.5
@@ -23,17 +23,17 @@ Outliving = dict[asyncio.Task[Any], str]
 """The work of one session that goes on although its call is over, with the names of its tools."""
 
 
-def leave_to_itself(work: asyncio.Task[Any], tool: str, ctx: ToolContext, among: Outliving) -> None:
+def abandon(work: asyncio.Task[Any], tool: str, ctx: ToolContext, among: Outliving) -> None:
     """The call is over and its work goes on; it reaches nothing of the session any more."""
     ctx.close()
     if work.get_loop().is_closed():
         return
     among[work] = tool
-    work.add_done_callback(lambda over: _ended(over, among))
+    work.add_done_callback(lambda over: _log_late_end(over, among))
     _log.warning("%s goes on although its call is over: it will not be stopped", tool)
 
 
-async def end(outliving: Outliving) -> None:
+async def cancel_abandoned(outliving: Outliving) -> None:
     """The session ends: ask once more, and tell what stays."""
     for work in outliving:
         work.cancel()
@@ -42,7 +42,7 @@ async def end(outliving: Outliving) -> None:
         _log.warning("%s is still at work when its session closes", name)
 
 
-def _ended(work: asyncio.Task[Any], among: Outliving) -> None:
+def _log_late_end(work: asyncio.Task[Any], among: Outliving) -> None:
     name = among.pop(work, "")
     if work.cancelled():
         return
@@ -51,11 +51,11 @@ def _ended(work: asyncio.Task[Any], among: Outliving) -> None:
         _log.warning("%s failed after its call was over", name, exc_info=failure)
 
 
-async def call_in_time(
+async def call_with_timeout(
     tool: Tool[Any], args: object, ctx: ToolContext, timeout_s: float, outliving: Outliving
 ) -> object:
     """What the tool gives, or `TimedOut`; a cancellation is passed on to it."""
-    work = asyncio.ensure_future(_outcome(tool, args, ctx))
+    work = asyncio.ensure_future(_capture_outcome(tool, args, ctx))
     try:
         await asyncio.wait((work,), timeout=timeout_s)
         is_late = not work.done()
@@ -73,7 +73,7 @@ async def call_in_time(
         raise
     finally:
         if not work.done():
-            leave_to_itself(work, tool.name, ctx, outliving)
+            abandon(work, tool.name, ctx, outliving)
     if is_late:
         raise TimedOut(tool.name, timeout_s, is_stopped=work.done())
     outcome: object = work.result()
@@ -87,11 +87,11 @@ async def _stop(work: asyncio.Task[Any]) -> None:
     await asyncio.wait((work,), timeout=TIDY_S)
 
 
-async def _outcome(tool: Tool[Any], args: object, ctx: ToolContext) -> object:
+async def _capture_outcome(tool: Tool[Any], args: object, ctx: ToolContext) -> object:
     """What the tool gives or raises: a task that raises an exit would take the loop along."""
     try:
         return await tool.call(args, ctx)
-    except Stopped as stopped:
+    except CancelledWithResult as stopped:
         return stopped
     except asyncio.CancelledError:
         raise

@@ -10,18 +10,18 @@ import msgspec
 from handaxe.contract.call import ToolCall
 from handaxe.contract.effects import Effects, Resource
 from handaxe.contract.faults import BadInput
-from handaxe.contract.ports.files import Located
+from handaxe.contract.ports.files import ResolvedPath
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool
-from handaxe.runtime.permission.families import canonical_name
-from handaxe.runtime.pipeline.collaborators import Collaborators
+from handaxe.runtime.permission.families import resolve_tool_alias
+from handaxe.runtime.pipeline.collaborators import PipelineContext
 from handaxe.text.coercion import InputProblems, read_input
 
 if TYPE_CHECKING:
-    from handaxe.runtime.pipeline.handles import Filled
+    from handaxe.runtime.pipeline.handles import FilledCall
 
 
-class Parsed(msgspec.Struct, frozen=True):
+class ParsedCall(msgspec.Struct, frozen=True):
     """A call that was understood."""
 
     call: ToolCall
@@ -29,7 +29,7 @@ class Parsed(msgspec.Struct, frozen=True):
     args: object
     effects: Effects
     subjects: tuple[Subject, ...]
-    places: dict[str, Located]
+    places: dict[str, ResolvedPath]
     """Where the paths of the call lead, by their spelling."""
     notes: tuple[str, ...]
     told: dict[str, Any] = {}
@@ -40,7 +40,7 @@ class Parsed(msgspec.Struct, frozen=True):
     @property
     def other_names(self) -> tuple[str, ...]:
         """Names under which hooks may expect the call, beside its tool's own."""
-        return (*self.tool.aliases, canonical_name(self.tool.name))
+        return (*self.tool.aliases, resolve_tool_alias(self.tool.name))
 
     def derived(self) -> dict[str, Any]:
         """What observers are told beside the input: resolved paths, and what the tool adds."""
@@ -51,12 +51,12 @@ class Parsed(msgspec.Struct, frozen=True):
         return derived
 
 
-def parse(call: ToolCall, among: Collaborators) -> Parsed:
+def parse(call: ToolCall, among: PipelineContext) -> ParsedCall:
     """Find the tool, read its input, resolve what it touches; faults for what cannot be read."""
     tool, renamed = among.catalog.find(call.tool)
     if among.deferral is not None:
         among.deferral.refuse_unloaded(tool)
-    filled = _filled(call, tool.name, among) if _may_hold_handles(call.input) else None
+    filled = _fill_handles(call, tool.name, among) if _can_hold_handles(call.input) else None
     given = call if filled is None else filled.call
     try:
         args, coerced = read_input(tool.args_type, given.input)
@@ -65,19 +65,19 @@ def parse(call: ToolCall, among: Collaborators) -> Parsed:
     notes = (renamed, *coerced) if renamed else tuple(coerced)
     effects = tool.effects_of(args)
     subjects = tool.subjects(args)
-    places: dict[str, Located] = {}
+    places: dict[str, ResolvedPath] = {}
     for subject in subjects:
         if isinstance(subject, PathSubject):
             _locate(subject.path, places, among)
-    effects = _resolved(effects, places, among)
+    effects = _resolve_resources(effects, places, among)
     if filled is None:
-        return Parsed(call, tool, args, effects, subjects, places, notes)
+        return ParsedCall(call, tool, args, effects, subjects, places, notes)
     effects = msgspec.structs.replace(effects, reads=(*effects.reads, *filled.reads))
     notes = (*filled.notes, *notes)
-    return Parsed(given, tool, args, effects, subjects, places, notes, asked=call)
+    return ParsedCall(given, tool, args, effects, subjects, places, notes, asked=call)
 
 
-def ordered_by(parsed: Parsed, among: Collaborators) -> Effects:
+def compute_order_effects(parsed: ParsedCall, among: PipelineContext) -> Effects:
     """What a call is ordered by: a file with other names changes under all of them."""
     effects = parsed.effects
     if not effects.writes:
@@ -89,7 +89,7 @@ def ordered_by(parsed: Parsed, among: Collaborators) -> Effects:
     return effects
 
 
-def _may_hold_handles(call_input: object) -> bool:
+def _can_hold_handles(call_input: object) -> bool:
     """Whether there is anything in an input but plain values; in most there is not."""
     if call_input.__class__ is not dict:
         return False
@@ -97,30 +97,32 @@ def _may_hold_handles(call_input: object) -> bool:
     return any(value.__class__ is dict or value.__class__ is list for value in values)
 
 
-def _filled(call: ToolCall, tool: str, among: Collaborators) -> "Filled | None":
-    from handaxe.runtime.pipeline.handles import Filled
+def _fill_handles(call: ToolCall, tool: str, among: PipelineContext) -> "FilledCall | None":
+    from handaxe.runtime.pipeline.handles import FilledCall
 
-    filled = Filled(call, tool, among)
+    filled = FilledCall(call, tool, among)
     return filled if filled.notes else None
 
 
-def situated(parsed: Parsed, effects: Effects, subjects: tuple[Subject, ...]) -> Parsed:
+def replace_subjects(
+    parsed: ParsedCall, effects: Effects, subjects: tuple[Subject, ...]
+) -> ParsedCall:
     """The call with what it touches by the session's state: places that stand for themselves."""
     places = {
-        subject.path: Located(subject.path, subject.path, is_final=True)
+        subject.path: ResolvedPath(subject.path, subject.path, is_final=True)
         for subject in subjects
         if isinstance(subject, PathSubject)
     }
     return msgspec.structs.replace(parsed, effects=effects, subjects=subjects, places=places)
 
 
-def followed(parsed: Parsed, among: Collaborators) -> Parsed:
+def resolve_effects(parsed: ParsedCall, among: PipelineContext) -> ParsedCall:
     """The call with its effects at the ends of its paths, after those were followed farther."""
-    effects = _resolved(parsed.tool.effects_of(parsed.args), parsed.places, among)
+    effects = _resolve_resources(parsed.tool.effects_of(parsed.args), parsed.places, among)
     return msgspec.structs.replace(parsed, effects=effects)
 
 
-def _locate(path: str, places: dict[str, Located], among: Collaborators) -> Located:
+def _locate(path: str, places: dict[str, ResolvedPath], among: PipelineContext) -> ResolvedPath:
     place = places.get(path)
     if place is None:
         absolute = among.workdir.resolve(path)
@@ -128,18 +130,20 @@ def _locate(path: str, places: dict[str, Located], among: Collaborators) -> Loca
     return place
 
 
-def _resolved(effects: Effects, places: dict[str, Located], among: Collaborators) -> Effects:
+def _resolve_resources(
+    effects: Effects, places: dict[str, ResolvedPath], among: PipelineContext
+) -> Effects:
     """The same effects with every path followed to the file it means; a link counts as well."""
     if not effects.reads and not effects.writes:
         return effects
-    reads = writes = _ends(effects.reads, places, among)
+    reads = writes = _resolve_ends(effects.reads, places, among)
     if effects.writes != effects.reads:
-        writes = _ends(effects.writes, places, among)
+        writes = _resolve_ends(effects.writes, places, among)
     return msgspec.structs.replace(effects, reads=reads, writes=writes)
 
 
-def _ends(
-    resources: tuple[Resource, ...], places: dict[str, Located], among: Collaborators
+def _resolve_ends(
+    resources: tuple[Resource, ...], places: dict[str, ResolvedPath], among: PipelineContext
 ) -> tuple[Resource, ...]:
     found: list[Resource] = []
     for resource in resources:

@@ -4,8 +4,8 @@ import msgspec
 
 from handaxe.contract.decision import Ask, Deny
 from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.heard import PutOff
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.heard import DeferredCall
 
 NOT_HERE = (
     "A hook put this call off, which is possible only for the single call of an answer "
@@ -13,7 +13,7 @@ NOT_HERE = (
 )
 
 
-async def put_off(outcome: Outcome, call_id: str, among: Collaborators) -> Outcome:
+async def defer_call(outcome: Outcome, call_id: str, among: PipelineContext) -> Outcome:
     """What is left of the hooks' word where nothing can be put off: a person has to decide.
 
     Raises:
@@ -22,5 +22,5 @@ async def put_off(outcome: Outcome, call_id: str, among: Collaborators) -> Outco
     if isinstance(outcome.decision, Deny):
         return outcome
     if among.may_put_off is not None and await among.may_put_off(call_id):
-        raise PutOff
+        raise DeferredCall
     return msgspec.structs.replace(outcome, decision=Ask(NOT_HERE, by="hook"))

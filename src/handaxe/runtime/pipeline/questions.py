@@ -12,33 +12,33 @@ from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.faults import Asked, Denied, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.permission_changes import PermissionChanges
-from handaxe.runtime.permission.decide import Request, is_final
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.heard import Heard, Refused, Rewritten, Undecided
-from handaxe.runtime.pipeline.parse import Parsed
-from handaxe.runtime.pipeline.requests import covers_of
-from handaxe.runtime.pipeline.telling import hook_event, plain
+from handaxe.runtime.permission.decide import PermissionQuery, is_final
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.heard import CallRefused, HookFeedback, InputRewritten, Undecided
+from handaxe.runtime.pipeline.parse import ParsedCall
+from handaxe.runtime.pipeline.requests import build_rule_check
+from handaxe.runtime.pipeline.telling import build_hook_event, to_input_dict
 from handaxe.runtime.pipeline.voices import (
+    build_suggestions,
+    explain_decision,
     is_open,
-    proposals_with,
-    sentence_of,
-    suggestions_with,
+    select_proposals,
 )
 
 
-async def settle_question(
+async def resolve_question(
     decision: Ask | Deny,
-    request: Request,
-    parsed: Parsed,
+    request: PermissionQuery,
+    parsed: ParsedCall,
     ctx: ToolContext,
-    heard: Heard,
-    among: Collaborators,
+    heard: HookFeedback,
+    among: PipelineContext,
 ) -> Decision:
     """What makes a yes of a call that may not just run; `Refused` if nothing does."""
     if isinstance(decision, Deny):
-        raise Refused(Denied(sentence_of(decision)), decision)
+        raise CallRefused(Denied(explain_decision(decision)), decision)
     if is_final(decision):
-        raise Refused(Asked(decision.reason), decision)
+        raise CallRefused(Asked(decision.reason), decision)
     if heard.answer is not None:
         return heard.answer
     if among.hooks.watches("PermissionRequest") and not heard.were_asked:
@@ -48,26 +48,28 @@ async def settle_question(
     question = PermissionRequest(
         call_id=parsed.call.id,
         tool=parsed.tool.name,
-        input={**plain(parsed.call.input), **parsed.derived()},
+        input={**to_input_dict(parsed.call.input), **parsed.derived()},
         reason=decision.reason,
         rule=decision.rule,
         source=decision.source,
         cwd=ctx.cwd,
-        preview=(*decision.preview, *(await _preview(parsed, ctx, among) or ())) or None,
+        preview=(*decision.preview, *(await _build_preview(parsed, ctx, among) or ())) or None,
         agent_id=among.agent_id,
         agent_type=among.agent_type,
-        proposals=proposals_with(decision, request, among.policy()),
-        suggestions=suggestions_with(decision, request, among.policy()),
+        proposals=select_proposals(decision, request, among.policy()),
+        suggestions=build_suggestions(decision, request, among.policy()),
         destructive=decision.destructive,
-        definitions=_definitions(parsed, among),
+        definitions=_list_definitions(parsed, among),
     )
     call_id = parsed.call.id
-    answer = await _classified(question, decision, among)
+    answer = await _ask_classifier(question, decision, among)
     if isinstance(answer, Deny):
         await _tell_denial(answer, parsed, heard, among)
     if answer is None:
         if among.asker is None or not among.asker.is_there:
-            raise Refused(Asked(f"{sentence_of(decision)} Nobody is here to ask."), decision)
+            raise CallRefused(
+                Asked(f"{explain_decision(decision)} Nobody is here to ask."), decision
+            )
         among.emit(
             CallAsked(
                 call_id=call_id, tool=question.tool, reason=decision.reason, rule=decision.rule
@@ -80,14 +82,14 @@ async def settle_question(
         )
     among.emit(CallDecided(call_id=call_id, decision=answer))
     if isinstance(answer, Deny):
-        raise Refused(Denied(f"The call was refused. {answer.reason}".strip()), answer)
+        raise CallRefused(Denied(f"The call was refused. {answer.reason}".strip()), answer)
     if answer.input is not None and answer.input != question.input:
         heard.answer = answer
-        raise Rewritten(answer.input, answer)
+        raise InputRewritten(answer.input, answer)
     return answer
 
 
-def _definitions(parsed: Parsed, among: Collaborators) -> tuple[ToolDefinition, ...]:
+def _list_definitions(parsed: ParsedCall, among: PipelineContext) -> tuple[ToolDefinition, ...]:
     """The tools of servers as they are now, and the one that is called as it was found."""
     own, servers = parsed.tool.definition, among.offers.get(McpServers)
     listed = () if servers is None else servers.definitions()
@@ -96,8 +98,8 @@ def _definitions(parsed: Parsed, among: Collaborators) -> tuple[ToolDefinition, 
     return (own, *(one for one in listed if one.tool != own.tool))
 
 
-async def _classified(
-    question: PermissionRequest, decision: Decision, among: Collaborators
+async def _ask_classifier(
+    question: PermissionRequest, decision: Decision, among: PipelineContext
 ) -> Allow | Deny | None:
     """What the host's classifier says in `auto` mode; rules and protected paths stay a human's."""
     if among.classifier is None or among.policy().mode != "auto" or not is_open(decision):
@@ -105,13 +107,15 @@ async def _classified(
     return await among.classifier(msgspec.structs.replace(question, remarks=tuple(among.remarks)))
 
 
-async def _tell_denial(answer: Deny, parsed: Parsed, heard: Heard, among: Collaborators) -> None:
+async def _tell_denial(
+    answer: Deny, parsed: ParsedCall, heard: HookFeedback, among: PipelineContext
+) -> None:
     """Hooks hear what the classifier refused; they may let the model try once more."""
     if not among.hooks.watches("PermissionDenied"):
         return
-    event = {**hook_event(parsed, among, "PermissionDenied"), "reason": answer.reason}
+    event = {**build_hook_event(parsed, among, "PermissionDenied"), "reason": answer.reason}
     outcome = await among.hooks.fire(
-        event, aliases=parsed.other_names, covers=covers_of(parsed, among)
+        event, aliases=parsed.other_names, covers=build_rule_check(parsed, among)
     )
     heard.take(outcome)
     if outcome.extra.get("retry") is True:
@@ -119,18 +123,22 @@ async def _tell_denial(answer: Deny, parsed: Parsed, heard: Heard, among: Collab
 
 
 async def _ask_hooks(
-    decision: Decision, request: Request, parsed: Parsed, heard: Heard, among: Collaborators
+    decision: Decision,
+    request: PermissionQuery,
+    parsed: ParsedCall,
+    heard: HookFeedback,
+    among: PipelineContext,
 ) -> Decision | None:
     """The hooks' word instead of a person's; None leaves it to the person."""
     heard.were_asked = True
-    event = hook_event(parsed, among, "PermissionRequest")
+    event = build_hook_event(parsed, among, "PermissionRequest")
     call_id = event.pop("tool_use_id")
     from handaxe.runtime.permission.suggestions import to_updates
 
-    if offered := to_updates(suggestions_with(decision, request, among.policy())):
+    if offered := to_updates(build_suggestions(decision, request, among.policy())):
         event["permission_suggestions"] = offered
     outcome = await among.hooks.fire(
-        event, aliases=parsed.other_names, covers=covers_of(parsed, among), call_id=call_id
+        event, aliases=parsed.other_names, covers=build_rule_check(parsed, among), call_id=call_id
     )
     heard.take(outcome)
     word = outcome.decision
@@ -138,7 +146,7 @@ async def _ask_hooks(
         word = Deny(outcome.blocked, by="hook")
     if isinstance(word, Deny):
         among.emit(CallDecided(call_id=call_id, decision=word))
-        raise Refused(Denied(word.reason), word)
+        raise CallRefused(Denied(word.reason), word)
     if not isinstance(word, Allow):
         return None
     if parsed.tool.asks_person and decision.by == "tool":
@@ -148,13 +156,13 @@ async def _ask_hooks(
         return None
     heard.changes += outcome.changes
     if outcome.input is not None and outcome.input != parsed.call.input:
-        raise Rewritten(outcome.input, word)
+        raise InputRewritten(outcome.input, word)
     word = msgspec.structs.replace(word, by="hook")
     among.emit(CallDecided(call_id=call_id, decision=word))
     return word
 
 
-async def change_permissions(call_id: str, heard: Heard, among: Collaborators) -> None:
+async def change_permissions(call_id: str, heard: HookFeedback, among: PipelineContext) -> None:
     """Put in force what hooks want allowed differently, now that the call may run."""
     if PermissionChanges not in among.offers:
         heard.notes += ("A hook wanted to change permissions, which cannot be done here.",)
@@ -169,7 +177,9 @@ async def change_permissions(call_id: str, heard: Heard, among: Collaborators) -
             heard.notes += tuple(f"A hook's {problem}" for problem in problems)
 
 
-async def _preview(parsed: Parsed, ctx: ToolContext, among: Collaborators) -> Display | None:
+async def _build_preview(
+    parsed: ParsedCall, ctx: ToolContext, among: PipelineContext
+) -> Display | None:
     """What the call would do, if it can be told without looking where nobody may look yet."""
     if among.asker is not None and not among.asker.looks:
         return None

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 
 from handaxe.contract.subjects import CommandSubject, HostSubject, PathSubject, TextSubject
-from handaxe.runtime.permission.decide import JudgedPath, Request
-from handaxe.runtime.permission.protected import OwnPlaces, protected_name
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.parse import Parsed
-from handaxe.runtime.pipeline.telling import plain, rule_covers
+from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery
+from handaxe.runtime.permission.protected import OwnPaths, find_protected_name
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.parse import ParsedCall
+from handaxe.runtime.pipeline.telling import is_covered_by_rule, to_input_dict
 
 
-def judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]:
+def collect_judged_paths(parsed: ParsedCall, among: PipelineContext) -> tuple[JudgedPath, ...]:
     """Every place the call names, after links, and what it would do there."""
     judged: list[JudgedPath] = []
     for subject in parsed.subjects:
@@ -21,19 +21,19 @@ def judged_paths(parsed: Parsed, among: Collaborators) -> tuple[JudgedPath, ...]
     return tuple(judged)
 
 
-def is_shared(real: str, among: Collaborators) -> bool:
+def is_shared(real: str, among: PipelineContext) -> bool:
     """Whether a file has a second name outside the roots, or one that may not be written."""
-    own = OwnPlaces(among.workdir.own_places)
+    own = OwnPaths(among.workdir.own_places)
 
     def is_closed(path: str) -> bool:
-        return protected_name(path) is not None or own.around(path) is not None
+        return find_protected_name(path) is not None or own.around(path) is not None
 
     return among.files.has_name_outside(real, among.workdir.roots, is_closed)
 
 
-def request_of(
-    parsed: Parsed, paths: tuple[JudgedPath, ...], *, only_opens: bool = False
-) -> Request:
+def build_permission_query(
+    parsed: ParsedCall, paths: tuple[JudgedPath, ...], *, only_opens: bool = False
+) -> PermissionQuery:
     """The call as rules and modes judge it; or, of the call, that it opens a file."""
     tool, effects = parsed.tool, parsed.effects
     texts: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ def request_of(
             texts += (subject.text,)
         elif command is None and isinstance(subject, CommandSubject):
             command = subject.command
-    return Request(
+    return PermissionQuery(
         tool=tool.name,
         aliases=tool.aliases,
         # Permission is about the world outside; what a session keeps for itself is free.
@@ -51,7 +51,7 @@ def request_of(
         paths=paths,
         texts=texts,
         hosts=tuple([s.host for s in parsed.subjects if isinstance(s, HostSubject)]),
-        input=plain(parsed.call.input),
+        input=to_input_dict(parsed.call.input),
         command=command,
         asks_person=tool.asks_person,
         # Opening one file is never more than that, whatever else the tool may do.
@@ -60,11 +60,11 @@ def request_of(
     )
 
 
-def covers_of(parsed: Parsed, among: Collaborators) -> Callable[[str], bool]:
+def build_rule_check(parsed: ParsedCall, among: PipelineContext) -> Callable[[str], bool]:
     """Which permission rules cover this call, for hooks that are meant for some calls only."""
 
     def covers(rule: str) -> bool:
-        request = request_of(parsed, judged_paths(parsed, among))
-        return rule_covers(rule, request, among.policy())
+        request = build_permission_query(parsed, collect_judged_paths(parsed, among))
+        return is_covered_by_rule(rule, request, among.policy())
 
     return covers

@@ -7,44 +7,44 @@ import msgspec
 
 from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.prepare import Prepared
-from handaxe.runtime.pipeline.requests import covers_of
-from handaxe.runtime.pipeline.telling import hook_event
-from handaxe.text.tokens import estimate
-from handaxe.text.wellformed import well_formed
-from handaxe.text.windows import two_ended_preview
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.prepare import PreparedCall
+from handaxe.runtime.pipeline.requests import build_rule_check
+from handaxe.runtime.pipeline.telling import build_hook_event
+from handaxe.text.tokens import estimate_tokens
+from handaxe.text.wellformed import escape_surrogates
+from handaxe.text.windows import build_preview
 
 MAX_REMARK_CHARS = 2_000
 MAX_REMARKS = 50
 
 
-async def settle(
-    result: ToolResult, prepared: Prepared, among: Collaborators, *, took_s: float = 0.0
+async def finalize_result(
+    result: ToolResult, prepared: PreparedCall, among: PipelineContext, *, took_s: float = 0.0
 ) -> ToolResult:
     """The result as the model gets it."""
     parsed = prepared.parsed
     # Before anything is cut, stored or told to hooks: half of a secret would not be known as one.
     result = among.redactor.redact_value(result)
-    text, size_chars = _fitted(result, result.text, prepared, among)
+    text, size_chars = _fit_text(result, result.text, prepared, among)
     result = msgspec.structs.replace(
         result,
         text=text,
         size_chars=size_chars,
-        tokens=estimate(text),
-        data=_plain(result.data),
+        tokens=estimate_tokens(text),
+        data=_to_plain_data(result.data),
         notes=(*parsed.notes, *prepared.notes, *result.notes),
         messages=(*prepared.messages, *result.messages),
         decision=prepared.decision,
     )
     if among.hooks.watch_after and result.code != Cancelled.code:
-        result = await _hear_hooks(result, prepared, among, round(took_s * 1000, 3))
+        result = await _run_after_hooks(result, prepared, among, round(took_s * 1000, 3))
     if late := among.hooks.take_late():
         result = msgspec.structs.replace(result, messages=(*result.messages, *late))
     return result
 
 
-def _plain(data: object) -> object:
+def _to_plain_data(data: object) -> object:
     """Data as a host finds it in JSON too; an own tool may give whatever its host understands."""
     if data is None:
         return {}
@@ -56,38 +56,38 @@ def _plain(data: object) -> object:
         return cast("dict[str, Any]", data)
 
 
-def _fitted(
-    result: ToolResult, text: str, prepared: Prepared, among: Collaborators
+def _fit_text(
+    result: ToolResult, text: str, prepared: PreparedCall, among: PipelineContext
 ) -> tuple[str, int]:
     """A result's text, or a preview of it where it is too long, and how long it is."""
-    text = well_formed(text)
+    text = escape_surrogates(text)
     size_chars = len(text)
     limit = prepared.parsed.tool.max_result_chars
     if result.ok and size_chars > limit:
         keep = partial(among.results.keep, prepared.parsed.call.id)
-        text = two_ended_preview(text, keep, within=int(limit))
+        text = build_preview(text, keep, within=int(limit))
     return text, size_chars
 
 
-async def _hear_hooks(
-    result: ToolResult, prepared: Prepared, among: Collaborators, took_ms: float
+async def _run_after_hooks(
+    result: ToolResult, prepared: PreparedCall, among: PipelineContext, took_ms: float
 ) -> ToolResult:
     parsed = prepared.parsed
     name = "PostToolUse" if result.ok else "PostToolUseFailure"
     if among.hooks.watches(name):
-        event = hook_event(parsed, among, name)
-        event["tool_response"] = _response(result)
+        event = build_hook_event(parsed, among, name)
+        event["tool_response"] = _build_response(result)
         event["duration_ms"] = took_ms
         if not result.ok:
             event |= {"error": result.text, "is_interrupt": False}
         outcome = await among.hooks.fire(
-            event, aliases=parsed.other_names, covers=covers_of(parsed, among)
+            event, aliases=parsed.other_names, covers=build_rule_check(parsed, among)
         )
         complaint = (outcome.blocked,) if outcome.blocked else ()
         stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
-        replaced = _replaced(result, outcome.output, prepared, among)
+        replaced = _replace_output(result, outcome.output, prepared, among)
         if outcome.output is msgspec.UNSET or replaced.notes == result.notes:
-            _remark(outcome.extra.get("classifierContext"), prepared, among)
+            _record_remark(outcome.extra.get("classifierContext"), prepared, among)
         result = replaced
         result = msgspec.structs.replace(
             result,
@@ -100,7 +100,7 @@ async def _hear_hooks(
     return result
 
 
-def _remark(said: object, prepared: Prepared, among: Collaborators) -> None:
+def _record_remark(said: object, prepared: PreparedCall, among: PipelineContext) -> None:
     """Keep what a hook has to say to a classifier about a call that did something."""
     parsed = prepared.parsed
     if isinstance(said, str) and said.strip() and not parsed.effects.is_read_only:
@@ -108,7 +108,7 @@ def _remark(said: object, prepared: Prepared, among: Collaborators) -> None:
         del among.remarks[:-MAX_REMARKS]
 
 
-def _response(result: ToolResult) -> dict[str, Any]:
+def _build_response(result: ToolResult) -> dict[str, Any]:
     """What the tool gave, by the names that the ecosystem knows, beside our result object."""
     own = result.to_json()
     data = own["data"]
@@ -116,26 +116,26 @@ def _response(result: ToolResult) -> dict[str, Any]:
     return {**own, **given, "text": result.text, "data": data}
 
 
-def _replaced(
-    result: ToolResult, output: object, prepared: Prepared, among: Collaborators
+def _replace_output(
+    result: ToolResult, output: object, prepared: PreparedCall, among: PipelineContext
 ) -> ToolResult:
     """The result with what a hook gave instead of its output, if it has the shape of that."""
     if output is msgspec.UNSET or not result.ok:
         return result
-    from handaxe.runtime.pipeline.stand_ins import stand_in
+    from handaxe.runtime.pipeline.stand_ins import parse_output_override
 
-    given = stand_in(prepared.parsed.tool.name, result, output)
+    given = parse_output_override(prepared.parsed.tool.name, result, output)
     if given is None:
         note = "A hook gave an output of another shape than the tool's; it was ignored."
         return msgspec.structs.replace(result, notes=(*result.notes, note))
     if given.text is None:
         return msgspec.structs.replace(result, data=given.data)
-    text, size_chars = _fitted(result, among.redactor.redact(given.text), prepared, among)
+    text, size_chars = _fit_text(result, among.redactor.redact(given.text), prepared, among)
     return msgspec.structs.replace(
         result,
         data=given.data,
         content=(),
         text=text,
         size_chars=size_chars,
-        tokens=estimate(text),
+        tokens=estimate_tokens(text),
     )

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from handaxe.contract.call import ToolCall
 from handaxe.contract.faults import Deferred, ToolFault
 from handaxe.contract.result import ToolResult
-from handaxe.runtime.pipeline.arrivals import Arrivals
-from handaxe.runtime.pipeline.execute import Pipeline
-from handaxe.runtime.pipeline.under_way import Admitted
+from handaxe.runtime.pipeline.arrivals import BatchCalls
+from handaxe.runtime.pipeline.execute import ToolPipeline
+from handaxe.runtime.pipeline.under_way import AdmittedCall
 
 OnResult = Callable[[ToolResult], None]
 
@@ -22,13 +22,13 @@ class CallStream:
 
     def __init__(
         self,
-        pipeline: Pipeline,
+        pipeline: ToolPipeline,
         *,
         on_result: OnResult = lambda _: None,
         noted: Callable[[ToolResult], ToolResult] = lambda result: result,
     ) -> None:
         self._pipeline = pipeline
-        self._arrivals = Arrivals(pipeline)
+        self._arrivals = BatchCalls(pipeline)
         self._on_result = on_result
         self._noted = noted
         self._running: dict[int, asyncio.Task[ToolResult]] = {}
@@ -52,7 +52,7 @@ class CallStream:
         """Take the next call; with a `fault` it is answered with that and never runs."""
         position = len(self)
         if fault is not None:
-            admitted: Admitted | None = self._pipeline.refuse(call, fault)
+            admitted: AdmittedCall | None = self._pipeline.refuse(call, fault)
             self._arrivals.add_answered(admitted)
         else:
             admitted = self._arrivals.add(call)
@@ -61,7 +61,7 @@ class CallStream:
         if admitted.answer is not None:
             self._keep(position, admitted.answer)
             return
-        task = asyncio.ensure_future(self._pipeline.conduct(admitted))
+        task = asyncio.ensure_future(self._pipeline.run_admitted(admitted))
         self._running[position] = task
         task.add_done_callback(lambda done: self._done(position, done))
 
@@ -110,7 +110,7 @@ class CallStream:
         for position, original in self._arrivals.twin_of.items():
             if position not in self._results:
                 call = self._arrivals.calls[position]
-                self._keep(position, self._pipeline.echo(call, self._results[original]))
+                self._keep(position, self._pipeline.repeat_result(call, self._results[original]))
 
     def _done(self, position: int, task: asyncio.Task[ToolResult]) -> None:
         if not task.cancelled() and task.exception() is None:

@@ -7,27 +7,27 @@ from typing import Any, cast
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.result import ToolResult
-from handaxe.runtime.hooks.notify import session_event
-from handaxe.runtime.permission.decide import Policy, Request, decide
+from handaxe.runtime.hooks.notify import build_session_event
+from handaxe.runtime.permission.decide import PermissionQuery, Policy, decide
 from handaxe.runtime.permission.policy import MatchesCommand, make_policy
 from handaxe.runtime.permission.rules import parse_rule
-from handaxe.runtime.pipeline.collaborators import Collaborators
-from handaxe.runtime.pipeline.parse import Parsed
+from handaxe.runtime.pipeline.collaborators import PipelineContext
+from handaxe.runtime.pipeline.parse import ParsedCall
 
 
-def hook_event(parsed: Parsed, among: Collaborators, name: str) -> dict[str, Any]:
+def build_hook_event(parsed: ParsedCall, among: PipelineContext, name: str) -> dict[str, Any]:
     """What a hook is told about a call; observers see resolved paths."""
-    event = session_event(among, name)
+    event = build_session_event(among, name)
     event["tool_name"] = parsed.tool.name
-    event["tool_input"] = {**plain(parsed.call.input), **parsed.derived()}
+    event["tool_input"] = {**to_input_dict(parsed.call.input), **parsed.derived()}
     event["tool_use_id"] = parsed.call.id
     return event
 
 
-def batch_event(
-    calls: Sequence[tuple[ToolCall, Parsed | None]],
+def build_batch_event(
+    calls: Sequence[tuple[ToolCall, ParsedCall | None]],
     results: Sequence[ToolResult],
-    among: Collaborators,
+    among: PipelineContext,
 ) -> dict[str, Any]:
     """What a hook is told about the calls of one message."""
     told: list[dict[str, Any]] = []
@@ -36,20 +36,22 @@ def batch_event(
         told.append(
             {
                 "tool_name": result.tool,
-                "tool_input": {**plain(call.input), **derived},
+                "tool_input": {**to_input_dict(call.input), **derived},
                 "tool_use_id": call.id,
                 "tool_response": result.text,
             }
         )
-    return {**session_event(among, "PostToolBatch"), "tool_calls": told}
+    return {**build_session_event(among, "PostToolBatch"), "tool_calls": told}
 
 
-def rule_covers(text: str, request: Request, policy: Policy) -> bool:
+def is_covered_by_rule(text: str, request: PermissionQuery, policy: Policy) -> bool:
     """Whether a hook's `if` means this call; one that cannot be read means every call."""
     rule = parse_rule(text, "deny", source="hook")
     if rule.is_dead:
         return True
-    only = _policy_of(text, policy.roots, policy.home, policy.project_root, policy.matches_command)
+    only = _make_rule_policy(
+        text, policy.roots, policy.home, policy.project_root, policy.matches_command
+    )
     if request.command is None:
         return isinstance(decide(request, only), Deny)
     from handaxe.runtime.permission.commands import Machine, judge_command
@@ -59,7 +61,7 @@ def rule_covers(text: str, request: Request, policy: Policy) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _policy_of(
+def _make_rule_policy(
     text: str,
     roots: tuple[str, ...],
     home: str,
@@ -77,6 +79,6 @@ def _policy_of(
     )
 
 
-def plain(value: object) -> dict[str, Any]:
+def to_input_dict(value: object) -> dict[str, Any]:
     """A call's input as named values; nothing if it is something else."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -9,10 +9,10 @@ import msgspec
 from handaxe.contract.call import ToolCall
 from handaxe.contract.faults import BadInput, ResultLost, ToolFault
 from handaxe.contract.result import ToolResult
-from handaxe.runtime.pipeline.parse import Parsed
-from handaxe.runtime.pipeline.traffic import Ticket
-from handaxe.session.call_facts import FINGERPRINT_BYTES, CallFacts, fingerprint_of
-from handaxe.text.wellformed import well_formed
+from handaxe.runtime.pipeline.parse import ParsedCall
+from handaxe.runtime.pipeline.traffic import Slot
+from handaxe.session.call_facts import FINGERPRINT_BYTES, CallFingerprints, compute_fingerprint
+from handaxe.text.wellformed import escape_surrogates
 
 Recall = Callable[[str], ToolResult | None]
 """The stored result of a finished call, by id."""
@@ -34,19 +34,19 @@ class Claims(Protocol):
         ...
 
 
-class Admitted(msgspec.Struct, frozen=True):
+class AdmittedCall(msgspec.Struct, frozen=True):
     """A call with its place in the order, or with the answer that needs no place."""
 
     call: ToolCall
     fingerprint: bytes
-    ticket: Ticket | None = None
-    parsed: Parsed | None = None
+    ticket: Slot | None = None
+    parsed: ParsedCall | None = None
     answer: ToolResult | None = None
     same_as: str | None = None
     """The id of a running call that this one repeats."""
 
 
-class Activity:
+class ActiveCall:
     """A call on its way."""
 
     __slots__ = (
@@ -58,7 +58,7 @@ class Activity:
         self.fingerprint = fingerprint
         self.task: asyncio.Task[Any] | None = None
         self.done: asyncio.Future[ToolResult] | None = None
-        self.admitted: Admitted | None = None
+        self.admitted: AdmittedCall | None = None
         self.began = 0.0
         self.result: ToolResult | None = None
         self.is_cancelled = False
@@ -71,13 +71,13 @@ class Activity:
             self.task.uncancel()
 
 
-class MadeCalls:
+class CallDeduplicator:
     """Which calls were made, so that none is made twice."""
 
     def __init__(self, recall: Recall, claims: Claims | None) -> None:
         self._recall = recall
         self._claims = claims
-        self._fingerprints = CallFacts(FINGERPRINT_BYTES)
+        self._fingerprints = CallFingerprints(FINGERPRINT_BYTES)
         if claims is not None:
             claims.join(self.learn)
 
@@ -86,7 +86,7 @@ class MadeCalls:
 
     def learn(self, call_id: str, tool: str, call_input: object) -> None:
         """A call was made by an earlier run of the session, or by another holder of it."""
-        self._fingerprints.keep(call_id, fingerprint_of(tool, call_input))
+        self._fingerprints.keep(call_id, compute_fingerprint(tool, call_input))
 
     def keep(self, call_id: str, fingerprint: bytes) -> None:
         """A call was made here."""
@@ -98,8 +98,8 @@ class MadeCalls:
             self._claims.release(call_id)
 
     def find_answer(
-        self, call: ToolCall, fingerprint: bytes, running: Activity | None
-    ) -> Admitted | None:
+        self, call: ToolCall, fingerprint: bytes, running: ActiveCall | None
+    ) -> AdmittedCall | None:
         """The answer to a call whose id was used already; None: it is to be made now, here."""
         known = self._fingerprints.get(call.id)
         if known is None and running is None:
@@ -108,10 +108,10 @@ class MadeCalls:
             known = self._fingerprints.get(call.id)
         used_for = running.fingerprint if known is None and running is not None else known
         if used_for not in {None, fingerprint}:
-            return Admitted(call, fingerprint, answer=_answer_reused(call))
+            return AdmittedCall(call, fingerprint, answer=_answer_reused(call))
         if running is not None:
-            return Admitted(call, fingerprint, same_as=call.id)
-        return Admitted(call, fingerprint, answer=self.recall(call))
+            return AdmittedCall(call, fingerprint, same_as=call.id)
+        return AdmittedCall(call, fingerprint, answer=self.recall(call))
 
     def recall(self, call: ToolCall) -> ToolResult:
         """The stored result of a call that was made; it is never made twice."""
@@ -120,16 +120,16 @@ class MadeCalls:
             lost = ResultLost(call.id, "it is not in the log")
         except ResultLost as fault:
             stored, lost = None, fault
-        return answer_unmade(call, lost) if stored is None else stored
+        return build_fault_result(call, lost) if stored is None else stored
 
 
-def answer_unmade(call: ToolCall, fault: ToolFault) -> ToolResult:
+def build_fault_result(call: ToolCall, fault: ToolFault) -> ToolResult:
     """The answer to a call that is not made."""
     return msgspec.structs.replace(
-        ToolResult.from_fault(fault), id=call.id, tool=well_formed(call.tool)
+        ToolResult.from_fault(fault), id=call.id, tool=escape_surrogates(call.tool)
     )
 
 
 def _answer_reused(call: ToolCall) -> ToolResult:
     reason = f"The call id {call.id!r} was used for another call already"
-    return answer_unmade(call, BadInput(call.tool, [reason]))
+    return build_fault_result(call, BadInput(call.tool, [reason]))

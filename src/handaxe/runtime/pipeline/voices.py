@@ -10,12 +10,12 @@ from handaxe.contract.decision import (
     PermissionSuggestion,
     RuleProposal,
 )
-from handaxe.runtime.hooks.outcome import strictest
-from handaxe.runtime.permission.decide import Policy, Request, is_binding, is_final
-from handaxe.runtime.permission.reasons import refused_unasked, shown
+from handaxe.runtime.hooks.outcome import choose_strictest
+from handaxe.runtime.permission.decide import PermissionQuery, Policy, is_binding, is_final
+from handaxe.runtime.permission.reasons import deny_unasked, to_display
 
 
-def joined(
+def merge_decisions(
     decision: Decision, tools_word: Decision | None, hooks_word: Decision | None, mode: str
 ) -> Decision:
     """Rules first; a tool or a hook may be stricter, or say yes where no rule speaks."""
@@ -35,10 +35,10 @@ def joined(
             # something has to be seen first.
             decision = decision if isinstance(decision, Ask) and decision.preview else spoken
         else:
-            decision = strictest(decision, spoken) or decision
+            decision = choose_strictest(decision, spoken) or decision
     if mode == "dontAsk" and isinstance(decision, Ask):
         # Whoever wants a person asked: nobody is, in this mode.
-        return refused_unasked(decision)
+        return deny_unasked(decision)
     return decision
 
 
@@ -48,39 +48,39 @@ def is_open(decision: Decision) -> bool:
     return is_default and not is_binding(decision)
 
 
-def proposals_with(
-    decision: Decision, request: Request, policy: Policy
+def select_proposals(
+    decision: Decision, request: PermissionQuery, policy: Policy
 ) -> tuple[RuleProposal, ...]:
     """Rules that would have allowed the call, unless no rule could."""
     if is_binding(decision) or decision.by == "tool":
         return ()
     if request.command:
         return decision.proposals
-    from handaxe.runtime.permission.proposals import proposals_for
+    from handaxe.runtime.permission.proposals import propose_rules
 
-    return proposals_for(request, policy)
+    return propose_rules(request, policy)
 
 
-def suggestions_with(
-    decision: Decision, request: Request, policy: Policy
+def build_suggestions(
+    decision: Decision, request: PermissionQuery, policy: Policy
 ) -> tuple[PermissionSuggestion, ...]:
     """What a person can allow beside the call, narrow and wide, for how long."""
-    from handaxe.runtime.permission.suggestions import suggest
+    from handaxe.runtime.permission.suggestions import suggest_permissions
 
-    proposals = proposals_with(decision, request, policy)
+    proposals = select_proposals(decision, request, policy)
     leaves = decision.proposals_leave_questions
-    return suggest(request, policy, proposals, leaves_questions=leaves)
+    return suggest_permissions(request, policy, proposals, leaves_questions=leaves)
 
 
-def sentence_of(decision: Decision) -> str:
+def explain_decision(decision: Decision) -> str:
     """Why a call may not just run, for the model; of a command the part, and what would help."""
     if not decision.parts:
         return decision.reason
     verb = "was denied" if decision.verdict == "deny" else "needs a yes"
     part = next((p for p in decision.parts if p.reason == decision.reason), None)
     is_one_of_many = part is not None and len(decision.parts) > 1
-    about = f" (in `{shown(part.text)}`)" if part is not None and is_one_of_many else ""
-    rules = " and ".join(shown(proposal.rule) for proposal in decision.proposals)
+    about = f" (in `{to_display(part.text)}`)" if part is not None and is_one_of_many else ""
+    rules = " and ".join(to_display(proposal.rule) for proposal in decision.proposals)
     remedy = ""
     if rules and decision.proposals_leave_questions:
         remedy = f" The allow rule {rules} would cover a part of it; the rest would still ask."

@@ -15,42 +15,42 @@ from msgspec.structs import replace
 from handaxe.shell.analysis.exit_meaning import explain_exit_one
 from handaxe.shell.analysis.history import find_history
 from handaxe.shell.analysis.losses import find_losses, find_removals
-from handaxe.shell.analysis.possible_commands import Candidate, CommandFinder, Possible
+from handaxe.shell.analysis.possible_commands import CommandCandidate, CommandFinder, PartCandidates
 from handaxe.shell.analysis.programs.listed_operands import prove_listed_operands
-from handaxe.shell.analysis.rule_texts import read_rule_texts, squeeze
+from handaxe.shell.analysis.rule_texts import join_words, read_rule_texts
 from handaxe.shell.analysis.write_bound import bound_writes, read_edit
-from handaxe.shell.effects import file_uses, redirect_uses
+from handaxe.shell.effects import find_file_uses, find_redirect_uses
 from handaxe.shell.facts import (
     CommandFacts,
     CommandPart,
     FileUses,
-    History,
+    GitHistoryRead,
     ListedOperands,
     PossibleCommand,
     Writes,
 )
-from handaxe.shell.fields import Field, fields_of
-from handaxe.shell.flow import Part, State, walk
-from handaxe.shell.operands import Setting
+from handaxe.shell.fields import Field, expand_word
+from handaxe.shell.flow import Part, ShellState, walk
+from handaxe.shell.operands import ProofContext
 from handaxe.shell.opinion import count_by_tree_sitter, is_plain
-from handaxe.shell.options import Refused
+from handaxe.shell.options import NotProven
 from handaxe.shell.parse import parse, parse_expansions
-from handaxe.shell.places import PathUse, resolve, uses_of
+from handaxe.shell.places import PathUse, make_path_uses, resolve
 from handaxe.shell.prove import prove
-from handaxe.shell.runners import FED, inner_of, is_wrapper, program_name
+from handaxe.shell.runners import FED, find_inner_commands, get_program_name, is_wrapper
 from handaxe.shell.scan import scan
 from handaxe.shell.secrets import is_harmless_prefix
-from handaxe.shell.syntax import Script, Simple
-from handaxe.shell.tables import ProgramTable, names, read_only_programs
-from handaxe.shell.writes import find_writes, writers
+from handaxe.shell.syntax import ParsedScript, Simple
+from handaxe.shell.tables import ProgramTable, load_read_only_programs, split_names
+from handaxe.shell.writes import find_writes, load_writers
 
 _PART_LIMIT = 120
 _NO_TABLE = ProgramTable()
 _SCAN_LIMIT = 3_000
 _LOOK_LIMIT = 300
-_MOVERS = names("cd pushd popd")
-_PRINTERS = names("cat /bin/cat /usr/bin/cat")
-_OPERAND_WRITERS = names("every put in_place rest pack")
+_MOVERS = split_names("cd pushd popd")
+_PRINTERS = split_names("cat /bin/cat /usr/bin/cat")
+_OPERAND_WRITERS = split_names("every put in_place rest pack")
 
 
 @lru_cache(maxsize=256)
@@ -66,13 +66,15 @@ def analyze(
     hidden = next((item.message for item in script.problems if item.code == "characters"), "")
     problems = tuple(item.message for item in script.problems if item.code != "characters")
     walked = walk(script, cwd, home)
-    reader = _Reader(Setting(cwd, home, working_dirs=roots or (cwd,)), _assigned_values(walked))
+    reader = _Reader(
+        ProofContext(cwd, home, working_dirs=roots or (cwd,)), _collect_assigned_values(walked)
+    )
     parts = [reader.read_part(part) for part in walked[:_PART_LIMIT]]
     later = reader.read_later(walked[_PART_LIMIT:])
     if script.problems:
         parts.append(reader.read_unparsed(script))
     disagreement = "" if script.problems else _compare_readers(command, script)
-    programs = _programs(walked)
+    programs = _list_programs(walked)
     is_read = not script.problems
     return CommandFacts(
         text=command,
@@ -86,21 +88,21 @@ def analyze(
         disagreement=disagreement,
         programs=programs,
         changes_directory=not programs.isdisjoint(_MOVERS) or not is_read,
-        only_reads=is_read and not disagreement and not later and all(map(_only_reads, parts)),
+        only_reads=is_read and not disagreement and not later and all(map(_is_read_only, parts)),
         extent=None if disagreement or not is_read else bound_writes(script, walked, parts, cwd),
         meaning_of_one=explain_exit_one(script.body, cd_failed=False) if is_read else None,
         meaning_after_cd=explain_exit_one(script.body, cd_failed=True) if is_read else None,
-        printed_file=_printed_file(script) if is_read else None,
+        printed_file=_find_printed_file(script) if is_read else None,
     )
 
 
-def _only_reads(part: CommandPart) -> bool:
+def _is_read_only(part: CommandPart) -> bool:
     if part.refusal or part.unknown or part.evaluates or part.rebinds:
         return False
     return not any(use.problem or (use.writes and use.uses) for use in part.redirects)
 
 
-def _compare_readers(command: str, script: Script) -> str:
+def _compare_readers(command: str, script: ParsedScript) -> str:
     """What tree-sitter sees otherwise; empty where both count the same commands."""
     if is_plain(command):
         return ""
@@ -111,7 +113,7 @@ def _compare_readers(command: str, script: Script) -> str:
     return f"tree-sitter {seen}, the analysis sees {script.commands}"
 
 
-def _assigned_values(parts: list[Part]) -> dict[str, set[str]]:
+def _collect_assigned_values(parts: list[Part]) -> dict[str, set[str]]:
     """Literal values that any part gives a variable, for programs named by one."""
     values: dict[str, set[str]] = {}
     for part in parts:
@@ -127,7 +129,7 @@ def _assigned_values(parts: list[Part]) -> dict[str, set[str]]:
     return values
 
 
-def _programs(parts: list[Part]) -> frozenset[str]:
+def _list_programs(parts: list[Part]) -> frozenset[str]:
     first = (
         part.node.words[0] for part in parts if isinstance(part.node, Simple) if part.node.words
     )
@@ -137,7 +139,7 @@ def _programs(parts: list[Part]) -> frozenset[str]:
 class _Reader:
     """Makes the facts of the parts of one command."""
 
-    def __init__(self, setting: Setting, assigned: dict[str, set[str]]) -> None:
+    def __init__(self, setting: ProofContext, assigned: dict[str, set[str]]) -> None:
         self._cwd = setting.cwd
         self._home = setting.home
         self._assigned = assigned
@@ -175,10 +177,10 @@ class _Reader:
             mentions=basic.mentions if refusal else (),
         )
 
-    def _read_basic(self, part: Part, possible: Possible) -> CommandPart:
+    def _read_basic(self, part: Part, possible: PartCandidates) -> CommandPart:
         """What deny rules need to know."""
         node = part.node
-        redirects = redirect_uses(part)
+        redirects = find_redirect_uses(part)
         is_fed = part.reads_pipe or any(item.operator.startswith("<") for item in part.redirects)
         words = node.words if isinstance(node, Simple) else []
         assignments = node.assignments if isinstance(node, Simple) else []
@@ -186,7 +188,7 @@ class _Reader:
         return CommandPart(
             text=part.text,
             kind=part.kind,
-            squeezed=squeeze(words) if isinstance(node, Simple) else None,
+            squeezed=join_words(words) if isinstance(node, Simple) else None,
             words=tuple(word.literal for word in words),
             assignments=" ".join(item.text for item in assignments),
             is_prefix_harmless=all(
@@ -196,7 +198,9 @@ class _Reader:
             redirect_text=" ".join(item.text for item in part.redirects),
             redirects=redirects,
             cwds=frozenset() if any(not state.cwds for state in part.states) else cwds,
-            commands=tuple(_possible_command(item, is_fed=is_fed) for item in possible.candidates),
+            commands=tuple(
+                _make_possible_command(item, is_fed=is_fed) for item in possible.candidates
+            ),
             mentions=tuple(dict.fromkeys(possible.mentions)),
             unread=tuple(possible.unread),
             unknown=possible.unknown,
@@ -212,28 +216,28 @@ class _Reader:
     def _finder(self) -> CommandFinder:
         return CommandFinder(self._assigned, self._cwd, self._home, parse, parse_expansions)
 
-    def _find_commands(self, part: Part) -> Possible:
+    def _find_commands(self, part: Part) -> PartCandidates:
         try:
             possible = self._finder().look_at(part)
         except RecursionError:
-            possible = Possible(unknown="commands are nested too deeply", unread=[part.text])
+            possible = PartCandidates(unknown="commands are nested too deeply", unread=[part.text])
         for text in possible.unread:
             possible.candidates.extend(self._scan(text))
         return possible
 
-    def _scan(self, text: str) -> list[Candidate]:
+    def _scan(self, text: str) -> list[CommandCandidate]:
         """Places where a program may stand in a text that cannot be parsed."""
         here = frozenset({self._cwd})
         places = dict.fromkeys(map(tuple, itertools.islice(scan(text), _SCAN_LIMIT)))
         return [
-            Candidate(fields, certain=True, cwds=here, program=program_name(fields[0]))
+            CommandCandidate(fields, certain=True, cwds=here, program=get_program_name(fields[0]))
             for fields in places
         ]
 
-    def _prove(self, part: Part, possible: Possible) -> tuple[str, tuple[PathUse, ...]]:
+    def _prove(self, part: Part, possible: PartCandidates) -> tuple[str, tuple[PathUse, ...]]:
         try:
             proof = prove(part, self._setting)
-        except Refused as refused:
+        except NotProven as refused:
             return str(refused), ()
         doubt = possible.evaluates or possible.unknown
         return doubt, tuple(dict.fromkeys(proof.reads))
@@ -245,7 +249,7 @@ class _Reader:
             return None
         state = part.states[0]
         made, given = (
-            [field for word in one.words for field in fields_of(word, state.variables)]
+            [field for word in one.words for field in expand_word(word, state.variables)]
             for one in (producer, part)
         )
         is_plain_call = not (node.assignments or producer.redirects or part.redirects)
@@ -253,7 +257,7 @@ class _Reader:
             return None
         try:
             return prove_listed_operands(made, given, state, self._setting)
-        except Refused:
+        except NotProven:
             return None
 
     def read_later(self, parts: list[Part]) -> tuple[CommandPart, ...]:
@@ -266,64 +270,70 @@ class _Reader:
                 found[key] = replace(basic, refusal="it stands beyond the limit of parts")
         return tuple(found.values())
 
-    def read_unparsed(self, script: Script) -> CommandPart:
+    def read_unparsed(self, script: ParsedScript) -> CommandPart:
         """A text that did not parse, from a generous scan of all of it."""
         problem = script.problems[0].message
-        possible = Possible(self._scan(script.text), unknown=problem, unread=[script.text])
+        possible = PartCandidates(self._scan(script.text), unknown=problem, unread=[script.text])
         for candidate in possible.candidates[:_LOOK_LIMIT]:
             finder = self._finder()
             finder.cwds = candidate.cwds
             finder.command(list(candidate.fields), 0, certain=candidate.certain)
             possible.candidates.extend(finder.found.candidates[1:])
             possible.mentions.extend(finder.found.mentions)
-        state = State(frozenset({self._cwd}), {})
+        state = ShellState(frozenset({self._cwd}), {})
         part = Part(Simple(script.text, 0, len(script.text)), "simple", [state])
         return replace(self._read_basic(part, possible), refusal=problem, squeezed=None)
 
 
-def _possible_command(candidate: Candidate, *, is_fed: bool) -> PossibleCommand:
+def _make_possible_command(candidate: CommandCandidate, *, is_fed: bool) -> PossibleCommand:
     fields, program = list(candidate.fields), candidate.program
     wraps = is_wrapper(program)
-    state = State(candidate.cwds, {})
+    state = ShellState(candidate.cwds, {})
     return PossibleCommand(
         candidate.fields,
         candidate.certain,
         candidate.cwds,
         program,
-        consists_of=read_only_programs().get(program or "", _NO_TABLE).uses,
-        opened=tuple(_opened(fields, state)) if wraps else (),
-        files=FileUses() if wraps else file_uses(fields, state, is_fed=is_fed),
-        writes=_fed_writes(fields)
+        consists_of=load_read_only_programs().get(program or "", _NO_TABLE).uses,
+        opened=tuple(_find_opened_files(fields, state)) if wraps else (),
+        files=FileUses() if wraps else find_file_uses(fields, state, is_fed=is_fed),
+        writes=_find_fed_writes(fields)
         if program in FED
         else find_writes(program, candidate.fields, candidate.cwds),
     )
 
 
-def _find_history(possible: Possible) -> History | None:
+def _find_history(possible: PartCandidates) -> GitHistoryRead | None:
     found = (find_history(item.fields) for item in possible.candidates if item.program == "git")
     return next(filter(None, found), None)
 
 
-def _fed_writes(fields: list[Field]) -> Writes:
+def _find_fed_writes(fields: list[Field]) -> Writes:
     """What a program writes that gets its operands from standard input: nobody knows."""
-    inner = [program_name(command[0]) for command, _ in inner_of(fields).commands if command]
-    if not any(name in writers() and writers()[name].shape in _OPERAND_WRITERS for name in inner):
+    inner = [
+        get_program_name(command[0])
+        for command, _ in find_inner_commands(fields).commands
+        if command
+    ]
+    if not any(
+        name in load_writers() and load_writers()[name].shape in _OPERAND_WRITERS for name in inner
+    ):
         return Writes()
     return Writes((PathUse(None, "write", f"what {fields[0].text} is fed"),))
 
 
-def _opened(fields: list[Field], state: State) -> Iterator[PathUse]:
+def _find_opened_files(fields: list[Field], state: ShellState) -> Iterator[PathUse]:
     """Files that a wrapper itself opens, and what `xargs` is fed."""
-    inner = inner_of(fields)
+    inner = find_inner_commands(fields)
     for field, access in inner.opened:
-        yield from uses_of(field, access, state.cwds)
-    if program_name(fields[0]) in FED:
+        yield from make_path_uses(field, access, state.cwds)
+    if get_program_name(fields[0]) in FED:
         for command, sure in inner.commands:
-            if sure and command and file_uses(command, state).holds_files:
+            if sure and command and find_file_uses(command, state).holds_files:
                 yield PathUse(None, "read", f"what {fields[0].text} is fed")
 
 
-def _printed_file(script: Script) -> str | None:
+def _find_printed_file(script: ParsedScript) -> str | None:
     """The one file that the command prints and does nothing else."""
     if len(script.body.items) != 1 or script.body.background[0]:
         return None

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from itertools import dropwhile
 
-from handaxe.shell.fields import fields_of
+from handaxe.shell.fields import expand_word
 from handaxe.shell.prove import WRAPPERS, unwrap_proven
-from handaxe.shell.syntax import Chain, Compound, Node, Pipeline, Sequence, Simple, Word
+from handaxe.shell.syntax import (
+    CommandChain,
+    CommandPipeline,
+    Compound,
+    Node,
+    Sequence,
+    Simple,
+    Word,
+)
 
 _NOTHING_FOUND = "No matches found"
 _DIFFERENT = "Files differ"
@@ -35,36 +43,36 @@ def explain_exit_one(body: Sequence, *, cd_failed: bool) -> str | None:
 
     In a chain every command that may have ended it has to answer that way.
     """
-    meanings = _meanings(body, cd_failed)
+    meanings = _collect_meanings(body, cd_failed)
     known = {meaning for meaning in meanings if meaning}
     return known.pop() if len(known) == 1 and None not in meanings else None
 
 
-def _meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 - private
+def _collect_meanings(node: Node, cd_failed: bool) -> set[str | None]:  # noqa: FBT001 - private
     """What a 1 could mean, one entry per command it may come from; empty text for never."""
     match node:
         case Sequence():
             is_known = node.items and not node.background[-1]
-            return _meanings(node.items[-1], cd_failed) if is_known else {None}
-        case Chain():
+            return _collect_meanings(node.items[-1], cd_failed) if is_known else {None}
+        case CommandChain():
             found: set[str | None] = set()
             for at, item in enumerate(node.items):
                 is_last = at == len(node.items) - 1
                 if is_last or node.operators[at] == "&&":
-                    found |= _meanings(item, cd_failed)
+                    found |= _collect_meanings(item, cd_failed)
             return found
-        case Pipeline():
-            return {None} if node.negated else _meanings(node.commands[-1], cd_failed)
+        case CommandPipeline():
+            return {None} if node.negated else _collect_meanings(node.commands[-1], cd_failed)
         case Simple():
-            return {_meaning(node, cd_failed)}
+            return {_find_meaning(node, cd_failed)}
         case Compound(kind="group" | "subshell"):
-            return _meanings(node.bodies[0], cd_failed)
+            return _collect_meanings(node.bodies[0], cd_failed)
         case Compound():
             return {_FALSE} if node.kind in {"test", "arithmetic"} else {None}
 
 
-def _meaning(node: Simple, cd_failed: bool) -> str | None:  # noqa: FBT001 - private
-    words = [word.literal or "?" for word in _inside_wrappers(node.words)]
+def _find_meaning(node: Simple, cd_failed: bool) -> str | None:  # noqa: FBT001 - private
+    words = [word.literal or "?" for word in _unwrap_words(node.words)]
     if not words:
         return None
     program = words[0].rpartition("/")[2]
@@ -72,14 +80,14 @@ def _meaning(node: Simple, cd_failed: bool) -> str | None:  # noqa: FBT001 - pri
         return None if cd_failed else ""
     if program in _CANNOT_SAY_ONE:
         return ""
-    return _BENIGN.get(f"git {_subcommand(words)}" if program == "git" else program)
+    return _BENIGN.get(f"git {_find_subcommand(words)}" if program == "git" else program)
 
 
-def _inside_wrappers(words: list[Word]) -> list[Word]:
+def _unwrap_words(words: list[Word]) -> list[Word]:
     """The command that `timeout`, `nice` and the like end with the code of."""
     if words and words[0].literal not in WRAPPERS:
         return words
-    fields = [field for word in words for field in fields_of(word, {})]
+    fields = [field for word in words for field in expand_word(word, {})]
     if len(fields) != len(words):
         return words
     words = words[len(words) - len(unwrap_proven(fields)) :]
@@ -90,7 +98,7 @@ def _inside_wrappers(words: list[Word]) -> list[Word]:
     return words if not inside or (inside[0].literal or "-").startswith("-") else inside
 
 
-def _subcommand(words: list[str]) -> str:
+def _find_subcommand(words: list[str]) -> str:
     at = 1
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _VALUED_GLOBALS else 1

@@ -9,17 +9,19 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from handaxe.shell.analysis.possible_commands import Candidate
-from handaxe.shell.facts import CommandFacts, Loss, RedirectUse, Removal
+from handaxe.shell.analysis.possible_commands import CommandCandidate
+from handaxe.shell.facts import CommandFacts, DestructiveForm, RedirectUse, Removal
 from handaxe.shell.fields import Field
 from handaxe.shell.find_actions import REMOVERS, read_find
-from handaxe.shell.places import is_critical, is_inside, uses_of
-from handaxe.shell.runners import FED, inner_of, program_name
-from handaxe.shell.tables import load_toml, names
+from handaxe.shell.places import is_critical, is_inside, make_path_uses
+from handaxe.shell.runners import FED, find_inner_commands, get_program_name
+from handaxe.shell.tables import load_toml, split_names
 
 _QUOTES = re.compile(r"['\"\\]")
 _GIT_GOES = frozenset({"-C", "--work-tree", "--git-dir"})
-_IN_THE_TREE = names("rm rmdir unlink truncate shred find chmod chown chgrp rsync redirection")
+_IN_THE_TREE = split_names(
+    "rm rmdir unlink truncate shred find chmod chown chgrp rsync redirection"
+)
 """Destructive forms that change nothing but the paths they name."""
 _MIRROR = re.compile(r"remote\..*\.mirror", re.IGNORECASE)
 _RECURSIVE = frozenset({"-r", "-R", "--recursive"})
@@ -34,7 +36,7 @@ class _Form(Struct, frozen=True):
 
 
 @cache
-def _forms() -> dict[str, list[_Form]]:
+def _load_forms() -> dict[str, list[_Form]]:
     forms: dict[str, list[_Form]] = {}
     for entry in load_toml("destructive.toml")["form"]:
         words = tuple(entry["words"].split())
@@ -47,25 +49,25 @@ def _forms() -> dict[str, list[_Form]]:
 
 def is_destructive_name(program: str) -> bool:
     """Whether `program` alone is listed as destructive."""
-    return any(len(form.words) == 1 for form in _forms().get(program, ()))
+    return any(len(form.words) == 1 for form in _load_forms().get(program, ()))
 
 
-def names_lasting_form(rule_head: str, form: str) -> bool:
+def is_irreversible_form(rule_head: str, form: str) -> bool:
     """Whether the fixed words a rule begins with spell out a form that nobody can take back."""
     words = _QUOTES.sub("", rule_head).split()
     return any(
-        known.is_lasting and " ".join(known.words) == form and _fits(words, known)
-        for known in _forms().get(words[0] if words else "", ())
+        known.is_lasting and " ".join(known.words) == form and _is_form_match(words, known)
+        for known in _load_forms().get(words[0] if words else "", ())
     )
 
 
 def find_losses(
-    candidates: Iterable[Candidate], redirects: Iterable[RedirectUse]
-) -> tuple[Loss, ...]:
+    candidates: Iterable[CommandCandidate], redirects: Iterable[RedirectUse]
+) -> tuple[DestructiveForm, ...]:
     """Every destructive form that a part holds, directly or inside a wrapper."""
-    found: list[Loss] = []
+    found: list[DestructiveForm] = []
     listed = list(candidates)
-    elsewhere = tuple(path for candidate in listed for path in _git_places(candidate))
+    elsewhere = tuple(path for candidate in listed for path in _find_git_directories(candidate))
     for candidate in listed:
         program, *more = (candidate.program or "").partition(".")[0].split("-", 1)
         is_git = program == "git"
@@ -73,14 +75,16 @@ def find_losses(
         values = [*head, *(field.value for field in candidate.fields[1:])]
         if is_git:
             values = [head[0], *_read_git_settings(values[1:])]
-        form = next((form for form in _forms().get(head[0], ()) if _fits(values, form)), None)
+        form = next(
+            (form for form in _load_forms().get(head[0], ()) if _is_form_match(values, form)), None
+        )
         if form is not None:
-            loss = _loss(candidate, form)
+            loss = _make_destructive_form(candidate, form)
             found.append(replace(loss, paths=(*loss.paths, *elsewhere)) if is_git else loss)
     for use in redirects:
         if use.replaces:
             paths = tuple(item.path for item in use.uses if item.path)
-            found.append(Loss(use.text, "redirection", "replaces the file", paths=paths))
+            found.append(DestructiveForm(use.text, "redirection", "replaces the file", paths=paths))
     return tuple(dict.fromkeys(found))
 
 
@@ -96,7 +100,7 @@ def _read_git_settings(values: list[str]) -> list[str]:
     return values
 
 
-def _git_places(candidate: Candidate) -> Iterator[str]:
+def _find_git_directories(candidate: CommandCandidate) -> Iterator[str]:
     """Directories that global options of git name."""
     fields = candidate.fields if candidate.program == "git" else ()
     for at, field in enumerate(fields[1:], start=1):
@@ -106,28 +110,28 @@ def _git_places(candidate: Candidate) -> Iterator[str]:
         given = Field(field.kind, attached, field.text) if equals else None
         following = fields[at + 1] if at + 1 < len(fields) else None
         target = given or following
-        for use in uses_of(target, "write", candidate.cwds) if target is not None else ():
+        for use in make_path_uses(target, "write", candidate.cwds) if target is not None else ():
             yield use.path or "/"
 
 
-def _fits(values: list[str], form: _Form) -> bool:
+def _is_form_match(values: list[str], form: _Form) -> bool:
     size = len(form.words)
     bare = [value for value in values if not value.startswith("-")]
     is_named = form.words in (tuple(values[:size]), tuple(bare[:size]))
     # Values of global options may stand between the words.
-    is_spread = form.words[0] != "git" and form.is_lasting and _stand_in_order(form.words, values)
+    is_spread = form.words[0] != "git" and form.is_lasting and _is_subsequence(form.words, values)
     if not is_named and not is_spread:
         return False
     rest = [value for value in values if value not in form.words]
-    return not form.options or any(_carries(value, form.options) for value in rest)
+    return not form.options or any(_has_option(value, form.options) for value in rest)
 
 
-def _stand_in_order(words: tuple[str, ...], values: list[str]) -> bool:
+def _is_subsequence(words: tuple[str, ...], values: list[str]) -> bool:
     rest = iter(value.lower() for value in values)
     return all(word in rest for word in words)
 
 
-def _carries(value: str, options: frozenset[str]) -> bool:
+def _has_option(value: str, options: frozenset[str]) -> bool:
     if value.partition("=")[0] in options:
         return True
     if any(option[-1] == "*" and value.startswith(option[:-1]) for option in options):
@@ -140,15 +144,15 @@ def _carries(value: str, options: frozenset[str]) -> bool:
     return any(f"-{letter}" in options for letter in value[1:])
 
 
-def _loss(candidate: Candidate, form: _Form) -> Loss:
+def _make_destructive_form(candidate: CommandCandidate, form: _Form) -> DestructiveForm:
     named = [
         use
         for field in candidate.fields[len(form.words) :]
         if not (field.known or "").startswith("-")
-        for use in uses_of(field, "write", candidate.cwds)
+        for use in make_path_uses(field, "write", candidate.cwds)
     ]
-    return Loss(
-        _text(candidate),
+    return DestructiveForm(
+        _join_text(candidate),
         " ".join(form.words),
         form.reason,
         form.is_lasting,
@@ -158,64 +162,64 @@ def _loss(candidate: Candidate, form: _Form) -> Loss:
     )
 
 
-def _text(candidate: Candidate) -> str:
+def _join_text(candidate: CommandCandidate) -> str:
     return " ".join(field.text for field in candidate.fields)
 
 
-def find_removals(candidates: Iterable[Candidate]) -> tuple[Removal, ...]:
+def find_removals(candidates: Iterable[CommandCandidate]) -> tuple[Removal, ...]:
     """The targets of every removal, each where it may be."""
     found: list[Removal] = []
     for candidate in candidates:
         if candidate.program in REMOVERS:
-            found.extend(_removals(candidate))
+            found.extend(_list_removals(candidate))
         elif candidate.program == "find":
-            found.extend(_find_removals(candidate))
+            found.extend(_list_find_removals(candidate))
         elif candidate.program in FED:
-            found.extend(_fed_removals(candidate))
+            found.extend(_list_fed_removals(candidate))
     return tuple(dict.fromkeys(found))
 
 
-def _find_removals(candidate: Candidate) -> Iterator[Removal]:
+def _list_find_removals(candidate: CommandCandidate) -> Iterator[Removal]:
     """The starting points of a find that removes whatever it meets, or their `.git`.
 
     What lies in the current directory goes like other files: undo holds it.
     """
     action = read_find(list(candidate.fields[1:]))
-    text = _text(candidate)
+    text = _join_text(candidate)
     for root in action.roots if action.removes else ():
-        if not action.may_meet(f"{root.value}/.git"):
+        if not action.can_match(f"{root.value}/.git"):
             continue
-        for path, is_open in _targets(root, candidate.cwds, recursive=True):
+        for path, is_open in _resolve_targets(root, candidate.cwds, recursive=True):
             is_any = path is None or action.names is None
             if is_any and path in candidate.cwds:
                 continue
             yield Removal(text, "find", root.text, path if is_any else f"{path}/.git", is_open)
 
 
-def _fed_removals(candidate: Candidate) -> Iterator[Removal]:
+def _list_fed_removals(candidate: CommandCandidate) -> Iterator[Removal]:
     """`xargs rm -r`: whatever standard input names."""
-    for command, _ in inner_of(list(candidate.fields)).commands:
-        name = program_name(command[0]) if command else None
+    for command, _ in find_inner_commands(list(candidate.fields)).commands:
+        name = get_program_name(command[0]) if command else None
         if name in REMOVERS and _is_recursive(command):
-            text = _text(candidate)
+            text = _join_text(candidate)
             yield Removal(text, name or "rm", "standard input", None, is_open=True)
 
 
 def _is_recursive(fields: Iterable[Field]) -> bool:
-    return any(_carries(field.value, _RECURSIVE) for field in fields)
+    return any(_has_option(field.value, _RECURSIVE) for field in fields)
 
 
-def _removals(candidate: Candidate) -> Iterator[Removal]:
-    text, program = _text(candidate), candidate.program or "rm"
+def _list_removals(candidate: CommandCandidate) -> Iterator[Removal]:
+    text, program = _join_text(candidate), candidate.program or "rm"
     recursive = _is_recursive(candidate.fields[1:])
     for field in candidate.fields[1:]:
         if (field.known or "").startswith("-"):
             continue
-        for path, is_open in _targets(field, candidate.cwds, recursive=recursive):
+        for path, is_open in _resolve_targets(field, candidate.cwds, recursive=recursive):
             yield Removal(text, program, field.text, path, is_open)
 
 
-def _targets(
+def _resolve_targets(
     field: Field, cwds: frozenset[str], *, recursive: bool
 ) -> Iterator[tuple[str | None, bool]]:
     if field.kind == "unknown":
@@ -223,14 +227,14 @@ def _targets(
         head = field.value.strip("/")
         yield None, not head and ("/" in field.text or recursive)
         return
-    for use in uses_of(field, "write", cwds):
+    for use in make_path_uses(field, "write", cwds):
         if use.path is None:
             yield None, recursive
         elif use.access == "write":
             yield use.path, False
 
 
-def destroys_for_good(facts: CommandFacts, roots: tuple[str, ...]) -> bool:
+def is_irreversible(facts: CommandFacts, roots: tuple[str, ...]) -> bool:
     """Whether it destroys something outside the working directories, or on no disk of ours."""
     roots = roots or (facts.cwd,)
     for part in facts.parts:
@@ -240,12 +244,12 @@ def destroys_for_good(facts: CommandFacts, roots: tuple[str, ...]) -> bool:
                 is_known and is_critical(removal.path or "", facts.cwd, facts.home, roots)
             ):
                 return True
-        if any(_lasts(loss, facts.cwd, roots) for loss in part.losses):
+        if any(_is_irreversible(loss, facts.cwd, roots) for loss in part.losses):
             return True
     return False
 
 
-def _lasts(loss: Loss, cwd: str, roots: tuple[str, ...]) -> bool:
+def _is_irreversible(loss: DestructiveForm, cwd: str, roots: tuple[str, ...]) -> bool:
     if loss.in_checkout:
         return not any(is_inside(cwd, root) for root in roots)
     if loss.form not in _IN_THE_TREE or not loss.paths:

@@ -13,24 +13,24 @@ from functools import cache
 
 from msgspec import Struct
 
-from handaxe.shell.effects import moved_state, redirect_use
-from handaxe.shell.fields import Field, fields_of, value_field
+from handaxe.shell.effects import change_state_directory, find_redirect_use
+from handaxe.shell.fields import Field, expand_value, expand_word
 from handaxe.shell.find_actions import REMOVERS
-from handaxe.shell.flow import Part, State, walk
+from handaxe.shell.flow import Part, ShellState, walk
 from handaxe.shell.places import PathUse
 from handaxe.shell.program_names import find_program
-from handaxe.shell.rebinding import rebinding_command, rebinding_part
+from handaxe.shell.rebinding import find_command_rebinding, find_part_rebinding
 from handaxe.shell.reevaluation import find_builtin_reevaluation, find_reevaluation
-from handaxe.shell.runners import SHELLS, inner_of, is_wrapper, program_name
+from handaxe.shell.runners import SHELLS, find_inner_commands, get_program_name, is_wrapper
 from handaxe.shell.running_options import (
-    commands_in_options,
-    exec_option,
-    runs_a_process,
-    runs_what_it_is_fed,
+    find_exec_option,
+    find_option_commands,
+    is_process_executed,
+    is_stdin_executed,
 )
-from handaxe.shell.subcommands import unknown_subcommand, without_global_options
-from handaxe.shell.syntax import Assignment, Script, Sequence, Simple
-from handaxe.shell.tables import load_toml, names
+from handaxe.shell.subcommands import make_unknown_subcommand, strip_global_options
+from handaxe.shell.syntax import Assignment, ParsedScript, Sequence, Simple
+from handaxe.shell.tables import load_toml, split_names
 
 _COMMAND_VARIABLE = re.compile(
     r"PS[0-4]|PROMPT_COMMAND|BASH_ENV|ENV|.*PAGER|.*EDITOR|VISUAL|BROWSER|.*_COMMAND|GIT_SSH|.*ASKPASS"
@@ -41,7 +41,7 @@ _TOKENS = 20_000
 _QUOTING = re.compile(r"['\"\\]")
 _ESCAPES = re.compile(r"\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|[A-Za-z_])")
 _READING_SHELLS = SHELLS | {"source", "."}
-_READ_INSIDE = SHELLS | names("eval trap alias coproc source . find")
+_READ_INSIDE = SHELLS | split_names("eval trap alias coproc source . find")
 """Programs whose arguments are looked into by their own rules."""
 _DEPTH = 4
 _LAYERS = 12
@@ -51,11 +51,11 @@ _STARTS = 3
 _STATES = 40
 _INNER_STATES = 8
 
-ReadScript = Callable[[str], Script]
+ReadScript = Callable[[str], ParsedScript]
 ReadExpansions = Callable[[str], list[Sequence]]
 
 
-class Candidate(Struct, frozen=True):
+class CommandCandidate(Struct, frozen=True):
     """A command that could run; `certain` when the text leaves no other reading."""
 
     fields: tuple[Field, ...]
@@ -65,10 +65,10 @@ class Candidate(Struct, frozen=True):
     """The program's name without its directory, or None when the text does not say."""
 
 
-class Possible(Struct):
+class PartCandidates(Struct):
     """What a part could run, and what cannot be known about it."""
 
-    candidates: list[Candidate] = []
+    candidates: list[CommandCandidate] = []
     mentions: list[tuple[str, ...]] = []
     unknown: str = ""
     evaluates: str = ""
@@ -78,7 +78,7 @@ class Possible(Struct):
 
 
 @cache
-def _inert() -> dict[str, str]:
+def _load_inert() -> dict[str, str]:
     """Programs, and forms of programs, that never execute their arguments, with the reason."""
     found: dict[str, str] = {}
     for entry in load_toml("inert.toml")["inert"]:
@@ -99,7 +99,7 @@ class CommandFinder:
         read_expansions: ReadExpansions,
     ) -> None:
         """`assigned` are literal values that the text gives variables anywhere."""
-        self.found = Possible()
+        self.found = PartCandidates()
         self.cwds = frozenset({cwd})
         self._seen: set[tuple[str, ...]] = set()
         self._texts = 0
@@ -109,47 +109,49 @@ class CommandFinder:
         self._read_script = read_script
         self._read_expansions = read_expansions
 
-    def look_at(self, part: Part) -> Possible:
+    def look_at(self, part: Part) -> PartCandidates:
         """Everything `part` could run in any of its states."""
         for state in part.states[:_STATES]:
             self._part(part, state, 0)
         return self.found
 
-    def _part(self, part: Part, state: State, depth: int, *, certain: bool = True) -> None:
+    def _part(self, part: Part, state: ShellState, depth: int, *, certain: bool = True) -> None:
         before, self.cwds = self.cwds, state.cwds
         self._look(part, state, depth, certain=certain)
         self.cwds = before
 
-    def _look(self, part: Part, state: State, depth: int, *, certain: bool) -> None:
+    def _look(self, part: Part, state: ShellState, depth: int, *, certain: bool) -> None:
         node = part.node
         if depth:
             for redirect in part.redirects:
-                self.found.redirects.extend(redirect_use(redirect, state).uses)
+                self.found.redirects.extend(find_redirect_use(redirect, state).uses)
         if certain:
             self.found.evaluates = self.found.evaluates or find_reevaluation(part, state)
-            self.found.rebinds = self.found.rebinds or rebinding_part(part)
+            self.found.rebinds = self.found.rebinds or find_part_rebinding(part)
         if not isinstance(node, Simple):
             if part.kind in ("test", "arithmetic", "for-arithmetic"):
-                self._evaluated([word.literal or word.text for word in node.words], depth)
+                self._add_evaluated([word.literal or word.text for word in node.words], depth)
             return
-        self._assignments(node.assignments, state, depth)
-        fields = [field for word in node.words for field in fields_of(word, state.variables)]
+        self._add_assignments(node.assignments, state, depth)
+        fields = [field for word in node.words for field in expand_word(word, state.variables)]
         if fields:
-            fed = self._stdin_texts(part, fields, depth)
+            fed = self._read_stdin_texts(part, fields, depth)
             self.command(fields, depth, certain=certain, fed=fed)
 
-    def _assignments(self, assignments: list[Assignment], state: State, depth: int) -> None:
+    def _add_assignments(
+        self, assignments: list[Assignment], state: ShellState, depth: int
+    ) -> None:
         for item in assignments:
             if item.subscript is not None:
-                self._evaluated([item.subscript], depth)
+                self._add_evaluated([item.subscript], depth)
             if item.value is not None and _COMMAND_VARIABLE.fullmatch(item.name):
-                named = value_field(item.value, state.variables)
+                named = expand_value(item.value, state.variables)
                 self._text(named, depth, certain=False)
-                self._mention([named.value])
+                self._add_mentions([named.value])
             # Arithmetic evaluates a variable's text again, subscripts and all.
             literal = item.value.literal if item.value is not None else None
             if literal is not None and "[" in literal:
-                self._evaluated([literal], depth, is_sure=False)
+                self._add_evaluated([literal], depth, is_sure=False)
 
     def command(
         self, fields: list[Field], depth: int, *, certain: bool, fed: list[str] | None = None
@@ -164,26 +166,26 @@ class CommandFinder:
             return
         self._seen.add(key)
         if len(self._seen) > _COMMANDS or depth > _LAYERS:
-            self._too_deep(fields)
+            self._add_every_word(fields)
             return
         self._add(fields, certain=certain)
         if fields[0].known is None or "{}" in fields[0].value:
-            self._unknown_program(fields, depth, certain=certain)
+            self._add_unknown_program(fields, depth, certain=certain)
             return
         if fields[0].value.startswith("-") and len(fields) > 1:
             self.command(fields[1:], depth + 1, certain=False)
-        for shorter in without_global_options(fields):
+        for shorter in strip_global_options(fields):
             self._add(shorter, certain=certain)
-        aliased = unknown_subcommand(fields)
+        aliased = make_unknown_subcommand(fields)
         if aliased is not None:
             self._add(aliased, certain=False)
-        program = program_name(fields[0])
+        program = get_program_name(fields[0])
         if certain:
-            self.found.rebinds = self.found.rebinds or rebinding_command(fields)
+            self.found.rebinds = self.found.rebinds or find_command_rebinding(fields)
             doubt = find_builtin_reevaluation(program, fields[1:])
             self.found.evaluates = self.found.evaluates or doubt
             if doubt:
-                self._evaluated([field.value for field in fields[1:]], depth)
+                self._add_evaluated([field.value for field in fields[1:]], depth)
         is_read = self._inner(fields, depth, certain=certain)
         self._options(fields, certain=certain)
         if not is_read and not _is_inert(program or "", fields):
@@ -193,14 +195,14 @@ class CommandFinder:
                 words += [word.replace("e", " ") for word in words] + [
                     re.sub(r"e(?=\S)", " ", word) for word in words
                 ]
-            self._mention([*words, *(fed or ())])
-            self._removals(fields, depth)
+            self._add_mentions([*words, *(fed or ())])
+            self._add_removals(fields, depth)
 
     def _add(self, fields: list[Field], *, certain: bool) -> None:
-        program = program_name(fields[0])
-        self.found.candidates.append(Candidate(tuple(fields), certain, self.cwds, program))
+        program = get_program_name(fields[0])
+        self.found.candidates.append(CommandCandidate(tuple(fields), certain, self.cwds, program))
 
-    def _removals(self, fields: list[Field], depth: int) -> None:
+    def _add_removals(self, fields: list[Field], depth: int) -> None:
         """A removal in the arguments of a program that may run it."""
         for index, field in enumerate(fields[1:], start=1):
             if field.known is not None and field.value.rpartition("/")[2] in REMOVERS:
@@ -208,38 +210,38 @@ class CommandFinder:
 
     def _inner(self, fields: list[Field], depth: int, *, certain: bool) -> bool:
         """Look at what a wrapper runs, where it goes; whether all its words were understood."""
-        inner = inner_of(fields)
+        inner = find_inner_commands(fields)
         self.found.unknown = self.found.unknown or inner.unknown
         before = self.cwds
         for directory in inner.moved:
-            self.cwds = moved_state(directory, State(self.cwds, {})).cwds
+            self.cwds = change_state_directory(directory, ShellState(self.cwds, {})).cwds
         for command, sure in inner.commands:
             if command and (sure or command[0].kind == "known"):
                 self.command(command, depth + 1, certain=certain and sure)
         for text, sure in inner.texts:
             self._text(text, depth, certain=certain and sure)
         self.cwds = before
-        program = program_name(fields[0]) or ""
+        program = get_program_name(fields[0]) or ""
         is_script = program in _READING_SHELLS and not inner.texts and bool(inner.commands)
         is_sure = all(sure for _, sure in inner.commands) or bool(inner.texts)
         return (is_wrapper(program) or program in _READ_INSIDE) and is_sure and not is_script
 
     def _options(self, fields: list[Field], *, certain: bool) -> None:
-        if certain and runs_a_process(fields):
+        if certain and is_process_executed(fields):
             self.found.unknown = f"another command feeds {fields[0].text}"
-        for value in commands_in_options(fields):
+        for value in find_option_commands(fields):
             if value.known is None and certain:
                 reason = f"the program {value.text} that {fields[0].text} runs is not known"
                 self.found.unknown = self.found.unknown or reason
 
-    def _too_deep(self, fields: list[Field]) -> None:
+    def _add_every_word(self, fields: list[Field]) -> None:
         """Beyond the limits every word counts as a program that certainly runs."""
         self.found.unknown = self.found.unknown or "commands are nested too deeply"
         heads = dict.fromkeys(tuple(fields[at : at + _HEAD]) for at in range(len(fields)))
         for head in heads:
             self._add(list(head), certain=True)
 
-    def _unknown_program(self, fields: list[Field], depth: int, *, certain: bool) -> None:
+    def _add_unknown_program(self, fields: list[Field], depth: int, *, certain: bool) -> None:
         if certain:
             self.found.unknown = f"the program {fields[0].text} is not known before it runs"
         for name in re.findall(r"[A-Za-z_]\w*", fields[0].text):
@@ -267,7 +269,7 @@ class CommandFinder:
             return
         script = self._read_script(text)
         if script.problems and not certain:
-            self._mention([text])
+            self._add_mentions([text])
             return
         if script.problems:
             problem = script.problems[0].message
@@ -277,27 +279,27 @@ class CommandFinder:
         self._parts(script, depth, certain=certain)
         self._texts -= 1
 
-    def _parts(self, script: Script, depth: int, *, certain: bool) -> None:
+    def _parts(self, script: ParsedScript, depth: int, *, certain: bool) -> None:
         starts = sorted(self.cwds)[:_STARTS]
         for start in starts or [self._cwd]:
             for part in walk(script, start, self._home):
                 for state in part.states[:_INNER_STATES]:
-                    known = state if starts else State(frozenset(), state.variables)
+                    known = state if starts else ShellState(frozenset(), state.variables)
                     self._part(part, known, depth + 1, certain=certain)
 
-    def _evaluated(self, values: list[str], depth: int, *, is_sure: bool = True) -> None:
+    def _add_evaluated(self, values: list[str], depth: int, *, is_sure: bool = True) -> None:
         """Look at what runs when bash expands these values once more."""
         for value in values:
             if "$(" in value or "`" in value:
                 if is_sure:
                     self.found.evaluates = f"{value!r} is evaluated as code"
                 for sequence in self._read_expansions(value) if depth < _LAYERS else ():
-                    self._parts(Script("", sequence), depth, certain=True)
+                    self._parts(ParsedScript("", sequence), depth, certain=True)
 
-    def _stdin_texts(self, part: Part, fields: list[Field], depth: int) -> list[str]:
+    def _read_stdin_texts(self, part: Part, fields: list[Field], depth: int) -> list[str]:
         """The texts on standard input; a shell without a script runs them."""
-        is_shell = _reads_script(fields)
-        runs_input = is_shell or runs_what_it_is_fed(fields)
+        is_shell = _has_shell(fields)
+        runs_input = is_shell or is_stdin_executed(fields)
         texts: list[str] = []
         for redirect in part.redirects:
             if redirect.heredoc is not None and redirect.heredoc.body is not None:
@@ -314,7 +316,7 @@ class CommandFinder:
             self._script(text, depth, certain=True)
         return texts
 
-    def _mention(self, texts: list[str]) -> None:
+    def _add_mentions(self, texts: list[str]) -> None:
         joined = "\n".join(texts)
         # Quotes and escapes in a text mean something to whoever reads it next.
         readings = (joined, _QUOTING.sub("", joined), _ESCAPES.sub(" ", joined))
@@ -326,19 +328,19 @@ class CommandFinder:
                 self.found.mentions.append(tokens[:_TOKENS])
 
 
-def _reads_script(fields: list[Field]) -> bool:
+def _has_shell(fields: list[Field]) -> bool:
     """Whether a shell, or `source`, is among the words of a command."""
     builtins = [field for field in fields[:1] if field.known not in ("command", "builtin")]
     first = builtins or fields[1:2]
-    named = any(program_name(field) in _READING_SHELLS for field in first)
-    return named or any(program_name(field) in SHELLS for field in fields[1:])
+    named = any(get_program_name(field) in _READING_SHELLS for field in first)
+    return named or any(get_program_name(field) in SHELLS for field in fields[1:])
 
 
 def _is_inert(program: str, fields: list[Field]) -> bool:
     """Whether a program is known never to execute its arguments."""
-    if exec_option(fields):
+    if find_exec_option(fields):
         return False
-    table = _inert()
+    table = _load_inert()
     if find_program(table, program) is not None:
         return True
     operands = [field.known or "" for field in fields[1:] if not field.value.startswith("-")]

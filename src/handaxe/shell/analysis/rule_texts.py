@@ -7,60 +7,62 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from handaxe.shell.facts import RuleText
-from handaxe.shell.fields import fields_of
-from handaxe.shell.flow import Part, State
+from handaxe.shell.facts import MatchText
+from handaxe.shell.fields import expand_word
+from handaxe.shell.flow import Part, ShellState
 from handaxe.shell.places import resolve
 from handaxe.shell.prove import unwrap_proven
-from handaxe.shell.running_options import exec_option
+from handaxe.shell.running_options import find_exec_option
 from handaxe.shell.subcommands import PLAIN_GIT_GLOBALS
 from handaxe.shell.syntax import Simple, Word
-from handaxe.shell.tables import names
+from handaxe.shell.tables import split_names
 
 _FIND_ACTIONS = ("-exec", "-ok", "-delete", "-fprint", "-fls")
 _PLAIN_WRAPPERS = frozenset({"xargs", "nohup", "noglob"})
-_TRANSPARENT = _PLAIN_WRAPPERS | names("timeout time nice stdbuf command builtin")
+_TRANSPARENT = _PLAIN_WRAPPERS | split_names("timeout time nice stdbuf command builtin")
 
 
-def squeeze(words: Iterable[Word]) -> str:
+def join_words(words: Iterable[Word]) -> str:
     """The source text of words with one blank between them and continued lines joined."""
     return " ".join(
         word.text if "'" in word.text else word.text.replace("\\\n", "") for word in words
     )
 
 
-def read_rule_texts(part: Part) -> tuple[tuple[RuleText, ...], ...]:
+def read_rule_texts(part: Part) -> tuple[tuple[MatchText, ...], ...]:
     """For every state a part may run in, its readings; none for what is no simple command."""
     node = part.node
     if not isinstance(node, Simple) or not node.words:
         return ()
-    return tuple(dict.fromkeys(_readings(node.words, state) for state in part.states))
+    return tuple(dict.fromkeys(_list_readings(node.words, state) for state in part.states))
 
 
-def _readings(words: list[Word], state: State) -> tuple[RuleText, ...]:
+def _list_readings(words: list[Word], state: ShellState) -> tuple[MatchText, ...]:
     unwrapped = _unwrap(words, state)
-    found = [_rule_text(inner, state, ()) for inner in unwrapped]
-    bare = _without_git_globals(unwrapped[-1], state)
-    return (*found, _rule_text(*bare)) if bare is not None else tuple(found)
+    found = [_make_match_text(inner, state, ()) for inner in unwrapped]
+    bare = _strip_git_globals(unwrapped[-1], state)
+    return (*found, _make_match_text(*bare)) if bare is not None else tuple(found)
 
 
-def _rule_text(words: list[Word], state: State, goes: tuple[str | None, ...]) -> RuleText:
+def _make_match_text(
+    words: list[Word], state: ShellState, goes: tuple[str | None, ...]
+) -> MatchText:
     program = words[0].literal
     name = (program or "").rpartition("/")[2]
-    fields = [field for word in words for field in fields_of(word, state.variables)]
-    runs = exec_option(fields) if fields else ""
+    fields = [field for word in words for field in expand_word(word, state.variables)]
+    runs = find_exec_option(fields) if fields else ""
     if name == "find":
-        runs = next((word.text for word in words[1:] if _may_act(word)), "")
-    return RuleText(squeeze(words), None if words[0].has_glob else program, runs, goes)
+        runs = next((word.text for word in words[1:] if _can_act(word)), "")
+    return MatchText(join_words(words), None if words[0].has_glob else program, runs, goes)
 
 
-def _may_act(word: Word) -> bool:
+def _can_act(word: Word) -> bool:
     if word.literal is not None:
         return word.literal.startswith(_FIND_ACTIONS)
     return word.has_brace or word.pieces[0].kind != "text" or word.pieces[0].text.startswith("-")
 
 
-def _unwrap(words: list[Word], state: State) -> list[list[Word]]:
+def _unwrap(words: list[Word], state: ShellState) -> list[list[Word]]:
     """The command as written, and inside each transparent wrapper."""
     found = [words]
     for _ in range(4):
@@ -70,7 +72,7 @@ def _unwrap(words: list[Word], state: State) -> list[list[Word]]:
         if program in _PLAIN_WRAPPERS:
             inner = words[1:] if not (words[1].literal or "-").startswith("-") else []
         else:
-            fields = [field for word in words for field in fields_of(word, state.variables)]
+            fields = [field for word in words for field in expand_word(word, state.variables)]
             if len(fields) != len(words):
                 break
             rest = unwrap_proven(fields, 1)
@@ -82,9 +84,9 @@ def _unwrap(words: list[Word], state: State) -> list[list[Word]]:
     return found
 
 
-def _without_git_globals(
-    words: list[Word], state: State
-) -> tuple[list[Word], State, tuple[str | None, ...]] | None:
+def _strip_git_globals(
+    words: list[Word], state: ShellState
+) -> tuple[list[Word], ShellState, tuple[str | None, ...]] | None:
     """`git -C DIR log` as `git log`, with the directories that git goes to."""
     if words[0].literal != "git":
         return None

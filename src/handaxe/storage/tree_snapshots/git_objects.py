@@ -17,7 +17,7 @@ from handaxe.disk.durability import sync_names
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.private import write_private
 from handaxe.git.command import GitFailed, make_object_command, run_git, start_git
-from handaxe.storage.home import make_private
+from handaxe.storage.home import make_private_directory
 from handaxe.storage.tree_snapshots.nodes import GIT, LINK, Node
 from handaxe.storage.tree_snapshots.tree import Tree
 
@@ -89,10 +89,10 @@ class GitObjects:
         roots = tuple(tree.roots)
         for directory, listing in tree.directories.items():
             if directory.endswith("/.git") and "index" in listing:
-                mirror = self._mirror(directory, make=False)
+                mirror = self._open_mirror(directory, make=False)
                 if mirror.exists():
-                    same = _unchanged(directory, listing["index"], unkept, roots)
-                    _adopt(mirror, same, roots)
+                    same = _find_unchanged(directory, listing["index"], unkept, roots)
+                    _mark_stored_files(mirror, same, roots)
 
     def view(self, node: Node) -> bytes:
         """The bytes of a file that git keeps.
@@ -101,10 +101,10 @@ class GitObjects:
             NotInGit: they are gone.
         """
         if node.pack.startswith(LINK):
-            return self._linked(node)
+            return self._read_linked(node)
         mirror = self._directory / node.pack.removeprefix(GIT)
         if self._reader is None or self._reader.mirror != mirror:
-            self.rest()
+            self.release_files()
             self._reader = _Reader(mirror)
         return self._reader.read(node.digest.hex(), node.size_bytes)
 
@@ -114,7 +114,7 @@ class GitObjects:
             sync_names(self._directory / place)
         self._unsynced.clear()
 
-    def rest(self) -> None:
+    def release_files(self) -> None:
         """Let go of the program that reads objects."""
         if self._reader is not None:
             self._reader.close()
@@ -134,13 +134,13 @@ class GitObjects:
                 if node.pack == GIT + mirror.name:
                     node.pack = ""
 
-    def _mirror(self, git_directory: str, *, make: bool = True) -> Path:
+    def _open_mirror(self, git_directory: str, *, make: bool = True) -> Path:
         """A repository of ours that has nothing but objects."""
         key = hashlib.sha256(os.fsencode(git_directory)).hexdigest()[:12]
         mirror = self._directory / f"git-{key}"
         if make and not (mirror / "HEAD").exists():
             for name in ("refs", "objects/pack"):
-                make_private(mirror / name)
+                make_private_directory(mirror / name)
             write_private(mirror / "HEAD", b"ref: refs/heads/main\n")
         return mirror
 
@@ -153,7 +153,7 @@ class GitObjects:
             found = _OBJECTS.fullmatch(directory)
             if found is None or not _is_git_directory(found[1]):
                 return None
-            mirror = self._mirror(found[1])
+            mirror = self._open_mirror(found[1])
             (mirror / "objects" / found[2]).mkdir(exist_ok=True, mode=0o700)
             self._places[directory] = f"{mirror.name}/objects/{found[2]}"
         return self._places[directory]
@@ -166,7 +166,7 @@ class GitObjects:
                 Path(second).unlink()
                 os.link(path, second, follow_symlinks=False)
 
-    def _linked(self, node: Node) -> bytes:
+    def _read_linked(self, node: Node) -> bytes:
         place = self._directory / node.pack.removeprefix(LINK)
         try:
             content = place.read_bytes()
@@ -201,7 +201,7 @@ class _Reader:
             content = answers.read(size_bytes + 1)[:-1]
         except OSError as error:
             raise NotInGit("git does not answer") from error
-        if blob_id(content).hex() != name:
+        if hash_blob(content).hex() != name:
             raise NotInGit("what git kept of it is damaged")
         return content
 
@@ -213,7 +213,7 @@ class _Reader:
         self._process.wait()
 
 
-def blob_id(content: bytes | memoryview) -> bytes:
+def hash_blob(content: bytes | memoryview) -> bytes:
     """The id that git gives to a file."""
     digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     digest.update(content)
@@ -233,13 +233,13 @@ def _is_whole(place: Path, content: bytes) -> bool:
     return name == place.parent.name + place.name
 
 
-def _unchanged(
+def _find_unchanged(
     directory: str, index: Node, unkept: Mapping[str, Node], roots: tuple[str, ...]
 ) -> dict[str, list[Node]]:
     """By object, the files that the index proves to be as they were when they were added."""
     root = directory.removesuffix("/.git")
     listing = ("ls-files", "-z", "--stage", "--debug", "--", _UNCHANGED)
-    said = _asked(directory, *listing, work_tree=root, roots=roots)
+    said = _run_git_command(directory, *listing, work_tree=root, roots=roots)
     found: dict[str, list[Node]] = {}
     for entry in _ENTRY.finditer(said):
         node = unkept.get(f"{root}/{os.fsdecode(entry[3])}")
@@ -261,7 +261,9 @@ def _is_as_added(entry: re.Match[bytes], node: Node, index: Node) -> bool:
     )
 
 
-def _adopt(mirror: Path, same: Mapping[str, Iterable[Node]], roots: tuple[str, ...]) -> None:
+def _mark_stored_files(
+    mirror: Path, same: Mapping[str, Iterable[Node]], roots: tuple[str, ...]
+) -> None:
     """Mark the files whose object is there, with the size of the file."""
     objects = f"{mirror}/objects"
     loose = {
@@ -271,13 +273,13 @@ def _adopt(mirror: Path, same: Mapping[str, Iterable[Node]], roots: tuple[str, .
         for name in os.listdir(f"{objects}/{start}")
     }
     sizes = {
-        name: _loose_size(f"{objects}/{name[:2]}/{name[2:]}") if name in loose else None
+        name: _read_loose_size(f"{objects}/{name[:2]}/{name[2:]}") if name in loose else None
         for name in same
     }
     packed = [name for name, size_bytes in sizes.items() if size_bytes is None]
     if packed:
         given = "\n".join([*packed, ""]).encode()
-        said = _asked(str(mirror), "cat-file", "--batch-check", given=given, roots=roots)
+        said = _run_git_command(str(mirror), "cat-file", "--batch-check", given=given, roots=roots)
         for line in said.splitlines():
             name, _, rest = line.decode(errors="replace").partition(" ")
             kind, _, size_bytes = rest.partition(" ")
@@ -288,7 +290,7 @@ def _adopt(mirror: Path, same: Mapping[str, Iterable[Node]], roots: tuple[str, .
                 node.pack, node.digest = GIT + mirror.name, bytes.fromhex(name)
 
 
-def _loose_size(place: str) -> int | None:
+def _read_loose_size(place: str) -> int | None:
     """The size that a blob in a file of its own says it has; git takes twice as long to ask."""
     try:
         fd = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -304,7 +306,7 @@ def _loose_size(place: str) -> int | None:
         os.close(fd)
 
 
-def _asked(
+def _run_git_command(
     git_directory: str,
     *arguments: str,
     roots: tuple[str, ...],

@@ -115,7 +115,7 @@ class ManifestFile:
         `after` has been written elsewhere, and says what all other directories are.
         """
         frames = [_encode(_frame(manifest))]
-        frames += [_encode(_listing(d, manifest.directories.get(d))) for d in directories]
+        frames += [_encode(_to_stored_listing(d, manifest.directories.get(d))) for d in directories]
         data = after + b"".join(_HEAD.pack(len(f), zlib.crc32(f)) + f for f in frames)
         if self._fd < 0:
             self._fd = os.open(self.path, _APPEND, 0o600)
@@ -189,7 +189,7 @@ def _frame(manifest: Manifest) -> _Frame:
     )
 
 
-def _listing(directory: str, listing: Listing | None) -> _Listing:
+def _to_stored_listing(directory: str, listing: Listing | None) -> _Listing:
     if listing is None:
         return _Listing(os.fsencode(directory), b"", msgspec.Raw(_NOTHING))
     nodes = msgspec.Raw(_encode(list(listing.values())))

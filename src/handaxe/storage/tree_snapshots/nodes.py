@@ -88,7 +88,7 @@ class Node(msgspec.Struct, array_like=True, gc=False):
         self.pack, self.offset, self.digest = other.pack, other.offset, other.digest
 
 
-class Change(NamedTuple):
+class NodeChange(NamedTuple):
     """One path that is not what it was."""
 
     path: str
@@ -96,7 +96,7 @@ class Change(NamedTuple):
     new: Node | None
 
 
-def node_of(info: os.stat_result, now_ns: int) -> Node:
+def from_stat(info: os.stat_result, now_ns: int) -> Node:
     """The node of a path, from what the system says of it."""
     return Node(
         info.st_mode,

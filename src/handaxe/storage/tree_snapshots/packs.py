@@ -11,10 +11,10 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
-from handaxe.disk.attributes import extended_of
+from handaxe.disk.attributes import read_extended_attributes
 from handaxe.disk.durability import close, sync_content, sync_names
 from handaxe.disk.faults import DiskFault
-from handaxe.disk.versions import read_open
+from handaxe.disk.versions import read_open_file
 from handaxe.storage.tree_snapshots.nodes import Node
 
 PACK_BYTES = 64 << 20
@@ -64,9 +64,9 @@ class Packs:
             info = os.fstat(fd)
             if not node.is_stamp_of(info):
                 return False
-            node.extended = extended_of(fd)
+            node.extended = read_extended_attributes(fd)
             if info.st_size <= _PIECE_BYTES:
-                return self._keep_small(node, read_open(fd, info.st_size))
+                return self._keep_small(node, read_open_file(fd, info.st_size))
             return self._keep_large(node, fd)
         finally:
             close(fd)
@@ -83,7 +83,7 @@ class Packs:
         if node.pack == EMPTY:
             yield memoryview(b"")
             return
-        whole = memoryview(self._map(node.pack, node.offset + node.size_bytes))
+        whole = memoryview(self._map_pack(node.pack, node.offset + node.size_bytes))
         part = whole[node.offset : node.offset + node.size_bytes]
         try:
             if hashlib.sha256(part).digest() != node.digest:
@@ -132,7 +132,7 @@ class Packs:
             node.pack, node.offset = found
         else:
             self._begin()
-            with self._whole_or_not():
+            with self._write_atomically():
                 _write_all(self._fd, data)
             node.pack, node.offset = self._name, self._end
             self._end += len(data)
@@ -142,7 +142,7 @@ class Packs:
     def _keep_large(self, node: Node, fd: int) -> bool:
         self._begin()
         start, size_bytes, digest = self._end, 0, hashlib.sha256()
-        with self._whole_or_not():
+        with self._write_atomically():
             while piece := os.read(fd, _PIECE_BYTES):
                 digest.update(piece)
                 size_bytes += len(piece)
@@ -161,7 +161,7 @@ class Packs:
         return True
 
     @contextmanager
-    def _whole_or_not(self) -> Generator[None]:
+    def _write_atomically(self) -> Generator[None]:
         """Take back what was written inside, if it cannot be written to its end."""
         try:
             yield
@@ -188,7 +188,7 @@ class Packs:
         self._fd = os.open(self._directory / self._name, _CREATE, 0o600)
         self._end = 0
 
-    def _map(self, pack: str, until: int) -> mmap.mmap:
+    def _map_pack(self, pack: str, until: int) -> mmap.mmap:
         found = self._mapped.get(pack)
         if found is not None and len(found) >= until:
             return found

@@ -20,7 +20,7 @@ import msgspec
 
 from handaxe.storage.tree_snapshots.manifest import Damaged, Manifest, read_manifest
 from handaxe.storage.tree_snapshots.project_store import ProjectStore
-from handaxe.storage.tree_snapshots.watches import CannotWatch, Watches, can_be_watched
+from handaxe.storage.tree_snapshots.watches import CannotWatch, InotifyWatcher, can_be_watched
 
 _START = (
     "import sys; sys.path[:0] = {paths!r}; "
@@ -32,7 +32,7 @@ _MAX_UNUSED = 16
 """How many trees one process keeps ready: each has a queue of watches, and a user has few."""
 
 
-class Order(msgspec.Struct, array_like=True, frozen=True):
+class PreparationRequest(msgspec.Struct, array_like=True, frozen=True):
     """What is to be kept, and where to."""
 
     home: bytes
@@ -44,7 +44,7 @@ class Order(msgspec.Struct, array_like=True, frozen=True):
     watches_fd: int
 
 
-class Outcome(msgspec.Struct, array_like=True, frozen=True):
+class PreparationResult(msgspec.Struct, array_like=True, frozen=True):
     """What the process says when it is done."""
 
     length: int
@@ -54,13 +54,13 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     watched: dict[int, bytes] | None
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedTree(msgspec.Struct, frozen=True):
     """A tree that was kept, with what it takes to go on from there."""
 
     path: Path
-    said: Outcome
+    said: PreparationResult
     tree: Manifest
-    watches: Watches | None
+    watches: InotifyWatcher | None
 
 
 class Preparation:
@@ -71,8 +71,8 @@ class Preparation:
     ) -> None:
         """`store` is open, and stays so until this is finished, kept or stopped."""
         self._store = store
-        self._watches = _watches(roots)
-        self._order = Order(
+        self._watches = _open_watcher(roots)
+        self._order = PreparationRequest(
             os.fsencode(store.home),
             os.fsencode(store.root),
             tuple(map(os.fsencode, roots)),
@@ -82,13 +82,13 @@ class Preparation:
             -1 if self._watches is None else self._watches.fd,
         )
         self._process: subprocess.Popen[bytes] | None = None
-        self._said: Outcome | None = None
+        self._said: PreparationResult | None = None
         self._is_given_up = False
         _unused.add(self)
         self._thread = threading.Thread(target=self._run, name="handaxe-preparing", daemon=True)
         self._thread.start()
 
-    def finish(self, roots: Sequence[str]) -> Prepared | None:
+    def finish(self, roots: Sequence[str]) -> PreparedTree | None:
         """Wait for it; what it kept, unless it failed, had no turn yet or was of other roots."""
         _unused.discard(self)
         is_wanted = tuple(map(os.fsencode, roots)) == self._order.roots
@@ -101,7 +101,7 @@ class Preparation:
         if not is_wanted or said is None:
             self.stop()
             return None
-        path = self._store.prepared_path(self._order.token)
+        path = self._store.get_prepared_path(self._order.token)
         try:
             tree = read_manifest(path, said.length)
         except Damaged:
@@ -112,7 +112,7 @@ class Preparation:
         elif watches is not None:
             watches.close()
             watches = None
-        return Prepared(path, said, tree, watches)
+        return PreparedTree(path, said, tree, watches)
 
     def stop(self) -> None:
         """End it and throw away what it left."""
@@ -163,7 +163,7 @@ class Preparation:
                 with contextlib.suppress(OSError):
                     self._store.drop_prepared(self._order.token)
 
-    def _conversation(self) -> Outcome | None:
+    def _conversation(self) -> PreparationResult | None:
         order = msgspec.msgpack.encode(self._order)
         # A file, since nobody reads what it says before a command comes.
         with tempfile.TemporaryFile(dir=self._store.directory) as said:
@@ -180,11 +180,13 @@ class Preparation:
             with contextlib.suppress(OSError):
                 process.stdin.close()
             said.seek(0)
-            return msgspec.msgpack.decode(said.read(), type=Outcome) if code == 0 else None
+            return (
+                msgspec.msgpack.decode(said.read(), type=PreparationResult) if code == 0 else None
+            )
 
     def _started(self, said_fd: int) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(  # noqa: S603 - our own interpreter and program
-            [sys.executable, "-I", "-S", "-c", _START.format(paths=_paths())],
+            [sys.executable, "-I", "-S", "-c", _START.format(paths=_find_import_paths())],
             stdin=subprocess.PIPE,
             stdout=said_fd,
             stderr=subprocess.DEVNULL,
@@ -206,16 +208,16 @@ def can_prepare() -> bool:
     return bool(sys.executable) and len(_unused) < _MAX_UNUSED
 
 
-def _watches(roots: Sequence[str]) -> Watches | None:
+def _open_watcher(roots: Sequence[str]) -> InotifyWatcher | None:
     if not all(map(can_be_watched, roots)):
         return None
     try:
-        return Watches()
+        return InotifyWatcher()
     except CannotWatch:
         return None
 
 
-def _paths() -> list[str]:
+def _find_import_paths() -> list[str]:
     """Where the process finds what it imports: it starts without the environment's own paths."""
     found: dict[str, None] = {}
     for name in ("handaxe", "msgspec"):

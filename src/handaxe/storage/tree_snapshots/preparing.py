@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.storage.tree_snapshots.preparation import Order, Outcome
-from handaxe.storage.tree_snapshots.snapshot import Limits, TreeSnapshot
-from handaxe.storage.tree_snapshots.watches import Watches
+from handaxe.storage.tree_snapshots.preparation import PreparationRequest, PreparationResult
+from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits, TreeSnapshot
+from handaxe.storage.tree_snapshots.watches import InotifyWatcher
 
 _NICENESS = 5
 """Behind whoever is waited for; but on a busy machine a command may come to wait for it."""
@@ -20,33 +20,33 @@ _NICENESS = 5
 
 def main() -> None:
     """Do the work, and say on standard output what is to know of it."""
-    size = int.from_bytes(_exactly(4), "big")
-    order = msgspec.msgpack.decode(_exactly(size), type=Order)
+    size = int.from_bytes(_read_exactly(4), "big")
+    order = msgspec.msgpack.decode(_read_exactly(size), type=PreparationRequest)
     threading.Thread(target=_end_with_input, daemon=True).start()
     os.nice(_NICENESS)
-    said = msgspec.msgpack.encode(_prepared(order))
+    said = msgspec.msgpack.encode(_prepare_tree(order))
     while said:
         said = said[os.write(1, said) :]
     # Nothing has to be put in order any more, and nobody should wait for it.
     os._exit(0)
 
 
-def _prepared(order: Order) -> Outcome:
+def _prepare_tree(order: PreparationRequest) -> PreparationResult:
     roots = [os.fsdecode(root) for root in order.roots]
     snapshot = TreeSnapshot(
         Path(os.fsdecode(order.home)),
         "",
         os.fsdecode(order.root),
-        Limits(order.max_files, order.max_bytes),
+        SnapshotLimits(order.max_files, order.max_bytes),
         token=order.token,
-        watches=Watches(order.watches_fd) if order.watches_fd >= 0 else None,
+        watches=InotifyWatcher(order.watches_fd) if order.watches_fd >= 0 else None,
     )
     snapshot.begin(roots)
     # What keeping it has stirred up itself, such as new names for objects of git, is settled here.
     return snapshot.hand_over(snapshot.begin(roots))
 
 
-def _exactly(size: int) -> bytes:
+def _read_exactly(size: int) -> bytes:
     data = b""
     while len(data) < size:
         piece = os.read(0, size - len(data))

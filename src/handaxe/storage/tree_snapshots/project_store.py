@@ -13,7 +13,7 @@ from pathlib import Path
 
 from handaxe.disk import locks
 from handaxe.disk.durability import close
-from handaxe.storage.home import make_durably
+from handaxe.storage.home import make_durable_directory
 from handaxe.storage.tree_snapshots.git_objects import GitObjects
 from handaxe.storage.tree_snapshots.manifest import Damaged, Manifest, ManifestFile, read_manifest
 from handaxe.storage.tree_snapshots.packs import EMPTY
@@ -26,7 +26,7 @@ PACK_ENDING = ".pack"
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def snapshots_directory(home: Path) -> Path:
+def get_snapshots_directory(home: Path) -> Path:
     """Where the trees of all projects are kept."""
     return home / "snapshots"
 
@@ -37,27 +37,27 @@ class ProjectStore:
     def __init__(self, home: Path, root: str) -> None:
         key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
         self.home, self.root = home, root
-        self.directory = snapshots_directory(home) / key
+        self.directory = get_snapshots_directory(home) / key
         self._lock_fd = -1
 
     def open(self) -> None:
         """Begin to use it; nobody removes anything from now on."""
         if self._lock_fd >= 0:
             return
-        make_durably(self.directory)
+        make_durable_directory(self.directory)
         self._lock_fd = os.open(self.directory / LOCK_NAME, _LOCK, 0o600)
-        with contextlib.suppress(locks.Locked):
+        with contextlib.suppress(locks.LockTimeout):
             locks.hold(self._lock_fd, wait_s=0)
             # Whoever began these is not here any more.
             for left in self.directory.glob(f"*{PREPARED_ENDING}"):
                 self.drop_prepared(left.name.removesuffix(PREPARED_ENDING))
         locks.hold(self._lock_fd, shared=True)
 
-    def manifest_path(self, session_id: str) -> Path:
+    def get_manifest_path(self, session_id: str) -> Path:
         """Where a session writes down what it sees."""
         return self.directory / f"{session_id}-{os.urandom(4).hex()}{MANIFEST_ENDING}"
 
-    def prepared_path(self, token: str) -> Path:
+    def get_prepared_path(self, token: str) -> Path:
         """Where a tree is written down that no session has taken over yet."""
         return self.directory / f"{token}{PREPARED_ENDING}"
 
@@ -65,13 +65,13 @@ class ProjectStore:
         """Throw away a tree that nobody took over, the contents that were kept for it first."""
         for pack in self.directory.glob(f"{token}-*{PACK_ENDING}"):
             pack.unlink(missing_ok=True)
-        self.prepared_path(token).unlink(missing_ok=True)
+        self.get_prepared_path(token).unlink(missing_ok=True)
 
     def adopt_prepared(self, token: str) -> None:
         """Make such a tree the one that the next session begins with."""
-        self.prepared_path(token).replace(self.directory / INDEX_NAME)
+        self.get_prepared_path(token).replace(self.directory / INDEX_NAME)
 
-    def last_tree(self) -> Manifest:
+    def read_last_tree(self) -> Manifest:
         """The tree as the last session left it; empty if there was none."""
         try:
             return read_manifest(self.directory / INDEX_NAME)
@@ -108,7 +108,7 @@ class ProjectStore:
         """Whether no other session is here, and no crashed one waits to be completed."""
         try:
             locks.hold(self._lock_fd, wait_s=0)
-        except locks.Locked:
+        except locks.LockTimeout:
             yield False
             return
         try:
@@ -136,9 +136,9 @@ class ProjectStore:
             (self.directory / name).unlink(missing_ok=True)
 
 
-def snapshot_bytes(home: Path) -> int:
+def measure_snapshots(home: Path) -> int:
     """How much the trees of all projects take; what has another name takes nothing."""
-    return sum(_own_bytes(directory) for directory in _stores(home))
+    return sum(_measure_own_bytes(directory) for directory in _list_stores(home))
 
 
 def prune_snapshots(home: Path, *, oldest: float, excess_bytes: int, dry_run: bool = False) -> int:
@@ -147,31 +147,31 @@ def prune_snapshots(home: Path, *, oldest: float, excess_bytes: int, dry_run: bo
     A tree that is gone is kept anew with the next command; one in use is left alone.
     """
     freed = 0
-    for directory in sorted(_stores(home), key=_used_at):
-        is_old = _used_at(directory) < oldest
+    for directory in sorted(_list_stores(home), key=_read_used_at):
+        is_old = _read_used_at(directory) < oldest
         if not is_old and (freed >= excess_bytes or any(directory.glob(f"*{MANIFEST_ENDING}"))):
             continue
-        size_bytes = _own_bytes(directory)
+        size_bytes = _measure_own_bytes(directory)
         if dry_run or _remove(directory):
             freed += size_bytes
     return freed
 
 
-def _stores(home: Path) -> list[Path]:
+def _list_stores(home: Path) -> list[Path]:
     try:
-        return [place for place in snapshots_directory(home).iterdir() if place.is_dir()]
+        return [place for place in get_snapshots_directory(home).iterdir() if place.is_dir()]
     except OSError:
         return []
 
 
-def _used_at(directory: Path) -> float:
+def _read_used_at(directory: Path) -> float:
     try:
         return directory.stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _own_bytes(directory: Path) -> int:
+def _measure_own_bytes(directory: Path) -> int:
     total = 0
     for place, _, names in os.walk(directory):
         for name in names:
@@ -191,7 +191,7 @@ def _remove(directory: Path) -> bool:
     try:
         locks.hold(fd, wait_s=0)
         rmtree(directory, ignore_errors=True)
-    except locks.Locked:
+    except locks.LockTimeout:
         return False
     finally:
         close(fd)

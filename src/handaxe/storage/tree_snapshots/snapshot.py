@@ -13,29 +13,29 @@ import msgspec
 
 from handaxe.disk.durability import sync_names
 from handaxe.disk.temporary import is_temporary
-from handaxe.storage.tree_snapshots.git_objects import GitObjects, blob_id
+from handaxe.storage.tree_snapshots.git_objects import GitObjects, hash_blob
 from handaxe.storage.tree_snapshots.manifest import Manifest, ManifestFile, read_manifest
 from handaxe.storage.tree_snapshots.nodes import (
     GIT,
     LINK,
     RACY_NS,
-    Change,
     Node,
+    NodeChange,
+    from_stat,
     is_within,
-    node_of,
 )
 from handaxe.storage.tree_snapshots.packs import Packs
-from handaxe.storage.tree_snapshots.preparation import Outcome, Preparation, can_prepare
+from handaxe.storage.tree_snapshots.preparation import Preparation, PreparationResult, can_prepare
 from handaxe.storage.tree_snapshots.project_store import ProjectStore
-from handaxe.storage.tree_snapshots.sizing import leave_out_excess
-from handaxe.storage.tree_snapshots.tree import UNREADABLE, Tree, joined
-from handaxe.storage.tree_snapshots.watches import Watches
+from handaxe.storage.tree_snapshots.sizing import exclude_excess
+from handaxe.storage.tree_snapshots.tree import UNREADABLE, Tree, join_path
+from handaxe.storage.tree_snapshots.watches import InotifyWatcher
 
 _ATTEMPTS = 3
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
 
 
-class Limits(msgspec.Struct, frozen=True):
+class SnapshotLimits(msgspec.Struct, frozen=True):
     """How much of a tree is remembered."""
 
     max_files: int = 200_000
@@ -57,13 +57,13 @@ class TreeSnapshot:
         home: Path,
         session_id: str,
         root: str,
-        limits: Limits,
+        limits: SnapshotLimits,
         *,
         token: str = "",
-        watches: Watches | None = None,
+        watches: InotifyWatcher | None = None,
     ) -> None:
         """With `token` it is kept ahead for somebody else, who has opened the watches."""
-        self.foreign: list[Change] = []
+        self.foreign: list[NodeChange] = []
         """What changed while no command ran here, in order."""
         self._limits = limits
         self._store = ProjectStore(home, root)
@@ -88,9 +88,9 @@ class TreeSnapshot:
         """What the last session wrote down, until it stands in the manifest of this one."""
 
     @classmethod
-    def of_crashed(
-        cls, home: Path, baseline: Baseline, limits: Limits
-    ) -> tuple[Self, list[Change]]:
+    def from_crashed(
+        cls, home: Path, baseline: Baseline, limits: SnapshotLimits
+    ) -> tuple[Self, list[NodeChange]]:
         """The tree of a baseline, and what is not as it was there any more.
 
         Raises:
@@ -130,12 +130,12 @@ class TreeSnapshot:
                 self._store, roots, max_files=limits.max_files, max_bytes=limits.max_bytes
             )
 
-    def hand_over(self, baseline: Baseline) -> Outcome:
+    def hand_over(self, baseline: Baseline) -> PreparationResult:
         """What somebody has to know to go on from a baseline with the watches that are theirs."""
         tree = self._tree
         linked = [(os.fsencode(directory), os.fsencode(name)) for directory, name in tree.linked]
         watched = tree.watches and {w: os.fsencode(d) for w, d in tree.watches.paths.items()}
-        return Outcome(baseline.length, tree.count, self._kept_bytes, linked, watched)
+        return PreparationResult(baseline.length, tree.count, self._kept_bytes, linked, watched)
 
     def begin(self, roots: Sequence[str]) -> Baseline:
         """Keep everything below the roots as it is now, durably.
@@ -151,14 +151,14 @@ class TreeSnapshot:
         if is_first:
             self.foreign.clear()
         self._take_from_git()
-        self._stay_within_limits()
+        self._enforce_limits()
         for path, node in list(self._unkept.items()):
             self._keep_or_leave_out(path, node)
         self._unkept.clear()
         self._former_names.clear()
         return self._write_down()
 
-    def end(self, paths: Sequence[str] | None = None) -> list[Change]:
+    def end(self, paths: Sequence[str] | None = None) -> list[NodeChange]:
         """What is not as it was when it was last looked at; contents compared.
 
         With `paths` only these are looked at.
@@ -179,21 +179,21 @@ class TreeSnapshot:
         else:
             yield memoryview(self._git.view(node))
 
-    def rest(self) -> None:
+    def release_files(self) -> None:
         """Let go of what is needed only while contents are read."""
-        self._git.rest()
+        self._git.release_files()
 
-    def node_at(self, path: str) -> Node | None:
+    def find_node(self, path: str) -> Node | None:
         """What is known to be at a path."""
         directory, _, name = path.rpartition("/")
         found = self._tree.directories.get(directory or "/", {}).get(name)
         return found or self._tree.roots.get(path)
 
-    def names_of(self, nodes: Iterable[Node]) -> dict[tuple[int, int], set[str]]:
+    def find_shared_names(self, nodes: Iterable[Node]) -> dict[tuple[int, int], set[str]]:
         """The names in the tree of files that have several, or had before the last looks."""
         wanted = {(node.dev, node.ino) for node in nodes if node.links > 1 and node.is_file}
         names = {key: set(self._former_names.get(key, ())) for key in wanted}
-        for path, node in self._tree.linked_nodes() if wanted else ():
+        for path, node in self._tree.list_linked_nodes() if wanted else ():
             if (node.dev, node.ino) in wanted:
                 names[node.dev, node.ino].add(path)
         return names
@@ -209,7 +209,7 @@ class TreeSnapshot:
                 with contextlib.suppress(OSError):
                     self._save()
         self._tree.close()
-        self._git.rest()
+        self._git.release_files()
         self._packs.close()
         self._store.close()
 
@@ -217,7 +217,7 @@ class TreeSnapshot:
         self._store.open()
         if self._take_over(roots):
             return
-        last = self._store.last_tree()
+        last = self._store.read_last_tree()
         known, self._known = last.directories, last.written
         self._tree.adopt({d: known[d] for d in known if is_within(d, roots)}, {})
         self._tree.touched = known.keys() - self._tree.directories.keys()
@@ -231,11 +231,11 @@ class TreeSnapshot:
                 node.pack = ""
                 if node.is_file:
                     self._tree.touched.add(directory)
-                    self._unkept[joined(directory, name)] = node
+                    self._unkept[join_path(directory, name)] = node
         self._manifest = ManifestFile(
-            self._store.prepared_path(self._token)
+            self._store.get_prepared_path(self._token)
             if self._token
-            else self._store.manifest_path(self._session_id)
+            else self._store.get_manifest_path(self._session_id)
         )
 
     def _take_over(self, roots: Sequence[str]) -> bool:
@@ -244,7 +244,7 @@ class TreeSnapshot:
         found = ahead.finish(roots) if ahead is not None else None
         if found is None:
             return False
-        path = self._store.manifest_path(self._session_id)
+        path = self._store.get_manifest_path(self._session_id)
         found.path.rename(path)
         self._manifest = ManifestFile(path, found.said.length)
         self._kept_bytes = found.said.kept_bytes
@@ -259,23 +259,23 @@ class TreeSnapshot:
     def _kept(self) -> Iterator[Node]:
         return (node for _, node in self._tree.nodes())
 
-    def _settle_foreign(self, changes: Iterable[Change]) -> None:
-        for path, old, new in _without_temporary(changes):
+    def _settle_foreign(self, changes: Iterable[NodeChange]) -> None:
+        for path, old, new in _drop_temporary(changes):
             self._unkept.pop(path, None)
-            self.foreign.append(Change(path, old, new))
+            self.foreign.append(NodeChange(path, old, new))
             if new is not None and new.needs_content:
                 self._unkept[path] = new
 
-    def _settled(self, changes: Iterable[Change]) -> list[Change]:
+    def _settled(self, changes: Iterable[NodeChange]) -> list[NodeChange]:
         """The changes that are more than new times; the new contents are kept on the way."""
-        found: list[Change] = []
-        for path, old, new in _without_temporary(changes):
+        found: list[NodeChange] = []
+        for path, old, new in _drop_temporary(changes):
             if old is not None and old.links > 1 and old.is_file:
                 self._former_names.setdefault((old.dev, old.ino), set()).add(path)
             if new is not None and new.needs_content:
                 self._keep_if_possible(path, new)
             if not self.is_same(old, new):
-                found.append(Change(path, old, new))
+                found.append(NodeChange(path, old, new))
         return found
 
     def _keep_if_possible(self, path: str, node: Node) -> None:
@@ -302,7 +302,7 @@ class TreeSnapshot:
                 if self._packs.keep(path, node):
                     self._kept_bytes += node.size_bytes
                     return
-                node = listing[name] = node_of(os.lstat(path), time.time_ns())
+                node = listing[name] = from_stat(os.lstat(path), time.time_ns())
                 if not node.is_file:
                     return
             except FileNotFoundError:
@@ -325,15 +325,15 @@ class TreeSnapshot:
             if node.pack:
                 del self._unkept[path]
 
-    def _stay_within_limits(self) -> None:
+    def _enforce_limits(self) -> None:
         limits = self._limits
         wanted = self._kept_bytes + sum(node.size_bytes for node in self._unkept.values())
         if wanted > limits.max_bytes or self._tree.count > limits.max_files:
-            leave_out_excess(self._tree, max_files=limits.max_files, max_bytes=limits.max_bytes)
+            exclude_excess(self._tree, max_files=limits.max_files, max_bytes=limits.max_bytes)
             self._kept_bytes = sum(n.size_bytes for _, n in self._tree.nodes() if n.pack)
 
     def _make_room(self, tree: Tree) -> None:
-        leave_out_excess(tree, max_files=self._limits.max_files, max_bytes=sys.maxsize)
+        exclude_excess(tree, max_files=self._limits.max_files, max_bytes=sys.maxsize)
 
     def is_same(self, old: Node | None, new: Node | None) -> bool:
         """Whether nothing changed but times."""
@@ -353,7 +353,7 @@ class TreeSnapshot:
     def _has_same_bytes(self, old: Node, new: Node) -> bool:
         if old.pack.startswith(GIT) and new.is_in_pack:
             with self.view(new) as content:
-                return old.digest == blob_id(content)
+                return old.digest == hash_blob(content)
         return bool(old.digest) and old.digest == new.digest
 
     def _write_down(self) -> Baseline:
@@ -362,7 +362,7 @@ class TreeSnapshot:
         if tree.touched or not self._manifest.length:
             self._git.sync()
             self._packs.sync()
-            self._manifest.write(self._as_manifest(), sorted(tree.touched), self._known)
+            self._manifest.write(self._to_manifest(), sorted(tree.touched), self._known)
             self._known = b""
             tree.touched.clear()
         return Baseline(str(self._manifest.path), self._manifest.length)
@@ -379,13 +379,13 @@ class TreeSnapshot:
                 node.racy = node.racy and node.ctime_ns > now_ns - RACY_NS
         self._packs.sync()
         self._manifest.path.unlink(missing_ok=True)
-        self._store.save(self._as_manifest())
+        self._store.save(self._to_manifest())
 
-    def _as_manifest(self) -> Manifest:
+    def _to_manifest(self) -> Manifest:
         tree = self._tree
         return Manifest(tree.roots, tree.directories, tree.left_out)
 
 
-def _without_temporary(changes: Iterable[Change]) -> Iterator[Change]:
+def _drop_temporary(changes: Iterable[NodeChange]) -> Iterator[NodeChange]:
     """The changes but for files of ours on the way to their place, which nobody is to put back."""
     return (change for change in changes if not is_temporary(change.path))

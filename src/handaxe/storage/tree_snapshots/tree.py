@@ -10,8 +10,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
-from handaxe.storage.tree_snapshots.nodes import LINK, Change, Node, node_of
-from handaxe.storage.tree_snapshots.watches import CannotWatch, Watches, can_be_watched
+from handaxe.storage.tree_snapshots.nodes import LINK, Node, NodeChange, from_stat
+from handaxe.storage.tree_snapshots.watches import CannotWatch, InotifyWatcher, can_be_watched
 
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 OTHER_DEVICE = "another file system"
@@ -28,7 +28,7 @@ class Tree:
         max_entries: int,
         make_room: "Callable[[Tree], None]" = lambda _: None,
         apart: Iterable[str] = (),
-        watches: Watches | None = None,
+        watches: InotifyWatcher | None = None,
     ) -> None:
         """`make_room` leaves something out when there is too much.
 
@@ -69,7 +69,7 @@ class Tree:
             # A wider root holds it now.
             del self.roots[root]
 
-    def look(self) -> list[Change]:
+    def look(self) -> list[NodeChange]:
         """What is not as it was at the last look, and from now on the tree as it is."""
         dirty, lost = (None, set[str]()) if self.watches is None else self.watches.take()
         look = _Look(self)
@@ -86,14 +86,14 @@ class Tree:
             look.run()
             for directory in sorted(dirty, key=len):
                 if directory in self.directories:
-                    look.some(directory, dirty[directory])
+                    look.compare_names(directory, dirty[directory])
                     look.run()
             # Another one of the same name, and even of the same inode, may have come in its place.
             look.again.extend(lost & self.directories.keys())
             look.run()
         return look.finish()
 
-    def look_at(self, paths: Iterable[str]) -> list[Change]:
+    def look_at(self, paths: Iterable[str]) -> list[NodeChange]:
         """What is not as it was at these paths, and below what is new on the way to them."""
         look = _Look(self)
         for path in sorted(paths):
@@ -101,7 +101,7 @@ class Tree:
             while directory and directory not in self.directories:
                 directory, _, name = directory.rpartition("/")
             if (directory or "/") in self.directories:
-                look.some(directory or "/", (name,))
+                look.compare_names(directory or "/", (name,))
                 look.run()
         return look.finish()
 
@@ -138,7 +138,7 @@ class Tree:
             for _ in self.drop(path):
                 pass
 
-    def drop(self, directory: str) -> Iterator[Change]:
+    def drop(self, directory: str) -> Iterator[NodeChange]:
         """Forget what is below a directory."""
         listing = self.directories.pop(directory, None)
         if listing is None:
@@ -146,8 +146,8 @@ class Tree:
         self.touched.add(directory)
         self.count -= len(listing)
         for name, node in listing.items():
-            path = joined(directory, name)
-            yield Change(path, node, None)
+            path = join_path(directory, name)
+            yield NodeChange(path, node, None)
             self.linked.discard((directory, name))
             if node.is_directory:
                 yield from self.drop(path)
@@ -159,14 +159,14 @@ class Tree:
                 yield root, node
         for directory, listing in self.directories.items():
             for name, node in listing.items():
-                yield joined(directory, name), node
+                yield join_path(directory, name), node
 
-    def linked_nodes(self) -> Iterator[tuple[str, Node]]:
+    def list_linked_nodes(self) -> Iterator[tuple[str, Node]]:
         """Every file that has more names than one."""
         for directory, name in self.linked:
             node = self.directories.get(directory, {}).get(name)
             if node is not None:
-                yield joined(directory, name), node
+                yield join_path(directory, name), node
 
     def note_links(self, directory: str, name: str, node: Node | None) -> None:
         """Remember which files have other names, through which they change unseen."""
@@ -229,12 +229,14 @@ class Tree:
             info = os.lstat(root)
         except OSError:
             info = None
-        new = None if info is None or not stat.S_ISDIR(info.st_mode) else node_of(info, look.now_ns)
+        new = (
+            None if info is None or not stat.S_ISDIR(info.st_mode) else from_stat(info, look.now_ns)
+        )
         if info is not None and new is not None:
             self._devices[root] = info.st_dev
         self.roots[root] = new
         if (old is None) != (new is None) or (old and new and old.mode != new.mode):
-            look.changes.append(Change(root, old, new))
+            look.changes.append(NodeChange(root, old, new))
         if new is None:
             look.changes.extend(self.drop(root))
         elif old is None or old.ino != new.ino:
@@ -243,7 +245,7 @@ class Tree:
     def _watch_anew(self) -> None:
         if self.watches is None and self._may_watch and all(map(can_be_watched, self.roots)):
             try:
-                self.watches = Watches()
+                self.watches = InotifyWatcher()
             except CannotWatch:
                 self._may_watch = False
         if self.watches is not None:
@@ -260,7 +262,7 @@ class _Look:
     """One look at a tree, directory by directory."""
 
     def __init__(self, tree: Tree) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[NodeChange] = []
         self.again: deque[str] = deque()
         self.is_full = False
         self.now_ns = time.time_ns()
@@ -275,7 +277,7 @@ class _Look:
                 self._seen.add(directory)
                 self._whole(directory)
 
-    def some(self, directory: str, names: Iterable[str]) -> None:
+    def compare_names(self, directory: str, names: Iterable[str]) -> None:
         """Look at some names of a directory, whatever their times say."""
         if directory in self._seen:
             return
@@ -288,11 +290,11 @@ class _Look:
         try:
             listing = self._tree.directories[directory]
             for name in names:
-                self._one(directory, fd, name, listing, is_told=True)
+                self._compare_name(directory, fd, name, listing, is_told=True)
         finally:
             os.close(fd)
 
-    def finish(self) -> list[Change]:
+    def finish(self) -> list[NodeChange]:
         """What was found; a file that only moved along with its directory keeps its content."""
         if not self.is_full:
             self._tree.find_names(
@@ -334,13 +336,13 @@ class _Look:
                 listing = tree.directories[directory] = {}
                 tree.touched.add(directory)
             for name in names:
-                self._one(directory, fd, name, listing, is_told=False)
+                self._compare_name(directory, fd, name, listing, is_told=False)
             for name in listing.keys() - names:
                 self._gone(directory, name, listing, listing[name])
         finally:
             os.close(fd)
 
-    def _one(
+    def _compare_name(
         self, directory: str, fd: int, name: str, listing: dict[str, Node], *, is_told: bool
     ) -> None:
         """Compare one name with what was known of it."""
@@ -354,7 +356,7 @@ class _Look:
         if old is not None and old.is_stamp_of(info):
             if stat.S_ISDIR(info.st_mode):
                 if self.is_full:
-                    self.again.append(joined(directory, name))
+                    self.again.append(join_path(directory, name))
                 return
             if not (is_told or old.racy):
                 return
@@ -363,21 +365,21 @@ class _Look:
     def _new(
         self, directory: str, fd: int, name: str, listing: dict[str, Node], info: os.stat_result
     ) -> None:
-        tree, path, old = self._tree, joined(directory, name), listing.get(name)
+        tree, path, old = self._tree, join_path(directory, name), listing.get(name)
         is_directory = stat.S_ISDIR(info.st_mode)
         if tree.left_out or is_directory:
             if path in tree.left_out and not is_directory:
                 return
             if is_directory and not tree.is_entered(path, info):
                 return
-        node = node_of(info, self.now_ns)
+        node = from_stat(info, self.now_ns)
         if stat.S_ISLNK(info.st_mode):
-            node.target = os.fsencode(_link_target(name, fd))
+            node.target = os.fsencode(_read_link_target(name, fd))
         tree.count += old is None
         listing[name] = node
         tree.touched.add(directory)
         tree.note_links(directory, name, node)
-        self.changes.append(Change(path, old, node))
+        self.changes.append(NodeChange(path, old, node))
         if old is not None and old.is_directory and not is_directory:
             self.changes.extend(tree.drop(path))
         elif is_directory and (self.is_full or not _is_known_directory(old, node)):
@@ -389,13 +391,13 @@ class _Look:
         tree.count -= 1
         tree.touched.add(directory)
         tree.note_links(directory, name, None)
-        path = joined(directory, name)
-        self.changes.append(Change(path, old, None))
+        path = join_path(directory, name)
+        self.changes.append(NodeChange(path, old, None))
         if old.is_directory:
             self.changes.extend(tree.drop(path))
 
 
-def joined(directory: str, name: str) -> str:
+def join_path(directory: str, name: str) -> str:
     """The path of a name in a directory."""
     return directory + name if directory == "/" else f"{directory}/{name}"
 
@@ -406,7 +408,7 @@ def _is_known_directory(old: Node | None, new: Node) -> bool:
     return old is not None and old.is_directory and old.ino == new.ino
 
 
-def _link_target(name: str, fd: int) -> str:
+def _read_link_target(name: str, fd: int) -> str:
     try:
         return os.readlink(name, dir_fd=fd)
     except OSError:

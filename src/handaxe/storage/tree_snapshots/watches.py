@@ -30,7 +30,7 @@ class CannotWatch(Exception):
     """The system has no watches left for us, or none at all."""
 
 
-class Watches:
+class InotifyWatcher:
     """One queue of changes, over many directories."""
 
     def __init__(self, fd: int = -1) -> None:
@@ -49,7 +49,7 @@ class Watches:
         """Each watch with the directory it is on."""
         self.is_begun = False
         """Whether everything that has to be watched is, so that what is not told did not happen."""
-        self._most = _most_watches()
+        self._most = _read_watch_limit()
 
     def begin(self, paths: Mapping[int, str] | None = None) -> None:
         """From now on what is taken is told; nothing is watched yet but these."""
@@ -119,7 +119,7 @@ def can_be_watched(place: str) -> bool:
     return False
 
 
-def _most_watches() -> int:
+def _read_watch_limit() -> int:
     """Half of what the user may have, since editors want theirs as well."""
     try:
         return int(Path("/proc/sys/fs/inotify/max_user_watches").read_text(encoding="ascii")) // 2

@@ -28,7 +28,7 @@ def read_clock() -> str:
     return f"{boot}:{time.clock_gettime(time.CLOCK_BOOTTIME):.3f}" if boot else ""
 
 
-def seconds_between(first: Timed, second: Timed) -> float:
+def measure_elapsed_s(first: Timed, second: Timed) -> float:
     """How long after the first the second happened; by the time of day only if it has to be."""
     boot, _, began = first.clock.partition(":")
     other, _, ended = second.clock.partition(":")

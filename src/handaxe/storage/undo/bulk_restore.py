@@ -12,12 +12,12 @@ from collections.abc import Generator
 import msgspec
 
 from handaxe.disk import atomic, attributes
-from handaxe.disk.directories import Directory, locked_directory
+from handaxe.disk.directories import Directory, lock_directory
 from handaxe.disk.durability import close, sync_file_systems
-from handaxe.disk.faults import explained
+from handaxe.disk.faults import wrap_os_errors
 from handaxe.disk.renames import rename_new
 from handaxe.disk.temporary import make_late_name
-from handaxe.storage.undo.records import State
+from handaxe.storage.undo.records import PathState
 from handaxe.storage.undo.restore import Restorer, remove_directory
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,7 +26,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 class _Waiting(msgspec.Struct):
     """A file that is still to get its name."""
 
-    target: State
+    target: PathState
     content: bytes | memoryview
     unnamed: str = ""
 
@@ -45,13 +45,13 @@ class BulkRestorer(Restorer):
         self._touched: set[str] = set()
 
     def put(
-        self, target: State, now: State, content: bytes | memoryview, mode: int | None
+        self, target: PathState, now: PathState, content: bytes | memoryview, mode: int | None
     ) -> atomic.Version | None:
         """Make the path what `target` says, now or at the end."""
         parent = os.path.split(target.place)[0]
         if target.kind == "absent" and not target.missing_parents and now.kind != "absent":
             self._modes.pop(target.place, None)
-            with locked_directory(parent) as directory, explained(f"remove the {now.kind}"):
+            with lock_directory(parent) as directory, wrap_os_errors(f"remove the {now.kind}"):
                 _remove(target.place, now, directory)
         elif target.kind == "directory" and now.kind == "absent":
             self._make_directory(target, parent)
@@ -68,12 +68,18 @@ class BulkRestorer(Restorer):
         """Write the files, and make everything durable."""
         try:
             for parent, files in self._waiting.items():
-                with self._in(parent) as directory, explained("write the files of the directory"):
+                with (
+                    self._in(parent) as directory,
+                    wrap_os_errors("write the files of the directory"),
+                ):
                     for file in files:
                         _write(file, directory)
             self._sync()
             for parent, files in self._waiting.items():
-                with self._in(parent) as directory, explained("name the files of the directory"):
+                with (
+                    self._in(parent) as directory,
+                    wrap_os_errors("name the files of the directory"),
+                ):
                     for file in files:
                         rename_new(directory.fd, file.unnamed, file.name)
                         file.unnamed = ""
@@ -89,19 +95,19 @@ class BulkRestorer(Restorer):
     def sync(self, directory: Directory) -> None:
         """Later, and for all of them together."""
 
-    def _make_directory(self, target: State, parent: str) -> None:
-        with self._in(parent) as directory, explained("make the directory again"):
+    def _make_directory(self, target: PathState, parent: str) -> None:
+        with self._in(parent) as directory, wrap_os_errors("make the directory again"):
             os.mkdir(os.path.split(target.place)[1], 0o700, dir_fd=directory.fd)
         self._modes[target.place] = target.mode
 
     @contextlib.contextmanager
     def _in(self, parent: str) -> Generator[Directory]:
-        with locked_directory(parent, make=True) as directory:
+        with lock_directory(parent, make=True) as directory:
             yield directory
 
     def _sync(self) -> None:
         if self._touched:
-            with explained("make the files durable", applied=True):
+            with wrap_os_errors("make the files durable", applied=True):
                 sync_file_systems(self._touched)
 
     def _sweep(self) -> None:
@@ -125,14 +131,14 @@ def _write(file: _Waiting, directory: Directory) -> None:
             rest = rest[os.write(fd, rest) :]
         wanted = attributes.Attributes(target.mode, target.uid, target.gid, target.extended)
         try:
-            attributes.give(fd, wanted)
+            attributes.apply_attributes(fd, wanted)
         except attributes.CannotKeep:
             os.fchmod(fd, target.mode)
     finally:
         close(fd)
 
 
-def _remove(place: str, now: State, directory: Directory) -> None:
+def _remove(place: str, now: PathState, directory: Directory) -> None:
     """Remove what was looked at a moment ago, if it still is that."""
     name = os.path.split(place)[1]
     if now.kind == "directory":

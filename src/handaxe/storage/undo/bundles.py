@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from handaxe.disk.durability import close, sync_file, sync_names
-from handaxe.storage.home import make_durably
-from handaxe.storage.undo.records import State
+from handaxe.storage.home import make_durable_directory
+from handaxe.storage.undo.records import PathState
 
 INLINE_BYTES = 64 * 1024
 """Files up to this size are kept in the journal itself ..."""
@@ -34,7 +34,7 @@ class Bundle:
         self._fd = -1
         self._end = 0
 
-    def put(self, state: State, content: bytes | memoryview) -> State:
+    def put(self, state: PathState, content: bytes | memoryview) -> PathState:
         """The state with its content, in the record or in the file."""
         size_bytes = len(content)
         if size_bytes <= INLINE_BYTES and size_bytes <= self._room:
@@ -75,7 +75,7 @@ class Bundle:
         if self._path is None:
             name = f"{os.urandom(12).hex()}.bundle"
             folder = self._blobs / name[:2]
-            make_durably(folder)
+            make_durable_directory(folder)
             self._path = folder / name
             self._fd = os.open(self._path, _CREATE, 0o600)
         kept = f"{BUNDLE}{self._path.name}@{self._end}"
@@ -87,12 +87,12 @@ class Bundle:
         return kept
 
 
-def bundle_place(kept: str) -> tuple[str, int]:
+def parse_bundle_offset(kept: str) -> tuple[str, int]:
     """The file and the offset that a state refers to."""
     name, _, offset = kept.removeprefix(BUNDLE).partition("@")
     return name, int(offset)
 
 
-def kept_name(kept: str) -> str:
+def parse_content_name(kept: str) -> str:
     """The name of the file in which a content is kept."""
     return kept.partition(":")[2].partition("@")[0]

@@ -19,10 +19,10 @@ from handaxe.disk.durability import close, sync_file, sync_names
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.places import open_regular
 from handaxe.disk.versions import hash_file
-from handaxe.storage.home import make_durably
-from handaxe.storage.undo.bundles import BUNDLE, Bundle, bundle_place
-from handaxe.storage.undo.layout import blobs_directory, pins_directory
-from handaxe.storage.undo.records import State
+from handaxe.storage.home import make_durable_directory
+from handaxe.storage.undo.bundles import BUNDLE, Bundle, parse_bundle_offset
+from handaxe.storage.undo.layout import get_blobs_directory, get_pins_directory
+from handaxe.storage.undo.records import PathState
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # FICLONE: two files share their blocks until one is written.
@@ -42,15 +42,15 @@ class ContentStore:
     def __init__(self, home: Path, session_id: str = "") -> None:
         self.home = home
         self._owner = hashlib.sha256(session_id.encode()).hexdigest()[:12]
-        self._blobs = blobs_directory(home)
-        self._pins = pins_directory(home)
+        self._blobs = get_blobs_directory(home)
+        self._pins = get_pins_directory(home)
         self.recorded_bytes = 0
         """How much was put into the undo record here, in journals and beside them."""
         self._pinned: Counter[tuple[int, int]] = Counter()
         self._pins_made = self._pins_kept = 0
         self._mapped: tuple[str, mmap.mmap] | None = None
 
-    def new_bundle(self) -> Bundle:
+    def create_bundle(self) -> Bundle:
         """Somewhere to put the contents of one record."""
         return Bundle(self._blobs, self._count)
 
@@ -65,7 +65,7 @@ class ContentStore:
         name = f"{info.st_dev:x}-{info.st_ino:x}-{self._owner}-{os.urandom(6).hex()}"
         pin = self._pins / name
         try:
-            make_durably(self._pins)
+            make_durable_directory(self._pins)
             os.link(path, pin, follow_symlinks=False)
         except OSError:
             # Another file system, or a file of somebody else: then it has to be a copy.
@@ -90,11 +90,11 @@ class ContentStore:
         """Keep a copy, durably; where it is, and the digest of what was copied."""
         if digest and self._touch(digest):
             return _BLOB + digest, digest
-        make_durably(self._blobs)
+        make_durable_directory(self._blobs)
         unnamed = self._blobs / f".new-{os.urandom(8).hex()}"
         fd = os.open(unnamed, _CREATE, 0o600)
         try:
-            if not _clone(source_fd, fd):
+            if not _copy_by_clone(source_fd, fd):
                 _copy(source_fd, fd)
             digest, _ = hash_file(fd, size_bytes)
             sync_file(fd)
@@ -108,14 +108,14 @@ class ContentStore:
         return _BLOB + digest, digest
 
     @contextlib.contextmanager
-    def view(self, state: State) -> Generator[memoryview]:
+    def view(self, state: PathState) -> Generator[memoryview]:
         """The kept content of a large file, not read before it is needed.
 
         Raises:
             NotKept: it is gone or spoilt.
         """
         if state.kept.startswith(BUNDLE):
-            yield self._bundled(state)
+            yield self._read_bundled(state)
             return
         fd = self._open(state)
         try:
@@ -139,10 +139,10 @@ class ContentStore:
         """A pin is no longer needed, because the file was not replaced after all."""
         if kept.startswith(_PIN):
             name = kept.removeprefix(_PIN)
-            self.replaced(kept)
+            self.mark_replaced(kept)
             (self._pins / name).unlink(missing_ok=True)
 
-    def replaced(self, kept: str) -> None:
+    def mark_replaced(self, kept: str) -> None:
         """A pinned file got its new content; the pin is now the only name of the old one."""
         if kept.startswith(_PIN):
             dev, ino, *_ = kept.removeprefix(_PIN).split("-")
@@ -160,12 +160,12 @@ class ContentStore:
     def own_links(self, dev: int, ino: int) -> int:
         """How many names of an inode are pins of ours."""
         return self._pinned.get((dev, ino), 0) or sum(
-            self._is_inode(name, dev, ino) for name in self._names_of(dev, ino)
+            self._is_inode(name, dev, ino) for name in self._list_pin_names(dev, ino)
         )
 
     def unshare(self, dev: int, ino: int) -> None:
         """Give every pin of an inode a copy of its own, durably, before the file is written."""
-        for name in self._names_of(dev, ino):
+        for name in self._list_pin_names(dev, ino):
             self.separate(_PIN + name)
 
     def separate(self, kept: str) -> None:
@@ -177,7 +177,7 @@ class ContentStore:
         source, info = open_regular(str(pin))
         fd = os.open(unnamed, _CREATE, 0o600)
         try:
-            if not _clone(source, fd):
+            if not _copy_by_clone(source, fd):
                 _copy(source, fd)
             os.utime(fd, ns=(info.st_atime_ns, info.st_mtime_ns))
             sync_file(fd)
@@ -188,21 +188,21 @@ class ContentStore:
         finally:
             close(fd)
             close(source)
-        self.replaced(kept)
+        self.mark_replaced(kept)
         sync_names(self._pins)
 
-    def settle(self, found: State, now: State | None) -> None:
+    def settle(self, found: PathState, now: PathState | None) -> None:
         """The call is over: `now` stands where `found` did, or None if nothing changed there."""
         if now is None:
             self.release(found.kept)
         elif (now.dev, now.ino) == (found.dev, found.ino):
             self.separate(found.kept)
         else:
-            self.replaced(found.kept)
+            self.mark_replaced(found.kept)
 
-    def _bundled(self, state: State) -> memoryview:
+    def _read_bundled(self, state: PathState) -> memoryview:
         """A part of a bundle; the file is mapped once for all that follow each other."""
-        name, offset = bundle_place(state.kept)
+        name, offset = parse_bundle_offset(state.kept)
         if self._mapped is None or self._mapped[0] != name:
             try:
                 fd = os.open(self._blobs / name[:2] / name, _READ)
@@ -217,7 +217,7 @@ class ContentStore:
             raise NotKept("the kept content was changed by somebody")
         return part
 
-    def _open(self, state: State) -> int:
+    def _open(self, state: PathState) -> int:
         kind, _, name = state.kept.partition(":")
         place = self._blobs / name[:2] / name if kind == "blob" else self._pins / name
         try:
@@ -225,7 +225,7 @@ class ContentStore:
         except (OSError, DiskFault) as error:
             raise NotKept("it was removed to save space") from error
 
-    def _names_of(self, dev: int, ino: int) -> list[str]:
+    def _list_pin_names(self, dev: int, ino: int) -> list[str]:
         prefix = f"{dev:x}-{ino:x}-"
         return [name for name in self._names() if name.startswith(prefix)]
 
@@ -253,12 +253,12 @@ class ContentStore:
 
     def _name(self, unnamed: Path, digest: str) -> None:
         folder = self._blobs / digest[:2]
-        make_durably(folder)
+        make_durable_directory(folder)
         unnamed.replace(folder / digest)
         sync_names(folder)
 
 
-def _clone(source: int, target: int) -> bool:
+def _copy_by_clone(source: int, target: int) -> bool:
     try:
         fcntl.ioctl(target, _CLONE, source)
     except OSError:

@@ -7,34 +7,34 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.undo_faults import NothingToUndo, UnknownCall
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.records import (
     COMMAND_S,
     LATE_S,
-    After,
-    Ambiguous,
-    Before,
-    Moved,
-    State,
-    Tracked,
-    Undid,
+    AfterRecord,
+    AmbiguousPath,
+    BeforeRecord,
+    MovedRecord,
+    PathState,
+    TrackedRecord,
+    UndoRecord,
 )
 
 _SHOWN_CALLS = 5
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class StateChange(msgspec.Struct, frozen=True, gc=False):
     """One change of one path; of a call that went on in the background there may be several."""
 
     order: int
     """Which record of the journal has it."""
-    found: State
-    left: State
+    found: PathState
+    left: PathState
 
 
-class Entry(msgspec.Struct):
+class CallEntry(msgspec.Struct):
     """One call: what it found, what it left, what it took back."""
 
     call_id: str
@@ -43,8 +43,8 @@ class Entry(msgspec.Struct):
     part: Path
     """The part of the journal that has the record, with contents, at `offset`."""
     offset: int
-    before: dict[str, State]
-    after: dict[str, State] | None = None
+    before: dict[str, PathState]
+    after: dict[str, PathState] | None = None
     """Only what changed; None while the call runs, or after a crash."""
     left_out: tuple[str, ...] = ()
     undoes: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Entry(msgspec.Struct):
     doubtful: tuple[str, ...] = ()
     paths_only: bool = False
     late_s: float = LATE_S
-    tracked: Tracked | None = None
+    tracked: TrackedRecord | None = None
     """How to find out what it changed, if it could have been anything."""
     more: list[tuple[Path, int]] = []
     """Where further records with contents are."""
@@ -65,14 +65,14 @@ class Entry(msgspec.Struct):
     clock: str = ""
     outside: tuple[str, ...] = ()
     """Paths outside the working directories that it may have changed, with what is below them."""
-    ambiguous: dict[str, Ambiguous] = {}
+    ambiguous: dict[str, AmbiguousPath] = {}
     """Changed paths of which nothing shows that they are the call's alone."""
     is_traced: bool = False
     is_partial: bool = False
     """Whether an undo was asked for some paths only."""
     order: int = 0
     """Which record of the journal opened it."""
-    pieces: dict[str, list[Piece]] = {}
+    pieces: dict[str, list[StateChange]] = {}
     """The changes of each changed path, oldest first."""
 
     @property
@@ -92,7 +92,7 @@ class Entry(msgspec.Struct):
         """Whether a path of the call lies outside the working directories."""
         return is_within(place, self.outside)
 
-    def is_on_top_of(self, other: "Entry") -> bool:
+    def is_on_top_of(self, other: "CallEntry") -> bool:
         """Whether the call changed a path after another call had changed it for the last time."""
         if not self.last_order > max(other.order, other.last_order):
             return False
@@ -104,23 +104,23 @@ class Entry(msgspec.Struct):
         """Which record of the journal has its last change."""
         return max((pieces[-1].order for pieces in self.pieces.values()), default=self.order)
 
-    def found(self, place: str) -> State:
+    def found(self, place: str) -> PathState:
         """What the call found at a path it changed; below a tree that is nothing, if not listed."""
-        return self.before.get(place) or State(place, "absent")
+        return self.before.get(place) or PathState(place, "absent")
 
-    def finish(self, record: After, order: int) -> None:
+    def finish(self, record: AfterRecord, order: int) -> None:
         """Take in what the call left."""
         earlier, self.after = self.after or {}, {state.place: state for state in record.states}
         self.pieces = {
             place: self.pieces[place]
             if earlier.get(place) == left
-            else [self._piece(record, order, self.found(place), left)]
+            else [self._make_change(record, order, self.found(place), left)]
             for place, left in self.after.items()
         }
         self.found_late, self.doubtful = record.found_late, record.doubtful
-        self.ambiguous = _by_place(record.ambiguous)
+        self.ambiguous = _group_by_place(record.ambiguous)
 
-    def extend(self, record: Moved, part: Path, offset: int, order: int) -> None:
+    def extend(self, record: MovedRecord, part: Path, offset: int, order: int) -> None:
         """Take in what a call changed that could have changed anything."""
         self.more.append((part, offset))
         self.after = self.after or {}
@@ -128,10 +128,10 @@ class Entry(msgspec.Struct):
             if left is None:
                 continue
             if found is not None and found.place == left.place:
-                self._add(self._piece(record, order, found, left))
+                self._add(self._make_change(record, order, found, left))
             elif self.after.get(left.place) != left:
                 # It was kept before the call, and is compared with that every time.
-                piece = self._piece(record, order, self.found(left.place), left)
+                piece = self._make_change(record, order, self.found(left.place), left)
                 self.after[left.place], self.pieces[left.place] = left, [piece]
         for place in {state.place for state in record.left}:
             # What is again as it was found is no change any more.
@@ -140,10 +140,10 @@ class Entry(msgspec.Struct):
         self.found_late, self.doubtful = record.found_late, record.doubtful
         again = {state.place for state in record.left}
         earlier = {place: one for place, one in self.ambiguous.items() if place not in again}
-        self.ambiguous = earlier | _by_place(record.ambiguous)
+        self.ambiguous = earlier | _group_by_place(record.ambiguous)
         self.is_traced = record.is_traced
 
-    def _add(self, piece: Piece) -> None:
+    def _add(self, piece: StateChange) -> None:
         assert self.after is not None
         place, left = piece.left.place, piece.left
         self.before.setdefault(place, piece.found)
@@ -153,10 +153,12 @@ class Entry(msgspec.Struct):
         self.pieces.setdefault(place, []).append(piece)
         self.after[place] = left
 
-    def _piece(self, record: After | Moved, order: int, found: State, left: State) -> Piece:
+    def _make_change(
+        self, record: AfterRecord | MovedRecord, order: int, found: PathState, left: PathState
+    ) -> StateChange:
         """A change of a path; one that is found after a crash was made before all later ones."""
         order = self.order if record.found_late else order
-        return Piece(order, msgspec.structs.replace(found, content=None), left)
+        return StateChange(order, msgspec.structs.replace(found, content=None), left)
 
     def _is_as_found(self, place: str) -> bool:
         pieces = self.pieces[place]
@@ -167,17 +169,19 @@ class Entry(msgspec.Struct):
         is_back = last.is_same(first) and last.mode == first.mode
         return len(pieces) > 1 and follow_each_other and is_back
 
-    def note_undo(self, record: Undid) -> None:
+    def note_undo(self, record: UndoRecord) -> None:
         """Take in what the call took back."""
         self.undoes, self.is_complete = record.calls, record.is_complete
         self.is_partial = record.is_partial
 
 
-def entry_of(record: Before | Tracked, part: Path, offset: int, order: int) -> Entry:
+def make_entry(
+    record: BeforeRecord | TrackedRecord, part: Path, offset: int, order: int
+) -> CallEntry:
     """The entry that a record opens; contents stay in the file."""
-    found = record.states if isinstance(record, Before) else record.outside
+    found = record.states if isinstance(record, BeforeRecord) else record.outside
     states = (msgspec.structs.replace(state, content=None) for state in found)
-    return Entry(
+    return CallEntry(
         call_id=record.call_id,
         tool=record.tool,
         at=record.at,
@@ -186,25 +190,25 @@ def entry_of(record: Before | Tracked, part: Path, offset: int, order: int) -> E
         offset=offset,
         before={state.place: state for state in states},
         left_out=record.left_out,
-        paths_only=isinstance(record, Before) and record.paths_only,
-        late_s=record.late_s if isinstance(record, Before) else COMMAND_S,
-        tracked=record if isinstance(record, Tracked) else None,
-        outside=_outside(record),
+        paths_only=isinstance(record, BeforeRecord) and record.paths_only,
+        late_s=record.late_s if isinstance(record, BeforeRecord) else COMMAND_S,
+        tracked=record if isinstance(record, TrackedRecord) else None,
+        outside=_list_outside(record),
         order=order,
     )
 
 
-def _by_place(paths: Sequence[Ambiguous]) -> dict[str, Ambiguous]:
+def _group_by_place(paths: Sequence[AmbiguousPath]) -> dict[str, AmbiguousPath]:
     return {os.fsdecode(one.path): one for one in paths}
 
 
-def _outside(record: Before | Tracked) -> tuple[str, ...]:
-    if isinstance(record, Before):
+def _list_outside(record: BeforeRecord | TrackedRecord) -> tuple[str, ...]:
+    if isinstance(record, BeforeRecord):
         return tuple(os.fsdecode(path) for path in record.outside)
     return tuple(state.place for state in record.outside)
 
 
-def undone(entries: Sequence[Entry], *, counts_broken_off: bool = False) -> set[str]:
+def find_undone(entries: Sequence[CallEntry], *, counts_broken_off: bool = False) -> set[str]:
     """The ids of calls whose change does not stand any more; a redo makes it stand again.
 
     `counts_broken_off`: also where an undo did not come to its end.
@@ -218,13 +222,13 @@ def undone(entries: Sequence[Entry], *, counts_broken_off: bool = False) -> set[
     return gone
 
 
-def is_broken_off(entries: Sequence[Entry], targets: Sequence[Entry]) -> bool:
+def is_broken_off(entries: Sequence[CallEntry], targets: Sequence[CallEntry]) -> bool:
     """Whether the last undo or redo of any of these calls did not come to its end."""
     undoing = _find_undoing(entries, [entry.call_id for entry in targets])
     return bool(undoing) and not undoing[-1].is_complete
 
 
-def chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
+def select_entries(entries: Sequence[CallEntry], wanted: UndoRequest) -> list[CallEntry]:
     """The calls to put back, oldest first.
 
     Raises:
@@ -233,11 +237,11 @@ def chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
     """
     changes = [entry for entry in entries if entry.has_changes]
     if wanted.call_id is not None:
-        at = _position(changes, wanted.call_id)
+        at = _find_position(changes, wanted.call_id)
         is_single = wanted.only or wanted.redo
         return [*_find_first_attempts(changes, at), *changes[at : at + 1 if is_single else None]]
     # What an undo broke off left undone in part can be undone, and redone.
-    gone = undone(entries) & undone(entries, counts_broken_off=True)
+    gone = find_undone(entries) & find_undone(entries, counts_broken_off=True)
     undoes = {entry.call_id: entry.undoes for entry in entries}
     for at, entry in reversed(list(enumerate(changes))):
         is_undo = bool(entry.undoes)
@@ -250,7 +254,7 @@ def chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
     raise NothingToUndo(redo=wanted.redo, of_paths=bool(wanted.paths))
 
 
-def _is_meant(entry: Entry, wanted: Wanted, left_alone: set[str] | None) -> bool:
+def _is_meant(entry: CallEntry, wanted: UndoRequest, left_alone: set[str] | None) -> bool:
     """Whether a call is the one to put back that nobody named.
 
     `left_alone` is what still stands of a call that was undone; None if it was not.
@@ -263,7 +267,7 @@ def _is_meant(entry: Entry, wanted: Wanted, left_alone: set[str] | None) -> bool
     return wanted.force and bool(left_alone)
 
 
-def _find_on_top(changes: Sequence[Entry], at: int, gone: set[str]) -> int:
+def _find_on_top(changes: Sequence[CallEntry], at: int, gone: set[str]) -> int:
     """The position of the call that began before this one and last changed one of its paths."""
     top = changes[at]
     for below in range(at):
@@ -273,14 +277,14 @@ def _find_on_top(changes: Sequence[Entry], at: int, gone: set[str]) -> int:
     return at
 
 
-def _find_left_alone(entry: Entry, entries: Sequence[Entry]) -> set[str]:
+def _find_left_alone(entry: CallEntry, entries: Sequence[CallEntry]) -> set[str]:
     """What may be somebody else's and no undo of the call has put back."""
-    gone = undone(entries)
+    gone = find_undone(entries)
     undos = [e for e in entries if entry.call_id in e.undoes and e.call_id not in gone]
     return set(entry.ambiguous).difference(*(undo.before for undo in undos))
 
 
-def _find_first_attempts(changes: Sequence[Entry], at: int) -> list[Entry]:
+def _find_first_attempts(changes: Sequence[CallEntry], at: int) -> list[CallEntry]:
     """The undos and redos that broke off and that the undo here continued, oldest first.
 
     With what a redo began to take back. Before a redo that came to its end all was as it had been.
@@ -294,10 +298,10 @@ def _find_first_attempts(changes: Sequence[Entry], at: int) -> list[Entry]:
     return found[:-1]
 
 
-def _find_undoing(entries: Sequence[Entry], calls: Sequence[str]) -> list[Entry]:
+def _find_undoing(entries: Sequence[CallEntry], calls: Sequence[str]) -> list[CallEntry]:
     """The undos of these calls, the redos of those, and so on."""
     related = set(calls)
-    found: list[Entry] = []
+    found: list[CallEntry] = []
     for entry in entries:
         if not related.isdisjoint(entry.undoes):
             related.add(entry.call_id)
@@ -305,7 +309,7 @@ def _find_undoing(entries: Sequence[Entry], calls: Sequence[str]) -> list[Entry]
     return found
 
 
-def _position(changes: Sequence[Entry], call_id: str) -> int:
+def _find_position(changes: Sequence[CallEntry], call_id: str) -> int:
     ids = [entry.call_id for entry in changes]
     matching = [at for at, found in enumerate(ids) if found == call_id]
     if not matching:

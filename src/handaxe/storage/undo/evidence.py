@@ -15,18 +15,18 @@ import msgspec
 from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import scan
-from handaxe.storage.tree_snapshots.nodes import Change, is_within
-from handaxe.storage.undo.boot_clock import Timed, read_clock, seconds_between
+from handaxe.storage.tree_snapshots.nodes import NodeChange, is_within
+from handaxe.storage.undo.boot_clock import Timed, measure_elapsed_s, read_clock
 from handaxe.storage.undo.extents import Places
 from handaxe.storage.undo.layout import JOURNAL_NAME
 from handaxe.storage.undo.records import (
     LATE_S,
-    After,
-    Ambiguous,
-    Before,
-    Moved,
-    State,
-    Tracked,
+    AfterRecord,
+    AmbiguousPath,
+    BeforeRecord,
+    MovedRecord,
+    PathState,
+    TrackedRecord,
     decode,
 )
 
@@ -49,7 +49,7 @@ class Evidence:
         self._loaded = 0
 
     @classmethod
-    def from_record(cls, record: Tracked) -> "Evidence":
+    def from_record(cls, record: TrackedRecord) -> "Evidence":
         """What a crash left of it."""
         places = {os.fsdecode(path): names for path, names in record.places}
         return cls(places, os.fsdecode(record.trace))
@@ -110,26 +110,26 @@ class Evidence:
         """The changes of these paths that the trace tells of by now were found."""
         self._fresh.difference_update(paths)
 
-    def proves_now(self, path: str) -> bool:
+    def is_proved_now(self, path: str) -> bool:
         """Whether the call wrote the path since a change of it was last found."""
         return path in self._fresh or (path not in self._written and self.proves(path))
 
     def find_ambiguous(
-        self, changes: Iterable[Change], others: Mapping[str, str]
-    ) -> tuple[Ambiguous, ...]:
+        self, changes: Iterable[NodeChange], others: Mapping[str, str]
+    ) -> tuple[AmbiguousPath, ...]:
         """The changes that nothing shows to be the call's, with the sessions they are of."""
         changes = list(changes)
         proved = [change for change in changes if self.proves(change.path)]
         # One file under several names: who writes to one of them changes all.
         inodes = {(new.dev, new.ino) for _, _, new in proved if new is not None and new.is_file}
 
-        def is_own(change: Change) -> bool:
+        def is_own(change: NodeChange) -> bool:
             new = change.new
             is_written = new is not None and (new.dev, new.ino) in inodes
             return is_written or self.proves(change.path)
 
         return tuple(
-            Ambiguous(os.fsencode(change.path), others.get(change.path, ""), own)
+            AmbiguousPath(os.fsencode(change.path), others.get(change.path, ""), own)
             for change in changes
             if not (own := is_own(change)) or change.path in others
         )
@@ -147,7 +147,7 @@ def find_changes_of_others(directory: Path, since: Timed) -> dict[str, str]:
     except OSError:
         return found
     # The clock of files is coarser than that of records, and may have been set meanwhile.
-    oldest = min(since.at, time.time() - seconds_between(since, _Now())) - 1
+    oldest = min(since.at, time.time() - measure_elapsed_s(since, _Now())) - 1
     for name in others:
         journal = f"{sessions}/{name}/{JOURNAL_NAME}"
         try:
@@ -159,12 +159,12 @@ def find_changes_of_others(directory: Path, since: Timed) -> dict[str, str]:
 
 
 def find_states_of_others(
-    states: Iterable[State], others: Mapping[str, str]
-) -> tuple[Ambiguous, ...]:
+    states: Iterable[PathState], others: Mapping[str, str]
+) -> tuple[AmbiguousPath, ...]:
     """Those of the changed paths that other sessions recorded as their own changes."""
     places = (state.place for state in states if state.place in others)
     return tuple(
-        Ambiguous(os.fsencode(place), others[place], is_contested=True) for place in places
+        AmbiguousPath(os.fsencode(place), others[place], is_contested=True) for place in places
     )
 
 
@@ -184,12 +184,12 @@ def _find_changed(journal: Path, since: Timed) -> set[str]:
         except msgspec.MsgspecError:
             continue
         match record:
-            case Before(paths_only=True) if seconds_between(since, record) >= -LATE_S:
+            case BeforeRecord(paths_only=True) if measure_elapsed_s(since, record) >= -LATE_S:
                 running[record.call_id] = {state.place for state in record.states}
-            case After() | Moved():
+            case AfterRecord() | MovedRecord():
                 running.pop(record.call_id, None)
-                if seconds_between(since, record) >= 0:
-                    left = record.states if isinstance(record, After) else record.left
+                if measure_elapsed_s(since, record) >= 0:
+                    left = record.states if isinstance(record, AfterRecord) else record.left
                     unsure = {os.fsdecode(one.path) for one in record.ambiguous}
                     changed |= {state.place for state in left} - unsure
             case _:

@@ -16,7 +16,7 @@ import msgspec
 
 from handaxe.contract.effects import Act, Extent
 from handaxe.storage.tree_snapshots.nodes import is_within
-from handaxe.storage.undo.trees import MAX_BYTES, MAX_FILES, TooBig, below
+from handaxe.storage.undo.trees import MAX_BYTES, MAX_FILES, TooBig, list_descendants
 
 TOO_LARGE = "too large"
 CANNOT_READ = "it cannot be read"
@@ -38,7 +38,7 @@ Places = dict[str, tuple[str, ...] | None]
 """Real paths. Of a directory only new names in it that fit these patterns count, None: all."""
 
 
-class Unbounded(Exception):
+class UnboundedWrite(Exception):
     """What is on the disk leaves open what the command would write."""
 
     def __init__(self, doubt: str, reason: str = "") -> None:
@@ -47,18 +47,18 @@ class Unbounded(Exception):
         """Why it cannot be kept either, in a few words."""
 
 
-class Room(msgspec.Struct, frozen=True):
+class ExtentLimits(msgspec.Struct, frozen=True):
     """How much may be kept for a command whose extent is known."""
 
     files: int
     size_bytes: int
 
 
-ROOM_OUTSIDE = Room(MAX_FILES, MAX_BYTES)
+ROOM_OUTSIDE = ExtentLimits(MAX_FILES, MAX_BYTES)
 """So much is kept outside the working directories, as for tools that name a directory there."""
 
 
-class WrittenPlaces(msgspec.Struct):
+class WriteTargets(msgspec.Struct):
     """What a command can change."""
 
     inside: Places = {}
@@ -99,17 +99,21 @@ class _Step(msgspec.Struct):
 
 
 def resolve_extent(
-    extent: Extent, roots: Sequence[str], own: str, room: Room, outside: Room = ROOM_OUTSIDE
-) -> WrittenPlaces:
+    extent: Extent,
+    roots: Sequence[str],
+    own: str,
+    room: ExtentLimits,
+    outside: ExtentLimits = ROOM_OUTSIDE,
+) -> WriteTargets:
     """What the command can change in the roots and elsewhere; `own` are files of ours."""
     roots, own = [os.path.realpath(root) for root in roots], os.path.realpath(own)
     steps = [_resolve_act(act) for act in extent.acts]
     doubts = list(_find_doubts(extent, steps, roots))
     places: Places = {}
     for step in steps:
-        for path, names in (*step.places.items(), *_scratch(step)):
+        for path, names in (*step.places.items(), *_find_scratch(step)):
             _add(places, names, path)
-    found = WrittenPlaces()
+    found = WriteTargets()
     inside = {path: names for path, names in places.items() if is_within(path, roots)}
     elsewhere = {path: names for path, names in places.items() if path not in inside}
     try:
@@ -119,10 +123,10 @@ def resolve_extent(
     except TooBig:
         found.is_too_much = not doubts
         doubts.append("there is too much")
-    except (Unbounded, OSError) as error:
+    except (UnboundedWrite, OSError) as error:
         doubts.append(str(error))
-    found.inside = _without_inner(inside)
-    _split_outside(_without_inner(elsewhere), found, (*roots, own), outside, doubts)
+    found.inside = _drop_inner(inside)
+    _split_outside(_drop_inner(elsewhere), found, (*roots, own), outside, doubts)
     found.is_too_much = found.is_too_much and len(doubts) == 1
     found.doubt = next(iter(doubts), "")
     return found
@@ -140,18 +144,18 @@ def _find_doubts(extent: Extent, steps: Sequence[_Step], roots: Sequence[str]) -
             yield from _find_changed_meaning(step, later)
 
 
-def _without_inner(places: Places) -> Places:
+def _drop_inner(places: Places) -> Places:
     """The places in order, without those below others that count whole."""
     deep = [path for path, names in places.items() if names is None]
     return {
         path: places[path]
         for path in sorted(places)
-        if path == "/" or not is_within(_parent(path), deep)
+        if path == "/" or not is_within(_get_parent(path), deep)
     }
 
 
 def _split_outside(
-    places: Places, found: WrittenPlaces, ours: Sequence[str], room: Room, doubts: list[str]
+    places: Places, found: WriteTargets, ours: Sequence[str], room: ExtentLimits, doubts: list[str]
 ) -> None:
     """Tell what outside the roots can be kept from what cannot."""
     for path, names in places.items():
@@ -166,7 +170,7 @@ def _split_outside(
                 continue
             except TooBig:
                 reason = TOO_LARGE
-            except Unbounded as unbounded:
+            except UnboundedWrite as unbounded:
                 reason = unbounded.reason
                 # A file elsewhere may have another name here.
                 doubts.append(str(unbounded))
@@ -203,28 +207,28 @@ def _add(places: Places, names: tuple[str, ...] | None, *paths: str) -> None:
 def _resolve_act(act: Act) -> _Step:
     step = _Step(act)
     for path in act.places:
-        for way in _follow_for(step, path):
+        for way in _record_way(step, path):
             _add(step.places, (), *way.ends, *(way.missing if act.makes_parents else ()))
             if act.files_only and os.path.isdir(way.ends[-1]):
                 step.doubts.append(f"{path} is a directory")
     for path in act.trees:
-        for way in _follow_for(step, path):
+        for way in _record_way(step, path):
             # Who removes or moves a link leaves alone what it leads to.
             is_taken = act.kind != "fills" and not path.endswith(("/", "/.", "/.."))
             _add(step.places, None, *(way.ends[:1] if is_taken else way.ends))
     for target, name in act.into:
         try:
             _add_target(step, target, name)
-        except (Unbounded, TooBig, OSError) as error:
+        except (UnboundedWrite, TooBig, OSError) as error:
             step.doubts.append(str(error) or f"there is too much in {target}")
     return step
 
 
-def _follow_for(step: _Step, path: str) -> Iterator[_Way]:
+def _record_way(step: _Step, path: str) -> Iterator[_Way]:
     """The way of a path, if it can be followed; if not, that is a doubt."""
     try:
         way = _follow(path)
-    except (Unbounded, OSError) as error:
+    except (UnboundedWrite, OSError) as error:
         step.doubts.append(str(error))
         return
     if any(is_within(passed, ("/proc",)) for passed in way.passed):
@@ -234,12 +238,12 @@ def _follow_for(step: _Step, path: str) -> Iterator[_Way]:
 
 
 def _add_target(step: _Step, target: str, name: str) -> None:
-    for way in _follow_for(step, target):
+    for way in _record_way(step, target):
         ways = [way]
         if name and os.path.isdir(way.ends[-1]):
             # A link to a directory may be replaced itself, too.
             _add(step.places, (), *way.ends[:-1])
-            ways = list(_follow_for(step, f"{way.ends[-1]}/{name}"))
+            ways = list(_record_way(step, f"{way.ends[-1]}/{name}"))
         for end in (end for way in ways for end in way.ends):
             _add(step.places, None, end)
             if os.path.isdir(end):
@@ -257,7 +261,7 @@ def _add_linked(step: _Step, directory: str) -> None:
                     waiting.append(entry.path)
                 elif entry.is_symlink():
                     step.doubts.append(f"{entry.path} may be written through")
-                    for way in _follow_for(step, entry.path):
+                    for way in _record_way(step, entry.path):
                         _add(step.places, (), *way.ends)
         if names > _MAX_NAMES:
             step.doubts.append(f"there may be more links in {directory}")
@@ -267,7 +271,7 @@ def _add_linked(step: _Step, directory: str) -> None:
 def _follow(path: str) -> _Way:
     """Every name that the system looks up for a path; what is missing is taken as it is spelled."""
     way = _Way()
-    *above, last = _parts(path) or [""]
+    *above, last = _split_parts(path) or [""]
     here = _walk("", above, way)
     named = f"{here}/{last}"
     end = _walk(here, [last], way) or "/"
@@ -285,14 +289,14 @@ def _walk(here: str, parts: list[str], way: _Way) -> str:
             continue
         entry = f"{here}/{part}"
         way.passed.append(entry)
-        mode = _mode_at(entry)
+        mode = _read_mode(entry)
         if mode is not None and stat.S_ISLNK(mode):
             way.links.append(entry)
             if len(way.links) > _MAX_LINKS:
-                raise Unbounded(f"{entry} leads nowhere")
+                raise UnboundedWrite(f"{entry} leads nowhere")
             target = os.readlink(entry)
             here = "" if target.startswith("/") else here
-            waiting.extendleft(reversed(_parts(target)))
+            waiting.extendleft(reversed(_split_parts(target)))
             continue
         if mode is None or (waiting and not stat.S_ISDIR(mode)):
             way.missing.append(entry)
@@ -300,15 +304,15 @@ def _walk(here: str, parts: list[str], way: _Way) -> str:
     return here
 
 
-def _parts(path: str) -> list[str]:
+def _split_parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _parent(path: str) -> str:
+def _get_parent(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
 
-def _mode_at(path: str) -> int | None:
+def _read_mode(path: str) -> int | None:
     try:
         return os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -332,16 +336,16 @@ def _find_leaving(step: _Step, roots: Sequence[str]) -> Iterator[str]:
             yield f"{path} may be something else for the command"
 
 
-def _scratch(step: _Step) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _find_scratch(step: _Step) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Directories in which a killed program leaves something, and what is there by that name."""
-    for directory in sorted(set(map(_parent, step.places))) if step.act.scratch else ():
+    for directory in sorted(set(map(_get_parent, step.places))) if step.act.scratch else ():
         yield directory, step.act.scratch
-        for name in _names_in(directory):
+        for name in _list_names(directory):
             if any(fnmatchcase(name, pattern) for pattern in step.act.scratch):
                 yield f"{directory}/{name}", ()
 
 
-def _names_in(directory: str) -> list[str]:
+def _list_names(directory: str) -> list[str]:
     try:
         return os.listdir(directory)
     except OSError:
@@ -350,10 +354,10 @@ def _names_in(directory: str) -> list[str]:
 
 def _check_own(path: str, names: tuple[str, ...] | None, own: str) -> None:
     if is_within(path, (own,)) or (names is None and is_within(own, (path,))):
-        raise Unbounded(f"{path} holds more than files of the project")
+        raise UnboundedWrite(f"{path} holds more than files of the project")
 
 
-def _check_files(places: Places, room: Room) -> Room:
+def _check_files(places: Places, room: ExtentLimits) -> ExtentLimits:
     """Refuse what a change of one name does not tell of, and what there is no room for.
 
     Raises:
@@ -363,8 +367,8 @@ def _check_files(places: Places, room: Room) -> Room:
     """
     files, size_bytes = room.files, room.size_bytes
     for place, names in places.items():
-        is_tree = names is None and stat.S_ISDIR(_mode_at(place) or 0)
-        inner = below(place, max_files=files, max_bytes=size_bytes) if is_tree else ()
+        is_tree = names is None and stat.S_ISDIR(_read_mode(place) or 0)
+        inner = list_descendants(place, max_files=files, max_bytes=size_bytes) if is_tree else ()
         for path in (place, *inner):
             try:
                 info = os.lstat(path)
@@ -372,13 +376,13 @@ def _check_files(places: Places, room: Room) -> Room:
                 continue
             kind = stat.S_IFMT(info.st_mode)
             if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
-                raise Unbounded(f"{path} is a special file", SPECIAL)
+                raise UnboundedWrite(f"{path} is a special file", SPECIAL)
             if kind == stat.S_IFREG and info.st_nlink > 1:
-                raise Unbounded(f"{path} has other names", OTHER_NAMES)
+                raise UnboundedWrite(f"{path} has other names", OTHER_NAMES)
             if kind == stat.S_IFREG and not os.access(path, os.R_OK):
                 raise PermissionError(f"{path} cannot be read")
             files -= 1
             size_bytes -= info.st_size if kind == stat.S_IFREG else 0
     if files < 0 or size_bytes < 0:
         raise TooBig
-    return Room(files, size_bytes)
+    return ExtentLimits(files, size_bytes)

@@ -13,10 +13,10 @@ from handaxe.contract.ports.undo import (
     ChangeHistory,
     PathChange,
     PutBack,
-    Restored,
+    RestoredPath,
     TouchedPath,
-    Undone,
-    Wanted,
+    UndoRequest,
+    UndoResult,
 )
 from handaxe.contract.undo_faults import (
     AmbiguousChanges,
@@ -29,29 +29,29 @@ from handaxe.contract.undo_faults import (
     UnknownCall,
 )
 from handaxe.disk import atomic
-from handaxe.disk.faults import in_plain_words
+from handaxe.disk.faults import describe_os_error
 from handaxe.storage.undo.bulk_restore import BulkRestorer
 from handaxe.storage.undo.bundles import BUNDLE, INLINE_BYTES
 from handaxe.storage.undo.contents import ContentStore, NotKept
-from handaxe.storage.undo.differences import kind_of_change, shown_difference
-from handaxe.storage.undo.entries import Entry, chosen, is_broken_off, undone
+from handaxe.storage.undo.differences import classify_change, format_difference
+from handaxe.storage.undo.entries import CallEntry, find_undone, is_broken_off, select_entries
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.loss import resolve_parents
 from handaxe.storage.undo.plan import (
-    Step,
-    find_in_the_way,
-    find_left_alone,
+    UndoStep,
+    find_ambiguous,
+    find_foreign_entry,
     find_touched,
-    steps_back,
+    plan_steps,
 )
-from handaxe.storage.undo.pruned import pruned_calls
-from handaxe.storage.undo.records import State, Undid
+from handaxe.storage.undo.pruned import read_pruned_calls
+from handaxe.storage.undo.records import PathState, UndoRecord
 from handaxe.storage.undo.restore import CannotMake, InUse, Restorer
-from handaxe.storage.undo.same_file import told_apart
-from handaxe.storage.undo.states import look, spliced
-from handaxe.storage.undo.threads import in_thread
+from handaxe.storage.undo.same_file import mask_reused_inode
+from handaxe.storage.undo.states import apply_splice, read_state
+from handaxe.storage.undo.threads import run_in_thread
 from handaxe.storage.undo.trees import explain_ambiguous, is_shared_otherwise
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 from handaxe.text.path_quoting import quote_path
 
 UndoGate = Callable[[Sequence[TouchedPath]], None]
@@ -59,12 +59,12 @@ _MANY = 50
 
 
 @contextlib.contextmanager
-def _reading_for_undo() -> Generator[None]:
+def _convert_read_errors() -> Generator[None]:
     """Turn what the disk refuses into a fault, while nothing has been changed yet."""
     try:
         yield
     except OSError as error:
-        raise UndoFailed("The change", in_plain_words(error), ()) from error
+        raise UndoFailed("The change", describe_os_error(error), ()) from error
     except atomic.DiskFault as fault:
         raise UndoFailed("The change", str(fault), ()) from fault
 
@@ -82,24 +82,24 @@ class JournalHistory(ChangeHistory):
         self._journal = journal
         self._store = store
         self._in_place = in_place
-        self._read: tuple[tuple[str, float, int], dict[str, State]] | None = None
+        self._read: tuple[tuple[str, float, int], dict[str, PathState]] | None = None
 
-    def touched(self, wanted: Wanted) -> tuple[str, ...]:
+    def touched(self, wanted: UndoRequest) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
-        with _reading_for_undo():
+        with _convert_read_errors():
             return tuple(step.place for step in self._plan(wanted)[1])
 
-    def outlook(self, wanted: Wanted, most: int) -> tuple[Restored, ...]:
+    def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
         """What putting this back would do to the first `most` paths; nothing is done."""
-        with contextlib.ExitStack() as opened, _reading_for_undo():
+        with contextlib.ExitStack() as opened, _convert_read_errors():
             steps = self._plan(wanted)[1][:most]
             pending = [self._prepare(step, opened) for step in steps]
             return tuple(item.restored(None) for item in pending if not item.step.is_done(item.now))
 
-    def last_change_at(self, wanted: Wanted) -> float:
+    def last_change_at(self, wanted: UndoRequest) -> float:
         """When the last of the changes was made that would be put back."""
         try:
-            with _reading_for_undo():
+            with _convert_read_errors():
                 return self._plan(wanted)[0][-1].at
         except DamagedRecord:
             # A change that cannot be read may be the last one.
@@ -108,17 +108,19 @@ class JournalHistory(ChangeHistory):
             # It is the last one all the same; undo says what is unclear.
             return self._choose(self._journal.entries(), wanted)[-1].at
 
-    async def put_back(self, call_id: str, wanted: Wanted, gate: UndoGate | None = None) -> Undone:
+    async def put_back(
+        self, call_id: str, wanted: UndoRequest, gate: UndoGate | None = None
+    ) -> UndoResult:
         """Put it back, as a change made by `call_id`, which has its own record already.
 
         `gate` is told what is about to be changed, and stops it by a fault; only the owner of the
         session has one.
         """
-        with _reading_for_undo():
+        with _convert_read_errors():
             targets, steps = self._plan(wanted)
         if gate is not None:
             gate([touched for step in steps for touched in find_touched(step, targets)])
-        undid = Undid(
+        undid = UndoRecord(
             call_id,
             tuple(entry.call_id for entry in targets),
             is_complete=False,
@@ -126,13 +128,17 @@ class JournalHistory(ChangeHistory):
             by_owner=gate is not None,
         )
         # However little it is, the device may need any time to make it durable.
-        return await in_thread(lambda: self._put_back(undid, targets, steps, wanted))
+        return await run_in_thread(lambda: self._put_back(undid, targets, steps, wanted))
 
     def _put_back(
-        self, undid: Undid, targets: list[Entry], steps: list[Step], wanted: Wanted
-    ) -> Undone:
+        self,
+        undid: UndoRecord,
+        targets: list[CallEntry],
+        steps: list[UndoStep],
+        wanted: UndoRequest,
+    ) -> UndoResult:
         with contextlib.ExitStack() as opened:
-            with _reading_for_undo():
+            with _convert_read_errors():
                 pending = [self._prepare(step, opened) for step in steps]
                 # A file is as before under the names it has kept when it gets its others again.
                 pending.sort(key=lambda item: item.is_rejoining)
@@ -144,11 +150,11 @@ class JournalHistory(ChangeHistory):
             with contextlib.suppress(NotRecorded):
                 # It is done; who comes later finds everything as before.
                 self._note(msgspec.structs.replace(undid, is_complete=is_whole), durable=False)
-        calls = tuple(self._as_call(entry, gone=frozenset()) for entry in reversed(targets))
+        calls = tuple(self._to_changed_call(entry, gone=frozenset()) for entry in reversed(targets))
         alone = self._describe_left_alone(targets, wanted)
-        return Undone(calls, tuple(restored), (*lost, *self._notes(targets)), alone)
+        return UndoResult(calls, tuple(restored), (*lost, *self._notes(targets)), alone)
 
-    def _note(self, record: Undid, *, durable: bool) -> None:
+    def _note(self, record: UndoRecord, *, durable: bool) -> None:
         try:
             self._journal.append(record, durable=durable)
         except (OSError, atomic.DiskFault) as fault:
@@ -157,16 +163,18 @@ class JournalHistory(ChangeHistory):
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call that changed something, oldest first."""
         entries = self._journal.entries()
-        gone = undone(entries)
+        gone = find_undone(entries)
         listed = [
-            self._as_call(entry, gone=gone, diffs=diffs) for entry in entries if entry.has_changes
+            self._to_changed_call(entry, gone=gone, diffs=diffs)
+            for entry in entries
+            if entry.has_changes
         ]
         known = {(call.call_id, call.at) for call in listed}
         # A crash may have come between the note that a call goes and its going.
-        pruned = pruned_calls(self._journal.directory)
+        pruned = read_pruned_calls(self._journal.directory)
         return [*(call for call in pruned if (call.call_id, call.at) not in known), *listed]
 
-    def _plan(self, wanted: Wanted) -> tuple[list[Entry], list[Step]]:
+    def _plan(self, wanted: UndoRequest) -> tuple[list[CallEntry], list[UndoStep]]:
         """The calls to put back, oldest first, and what that means for each path.
 
         Raises:
@@ -177,7 +185,7 @@ class JournalHistory(ChangeHistory):
             wanted = msgspec.structs.replace(wanted, paths=paths)
         entries = self._journal.entries()
         targets = self._choose(entries, wanted)
-        steps = steps_back(targets, wanted)
+        steps = plan_steps(targets, wanted)
         if not steps and wanted.paths:
             raise NothingToUndo(redo=wanted.redo, of_paths=True)
         if not steps and (alone := self._describe_left_alone(targets, wanted)):
@@ -188,7 +196,7 @@ class JournalHistory(ChangeHistory):
         return targets, steps
 
     def _describe_left_alone(
-        self, targets: Sequence[Entry], wanted: Wanted
+        self, targets: Sequence[CallEntry], wanted: UndoRequest
     ) -> tuple[AmbiguousChange, ...]:
         return tuple(
             AmbiguousChange(
@@ -198,24 +206,26 @@ class JournalHistory(ChangeHistory):
                 entry.ambiguous[place].session_id,
                 self._shown(entry, place, entry.found(place), left),
             )
-            for entry, place in find_left_alone(targets, wanted)
+            for entry, place in find_ambiguous(targets, wanted)
             if (left := (entry.after or {}).get(place)) is not None
         )
 
-    def _choose(self, entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
+    def _choose(self, entries: Sequence[CallEntry], wanted: UndoRequest) -> list[CallEntry]:
         damaged = [damage.sentence for damage in self._journal.damages]
         try:
-            targets = chosen(entries, wanted)
+            targets = select_entries(entries, wanted)
         except UnknownCall as unknown:
-            for call in pruned_calls(self._journal.directory):
+            for call in read_pruned_calls(self._journal.directory):
                 if call.call_id == wanted.call_id:
                     raise PrunedCall(call.call_id, "old records were pruned") from None
             raise UnknownCall(unknown.call_id, unknown.known, damage=damaged) from None
         except NothingToUndo:
             if self._journal.find_hiding(0):
                 raise DamagedRecord(damaged) from None
-            if pruned := pruned_calls(self._journal.directory):
-                older = f"{counted(len(pruned), 'older call')} can no longer be undone: pruned."
+            if pruned := read_pruned_calls(self._journal.directory):
+                older = (
+                    f"{format_count(len(pruned), 'older call')} can no longer be undone: pruned."
+                )
                 raise NothingToUndo(redo=wanted.redo, hint=older) from None
             raise
         last = next(at for at, entry in enumerate(entries) if entry is targets[-1])
@@ -223,10 +233,10 @@ class JournalHistory(ChangeHistory):
             raise DamagedRecord(damaged, targets[-1].call_id, targets[-1].tool)
         return targets
 
-    def _prepare(self, step: Step, opened: contextlib.ExitStack) -> "_Pending":
+    def _prepare(self, step: UndoStep, opened: contextlib.ExitStack) -> "_Pending":
         """Look at the path and have the content ready, before anything is changed."""
-        now, found = look(step.place)
-        step.target = target = told_apart(step, now)
+        now, found = read_state(step.place)
+        step.target = target = mask_reused_inode(step, now)
         content: bytes | memoryview = b""
         is_same = now.is_same(target) and not is_shared_otherwise(target, now)
         if target.kind == "file" and not is_same:
@@ -237,40 +247,40 @@ class JournalHistory(ChangeHistory):
         return _Pending(step, now, found, content)
 
     def _content(
-        self, entry: Entry, state: State, opened: contextlib.ExitStack
+        self, entry: CallEntry, state: PathState, opened: contextlib.ExitStack
     ) -> bytes | memoryview:
         if state.kept:
             return opened.enter_context(self._store.view(state))
-        kept = self._small_content(entry, state)
+        kept = self._read_small_content(entry, state)
         if kept is None:
             raise NotKept(f"the content of {state.shown} could not be read when it was replaced")
         return kept
 
-    def _small_content(self, entry: Entry, state: State) -> bytes | None:
+    def _read_small_content(self, entry: CallEntry, state: PathState) -> bytes | None:
         """The content a call found, if it was small enough to stand in the journal."""
         try:
             if state.kept.startswith(BUNDLE) and state.size_bytes <= INLINE_BYTES:
                 with self._store.view(state) as kept:
                     return bytes(kept)
-            return self._contents_of(entry)[state.place].content
+            return self._read_contents(entry)[state.place].content
         except (KeyError, OSError, atomic.DiskFault, msgspec.MsgspecError):
             return None
 
-    def _contents_of(self, entry: Entry) -> dict[str, State]:
+    def _read_contents(self, entry: CallEntry) -> dict[str, PathState]:
         """The small contents of an entry, read once for all of its paths."""
         key = entry.call_id, entry.at, len(entry.more)
         if self._read is None or self._read[0] != key:
-            self._read = key, self._journal.contents_of(entry)
+            self._read = key, self._journal.read_contents(entry)
         return self._read[1]
 
-    def _left_content(self, entry: Entry, place: str) -> bytes | None:
+    def _read_left_content(self, entry: CallEntry, place: str) -> bytes | None:
         """The content a call left, if it was small."""
         left = (entry.after or {})[place]
         found = entry.found(place)
-        old = b"" if found.kind != "file" else self._small_content(entry, found)
+        old = b"" if found.kind != "file" else self._read_small_content(entry, found)
         if old is None or left.splice is None:
             return old if left.is_same(found) else None
-        return spliced(old, left.splice)
+        return apply_splice(old, left.splice)
 
     def _refuse_conflicts(self, pending: Sequence["_Pending"]) -> None:
         conflicts: list[tuple[str, str, str]] = []
@@ -279,34 +289,34 @@ class JournalHistory(ChangeHistory):
             step = item.step
             if step.is_done(item.now) or step.is_halfway(item.now):
                 continue
-            if reason := step.objection(item.now):
-                conflicts.append((step.target.shown, reason, self._foreign_change(item)))
-            elif step.replaces_directory(item.now) and (
-                other := find_in_the_way(step.place, going)
+            if reason := step.find_objection(item.now):
+                conflicts.append((step.target.shown, reason, self._diff_foreign_change(item)))
+            elif step.is_replacing_directory(item.now) and (
+                other := find_foreign_entry(step.place, going)
             ):
                 reason = f"{quote_path(other)} is in it by now, and has to be moved away first"
                 conflicts.append((step.target.shown, reason, ""))
         if conflicts:
             raise UndoConflict(conflicts)
 
-    def _foreign_change(self, item: "_Pending") -> str:
+    def _diff_foreign_change(self, item: "_Pending") -> str:
         """What somebody else changed, as a diff."""
         step = item.step
         if step.broken is None:
-            left = self._left_content(step.last_entry, step.place)
+            left = self._read_left_content(step.last_entry, step.place)
             found = b"" if item.now.kind == "absent" else item.found
-            return shown_difference(left, found, step.target.shown)
+            return format_difference(left, found, step.target.shown)
         entry, _, state = step.broken
         before = [other for other in self._journal.entries() if step.place in (other.after or {})]
         at = next(i for i, other in enumerate(before) if other.call_id == entry.call_id)
-        left = self._left_content(before[at - 1], step.place) if at else None
-        return shown_difference(left, self._small_content(entry, state), step.target.shown)
+        left = self._read_left_content(before[at - 1], step.place) if at else None
+        return format_difference(left, self._read_small_content(entry, state), step.target.shown)
 
-    def _apply(self, pending: Sequence["_Pending"]) -> tuple[list[Restored], list[str], bool]:
+    def _apply(self, pending: Sequence["_Pending"]) -> tuple[list[RestoredPath], list[str], bool]:
         """Make every step; what was done, what has to be told besides, and whether that is all."""
         kind = BulkRestorer if len(pending) > _MANY else Restorer
         restorer = kind(journal=self._in_place, own_links=self._store.own_links)
-        restored: list[Restored] = []
+        restored: list[RestoredPath] = []
         notes: list[str] = []
         is_whole = True
         for item in pending:
@@ -317,13 +327,13 @@ class JournalHistory(ChangeHistory):
                 step = item.step
                 if item.is_shared:
                     # Another name of the same file may have been put back a moment ago.
-                    item.now, _ = look(step.place)
+                    item.now, _ = read_state(step.place)
                 is_done = step.is_done(item.now) and not item.is_apart
                 try:
                     if is_done:
                         if step.is_continued and not step.is_finished(item.now):
                             restorer.finish_path(step.target)
-                        restored.append(Restored(step.place, "already as before"))
+                        restored.append(RestoredPath(step.place, "already as before"))
                         continue
                     version = restorer.put(step.target, item.now, item.content, step.mode)
                 except (CannotMake, InUse) as fault:
@@ -340,19 +350,21 @@ class JournalHistory(ChangeHistory):
             restorer.finish()
         return restored, notes, is_whole
 
-    def _complete(self, restorer: Restorer, restored: Sequence[Restored]) -> None:
+    def _complete(self, restorer: Restorer, restored: Sequence[RestoredPath]) -> None:
         try:
             restorer.complete()
         except (atomic.DiskFault, OSError) as fault:
             done = [quote_path(one.path) for one in restored if os.path.lexists(one.path)]
             raise UndoFailed("The rest of it", str(fault), done) from fault
 
-    def _as_call(self, entry: Entry, *, gone: Collection[str], diffs: bool = False) -> ChangedCall:
+    def _to_changed_call(
+        self, entry: CallEntry, *, gone: Collection[str], diffs: bool = False
+    ) -> ChangedCall:
         changes: list[PathChange] = []
         for place, left in (entry.after or {}).items():
             found = entry.found(place)
             shown = self._shown(entry, place, found, left) if diffs else ""
-            kind, reason = kind_of_change(found, left), _explain(entry, place)
+            kind, reason = classify_change(found, left), _explain(entry, place)
             changes.append(PathChange(left.shown, kind, shown, reason))
         return ChangedCall(
             call_id=entry.call_id,
@@ -366,12 +378,12 @@ class JournalHistory(ChangeHistory):
             left_out=entry.left_out,
         )
 
-    def _shown(self, entry: Entry, place: str, found: State, left: State) -> str:
-        old = b"" if found.kind != "file" else self._small_content(entry, found)
-        new = b"" if left.kind != "file" else self._left_content(entry, place)
-        return shown_difference(old, new, left.shown)
+    def _shown(self, entry: CallEntry, place: str, found: PathState, left: PathState) -> str:
+        old = b"" if found.kind != "file" else self._read_small_content(entry, found)
+        new = b"" if left.kind != "file" else self._read_left_content(entry, place)
+        return format_difference(old, new, left.shown)
 
-    def _notes(self, targets: Sequence[Entry]) -> tuple[str, ...]:
+    def _notes(self, targets: Sequence[CallEntry]) -> tuple[str, ...]:
         left_out = [place for entry in targets for place in entry.left_out]
         notes = [
             f"{place} was not kept whole; changes there were not undone." for place in left_out
@@ -382,14 +394,14 @@ class JournalHistory(ChangeHistory):
         )
 
 
-def _give_up(step: Step, fault: Exception, restored: Sequence[Restored]) -> UndoFailed:
+def _give_up(step: UndoStep, fault: Exception, restored: Sequence[RestoredPath]) -> UndoFailed:
     """The fault of an undo that the system stopped at a step."""
     done = [quote_path(one.path) for one in restored if one.action != "already as before"]
     applied = getattr(fault, "applied", False)
     return UndoFailed(step.target.shown, str(fault), done, applied=applied)
 
 
-def _explain(entry: Entry, place: str) -> str:
+def _explain(entry: CallEntry, place: str) -> str:
     """Why a changed path does not count as the call's own; empty if it does."""
     if place not in entry.ambiguous:
         return ""
@@ -399,8 +411,8 @@ def _explain(entry: Entry, place: str) -> str:
 class _Pending(msgspec.Struct):
     """A step with what it will be compared with and replaced by."""
 
-    step: Step
-    now: State
+    step: UndoStep
+    now: PathState
     found: bytes | None
     content: bytes | memoryview
 
@@ -420,13 +432,13 @@ class _Pending(msgspec.Struct):
         """Whether it has the right content, but not the right other names."""
         return is_shared_otherwise(self.step.target, self.now)
 
-    def restored(self, version: atomic.Version | None) -> Restored:
+    def restored(self, version: atomic.Version | None) -> RestoredPath:
         """The step after it was made."""
         place = self.step.place
         small = self.content if isinstance(self.content, bytes) else None
-        return Restored(
+        return RestoredPath(
             path=place,
-            action=_action(self.step.target, self.now),
+            action=_name_action(self.step.target, self.now),
             before=self.found,
             after=small if self.step.target.kind == "file" else None,
             replaced_digest=self.now.digest,
@@ -435,7 +447,7 @@ class _Pending(msgspec.Struct):
         )
 
 
-def _action(target: State, now: State) -> PutBack:
+def _name_action(target: PathState, now: PathState) -> PutBack:
     if target.kind == "absent":
         return "removed"
     if now.kind == "absent":

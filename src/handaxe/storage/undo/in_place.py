@@ -9,10 +9,10 @@ from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.in_place import InPlaceJournal, recover
 from handaxe.disk.overwrite import Intent
-from handaxe.disk.private import find_sharing
+from handaxe.disk.private import find_shared_access
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.keys import Sealer
-from handaxe.storage.undo.layout import in_place_directory
+from handaxe.storage.undo.layout import get_in_place_directory
 
 _LEFTOVERS = (".pre-image", ".tmp")
 _TOLD = {
@@ -26,7 +26,7 @@ class SharedContentGuard:
     """A journal for writing in place that lets no pinned content change with the file."""
 
     def __init__(self, home: Path, store: ContentStore) -> None:
-        self._journal = InPlaceJournal(in_place_directory(home), _seal_for(home))
+        self._journal = InPlaceJournal(get_in_place_directory(home), _make_sealer(home))
         self._store = store
 
     def __call__(self, intent: Intent) -> AbstractContextManager[object]:
@@ -36,23 +36,23 @@ class SharedContentGuard:
         return self._journal(intent)
 
 
-def _seal_for(home: Path) -> Sealer:
+def _make_sealer(home: Path) -> Sealer:
     return Sealer(home, "writing in place")
 
 
 def repair_in_place(home: Path) -> tuple[str, ...]:
     """Make files whole that a crash left half-written; what there is to tell, one sentence each."""
-    directory = in_place_directory(home)
+    directory = get_in_place_directory(home)
     try:
         names = os.listdir(directory)
     except OSError:
         return ()
     if not any(name.endswith(_LEFTOVERS) for name in names):
         return ()
-    if problem := find_sharing(directory):
+    if problem := find_shared_access(directory):
         return (f"Files that handaxe was killed over were not looked after: {problem}.",)
     try:
-        recovered = () if _is_busy(directory) else recover(directory, _seal_for(home))
+        recovered = () if _is_busy(directory) else recover(directory, _make_sealer(home))
     except (OSError, DiskFault) as error:
         return (f"Files that handaxe was killed over could not be looked after: {error}",)
     return tuple(
@@ -67,7 +67,7 @@ def _is_busy(directory: Path) -> bool:
     fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         locks.hold(fd, wait_s=0)
-    except locks.Locked:
+    except locks.LockTimeout:
         return True
     finally:
         close(fd)

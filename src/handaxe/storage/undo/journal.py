@@ -16,35 +16,35 @@ from handaxe.contract.undo_faults import UntrustedRecord
 from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
-from handaxe.disk.line_tail import line_at
+from handaxe.disk.line_tail import read_line_at
 from handaxe.disk.lines import LineLog, parse_line, scan
-from handaxe.disk.private import find_sharing
-from handaxe.disk.temporary import sweep
-from handaxe.storage.home import keep_name, make_durably
-from handaxe.storage.open_files import Resting
+from handaxe.disk.private import find_shared_access
+from handaxe.disk.temporary import remove_leftovers
+from handaxe.storage.home import make_durable_directory, sync_directory_names
+from handaxe.storage.open_files import PooledFile
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.ended_calls import EndedCalls
-from handaxe.storage.undo.entries import Entry, entry_of
+from handaxe.storage.undo.entries import CallEntry, make_entry
 from handaxe.storage.undo.journal_scan import JournalDamage, JournalScan
 from handaxe.storage.undo.keys import Sealer
-from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, journal_files
+from handaxe.storage.undo.layout import JOURNAL_NAME, LOCK_NAME, list_journal_files
 from handaxe.storage.undo.liveness import LivenessFile, find_oldest_living
 from handaxe.storage.undo.records import (
-    After,
-    Before,
-    Moved,
+    AfterRecord,
+    BeforeRecord,
+    JournalStart,
+    MovedRecord,
+    PathState,
     Record,
-    Start,
-    State,
-    Tracked,
-    Undid,
+    TrackedRecord,
+    UndoRecord,
     decode,
     encode,
+    encode_path,
     find_states,
-    spelled,
 )
-from handaxe.storage.undo.unfinished import find_left, find_undo_progress
+from handaxe.storage.undo.unfinished import find_left_states, find_undo_progress
 
 PART_BYTES = 16 << 20
 """A part of this size is closed, so that pruning can take the old ones away."""
@@ -53,7 +53,7 @@ _FORK_S = 0.2
 """So long what a killed process was about to start may hold its lock, until it runs a program."""
 
 
-class UndoJournal(Resting):
+class UndoJournal(PooledFile):
     """Appends records, and gives the calls they make up."""
 
     def __init__(
@@ -65,7 +65,7 @@ class UndoJournal(Resting):
         """What the last reading had to skip, and what is not recorded."""
         self.damages: list[JournalDamage] = []
         self._sealer = Sealer(store.home, f"journal of {directory.name}")
-        self._start = Start(session_id, *spelled(root))
+        self._start = JournalStart(session_id, *encode_path(root))
         self._path = directory / JOURNAL_NAME
         self._log = LineLog(self._path)
         self._ended = EndedCalls(directory)
@@ -86,7 +86,7 @@ class UndoJournal(Resting):
     @property
     def exists(self) -> bool:
         """Whether the session has changed anything yet."""
-        return bool(journal_files(self.directory))
+        return bool(list_journal_files(self.directory))
 
     def enter(self) -> None:
         """A call begins; nobody takes it for dead until it leaves."""
@@ -148,7 +148,7 @@ class UndoJournal(Resting):
             if not self._running:
                 self._let_go()
 
-    def rest(self) -> bool:
+    def release_files(self) -> bool:
         """Let go of the file while nothing happens; the next call opens it again."""
         with self._coming_and_going:
             if self._running:
@@ -159,7 +159,7 @@ class UndoJournal(Resting):
             self._let_go()
             return True
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CallEntry]:
         """Every call in order; what a crash left open is completed first."""
         entries = self._read()
         if all(entry.after is not None for entry in entries):
@@ -178,7 +178,7 @@ class UndoJournal(Resting):
         return entries
 
     def complete_all(
-        self, older_than: float, is_wanted: Callable[[Entry], bool] = bool
+        self, older_than: float, is_wanted: Callable[[CallEntry], bool] = bool
     ) -> str | None:
         """Complete what a crash left open; nobody writes temporary files so old any more."""
         self._follow_rename()
@@ -196,12 +196,12 @@ class UndoJournal(Resting):
                 Path(os.fsdecode(entry.tracked.manifest)).unlink(missing_ok=True)
         return problem
 
-    def _find_out(self, entries: Sequence[Entry], problem: str) -> None:
+    def _find_out(self, entries: Sequence[CallEntry], problem: str) -> None:
         """Where nothing can be written down any more, it can be known all the same."""
         for entry in entries:
             if entry.after is None and entry.tracked is None:
                 with contextlib.suppress(OSError, DiskFault):
-                    entry.finish(find_left(entry), entry.order)
+                    entry.finish(find_left_states(entry), entry.order)
         self.damage.append(f"what calls left that broke off is not recorded: {problem}")
 
     @property
@@ -213,11 +213,11 @@ class UndoJournal(Resting):
         """Damage that may hide a call which began after the first so many."""
         return [one for one in self.damages if one.may_hide_call and one.calls_before >= calls]
 
-    def contents_of(self, entry: Entry) -> dict[str, State]:
+    def read_contents(self, entry: CallEntry) -> dict[str, PathState]:
         """What the call found, with the small contents."""
-        found: dict[str, State] = {}
+        found: dict[str, PathState] = {}
         for part, offset in ((entry.part, entry.offset), *entry.more):
-            payload = self._payload_at(part, offset)
+            payload = self._read_payload(part, offset)
             record = decode(payload)
             if entry.is_sealed and not self._sealer.is_sealed(payload):
                 raise DiskFault("the undo journal was changed a moment ago")
@@ -225,7 +225,7 @@ class UndoJournal(Resting):
                 found.setdefault(state.place, state)
         return found
 
-    def changed_after(self, call_id: str) -> set[str]:
+    def find_changed_after(self, call_id: str) -> set[str]:
         """The paths that calls changed which began after the call of this id."""
         entries = self.entries()
         at = max((n for n, entry in enumerate(entries) if entry.call_id == call_id), default=-1)
@@ -238,7 +238,7 @@ class UndoJournal(Resting):
         try:
             try:
                 locks.hold(fd, wait_s=0 if self._running else _FORK_S)
-            except locks.Locked:
+            except locks.LockTimeout:
                 yield False
             else:
                 yield True
@@ -261,7 +261,7 @@ class UndoJournal(Resting):
         try:
             return os.open(self.directory / LOCK_NAME, flags, 0o600)
         except FileNotFoundError:
-            make_durably(self.directory)
+            make_durable_directory(self.directory)
             return os.open(self.directory / LOCK_NAME, flags, 0o600)
 
     def _follow_parts(self) -> None:
@@ -287,7 +287,7 @@ class UndoJournal(Resting):
     def _begin(self) -> None:
         # The way to the record has to last as the record does; the event log may have made it.
         if not self._has_lasting_name:
-            keep_name(self.directory)
+            sync_directory_names(self.directory)
         self._log.close()
         # No sync of the new part makes the end of the old one durable.
         self._ended.take()
@@ -299,10 +299,10 @@ class UndoJournal(Resting):
         try:
             # Our own lock is shared; alone we may change which file is written to.
             locks.hold(self._lock_fd, wait_s=0)
-        except locks.Locked:
+        except locks.LockTimeout:
             return False
         try:
-            number = len(journal_files(self.directory))
+            number = len(list_journal_files(self.directory))
             while (part := self.directory / f"journal-{number:06}.jsonl").exists():
                 number += 1
             self._path.rename(part)
@@ -310,21 +310,21 @@ class UndoJournal(Resting):
             locks.hold(self._lock_fd, shared=True)
         return True
 
-    def _read(self) -> list[Entry]:
-        entries: list[Entry] = []
-        latest: dict[str, Entry] = {}
-        for part in journal_files(self.directory):
+    def _read(self) -> list[CallEntry]:
+        entries: list[CallEntry] = []
+        latest: dict[str, CallEntry] = {}
+        for part in list_journal_files(self.directory):
             refuse_shared(part)
         journal = JournalScan(self.directory)
         for order, read in enumerate(journal):
             record = read.record
             is_sealed = self._sealer.is_sealed(read.payload)
-            if isinstance(record, Before | Tracked):
-                latest[record.call_id] = entry_of(record, read.part, read.offset, order)
+            if isinstance(record, BeforeRecord | TrackedRecord):
+                latest[record.call_id] = make_entry(record, read.part, read.offset, order)
                 latest[record.call_id].is_sealed = is_sealed
                 latest[record.call_id].size_bytes = read.size_bytes
                 entries.append(latest[record.call_id])
-            elif not isinstance(record, Start) and record.call_id in latest:
+            elif not isinstance(record, JournalStart) and record.call_id in latest:
                 latest[record.call_id].is_sealed &= is_sealed
                 latest[record.call_id].size_bytes += read.size_bytes
                 _take(latest[record.call_id], record, read.part, read.offset, order)
@@ -332,13 +332,15 @@ class UndoJournal(Resting):
         self.damage = [damage.sentence for damage in journal.damages]
         return entries
 
-    def _complete(self, entry: Entry, entries: Sequence[Entry], older_than: float) -> None:
+    def _complete(self, entry: CallEntry, entries: Sequence[CallEntry], older_than: float) -> None:
         """Record what a call left that a crash ended, and sweep up its unfinished files."""
         if entry.tracked is not None and self._is_kept_here(entry.tracked):
-            from handaxe.storage.undo.tree_late import found_late
+            from handaxe.storage.undo.tree_late import recover_tracked_changes
 
-            record = found_late(entry.tracked, self._store.home, self._store, self.directory)
-            outside = find_left(entry)
+            record = recover_tracked_changes(
+                entry.tracked, self._store.home, self._store, self.directory
+            )
+            outside = find_left_states(entry)
             self.append(
                 msgspec.structs.replace(
                     record,
@@ -350,12 +352,12 @@ class UndoJournal(Resting):
             return
         for parent in {os.path.split(place)[0] for place in entry.before if entry.is_sealed}:
             with contextlib.suppress(OSError, DiskFault):
-                sweep(parent, older_than=older_than)
-        ended: Undid | None = None
+                remove_leftovers(parent, older_than=older_than)
+        ended: UndoRecord | None = None
         if entry.undoes and not entry.is_complete:
             record, ended = find_undo_progress(entry, entries)
         else:
-            record = find_left(entry)
+            record = find_left_states(entry)
         self.append(record, durable=True)
         if ended is not None:
             self.append(ended, durable=True)
@@ -363,20 +365,20 @@ class UndoJournal(Resting):
         for place, state in entry.before.items():
             self._store.settle(state, left.get(place))
 
-    def _is_kept_here(self, tracked: Tracked) -> bool:
+    def _is_kept_here(self, tracked: TrackedRecord) -> bool:
         """Whether the baseline of a call is a file of this data directory, and no other one."""
         manifest, home = os.path.realpath(tracked.manifest), os.path.realpath(self._store.home)
         return is_within(os.fsdecode(manifest), (home,))
 
-    def _payload_at(self, part: Path, offset: int) -> bytes:
+    def _read_payload(self, part: Path, offset: int) -> bytes:
         with part.open("rb") as file:
-            record = parse_line(line_at(file.fileno(), offset), offset)
+            record = parse_line(read_line_at(file.fileno(), offset), offset)
         if isinstance(record, str):
             raise DiskFault(f"the undo journal is damaged: {record}")
         return record.payload
 
 
-def root_of(journal: Path, home: Path) -> tuple[str | None, bool]:
+def read_journal_root(journal: Path, home: Path) -> tuple[str | None, bool]:
     """The project whose changes a journal records, and whether that is sealed.
 
     None if the beginning of the journal cannot be read.
@@ -386,7 +388,7 @@ def root_of(journal: Path, home: Path) -> tuple[str | None, bool]:
             record = decode(line.payload)
         except msgspec.MsgspecError:
             return None, False
-        if not isinstance(record, Start):
+        if not isinstance(record, JournalStart):
             return None, False
         sealer = Sealer(home, f"journal of {journal.parent.name}")
         return record.place, sealer.is_sealed(line.payload)
@@ -396,14 +398,20 @@ def root_of(journal: Path, home: Path) -> tuple[str | None, bool]:
 def refuse_shared(path: Path) -> None:
     """Raise where others could have written what a journal says."""
     for place in (path.parent.parent, path.parent, path):
-        if problem := find_sharing(place):
+        if problem := find_shared_access(place):
             raise UntrustedRecord(problem)
 
 
-def _take(entry: Entry, record: After | Moved | Undid, part: Path, offset: int, order: int) -> None:
-    if isinstance(record, After):
+def _take(
+    entry: CallEntry,
+    record: AfterRecord | MovedRecord | UndoRecord,
+    part: Path,
+    offset: int,
+    order: int,
+) -> None:
+    if isinstance(record, AfterRecord):
         entry.finish(record, order)
-    elif isinstance(record, Moved):
+    elif isinstance(record, MovedRecord):
         entry.extend(record, part, offset, order)
     else:
         entry.note_undo(record)

@@ -8,8 +8,8 @@ from typing import BinaryIO
 from handaxe.disk.durability import sync_file, sync_names
 from handaxe.disk.line_format import format_line, parse_line
 from handaxe.storage.undo.journal_scan import JournalScan
-from handaxe.storage.undo.layout import NEW_JOURNAL_NAME, journal_files
-from handaxe.storage.undo.records import Before, Start, Tracked
+from handaxe.storage.undo.layout import NEW_JOURNAL_NAME, list_journal_files
+from handaxe.storage.undo.records import BeforeRecord, JournalStart, TrackedRecord
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _MISSING = b"a record was missing here\n"
@@ -19,22 +19,22 @@ class _Going:
     """The records of calls that are to go, found in one reading of the journal."""
 
     def __init__(self, session: Path, calls: Collection[tuple[str, float]]) -> None:
-        self.offsets: dict[Path, set[int]] = {part: set() for part in journal_files(session)}
+        self.offsets: dict[Path, set[int]] = {part: set() for part in list_journal_files(session)}
         self._parts = list(self.offsets)
         self._last = (0, 0)
         is_going: dict[str, bool] = {}
         self._used: set[Path] = set()
         for read in JournalScan(session):
             record = read.record
-            if isinstance(record, Start):
+            if isinstance(record, JournalStart):
                 continue
-            if isinstance(record, Before | Tracked):
+            if isinstance(record, BeforeRecord | TrackedRecord):
                 is_going[record.call_id] = (record.call_id, record.at) in calls
             if not is_going.get(record.call_id, True):
                 self._used.add(read.part)
                 continue
             self.offsets[read.part].add(read.offset)
-            if isinstance(record, Before | Tracked):
+            if isinstance(record, BeforeRecord | TrackedRecord):
                 self._last = self._parts.index(read.part), read.offset
 
     def is_used(self, part: Path) -> bool:

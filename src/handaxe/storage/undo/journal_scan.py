@@ -8,22 +8,22 @@ import msgspec
 from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
-from handaxe.disk.line_tail import line_at
+from handaxe.disk.line_tail import read_line_at
 from handaxe.disk.lines import scan
 from handaxe.disk.places import open_regular
 from handaxe.storage.undo.ended_calls import EndedCall, read_ended
-from handaxe.storage.undo.layout import JOURNAL_NAME, PRUNED_NAME, journal_files
+from handaxe.storage.undo.layout import JOURNAL_NAME, PRUNED_NAME, list_journal_files
 from handaxe.storage.undo.pruned import find_pruned_ids
 from handaxe.storage.undo.records import (
-    Before,
+    BeforeRecord,
+    JournalStart,
     Record,
-    Start,
-    Tracked,
-    Undid,
+    TrackedRecord,
+    UndoRecord,
     decode,
     has_changes,
 )
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 
 _FRAME_BYTES = 40
 """What a line has around its payload, at least."""
@@ -77,9 +77,9 @@ class JournalScan:
         # What ends from here on may be missing in what is read.
         ended = read_ended(self._directory)
         files = self._identify_files()
-        for part in journal_files(self._directory):
+        for part in list_journal_files(self._directory):
             yield from self._read(part)
-            self._date(part.stat().st_mtime)
+            self._set_damage_date(part.stat().st_mtime)
         self._find_cut_off()
         if self._identify_files() == files:
             # Or a part was closed or pruned while it was read.
@@ -97,9 +97,9 @@ class JournalScan:
             except msgspec.MsgspecError as error:
                 self._add(part, f"record {line.seq} is unknown: {error}")
                 continue
-            if not isinstance(record, Start | Undid):
-                self._date(record.at)
-            if isinstance(record, Before | Tracked):
+            if not isinstance(record, JournalStart | UndoRecord):
+                self._set_damage_date(record.at)
+            if isinstance(record, BeforeRecord | TrackedRecord):
                 self._calls += 1
                 self._begun[record.call_id] = self._calls
             elif has_changes(record):
@@ -118,7 +118,7 @@ class JournalScan:
             JournalDamage(part.name, reason, self._calls, may_hide_call=may_hide_call)
         )
 
-    def _date(self, at: float) -> None:
+    def _set_damage_date(self, at: float) -> None:
         """What was damaged so far was written before this time."""
         for damage in self.damages[self._undated :]:
             damage.until = at
@@ -138,12 +138,16 @@ class JournalScan:
                 missing.setdefault(position, {})[call.call_id] = call.at
         for position, calls in missing.items():
             last, at = list(calls.items())[-1]
-            more = f" and of {counted(len(calls) - 1, 'call')} before it" if len(calls) > 1 else ""
+            more = (
+                f" and of {format_count(len(calls) - 1, 'call')} before it"
+                if len(calls) > 1
+                else ""
+            )
             reason = f"the record of the call {last}{more} is missing"
             self.damages.append(JournalDamage(JOURNAL_NAME, reason, position, until=at))
 
     def _identify_files(self) -> list[tuple[str, int]]:
-        return [(path.name, path.stat().st_ino) for path in journal_files(self._directory)]
+        return [(path.name, path.stat().st_ino) for path in list_journal_files(self._directory)]
 
     def _find_cut_off(self) -> None:
         """Unfinished records that the next writer has cut off."""
@@ -176,6 +180,6 @@ def _is_left_unfinished(part: Path, offset: int) -> bool:
     try:
         # Writers hold the lock of the file until their line is whole.
         locks.hold(fd, shared=True)
-        return not line_at(fd, offset).endswith(b"\n")
+        return not read_line_at(fd, offset).endswith(b"\n")
     finally:
         close(fd)

@@ -14,9 +14,9 @@ from pathlib import Path
 from handaxe.disk.durability import close, sync_file, sync_names
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.places import open_regular
-from handaxe.disk.private import find_sharing
-from handaxe.settings.places import user_directories
-from handaxe.storage.home import keep_name, make_private
+from handaxe.disk.private import find_shared_access
+from handaxe.settings.places import get_user_directories
+from handaxe.storage.home import make_private_directory, sync_directory_names
 
 KEY_NAME = "undo-key"
 KEY_BYTES = 32
@@ -56,7 +56,7 @@ class Sealer:
     @property
     def _key(self) -> bytes:
         if self._derived is None:
-            key = _read_or_make(os.path.realpath(user_directories()[1]), str(self._home))
+            key = _read_or_make(os.path.realpath(get_user_directories()[1]), str(self._home))
             self._derived = hmac.digest(key, self._purpose, "sha256") if key else b""
         return self._derived
 
@@ -85,7 +85,7 @@ def _read(directory: str) -> bytes:
         key = os.read(fd, KEY_BYTES + 1)
     finally:
         close(fd)
-    problem = find_sharing(directory) or find_sharing(path)
+    problem = find_shared_access(directory) or find_shared_access(path)
     if problem or info.st_mode & 0o077 or len(key) != KEY_BYTES:
         raise DiskFault(f"{path} is no key: {problem or 'it is damaged, or others may read it'}")
     return key
@@ -93,8 +93,8 @@ def _read(directory: str) -> bytes:
 
 def _make(directory: str) -> bytes:
     """A new key, durable before the first record is sealed with it."""
-    make_private(Path(directory))
-    if problem := find_sharing(directory):
+    make_private_directory(Path(directory))
+    if problem := find_shared_access(directory):
         raise DiskFault(problem)
     unnamed = f"{directory}/.{KEY_NAME}-{os.urandom(6).hex()}"
     fd = os.open(unnamed, _CREATE, 0o600)
@@ -106,7 +106,7 @@ def _make(directory: str) -> bytes:
             # Where another process was first, its key counts.
             os.link(unnamed, f"{directory}/{KEY_NAME}")
         sync_names(Path(directory))
-        keep_name(Path(directory))
+        sync_directory_names(Path(directory))
     finally:
         close(fd)
         os.unlink(unnamed)

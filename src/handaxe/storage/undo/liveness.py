@@ -13,13 +13,13 @@ from pathlib import Path
 from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.faults import DiskFault
-from handaxe.storage.home import keep_name, make_private
+from handaxe.storage.home import make_private_directory, sync_directory_names
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def liveness_directory(home: Path) -> Path:
+def get_liveness_directory(home: Path) -> Path:
     """Where the files of all sessions lie."""
     return home / "open-journals"
 
@@ -28,7 +28,7 @@ class LivenessFile:
     """What one process says of one session's journal."""
 
     def __init__(self, home: Path, session_id: str) -> None:
-        self._directory = liveness_directory(home)
+        self._directory = get_liveness_directory(home)
         self._prefix = session_id
         self._path = self._directory
         self._fd = -1
@@ -38,11 +38,11 @@ class LivenessFile:
         while self._fd < 0:
             self._path = self._directory / f"{self._prefix}.{os.urandom(4).hex()}"
             try:
-                make_private(self._directory)
+                make_private_directory(self._directory)
                 self._fd = os.open(self._path, _CREATE, 0o600)
                 locks.hold(self._fd)
                 # Or a loss of power might take it and leave what it was made to find.
-                keep_name(self._path)
+                sync_directory_names(self._path)
             except (OSError, DiskFault):
                 return
             if not os.fstat(self._fd).st_nlink:
@@ -71,7 +71,7 @@ class DeadJournal:
         self._path.unlink(missing_ok=True)
 
 
-def find_dead(home: Path) -> Iterator[DeadJournal]:
+def find_dead_journals(home: Path) -> Iterator[DeadJournal]:
     """The journals of killed processes, each one kept from others while it is looked after."""
     for path in _list(home):
         try:
@@ -101,7 +101,7 @@ def find_oldest_living(home: Path) -> float:
             try:
                 if not locks.hold(fd, wait_s=0):
                     oldest = min(oldest, os.fstat(fd).st_mtime)
-            except locks.Locked:
+            except locks.LockTimeout:
                 oldest = min(oldest, os.fstat(fd).st_mtime)
             finally:
                 close(fd)
@@ -109,7 +109,7 @@ def find_oldest_living(home: Path) -> float:
 
 
 def _list(home: Path) -> list[Path]:
-    directory = liveness_directory(home)
+    directory = get_liveness_directory(home)
     try:
         return [directory / name for name in sorted(os.listdir(directory))]
     except OSError:

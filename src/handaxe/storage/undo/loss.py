@@ -12,11 +12,11 @@ from itertools import chain, islice
 
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.tree_snapshots.nodes import is_within
-from handaxe.storage.tree_snapshots.snapshot import Limits
+from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits
 from handaxe.storage.tree_snapshots.tree import OTHER_DEVICE, TOO_MUCH, UNREADABLE
-from handaxe.storage.undo.extents import CANNOT_READ, OWN_DATA, TOO_LARGE, WrittenPlaces
-from handaxe.storage.undo.tree_record import TreeRecord
-from handaxe.storage.undo.trees import MAX_BYTES, MAX_FILES, TooBig, below
+from handaxe.storage.undo.extents import CANNOT_READ, OWN_DATA, TOO_LARGE, WriteTargets
+from handaxe.storage.undo.tree_record import TreeTracker
+from handaxe.storage.undo.trees import MAX_BYTES, MAX_FILES, TooBig, list_descendants
 from handaxe.text.path_quoting import quote_path
 
 _MAX_LOOKED_AT = 10_000
@@ -38,7 +38,7 @@ class LossFinder:
         self,
         roots: Sequence[str],
         own: str,
-        tree: Callable[[], TreeRecord] | None,
+        tree: Callable[[], TreeTracker] | None,
         *,
         is_prepared: bool = False,
     ) -> None:
@@ -51,7 +51,7 @@ class LossFinder:
         self._tree = tree
         self._is_prepared = is_prepared
 
-    def find_in_command(self, paths: Sequence[str], written: WrittenPlaces) -> str:
+    def find_in_command(self, paths: Sequence[str], written: WriteTargets) -> str:
         """Why a command would lose what lies at and below real paths; empty if undo keeps it."""
         lost = {
             place: reason for place, reason in written.lost.items() if _is_touched(place, paths)
@@ -71,7 +71,7 @@ class LossFinder:
         for path in paths:
             try:
                 if _is_directory(path):
-                    below(path)
+                    list_descendants(path)
             except TooBig:
                 if is_within(path, self._roots) and self._tree is not None:
                     inside.append(path)
@@ -95,7 +95,7 @@ class LossFinder:
             lost[self._own] = OWN_DATA
         return self._explain(lost, tree.limits)
 
-    def _survey(self, paths: Sequence[str], limits: Limits, most: int) -> Reasons | None:
+    def _survey(self, paths: Sequence[str], limits: SnapshotLimits, most: int) -> Reasons | None:
         """What would be left out of the roots; None if it takes a look at more to tell."""
         lost: Reasons = {}
         tops = [path for path in paths if _is_directory(path)]
@@ -146,13 +146,13 @@ class LossFinder:
             except OSError:
                 unreadable[directory] = UNREADABLE
 
-    def _explain(self, lost: Mapping[str, str], limits: Limits | None = None) -> str:
+    def _explain(self, lost: Mapping[str, str], limits: SnapshotLimits | None = None) -> str:
         """The first of the reasons as a sentence; empty if there is none."""
         for path in sorted(lost):
             return self._describe(self._name(path), lost[path], limits)
         return ""
 
-    def _describe(self, name: str, reason: str, limits: Limits | None) -> str:
+    def _describe(self, name: str, reason: str, limits: SnapshotLimits | None) -> str:
         if reason in (TOO_MUCH, TOO_LARGE):
             files, size_bytes = (
                 (MAX_FILES, MAX_BYTES) if limits is None else (limits.max_files, limits.max_bytes)
@@ -212,7 +212,7 @@ def _is_touched(place: str, paths: Sequence[str]) -> bool:
     return is_within(place, paths) or any(is_within(path, (place,)) for path in paths)
 
 
-def _is_kept(path: str, written: WrittenPlaces) -> bool:
+def _is_kept(path: str, written: WriteTargets) -> bool:
     """Whether a path outside the roots is among what is kept there."""
     deep = [place for place, names in written.outside.items() if names is None]
     return path in written.outside or is_within(path, deep)

@@ -4,15 +4,15 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from handaxe.contract.undo_faults import NotRecorded
-from handaxe.disk.faults import DiskFault, in_plain_words
+from handaxe.disk.faults import DiskFault, describe_os_error
 
 
 @contextmanager
-def raising_not_recorded() -> Generator[None]:
+def convert_disk_errors() -> Generator[None]:
     """Turn what the disk refuses inside into `NotRecorded`."""
     try:
         yield
     except OSError as error:
-        raise NotRecorded(in_plain_words(error)) from error
+        raise NotRecorded(describe_os_error(error)) from error
     except DiskFault as fault:
         raise NotRecorded(str(fault)) from fault

@@ -11,8 +11,8 @@ import msgspec
 
 from handaxe.disk.faults import DiskFault
 from handaxe.disk.lines import parse_line
-from handaxe.storage.undo.layout import JOURNAL_NAME, journal_files
-from handaxe.storage.undo.records import After, Undid, decode
+from handaxe.storage.undo.layout import JOURNAL_NAME, list_journal_files
+from handaxe.storage.undo.records import AfterRecord, UndoRecord, decode
 
 
 class OwnerUndo(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class OwnerUndos:
         self._directory = directory
         self._since = since
         self._inode = self._offset = 0
-        self._begun: dict[str, Undid] = {}
+        self._begun: dict[str, UndoRecord] = {}
         self._given: set[str] = set()
 
     def take(self) -> list[OwnerUndo]:
@@ -48,7 +48,7 @@ class OwnerUndos:
             return []
 
     def _read(self) -> Iterator[OwnerUndo]:
-        journals = journal_files(self._directory)
+        journals = list_journal_files(self._directory)
         inodes = [os.stat(journal).st_ino for journal in journals]
         # Full parts are put aside, and old ones are pruned.
         first = inodes.index(self._inode) if self._inode in inodes else 0
@@ -74,9 +74,9 @@ class OwnerUndos:
                 record = decode(parsed.payload)
             except msgspec.MsgspecError:
                 continue
-            if isinstance(record, Undid) and record.by_owner:
+            if isinstance(record, UndoRecord) and record.by_owner:
                 self._begun[record.call_id] = record
-            elif isinstance(record, After) and record.call_id in self._begun:
+            elif isinstance(record, AfterRecord) and record.call_id in self._begun:
                 begun = self._begun.pop(record.call_id)
                 is_new = record.at >= self._since and record.call_id not in self._given
                 self._given.add(record.call_id)

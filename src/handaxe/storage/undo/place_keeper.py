@@ -4,31 +4,31 @@ import msgspec
 
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.undo.bundles import Bundle
-from handaxe.storage.undo.extents import CANNOT_READ, TOO_LARGE, Places, WrittenPlaces
-from handaxe.storage.undo.records import State
-from handaxe.storage.undo.shared_names import without_listed_parents
-from handaxe.storage.undo.states import Keeper
-from handaxe.storage.undo.trees import TooBig, below
+from handaxe.storage.undo.extents import CANNOT_READ, TOO_LARGE, Places, WriteTargets
+from handaxe.storage.undo.records import PathState
+from handaxe.storage.undo.shared_names import drop_listed_parents
+from handaxe.storage.undo.states import StateRecorder
+from handaxe.storage.undo.trees import TooBig, list_descendants
 
 
-class Outside(msgspec.Struct, frozen=True):
+class OutsideStates(msgspec.Struct, frozen=True):
     """What was kept for a call outside the roots."""
 
-    states: tuple[State, ...] = ()
+    states: tuple[PathState, ...] = ()
     lost: dict[str, str] = {}
     """Paths that it may change and that are not kept, with the reasons."""
 
 
-class PlaceKeeper:
+class PathRecorder:
     """Remembers the states of places, with their contents."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: StateRecorder) -> None:
         self._keeper = keeper
 
     def keep(
         self,
         places: Places,
-        states: list[State],
+        states: list[PathState],
         bundle: Bundle,
         *,
         may_pin: bool,
@@ -44,7 +44,7 @@ class PlaceKeeper:
         left_out: list[str] = []
         for path, names in places.items():
             state = self._keeper.remember(path, bundle, may_pin=may_pin, trusting=trusting)
-            state = without_listed_parents(state, places)
+            state = drop_listed_parents(state, places)
             is_directory = state.kind == "directory"
             if is_directory and names is not None:
                 state = msgspec.structs.replace(state, names=names)
@@ -52,7 +52,7 @@ class PlaceKeeper:
             if not is_directory or may_pin or names is not None:
                 continue
             try:
-                inside = below(path)
+                inside = list_descendants(path)
             except TooBig:
                 if not leaves_out:
                     raise
@@ -64,12 +64,12 @@ class PlaceKeeper:
             ]
         return tuple(left_out)
 
-    def keep_outside(self, written: WrittenPlaces, bundle: Bundle) -> Outside:
+    def keep_outside(self, written: WriteTargets, bundle: Bundle) -> OutsideStates:
         """Keep what a call is known to write outside the roots, as far as that can be kept."""
-        states: list[State] = []
+        states: list[PathState] = []
         lost = dict(written.lost)
         for path, names in written.outside.items():
-            found: list[State] = []
+            found: list[PathState] = []
             try:
                 self.keep(
                     {path: names}, found, bundle, may_pin=False, trusting=False, leaves_out=False
@@ -79,5 +79,5 @@ class PlaceKeeper:
             except (OSError, DiskFault):
                 lost[path] = CANNOT_READ
             else:
-                states += [without_listed_parents(state, written.outside) for state in found]
-        return Outside(tuple(states), lost)
+                states += [drop_listed_parents(state, written.outside) for state in found]
+        return OutsideStates(tuple(states), lost)

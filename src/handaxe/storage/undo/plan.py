@@ -7,25 +7,25 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from handaxe.contract.ports.undo import TouchedPath, Wanted
+from handaxe.contract.ports.undo import TouchedPath, UndoRequest
 from handaxe.storage.tree_snapshots.nodes import is_within
-from handaxe.storage.undo.entries import Entry, Piece
-from handaxe.storage.undo.records import State
+from handaxe.storage.undo.entries import CallEntry, StateChange
+from handaxe.storage.undo.records import PathState
 
 _WITH_MODE = frozenset({"file", "directory", "special"})
 
 
-class Step(msgspec.Struct):
+class UndoStep(msgspec.Struct):
     """One path on its way back."""
 
     place: str
-    target: State
+    target: PathState
     """What to put there."""
-    target_entry: Entry
-    expected: State
+    target_entry: CallEntry
+    expected: PathState
     """What the last of the calls left there."""
-    last_entry: Entry
-    broken: tuple[Entry, State, State] | None = None
+    last_entry: CallEntry
+    broken: tuple[CallEntry, PathState, PathState] | None = None
     """A later call that found something else than the call before it had left."""
     is_continued: bool = False
     """Whether an earlier undo of it broke off, which may have left the path half put back."""
@@ -44,13 +44,13 @@ class Step(msgspec.Struct):
         is_kept = self.expected.kind == kind and self.expected.mode == self.target.mode
         return None if is_kept else self.target.mode
 
-    def is_done(self, now: State) -> bool:
+    def is_done(self, now: PathState) -> bool:
         """Whether the path is already as it was before."""
         if self.expected.has_more_parents(self.target) and now.has_more_parents(self.target):
             return False
         return now.is_same(self.target) and self.mode in (None, now.mode)
 
-    def is_finished(self, now: State) -> bool:
+    def is_finished(self, now: PathState) -> bool:
         """Whether the path is as before in everything that putting it back would see to."""
         if not self.is_done(now):
             return False
@@ -64,7 +64,7 @@ class Step(msgspec.Struct):
             self.target.extended,
         )
 
-    def is_halfway(self, now: State) -> bool:
+    def is_halfway(self, now: PathState) -> bool:
         """Whether an undo that broke off may have left the path like this, between both states."""
         if not self.is_continued or self.broken is not None:
             return False
@@ -82,7 +82,7 @@ class Step(msgspec.Struct):
         modes = {self.expected.mode | stat.S_IRWXU, self.target.mode | stat.S_IRWXU}
         return was_other or now.mode in modes
 
-    def objection(self, now: State) -> str:
+    def find_objection(self, now: PathState) -> str:
         """Why putting the path back would lose somebody's work; empty if nothing does."""
         if self.broken is not None:
             return f"somebody else changed it before {self.last_entry.tool} changed it again"
@@ -97,18 +97,18 @@ class Step(msgspec.Struct):
             return "a crash cut the call off, and the file was written long after it began"
         return ""
 
-    def replaces_directory(self, now: State) -> bool:
+    def is_replacing_directory(self, now: PathState) -> bool:
         """Whether a directory has to give way to what was there before."""
         kind = self.target.kind
         if now.kind != "directory" or kind in {"directory", "absent"}:
             return False
         return kind != "special" or stat.S_ISFIFO(self.target.type_bits)
 
-    def _entries(self) -> tuple[Entry, Entry]:
+    def _entries(self) -> tuple[CallEntry, CallEntry]:
         return self.target_entry, self.last_entry
 
 
-def find_in_the_way(directory: str, going: Collection[str]) -> str:
+def find_foreign_entry(directory: str, going: Collection[str]) -> str:
     """Something in a directory that would not go with the paths that go; empty if there is none."""
     waiting = [directory]
     while waiting:
@@ -122,25 +122,27 @@ def find_in_the_way(directory: str, going: Collection[str]) -> str:
     return ""
 
 
-def find_left_alone(targets: Sequence[Entry], wanted: Wanted) -> list[tuple[Entry, str]]:
+def find_ambiguous(
+    targets: Sequence[CallEntry], wanted: UndoRequest
+) -> list[tuple[CallEntry, str]]:
     """What changed while the calls ran, may be somebody else's, and was not asked for by name."""
     if wanted.force or wanted.paths:
         return []
     return [(entry, place) for entry in targets for place in sorted(entry.ambiguous)]
 
 
-def steps_back(targets: Sequence[Entry], wanted: Wanted) -> list[Step]:
+def plan_steps(targets: Sequence[CallEntry], wanted: UndoRequest) -> list[UndoStep]:
     """One step per path, from what the last call left to what the first one found."""
-    steps: dict[str, Step] = {}
-    alone = {(entry.call_id, place) for entry, place in find_left_alone(targets, wanted)}
-    for entry, place, piece in _in_order(targets):
+    steps: dict[str, UndoStep] = {}
+    alone = {(entry.call_id, place) for entry, place in find_ambiguous(targets, wanted)}
+    for entry, place, piece in _list_in_order(targets):
         is_named = not wanted.paths or is_within(place, wanted.paths)
         if not is_named or (entry.call_id, place) in alone:
             continue
         found, left = piece.found, piece.left
         step = steps.get(place)
         if step is None:
-            steps[place] = Step(place, _strip_privileges(found, entry), entry, left, entry)
+            steps[place] = UndoStep(place, _strip_privileges(found, entry), entry, left, entry)
             continue
         if entry is step.last_entry and found.is_same(step.target):
             # What it did before was put back while it went on.
@@ -148,10 +150,10 @@ def steps_back(targets: Sequence[Entry], wanted: Wanted) -> list[Step]:
         elif not found.is_same(step.expected):
             step.broken = step.broken or (entry, step.expected, found)
         step.expected, step.last_entry = left, entry
-    return sorted(steps.values(), key=_order)
+    return sorted(steps.values(), key=_get_sort_key)
 
 
-def _in_order(targets: Sequence[Entry]) -> list[tuple[Entry, str, Piece]]:
+def _list_in_order(targets: Sequence[CallEntry]) -> list[tuple[CallEntry, str, StateChange]]:
     """The changes of single paths, oldest first: a call may have gone on after later ones."""
     every = [
         (entry, place, piece)
@@ -162,7 +164,7 @@ def _in_order(targets: Sequence[Entry]) -> list[tuple[Entry, str, Piece]]:
     return sorted(every, key=lambda one: one[2].order)
 
 
-def _strip_privileges(state: State, entry: Entry) -> State:
+def _strip_privileges(state: PathState, entry: CallEntry) -> PathState:
     """A state without rights that only a record with the user's own seal may give a file."""
     if entry.is_sealed or state.kind == "absent":
         return state
@@ -170,7 +172,7 @@ def _strip_privileges(state: State, entry: Entry) -> State:
     return msgspec.structs.replace(state, mode=state.mode & 0o777, extended=named)
 
 
-def _order(step: Step) -> tuple[int, int, str]:
+def _get_sort_key(step: UndoStep) -> tuple[int, int, str]:
     """Remove from the inside out, then make from the outside in."""
     depth = step.place.count("/")
     if step.target.kind == "absent":
@@ -178,7 +180,7 @@ def _order(step: Step) -> tuple[int, int, str]:
     return (1 if step.target.kind == "directory" else 2, depth, step.place)
 
 
-def find_touched(step: Step, targets: Sequence[Entry]) -> list[TouchedPath]:
+def find_touched(step: UndoStep, targets: Sequence[CallEntry]) -> list[TouchedPath]:
     """The paths that a step changes, and whether the user's own seal is on the record of them."""
     is_sealed = all(entry.is_sealed for entry in targets if step.place in (entry.after or ()))
     shared = () if is_sealed else map(os.fsdecode, step.target.shared_with)

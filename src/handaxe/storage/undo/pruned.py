@@ -7,7 +7,7 @@ import msgspec
 
 from handaxe.contract.ports.undo import ChangedCall
 from handaxe.disk.lines import LineLog, scan
-from handaxe.storage.undo.entries import Entry
+from handaxe.storage.undo.entries import CallEntry
 from handaxe.storage.undo.layout import PRUNED_NAME
 
 
@@ -19,7 +19,7 @@ class _Gone(msgspec.Struct, frozen=True):
     """Whether it left anything changed in the end."""
 
 
-def note_pruned(session: Path, entries: Iterable[Entry]) -> None:
+def note_pruned(session: Path, entries: Iterable[CallEntry]) -> None:
     """Remember calls that are about to go from the journal."""
     log = LineLog(session / PRUNED_NAME)
     try:
@@ -31,7 +31,7 @@ def note_pruned(session: Path, entries: Iterable[Entry]) -> None:
         log.close()
 
 
-def pruned_calls(session: Path) -> list[ChangedCall]:
+def read_pruned_calls(session: Path) -> list[ChangedCall]:
     """The calls of a session that can no longer be undone, oldest first."""
     return [
         ChangedCall(call.call_id, call.tool, call.at, (), pruned=True)

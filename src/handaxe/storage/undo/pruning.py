@@ -11,23 +11,23 @@ import msgspec
 
 from handaxe.contract.undo_faults import UntrustedRecord
 from handaxe.disk.faults import DiskFault
-from handaxe.storage.home import sessions_directory
+from handaxe.storage.home import get_sessions_directory
 from handaxe.storage.tree_snapshots.project_store import (
+    get_snapshots_directory,
+    measure_snapshots,
     prune_snapshots,
-    snapshot_bytes,
-    snapshots_directory,
 )
-from handaxe.storage.undo.bundles import kept_name
+from handaxe.storage.undo.bundles import parse_content_name
 from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.entries import Entry
+from handaxe.storage.undo.entries import CallEntry
 from handaxe.storage.undo.journal import UndoJournal
 from handaxe.storage.undo.journal_rewrite import drop_calls
 from handaxe.storage.undo.layout import (
     ENDED_NAME,
-    blobs_directory,
-    in_place_directory,
-    journal_files,
-    pins_directory,
+    get_blobs_directory,
+    get_in_place_directory,
+    get_pins_directory,
+    list_journal_files,
 )
 from handaxe.storage.undo.pruned import note_pruned
 
@@ -37,7 +37,7 @@ GRACE_S = 60 * 60
 STAMP_NAME = ".undo-pruned"
 
 
-class Pruned(msgspec.Struct, frozen=True):
+class PruneResult(msgspec.Struct, frozen=True):
     """What a pruning removed, or would remove."""
 
     journal_parts: int
@@ -53,7 +53,7 @@ class Pruned(msgspec.Struct, frozen=True):
 _KINDS = ("events", "results", "checkpoints", "outputs", "temporary", "other")
 
 
-class Usage(msgspec.Struct, frozen=True):
+class DiskUsage(msgspec.Struct, frozen=True):
     """Bytes in the data directory, by kind."""
 
     events: int
@@ -77,7 +77,7 @@ class _Call(msgspec.Struct):
     """A call in a journal."""
 
     session: Path
-    entry: Entry
+    entry: CallEntry
     used_at: float
     kept: frozenset[str]
     """The names of contents outside the journal that an undo of it would want."""
@@ -92,7 +92,9 @@ class _Room:
         self._users = Counter(name for call in calls for name in call.kept)
         self._calls_in = Counter(call.entry.part for call in calls)
         self._part_bytes = dict(parts)
-        self._content_bytes = {path.name: _own_bytes(info) for path, info in contents.items()}
+        self._content_bytes = {
+            path.name: _measure_own_bytes(info) for path, info in contents.items()
+        }
         self.freed_in: Counter[Path] = Counter()
         """Bytes of journals, by session."""
         self.total = sum(parts.values()) + self._sum_contents(self._users)
@@ -115,18 +117,18 @@ class _Room:
 
 def prune(
     home: Path, *, max_bytes: int, retention_days: int, dry_run: bool = False, spared: str = ""
-) -> Pruned:
+) -> PruneResult:
     """Drop calls that are too old, then the oldest until the rest fits, then unneeded contents.
 
     The call with the id `spared` stays, whatever it takes up.
     """
     began = time.time()
     parts: dict[Path, int] = {}
-    calls = sorted(_calls(home, parts), key=lambda call: call.used_at)
-    contents = dict(_contents(home))
+    calls = sorted(_list_calls(home, parts), key=lambda call: call.used_at)
+    contents = dict(_list_contents(home))
     oldest = began - retention_days * DAY_S
     room = _Room(calls, parts, contents)
-    trees = snapshot_bytes(home)
+    trees = measure_snapshots(home)
     # Trees can be kept anew, what calls replaced cannot: so they go first.
     gone = prune_snapshots(
         home, oldest=oldest, excess_bytes=room.total + trees - max_bytes, dry_run=dry_run
@@ -147,17 +149,19 @@ def prune(
         _drop_old_leftovers(home, oldest)
     changed = [call.entry for call in dropped if call.entry.has_changes]
     freed = sum(room.freed_in[session] for session in chosen)
-    return Pruned(
+    return PruneResult(
         journal_parts=len({call.entry.part for call in dropped}),
         calls=len(changed),
         contents=len(loose),
-        freed_bytes=freed + sum(_own_bytes(info) for info in loose.values()) + gone,
+        freed_bytes=freed + sum(_measure_own_bytes(info) for info in loose.values()) + gone,
         kept_bytes=room.total + trees - gone,
         young_calls=sum(began - entry.at < DAY_S for entry in changed),
     )
 
 
-def prune_if_full(home: Path, *, max_bytes: int, retention_days: int, spared: str) -> Pruned | None:
+def prune_if_full(
+    home: Path, *, max_bytes: int, retention_days: int, spared: str
+) -> PruneResult | None:
     """Prune if there is more than the budget allows; the call `spared` stays."""
     try:
         # No age: that is looked at once a day.
@@ -169,7 +173,7 @@ def prune_if_full(home: Path, *, max_bytes: int, retention_days: int, spared: st
     return None
 
 
-def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned | None:
+def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> PruneResult | None:
     """Prune if nobody did for a day."""
     stamp = home / STAMP_NAME
     with contextlib.suppress(OSError):
@@ -185,31 +189,31 @@ def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> Pruned |
         return None
 
 
-def usage(home: Path) -> Usage:
+def measure_usage(home: Path) -> DiskUsage:
     """How much the data directory holds."""
     totals: dict[str, int] = dict.fromkeys(_KINDS, 0)
     checkpoints = (
-        blobs_directory(home),
-        pins_directory(home),
-        in_place_directory(home),
-        snapshots_directory(home),
+        get_blobs_directory(home),
+        get_pins_directory(home),
+        get_in_place_directory(home),
+        get_snapshots_directory(home),
     )
     for directory, _, names in os.walk(home):
         place = Path(directory)
         for name in names:
             with contextlib.suppress(OSError):
-                size = _own_bytes(os.lstat(place / name))
+                size = _measure_own_bytes(os.lstat(place / name))
                 # The list of calls that there were is never pruned, so no budget counts it.
                 is_journal = name.startswith("journal") and name != ENDED_NAME
                 if is_journal or any(place.is_relative_to(kept) for kept in checkpoints):
                     totals["checkpoints"] += size
                 else:
-                    totals[_kind_of(place.relative_to(home).parts, name)] += size
-    found = sum(1 for _ in sessions_directory(home).glob("*/"))
-    return Usage(**totals, sessions=found)
+                    totals[_classify_file(place.relative_to(home).parts, name)] += size
+    found = sum(1 for _ in get_sessions_directory(home).glob("*/"))
+    return DiskUsage(**totals, sessions=found)
 
 
-def _kind_of(place: tuple[str, ...], name: str) -> str:
+def _classify_file(place: tuple[str, ...], name: str) -> str:
     """What a file in the data directory is, besides what is kept for undo."""
     if place[:1] == ("sessions",) and place[2:3] == ("tmp",):
         return "temporary"
@@ -220,15 +224,15 @@ def _kind_of(place: tuple[str, ...], name: str) -> str:
     return "events" if name.startswith("events.jsonl") else "other"
 
 
-def _calls(home: Path, parts: dict[Path, int]) -> Iterator[_Call]:
+def _list_calls(home: Path, parts: dict[Path, int]) -> Iterator[_Call]:
     """Every call of every session; `parts` is told the sizes of the journals' parts."""
     store = ContentStore(home)
-    for session in sessions_directory(home).glob("*/"):
-        if not journal_files(session):
+    for session in get_sessions_directory(home).glob("*/"):
+        if not list_journal_files(session):
             continue
-        entries = _entries(session, store)
+        entries = _read_entries(session, store)
         used_at: dict[Path, float] = {}
-        for path in journal_files(session):
+        for path in list_journal_files(session):
             # Somebody else may prune as well.
             with contextlib.suppress(FileNotFoundError):
                 info = path.stat()
@@ -237,10 +241,10 @@ def _calls(home: Path, parts: dict[Path, int]) -> Iterator[_Call]:
         for entry in entries:
             # A clock that was set back makes no call older than those before it.
             at = max(at, min(entry.at, used_at.get(entry.part, entry.at)))
-            yield _Call(session, entry, at, frozenset(_kept_for(entry)))
+            yield _Call(session, entry, at, frozenset(_list_needed_contents(entry)))
 
 
-def _entries(session: Path, store: ContentStore) -> list[Entry]:
+def _read_entries(session: Path, store: ContentStore) -> list[CallEntry]:
     """The calls of a session; read again where somebody else prunes: the rest is still needed."""
     # Reading completes what a crash left open, for which the journal is opened.
     with contextlib.closing(UndoJournal(session, store)) as journal:
@@ -254,25 +258,25 @@ def _is_worth_it(home: Path, max_bytes: int, oldest: float) -> bool:
     """Whether a look at sizes and ages alone says that something has to go."""
     infos = [
         path.stat()
-        for session in sessions_directory(home).glob("*/")
-        for path in journal_files(session)
+        for session in get_sessions_directory(home).glob("*/")
+        for path in list_journal_files(session)
     ]
-    contents = sum(_own_bytes(info) for _, info in _contents(home))
-    contents += snapshot_bytes(home)
+    contents = sum(_measure_own_bytes(info) for _, info in _list_contents(home))
+    contents += measure_snapshots(home)
     is_old = any(info.st_mtime < oldest for info in infos)
     return is_old or contents + sum(info.st_size for info in infos) > max_bytes
 
 
-def _kept_for(entry: Entry) -> Iterator[str]:
+def _list_needed_contents(entry: CallEntry) -> Iterator[str]:
     """The names of contents that an undo of the call would want."""
     changed = entry.after
     for place, state in entry.before.items():
         if state.kept and (changed is None or place in changed):
-            yield kept_name(state.kept)
+            yield parse_content_name(state.kept)
 
 
-def _contents(home: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    for directory in (blobs_directory(home), pins_directory(home)):
+def _list_contents(home: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    for directory in (get_blobs_directory(home), get_pins_directory(home)):
         for folder, _, names in os.walk(directory):
             for name in names:
                 with contextlib.suppress(OSError):
@@ -305,7 +309,7 @@ def _remove_contents(loose: dict[Path, os.stat_result]) -> None:
                 path.unlink()
 
 
-def _own_bytes(info: os.stat_result) -> int:
+def _measure_own_bytes(info: os.stat_result) -> int:
     """What removing the name would give back: nothing while the file has another one."""
     return info.st_size if info.st_nlink <= 1 else 0
 
@@ -328,7 +332,7 @@ def _drop(home: Path, session: Path, calls: list[_Call]) -> bool:
 def _drop_old_leftovers(home: Path, oldest: float) -> None:
     """What repairs of half-written files had put aside."""
     for pattern in ("*.found", "*.kept"):
-        for path in in_place_directory(home).glob(pattern):
+        for path in get_in_place_directory(home).glob(pattern):
             with contextlib.suppress(FileNotFoundError):
                 if path.stat().st_mtime < oldest:
                     path.unlink()

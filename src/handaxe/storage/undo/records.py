@@ -22,7 +22,7 @@ _KEPT = (
 StateKind = Literal["absent", "file", "link", "directory", "special"]
 
 
-class Splice(msgspec.Struct, frozen=True):
+class ContentSplice(msgspec.Struct, frozen=True):
     """Small new content, as what differs from the content before."""
 
     same_head: int
@@ -30,7 +30,7 @@ class Splice(msgspec.Struct, frozen=True):
     middle: bytes
 
 
-class State(msgspec.Struct, frozen=True, omit_defaults=True):
+class PathState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What stood at a path at one moment."""
 
     path: str
@@ -53,7 +53,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     """A small file whole."""
     kept: Annotated[str, msgspec.Meta(pattern=_KEPT)] = ""
     """Where the content store has a larger one: the name of a file in it, and no other path."""
-    splice: Splice | None = None
+    splice: ContentSplice | None = None
     shared_with: tuple[bytes, ...] = ()
     """Other names of the same file, which it should share again."""
     type_bits: int = 0
@@ -73,7 +73,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
         """The path as people and models are shown it, and may give it back."""
         return quote_path(self.place)
 
-    def is_same(self, other: "State") -> bool:
+    def is_same(self, other: "PathState") -> bool:
         """Whether both are the same thing with the same content; modes and times aside."""
         if self.kind != other.kind:
             return False
@@ -87,12 +87,12 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
             return self.digest == other.digest
         return self.is_same_inode(other)
 
-    def has_more_parents(self, other: "State") -> bool:
+    def has_more_parents(self, other: "PathState") -> bool:
         """Whether both are nothing, but directories were made on the way to this one."""
         is_nothing = self.kind == other.kind == "absent"
         return is_nothing and self.missing_parents < other.missing_parents
 
-    def is_same_inode(self, other: "State") -> bool:
+    def is_same_inode(self, other: "PathState") -> bool:
         """Whether both are one file that nobody wrote to in between."""
         return (self.dev, self.ino, self.size_bytes, self.mtime_ns) == (
             other.dev,
@@ -102,7 +102,9 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Start(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="record", tag="start"):
+class JournalStart(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="record", tag="start"
+):
     """The first record: whose journal this is."""
 
     session_id: str
@@ -116,13 +118,13 @@ class Start(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="record",
         return os.fsdecode(self.raw_root) if self.raw_root else self.root
 
 
-class Before(msgspec.Struct, frozen=True, tag_field="record", tag="before"):
+class BeforeRecord(msgspec.Struct, frozen=True, tag_field="record", tag="before"):
     """A call is about to change these paths."""
 
     call_id: str
     tool: str
     at: float
-    states: tuple[State, ...]
+    states: tuple[PathState, ...]
     left_out: tuple[str, ...] = ()
     """Places below which there was too much to remember."""
     paths_only: bool = False
@@ -134,7 +136,7 @@ class Before(msgspec.Struct, frozen=True, tag_field="record", tag="before"):
     """The time as `boot_clock.read_clock` gives it, here and below."""
 
 
-class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
+class TrackedRecord(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
     """A call may change anything below these places; what is there is written down elsewhere."""
 
     call_id: str
@@ -145,7 +147,7 @@ class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
     length: int
     """How much of the manifest was written when the call began."""
     left_out: tuple[str, ...] = ()
-    outside: tuple[State, ...] = ()
+    outside: tuple[PathState, ...] = ()
     """What stood at paths outside the working directories that it may change as well."""
     places: tuple[tuple[bytes, tuple[str, ...] | None], ...] = ()
     """What its words say that it writes, as `extents.Places`."""
@@ -154,7 +156,7 @@ class Tracked(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
     clock: str = ""
 
 
-class Ambiguous(msgspec.Struct, frozen=True, omit_defaults=True):
+class AmbiguousPath(msgspec.Struct, frozen=True, omit_defaults=True):
     """A path that changed while a call ran, and not surely by it."""
 
     path: bytes
@@ -164,36 +166,36 @@ class Ambiguous(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the call wrote the path as well."""
 
 
-class Moved(msgspec.Struct, frozen=True, tag_field="record", tag="moved", omit_defaults=True):
+class MovedRecord(msgspec.Struct, frozen=True, tag_field="record", tag="moved", omit_defaults=True):
     """What such a call found and what it left, of the paths it changed; more may follow."""
 
     call_id: str
     at: float
-    found: tuple[State, ...]
-    left: tuple[State, ...]
+    found: tuple[PathState, ...]
+    left: tuple[PathState, ...]
     found_late: bool = False
     doubtful: tuple[str, ...] = ()
-    ambiguous: tuple[Ambiguous, ...] = ()
+    ambiguous: tuple[AmbiguousPath, ...] = ()
     is_traced: bool = False
     """Whether every process of the call was watched as it wrote."""
     clock: str = ""
 
 
-class After(msgspec.Struct, frozen=True, tag_field="record", tag="after", omit_defaults=True):
+class AfterRecord(msgspec.Struct, frozen=True, tag_field="record", tag="after", omit_defaults=True):
     """The call ended; of its paths, those that it changed and how they are now."""
 
     call_id: str
     at: float
-    states: tuple[State, ...]
+    states: tuple[PathState, ...]
     found_late: bool = False
     """Whether somebody looked only after a crash."""
     doubtful: tuple[str, ...] = ()
     """Paths that were written so late that it may have been somebody else."""
-    ambiguous: tuple[Ambiguous, ...] = ()
+    ambiguous: tuple[AmbiguousPath, ...] = ()
     clock: str = ""
 
 
-class Undid(msgspec.Struct, frozen=True, tag_field="record", tag="undid"):
+class UndoRecord(msgspec.Struct, frozen=True, tag_field="record", tag="undid"):
     """A call puts back what other calls had changed: written when it begins, and at its end."""
 
     call_id: str
@@ -205,7 +207,7 @@ class Undid(msgspec.Struct, frozen=True, tag_field="record", tag="undid"):
     """Whether the owner of the session asked for it, and not the model."""
 
 
-Record = Start | Before | After | Tracked | Moved | Undid
+Record = JournalStart | BeforeRecord | AfterRecord | TrackedRecord | MovedRecord | UndoRecord
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
@@ -221,31 +223,31 @@ def decode(payload: bytes) -> Record:
     return _decoder.decode(payload)
 
 
-def find_states(record: Record) -> tuple[State, ...]:
+def find_states(record: Record) -> tuple[PathState, ...]:
     """The states of a record that may have contents."""
     match record:
-        case Before():
+        case BeforeRecord():
             return record.states
-        case Tracked():
+        case TrackedRecord():
             return record.outside
-        case Moved():
+        case MovedRecord():
             return record.found
         case _:
             return ()
 
 
-def has_changes(record: Record) -> TypeGuard[After | Moved]:
+def has_changes(record: Record) -> TypeGuard[AfterRecord | MovedRecord]:
     """Whether a record says that a call left something changed."""
     match record:
-        case After():
+        case AfterRecord():
             return bool(record.states)
-        case Moved():
+        case MovedRecord():
             return bool(record.left)
         case _:
             return False
 
 
-def spelled(path: str) -> tuple[str, bytes]:
+def encode_path(path: str) -> tuple[str, bytes]:
     """A path as JSON can hold it, and its bytes where that loses something."""
     try:
         path.encode()

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from handaxe.contract.undo_faults import UntrustedRecord
 from handaxe.disk.faults import DiskFault
-from handaxe.storage.home import session_directory
+from handaxe.storage.home import get_session_directory
 from handaxe.storage.tree_snapshots.nodes import is_within
 from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.entries import Entry
-from handaxe.storage.undo.journal import UndoJournal, root_of
-from handaxe.storage.undo.layout import NEW_JOURNAL_NAME, journal_files
-from handaxe.storage.undo.liveness import find_dead, find_oldest_living
+from handaxe.storage.undo.entries import CallEntry
+from handaxe.storage.undo.journal import UndoJournal, read_journal_root
+from handaxe.storage.undo.layout import NEW_JOURNAL_NAME, list_journal_files
+from handaxe.storage.undo.liveness import find_dead_journals, find_oldest_living
 
 RECOVERY_S = 1.0
 """After so long no further journal is begun ..."""
@@ -30,12 +30,12 @@ def recover_killed(home: Path, root: str) -> tuple[str, ...]:
     told: list[str] = []
     older_than = find_oldest_living(home)
     deadline = time.monotonic() + RECOVERY_S
-    for dead in find_dead(home):
+    for dead in find_dead_journals(home):
         if time.monotonic() > deadline:
             break
-        directory = session_directory(home, dead.session_id)
+        directory = get_session_directory(home, dead.session_id)
         try:
-            files = journal_files(directory)
+            files = list_journal_files(directory)
             if files and not _is_due(files, home, root):
                 continue
             if not files or _recover(directory, home, older_than, is_bounded=True)[0]:
@@ -51,7 +51,7 @@ def recover_killed(home: Path, root: str) -> tuple[str, ...]:
 def recover_session(home: Path, session_id: str) -> tuple[str, ...]:
     """Look after all that an earlier run of one session left; what there is to tell of it."""
     try:
-        return _recover(session_directory(home, session_id), home, find_oldest_living(home))[1]
+        return _recover(get_session_directory(home, session_id), home, find_oldest_living(home))[1]
     except UntrustedRecord as fault:
         return (fault.sentence,)
     except (OSError, DiskFault):
@@ -85,11 +85,11 @@ def _recover(
 
 def _is_due(files: list[Path], home: Path, root: str) -> bool:
     """Whether a journal records changes at, above or below a project, and is not too long."""
-    theirs = root_of(files[0], home)[0]
+    theirs = read_journal_root(files[0], home)[0]
     is_ours = theirs is not None and (is_within(theirs, (root,)) or is_within(root, (theirs,)))
     return is_ours and sum(path.stat().st_size for path in files) <= _MOST_BYTES
 
 
-def _is_small(entry: Entry) -> bool:
+def _is_small(entry: CallEntry) -> bool:
     """Whether a look at what a call left takes no long time; a whole tree does."""
     return entry.tracked is None and len(entry.before) <= _MOST_PLACES

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from handaxe.disk import atomic, attributes
-from handaxe.disk.directories import Directory, locked_directory
+from handaxe.disk.directories import Directory, lock_directory
 from handaxe.disk.durability import close, sync_file
-from handaxe.disk.faults import explained
+from handaxe.disk.faults import wrap_os_errors
 from handaxe.disk.places import open_regular_at
-from handaxe.storage.undo.records import State
+from handaxe.storage.undo.records import PathState
 
 OwnLinks = Callable[[int, int], int]
 _OWNER = 0o700
@@ -48,7 +48,7 @@ class Restorer:
                 self._modes.setdefault(place, mode)
 
     def put(
-        self, target: State, now: State, content: bytes | memoryview, mode: int | None
+        self, target: PathState, now: PathState, content: bytes | memoryview, mode: int | None
     ) -> atomic.Version | None:
         """Make the path what `target` says; gives the version of a file that now stands there.
 
@@ -77,10 +77,10 @@ class Restorer:
                 _put_special(place, target, now)
         return None
 
-    def finish_path(self, target: State) -> None:
+    def finish_path(self, target: PathState) -> None:
         """Do what is left at a path that has its old content, or is gone again, already."""
         if target.kind == "file":
-            _dress(target.place, target)
+            _restore_attributes(target.place, target)
         elif target.kind == "absent":
             _remove_empty_parents(target.place, target.missing_parents)
 
@@ -94,13 +94,13 @@ class Restorer:
     def finish(self) -> None:
         """Give every directory its permission bits, from the inside out."""
         for place in sorted(self._modes, key=len, reverse=True):
-            with contextlib.suppress(OSError, atomic.DiskFault), locked_directory(place) as held:
+            with contextlib.suppress(OSError, atomic.DiskFault), lock_directory(place) as held:
                 os.fchmod(held.fd, self._modes[place])
                 self.sync(held)
         self._modes.clear()
         self._made.clear()
 
-    def _share(self, target: State, now: State) -> bool:
+    def _share(self, target: PathState, now: PathState) -> bool:
         """Give the file its name beside another name it still has; False if there is none."""
         if now.kind == "file" and (now.dev, now.ino) == (target.dev, target.ino):
             return False
@@ -113,7 +113,7 @@ class Restorer:
                 return True
         return False
 
-    def _is_it(self, other: str, target: State) -> bool:
+    def _is_it(self, other: str, target: PathState) -> bool:
         """Whether a path is the file, or what an undo in between had to make anew in its place."""
         if self._made.get((target.dev, target.ino)) == other:
             return os.path.lexists(other)
@@ -123,7 +123,7 @@ class Restorer:
             return False
 
     def _put_file(
-        self, target: State, now: State, content: bytes | memoryview, mode: int | None
+        self, target: PathState, now: PathState, content: bytes | memoryview, mode: int | None
     ) -> atomic.Version | None:
         place = target.place
         is_other = self._is_name_of_another(target, now)
@@ -133,22 +133,22 @@ class Restorer:
             return None
         if now.kind in {"link", "directory", "special"}:
             _remove(place, now)
-            now = State(target.path, "absent", target.raw_path)
+            now = PathState(target.path, "absent", target.raw_path)
         is_new = now.kind == "absent"
         version = atomic.replace(
             place,
             [content],
-            expect=atomic.ABSENT if is_new else _version(now),
+            expect=atomic.ABSENT if is_new else _to_version(now),
             mode=target.mode if is_new or is_other else mode,
             make_parents=is_new,
             journal=self._journal,
             own_links=_count_no_others if is_other else self._own_links,
         )
         if is_new or is_other:
-            _dress(place, target)
+            _restore_attributes(place, target)
         return version
 
-    def _is_name_of_another(self, target: State, now: State) -> bool:
+    def _is_name_of_another(self, target: PathState, now: PathState) -> bool:
         """Whether writing into what is there would change a file that is no concern of this."""
         if now.kind != "file" or (now.dev, now.ino) == (target.dev, target.ino):
             return False
@@ -161,32 +161,32 @@ def _count_no_others(dev: int, ino: int) -> int:  # noqa: ARG001 - whatever file
     return sys.maxsize
 
 
-def _version(state: State) -> atomic.Version:
+def _to_version(state: PathState) -> atomic.Version:
     return atomic.Version(state.digest, state.size_bytes, state.mtime_ns, state.mode)
 
 
-def _dress(place: str, target: State) -> None:
+def _restore_attributes(place: str, target: PathState) -> None:
     """Owner and attributes of a file that had to be made anew, as far as this user may."""
     wanted = attributes.Attributes(target.mode, target.uid, target.gid, target.extended)
-    with explained("give the file its old attributes", applied=True):
+    with wrap_os_errors("give the file its old attributes", applied=True):
         fd, _ = open_regular_at(place)
         try:
-            if attributes.attributes_of(fd) != wanted:
+            if attributes.read_attributes(fd) != wanted:
                 with contextlib.suppress(attributes.CannotKeep):
-                    attributes.give(fd, wanted)
+                    attributes.apply_attributes(fd, wanted)
                 sync_file(fd)
         finally:
             close(fd)
 
 
-def _remove(place: str, now: State) -> None:
+def _remove(place: str, now: PathState) -> None:
     if now.kind == "file":
-        atomic.delete(place, expect=_version(now))
+        atomic.delete(place, expect=_to_version(now))
         return
     if now.kind == "absent":
         return
     parent, name = os.path.split(place)
-    with locked_directory(parent) as directory, explained(f"remove the {now.kind}"):
+    with lock_directory(parent) as directory, wrap_os_errors(f"remove the {now.kind}"):
         if now.kind == "link":
             _refuse_other_link(name, directory.fd, now.target)
             os.unlink(name, dir_fd=directory.fd)
@@ -216,28 +216,28 @@ def _remove_empty_parents(place: str, count: int) -> None:
             if not os.path.lexists(parent):
                 # A crash came before it was made, and after those above it were.
                 continue
-            with locked_directory(str(parent.parent)) as directory:
+            with lock_directory(str(parent.parent)) as directory:
                 os.rmdir(parent.name, dir_fd=directory.fd)
                 directory.sync()
 
 
-def _put_special(place: str, target: State, now: State) -> None:
+def _put_special(place: str, target: PathState, now: PathState) -> None:
     if not stat.S_ISFIFO(target.type_bits):
         raise CannotMake("it was a socket or a device")
     _remove(place, now)
     parent, name = os.path.split(place)
-    with locked_directory(parent, make=True) as directory, explained("make the FIFO again"):
+    with lock_directory(parent, make=True) as directory, wrap_os_errors("make the FIFO again"):
         os.mkfifo(name, target.mode, dir_fd=directory.fd)
         os.chmod(name, target.mode, dir_fd=directory.fd)
         directory.sync()
 
 
-def _put_name(place: str, other: str, now: State) -> None:
+def _put_name(place: str, other: str, now: PathState) -> None:
     """Make a path another name of a file, in the place of what is there."""
     if now.kind == "directory":
         _remove(place, now)
     parent, name = os.path.split(place)
-    with locked_directory(parent, make=True) as directory, explained("make the hard link again"):
+    with lock_directory(parent, make=True) as directory, wrap_os_errors("make the hard link again"):
         unnamed = f".handaxe-{os.urandom(8).hex()}.tmp"
         os.link(other, unnamed, dst_dir_fd=directory.fd, follow_symlinks=False)
         os.rename(unnamed, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
@@ -247,27 +247,27 @@ def _put_name(place: str, other: str, now: State) -> None:
         directory.sync()
 
 
-def _has_content(path: str, target: State) -> bool:
-    version = atomic.version_at(path)
+def _has_content(path: str, target: PathState) -> bool:
+    version = atomic.read_version(path)
     return isinstance(version, atomic.Version) and version.digest == target.digest
 
 
-def _put_link(place: str, target: bytes, now: State) -> None:
+def _put_link(place: str, target: bytes, now: PathState) -> None:
     if now.kind == "directory":
         _remove(place, now)
     parent, name = os.path.split(place)
-    with locked_directory(parent, make=True) as directory, explained("make the link again"):
+    with lock_directory(parent, make=True) as directory, wrap_os_errors("make the link again"):
         unnamed = f".handaxe-{os.urandom(8).hex()}.tmp"
         os.symlink(target, unnamed, dir_fd=directory.fd)
         os.rename(unnamed, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
         directory.sync()
 
 
-def _put_directory(place: str, mode: int, now: State) -> None:
+def _put_directory(place: str, mode: int, now: PathState) -> None:
     if now.kind in {"file", "link", "special"}:
         _remove(place, now)
     # Opening it with its parents refuses any link on the way, as for files.
-    with locked_directory(place, make=True) as directory, explained("make the directory again"):
+    with lock_directory(place, make=True) as directory, wrap_os_errors("make the directory again"):
         os.fchmod(directory.fd, mode)
         directory.sync()
 

@@ -2,12 +2,12 @@
 
 import msgspec
 
-from handaxe.disk.births import born_ns
-from handaxe.storage.undo.plan import Step
-from handaxe.storage.undo.records import State
+from handaxe.disk.births import get_birth_ns
+from handaxe.storage.undo.plan import UndoStep
+from handaxe.storage.undo.records import PathState
 
 
-def told_apart(step: Step, now: State) -> State:
+def mask_reused_inode(step: UndoStep, now: PathState) -> PathState:
     """What to put there, under a number of no file unless it surely is the file there now.
 
     A file is only written in place, under all its names, when it has the number of the target.
@@ -20,10 +20,10 @@ def told_apart(step: Step, now: State) -> State:
     return msgspec.structs.replace(target, ino=-target.ino)
 
 
-def _has_stayed(step: Step, now: State) -> bool:
+def _has_stayed(step: UndoStep, now: PathState) -> bool:
     """Whether the file was there when the call began, so that its number is its own."""
     try:
-        born = born_ns(step.place)
+        born = get_birth_ns(step.place)
     except OSError:
         return False
     if born is None:

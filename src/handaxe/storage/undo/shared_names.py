@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.records import State
+from handaxe.storage.undo.records import PathState
 
 
-def without_listed_parents(state: State, known: Collection[str]) -> State:
+def drop_listed_parents(state: PathState, known: Collection[str]) -> PathState:
     """The state, not counting missing directories above it that have a state of their own."""
     if not state.missing_parents:
         return state
@@ -20,9 +20,9 @@ def without_listed_parents(state: State, known: Collection[str]) -> State:
     return msgspec.structs.replace(state, missing_parents=missing)
 
 
-def with_shared_names(
-    states: Sequence[State], journal: UndoJournal, tool: str
-) -> Iterator[State] | Sequence[State]:
+def add_shared_names(
+    states: Sequence[PathState], journal: UndoJournal, tool: str
+) -> Iterator[PathState] | Sequence[PathState]:
     """The states of an undo, telling of files with several names which names these are."""
     if tool != "Undo":
         return states
@@ -35,19 +35,19 @@ def with_shared_names(
     for entry in journal.entries():
         for state in (*entry.before.values(), *(entry.after or {}).values()):
             for other in (state.place, *map(os.fsdecode, state.shared_with)):
-                if (key := _inode(other)) in names:
+                if (key := _read_inode(other)) in names:
                     names[key].add(other)
-    return (_with_names(state, names.get((state.dev, state.ino), set())) for state in states)
+    return (_add_names(state, names.get((state.dev, state.ino), set())) for state in states)
 
 
-def _with_names(state: State, names: Collection[str]) -> State:
+def _add_names(state: PathState, names: Collection[str]) -> PathState:
     others = tuple(sorted(os.fsencode(name) for name in names if name != state.place))
     if state.kind != "file" or not others:
         return state
     return msgspec.structs.replace(state, shared_with=others)
 
 
-def _inode(path: str) -> tuple[int, int]:
+def _read_inode(path: str) -> tuple[int, int]:
     try:
         info = os.lstat(path)
     except OSError:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from handaxe.disk.threads import ThreadWork, begin
+from handaxe.disk.threads import ThreadWork, start_in_thread
 
 GRACE_S = 0.1
 """So long work may take that nobody waits for any more; then it goes on by itself."""
@@ -12,9 +12,9 @@ GRACE_S = 0.1
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[], T]) -> T:
+async def run_in_thread(work: Callable[[], T]) -> T:
     """Run in a thread to its end, even if nobody waits for it any more."""
-    job = begin(work)
+    job = start_in_thread(work)
     try:
         return await job.result
     except asyncio.CancelledError:
@@ -34,7 +34,7 @@ class SlowRecords:
 
     async def record(self, call_id: str, record: Callable[[], None]) -> None:
         """Make the record of a call in a thread; cancelled, it comes to its end all the same."""
-        job = self._recording[call_id] = begin(record)
+        job = self._recording[call_id] = start_in_thread(record)
         try:
             await job.result
         except asyncio.CancelledError:

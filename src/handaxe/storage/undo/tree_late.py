@@ -6,15 +6,17 @@ from pathlib import Path
 
 from handaxe.disk.faults import DiskFault
 from handaxe.storage.tree_snapshots.nodes import is_within
-from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
+from handaxe.storage.tree_snapshots.snapshot import Baseline, SnapshotLimits, TreeSnapshot
 from handaxe.storage.undo.boot_clock import read_clock
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.evidence import Evidence, find_changes_of_others
-from handaxe.storage.undo.records import COMMAND_S, Moved, Tracked
+from handaxe.storage.undo.records import COMMAND_S, MovedRecord, TrackedRecord
 from handaxe.storage.undo.tree_states import TreeStates
 
 
-def found_late(tracked: Tracked, home: Path, store: ContentStore, directory: Path) -> Moved:
+def recover_tracked_changes(
+    tracked: TrackedRecord, home: Path, store: ContentStore, directory: Path
+) -> MovedRecord:
     """What the command found and left, as far as its baseline can still be read.
 
     `directory` is that of its session.
@@ -22,11 +24,11 @@ def found_late(tracked: Tracked, home: Path, store: ContentStore, directory: Pat
     baseline = Baseline(os.fsdecode(tracked.manifest), tracked.length)
     now = time.time()
     try:
-        snapshot, changes = TreeSnapshot.of_crashed(home, baseline, Limits())
+        snapshot, changes = TreeSnapshot.from_crashed(home, baseline, SnapshotLimits())
     except DiskFault:
-        return Moved(tracked.call_id, now, (), (), found_late=True)
+        return MovedRecord(tracked.call_id, now, (), (), found_late=True)
     scopes = [os.fsdecode(scope) for scope in tracked.scopes]
-    bundle = store.new_bundle()
+    bundle = store.create_bundle()
     try:
         of_call = [change for change in changes if is_within(change.path, scopes)]
         found, left = TreeStates(snapshot, bundle).of(of_call)
@@ -43,7 +45,7 @@ def found_late(tracked: Tracked, home: Path, store: ContentStore, directory: Pat
         evidence.load()
         evidence.discard()
     others = find_changes_of_others(directory, tracked)
-    return Moved(
+    return MovedRecord(
         tracked.call_id,
         now,
         tuple(found),

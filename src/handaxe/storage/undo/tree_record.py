@@ -11,8 +11,8 @@ import msgspec
 
 from handaxe.contract.undo_faults import UntrustedRecord
 from handaxe.disk.faults import DiskFault
-from handaxe.storage.tree_snapshots.nodes import Change, Node, is_within
-from handaxe.storage.tree_snapshots.snapshot import Baseline, Limits, TreeSnapshot
+from handaxe.storage.tree_snapshots.nodes import Node, NodeChange, is_within
+from handaxe.storage.tree_snapshots.snapshot import Baseline, SnapshotLimits, TreeSnapshot
 from handaxe.storage.undo.boot_clock import read_clock
 from handaxe.storage.undo.contents import ContentStore
 from handaxe.storage.undo.evidence import (
@@ -21,21 +21,21 @@ from handaxe.storage.undo.evidence import (
     find_changes_of_others,
     find_states_of_others,
 )
-from handaxe.storage.undo.extents import WrittenPlaces
+from handaxe.storage.undo.extents import WriteTargets
 from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.place_keeper import Outside
-from handaxe.storage.undo.records import Ambiguous, Moved, State, Tracked
-from handaxe.storage.undo.states import Keeper
+from handaxe.storage.undo.place_keeper import OutsideStates
+from handaxe.storage.undo.records import AmbiguousPath, MovedRecord, PathState, TrackedRecord
+from handaxe.storage.undo.states import StateRecorder
 from handaxe.storage.undo.tree_states import TreeStates
 from handaxe.storage.undo.trees import (
-    changes,
     describe_ambiguous,
     describe_left_out,
+    find_changes,
+    ignore_closed_directories,
     show_path,
-    take_as_found,
 )
 
-_NOTHING = Outside()
+_NOTHING = OutsideStates()
 
 
 class _Call(msgspec.Struct):
@@ -49,16 +49,16 @@ class _Call(msgspec.Struct):
     is_written: bool = True
     """Whether all that is known of it is in the journal, once it has ended."""
     was_written: bool = False
-    changes: dict[str, list[Change]] = {}
+    changes: dict[str, list[NodeChange]] = {}
     """What it changed and is not recorded yet, by path, oldest first."""
     contested: set[str] = set()
     """Paths that another call of the session wrote between the same two looks."""
     foreign_at_end: int = 0
     told: bool = False
-    outside: Outside = _NOTHING
+    outside: OutsideStates = _NOTHING
     left_outside: set[str] = set()
     """Paths outside the roots that it was found to have changed."""
-    ambiguous: tuple[Ambiguous, ...] = ()
+    ambiguous: tuple[AmbiguousPath, ...] = ()
     """What it may not have changed itself, at the last look."""
 
     @property
@@ -70,7 +70,7 @@ class _Call(msgspec.Struct):
         return self.is_running or self.evidence.is_open or not self.evidence.is_traced
 
 
-class TreeRecord:
+class TreeTracker:
     """The tree of one session's roots, compared around its commands."""
 
     def __init__(
@@ -78,7 +78,7 @@ class TreeRecord:
         home: Path,
         session_id: str,
         roots: Callable[[], Sequence[str]],
-        limits: Limits,
+        limits: SnapshotLimits,
         journal: UndoJournal,
         store: ContentStore,
         *,
@@ -90,7 +90,7 @@ class TreeRecord:
         self._passing: dict[str, Node] = {}
         self._journal = journal
         self._store = store
-        self._keeper = Keeper(store)
+        self._keeper = StateRecorder(store)
         self.limits = limits
         self._snapshot = TreeSnapshot(home, session_id, roots()[0], limits)
         self._calls: dict[str, _Call] = {}
@@ -125,7 +125,7 @@ class TreeRecord:
         call_id: str,
         tool: str,
         scopes: Sequence[str],
-        outside: Outside = _NOTHING,
+        outside: OutsideStates = _NOTHING,
         evidence: Evidence | None = None,
     ) -> None:
         """Keep what is below the scopes, durably, and that the call is about to begin.
@@ -136,7 +136,7 @@ class TreeRecord:
         with self._mutex:
             self._begin(call_id, tool, scopes, outside, evidence or Evidence({}))
 
-    def gather_evidence(self, scopes: Sequence[str], written: WrittenPlaces | None) -> Evidence:
+    def gather_evidence(self, scopes: Sequence[str], written: WriteTargets | None) -> Evidence:
         """What will show that a call wrote a path: directories it named, its words, or a trace."""
         if written is None:
             return Evidence(dict.fromkeys(scopes))
@@ -183,7 +183,9 @@ class TreeRecord:
                 # What others did meanwhile was given to it, as nobody knew better.
                 self._give([change for pieces in call.changes.values() for change in pieces])
                 now = time.time()
-                self._journal.append(Moved(call_id, now, (), (), clock=read_clock()), durable=False)
+                self._journal.append(
+                    MovedRecord(call_id, now, (), (), clock=read_clock()), durable=False
+                )
             finally:
                 self._journal.leave()
 
@@ -200,7 +202,12 @@ class TreeRecord:
         return baseline
 
     def _begin(
-        self, call_id: str, tool: str, scopes: Sequence[str], outside: Outside, evidence: Evidence
+        self,
+        call_id: str,
+        tool: str,
+        scopes: Sequence[str],
+        outside: OutsideStates,
+        evidence: Evidence,
     ) -> None:
         with contextlib.suppress(OSError, DiskFault, UntrustedRecord):
             self._write_again()
@@ -210,7 +217,7 @@ class TreeRecord:
             baseline = self._keep_roots()
             left_out = [*self._left_out(scopes), *outside.lost]
             self._journal.append(
-                Tracked(
+                TrackedRecord(
                     call_id,
                     tool,
                     at,
@@ -279,7 +286,7 @@ class TreeRecord:
             self._claimed.update(paths)
             return
         with self._mutex:
-            parents = {parent for path in paths for parent in self._changed_parents(path)}
+            parents = {parent for path in paths for parent in self._list_changed_parents(path)}
             self.let_go(call_id)
             self._claimed.update(paths, parents)
             self._look((*paths, *parents))
@@ -288,11 +295,11 @@ class TreeRecord:
         """A call that has a record of its own has ended."""
         self._claiming.pop(call_id, None)
 
-    def _changed_parents(self, path: str) -> Iterator[str]:
+    def _list_changed_parents(self, path: str) -> Iterator[str]:
         """The directories that came or went with a path."""
         parent = path.rpartition("/")[0]
         while is_within(parent, self._roots()):
-            is_known = self._snapshot.node_at(parent) is not None
+            is_known = self._snapshot.find_node(parent) is not None
             is_there = os.path.lexists(parent)
             if is_known and is_there:
                 return
@@ -357,7 +364,7 @@ class TreeRecord:
         """The calls of which traces are read; one may go on in the background after its end."""
         return [call for call in self._calls.values() if call.evidence.is_open]
 
-    def _give(self, changes: Sequence[Change], ending: _Call | None = None) -> None:
+    def _give(self, changes: Sequence[NodeChange], ending: _Call | None = None) -> None:
         """Give each change to one call, or to nobody; what ended calls went on to do is recorded.
 
         That of `ending` is recorded by whoever ends it.
@@ -390,20 +397,20 @@ class TreeRecord:
         running = [call for call in self._calls.values() if call.is_running]
         others = [call for call in traced if not call.is_running]
         proved = [call for call in (*running, *others) if call.evidence.proves(path)]
-        fresh = [call for call in proved if call.evidence.proves_now(path)]
+        fresh = [call for call in proved if call.evidence.is_proved_now(path)]
         if len(fresh) > 1:
             fresh[0].contested.add(path)
         possible = [call for call in running if is_within(path, call.scopes)]
         return next(iter(fresh or proved or possible), None)
 
-    def _add(self, call: _Call, change: Change) -> None:
+    def _add(self, call: _Call, change: NodeChange) -> None:
         """Note a change of a call; what follows its last one without a gap is one with it."""
         path, old, new = change
         pieces = call.changes.pop(path, [])
         if pieces and self._snapshot.is_same(pieces[-1].new, old):
             old = pieces.pop().old
         if not self._snapshot.is_same(old, new):
-            pieces.append(Change(path, old, new))
+            pieces.append(NodeChange(path, old, new))
         if pieces:
             call.changes[path] = pieces
 
@@ -427,7 +434,7 @@ class TreeRecord:
             for piece in pieces
             if (change := self._change(*piece)) is not None
         ]
-        bundle = self._store.new_bundle()
+        bundle = self._store.create_bundle()
         try:
             found, left = TreeStates(self._snapshot, bundle).of(changes)
             bundle.seal()
@@ -435,11 +442,11 @@ class TreeRecord:
             bundle.discard()
             raise
         finally:
-            self._snapshot.rest()
+            self._snapshot.release_files()
         outside = self._find_left_outside(call_id, call)
         call.ambiguous = self._find_ambiguous(call, changes, outside)
         self._journal.append(
-            Moved(
+            MovedRecord(
                 call_id,
                 time.time(),
                 tuple(found),
@@ -454,8 +461,8 @@ class TreeRecord:
         call.changes.clear()
 
     def _find_ambiguous(
-        self, call: _Call, changes: Sequence[Change], outside: Sequence[State]
-    ) -> tuple[Ambiguous, ...]:
+        self, call: _Call, changes: Sequence[NodeChange], outside: Sequence[PathState]
+    ) -> tuple[AmbiguousPath, ...]:
         if not changes and not outside:
             return ()
         call.evidence.load()
@@ -465,30 +472,30 @@ class TreeRecord:
         contested = call.contested.intersection(change.path for change in changes) - known
         return (
             *ambiguous,
-            *(Ambiguous(os.fsencode(path), is_contested=True) for path in sorted(contested)),
+            *(AmbiguousPath(os.fsencode(path), is_contested=True) for path in sorted(contested)),
             *find_states_of_others(outside, others),
         )
 
-    def _find_left_outside(self, call_id: str, call: _Call) -> list[State]:
+    def _find_left_outside(self, call_id: str, call: _Call) -> list[PathState]:
         """What the call left outside the roots, except where a later call changed it again."""
         found = {state.place: state for state in call.outside.states}
         if not found:
             return []
 
-        def look_at(place: str, state: State | None) -> State:
-            return self._keeper.looked_at(place, state, trusting=False)
+        def look_at(place: str, state: PathState | None) -> PathState:
+            return self._keeper.read_left_state(place, state, trusting=False)
 
-        changed = changes(found, call.outside.lost, take_as_found(look_at))
+        changed = find_changes(found, call.outside.lost, ignore_closed_directories(look_at))
         others = set[str]()
         if not call.is_running:
-            others = self._journal.changed_after(call_id)
+            others = self._journal.find_changed_after(call_id)
         listed = {state.place for state in changed}
         # What it had changed and is as before again has to be on record as that.
         again = [found[place] for place in call.left_outside - listed if place in found]
         call.left_outside |= listed
         return [state for state in (*changed, *again) if state.place not in others]
 
-    def _change(self, path: str, old: Node | None, new: Node | None) -> Change | None:
+    def _change(self, path: str, old: Node | None, new: Node | None) -> NodeChange | None:
         """A change to be recorded; None for the coming and going of what nobody made."""
         passing = self._passing.pop(path, None)
         was_passing = passing is not None and self._snapshot.is_same(passing, old)
@@ -497,7 +504,7 @@ class TreeRecord:
             return None
         if was_passing and new is None:
             return None
-        return Change(path, None if was_passing else old, new)
+        return NodeChange(path, None if was_passing else old, new)
 
     def _left_out(self, scopes: Sequence[str]) -> list[str]:
         return [path for path in self._snapshot.left_out if is_within(path, scopes)]

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import msgspec
 
 from handaxe.disk.faults import DiskFault
-from handaxe.storage.tree_snapshots.nodes import Change, Node
+from handaxe.storage.tree_snapshots.nodes import Node, NodeChange
 from handaxe.storage.tree_snapshots.snapshot import TreeSnapshot
 from handaxe.storage.undo.bundles import Bundle
-from handaxe.storage.undo.records import State, StateKind, spelled
-from handaxe.storage.undo.states import splice_of
+from handaxe.storage.undo.records import PathState, StateKind, encode_path
+from handaxe.storage.undo.states import compute_splice
 
 
 class TreeStates:
@@ -22,31 +22,31 @@ class TreeStates:
         self._snapshot = snapshot
         self._bundle = bundle
 
-    def of(self, changes: Sequence[Change]) -> tuple[list[State], list[State]]:
+    def of(self, changes: Sequence[NodeChange]) -> tuple[list[PathState], list[PathState]]:
         """What was found and what was left, path by path."""
-        before = self._shared_names([(change.path, change.old) for change in changes])
-        after = self._shared_names([(change.path, change.new) for change in changes])
-        found: list[State] = []
-        left: list[State] = []
+        before = self._find_shared_names([(change.path, change.old) for change in changes])
+        after = self._find_shared_names([(change.path, change.new) for change in changes])
+        found: list[PathState] = []
+        left: list[PathState] = []
         for path, old, new in changes:
             state = self._found(path, old, before)
             found.append(state)
             left.append(self._left(path, new, state, after))
         return found, left
 
-    def _found(self, path: str, node: Node | None, names: "_Names") -> State:
-        state = _state(path, node, names)
+    def _found(self, path: str, node: Node | None, names: "_Names") -> PathState:
+        state = _to_state(path, node, names)
         if node is None or not node.is_file:
             return state
         try:
             with self._snapshot.view(node) as content:
-                return self._bundle.put(_hashed(state, node, content), content)
+                return self._bundle.put(_add_digest(state, node, content), content)
         except DiskFault:
             # It was never kept, or what was kept is gone: undo says so when it is wanted.
             return state
 
-    def _left(self, path: str, node: Node | None, found: State, names: "_Names") -> State:
-        state = _state(path, node, names)
+    def _left(self, path: str, node: Node | None, found: PathState, names: "_Names") -> PathState:
+        state = _to_state(path, node, names)
         if node is None or not node.is_file or not node.pack:
             return state
         if state.digest and state.digest == found.digest:
@@ -57,23 +57,23 @@ class TreeStates:
             return state
         try:
             with self._snapshot.view(node) as content:
-                state = _hashed(state, node, content)
+                state = _add_digest(state, node, content)
                 if old is None or not is_shown:
                     return state
-                return msgspec.structs.replace(state, splice=splice_of(old, bytes(content)))
+                return msgspec.structs.replace(state, splice=compute_splice(old, bytes(content)))
         except DiskFault:
             return state
 
-    def _shared_names(self, nodes: Sequence[tuple[str, Node | None]]) -> "_Names":
+    def _find_shared_names(self, nodes: Sequence[tuple[str, Node | None]]) -> "_Names":
         """The names of files that have several: those that changed, and those that did not."""
         linked = [(p, n) for p, n in nodes if n is not None and n.links > 1 and n.is_file]
-        names = self._snapshot.names_of(node for _, node in linked)
+        names = self._snapshot.find_shared_names(node for _, node in linked)
         for path, node in linked:
             names[node.dev, node.ino].add(path)
         return names
 
 
-def _hashed(state: State, node: Node, content: memoryview) -> State:
+def _add_digest(state: PathState, node: Node, content: memoryview) -> PathState:
     """The state with the digest of its content, where git had named it otherwise."""
     if node.is_in_pack:
         return state
@@ -83,13 +83,13 @@ def _hashed(state: State, node: Node, content: memoryview) -> State:
 _Names = dict[tuple[int, int], set[str]]
 
 
-def _state(path: str, node: Node | None, names: _Names) -> State:
-    text, raw = spelled(path)
+def _to_state(path: str, node: Node | None, names: _Names) -> PathState:
+    text, raw = encode_path(path)
     if node is None:
-        return State(text, "absent", raw)
-    kind = _kind(node)
+        return PathState(text, "absent", raw)
+    kind = _find_kind(node)
     shared = names.get((node.dev, node.ino), ()) if kind == "file" else ()
-    return State(
+    return PathState(
         text,
         kind,
         raw,
@@ -108,7 +108,7 @@ def _state(path: str, node: Node | None, names: _Names) -> State:
     )
 
 
-def _kind(node: Node) -> StateKind:
+def _find_kind(node: Node) -> StateKind:
     if node.is_file:
         return "file"
     if node.is_directory:

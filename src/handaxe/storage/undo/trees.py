@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from handaxe.storage.undo.records import Ambiguous, State
+from handaxe.storage.undo.records import AmbiguousPath, PathState
 from handaxe.text.path_quoting import quote_path
 
 MAX_FILES = 5_000
@@ -21,7 +21,7 @@ _UNTRACED = "nothing shows who wrote it"
 _AT_ONCE = "another command of the session wrote it at the same time"
 
 
-LookAt = Callable[[str, State | None], State]
+LookAt = Callable[[str, PathState | None], PathState]
 """What is at a path now, which was found in a state, or None."""
 
 
@@ -29,7 +29,9 @@ class TooBig(Exception):
     """There is more below a directory than is remembered."""
 
 
-def below(directory: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES) -> list[str]:
+def list_descendants(
+    directory: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
+) -> list[str]:
     """Every path below a directory, parents first; links are not followed."""
     found: list[str] = []
     size_bytes = 0
@@ -47,15 +49,15 @@ def below(directory: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BY
     return found
 
 
-def changes(
-    found: Mapping[str, State],
+def find_changes(
+    found: Mapping[str, PathState],
     left_out: Iterable[str],
     look_at: LookAt,
     *,
     paths_only: bool = False,
-) -> list[State]:
+) -> list[PathState]:
     """What differs now from what was found, with what is new below its directories."""
-    changed: list[State] = []
+    changed: list[PathState] = []
     places = dict.fromkeys(found)
     skipped = frozenset(left_out)
     for place, before in found.items():
@@ -64,25 +66,25 @@ def changes(
         if not is_same or now.mode != before.mode or now.has_more_parents(before):
             changed.append(now)
         if now.kind == "directory" and not paths_only and now.path not in skipped:
-            places |= dict.fromkeys(_counted_below(place, before))
+            places |= dict.fromkeys(_list_countable(place, before))
     new = (look_at(place, None) for place in places if place not in found)
     # Children of a new directory must not count it as missing: it is listed itself.
     return changed + [msgspec.structs.replace(state, missing_parents=0) for state in new]
 
 
-def take_as_found(look_at: LookAt) -> LookAt:
+def ignore_closed_directories(look_at: LookAt) -> LookAt:
     """A look that takes what is behind a closed directory to be as it was found."""
 
-    def look(place: str, before: State | None) -> State:
+    def look(place: str, before: PathState | None) -> PathState:
         try:
             return look_at(place, before)
         except PermissionError:
-            return before or State(show_path(place), "absent")
+            return before or PathState(show_path(place), "absent")
 
     return look
 
 
-def is_shared_otherwise(one: State, now: State) -> bool:
+def is_shared_otherwise(one: PathState, now: PathState) -> bool:
     """Whether what is there now is another file, and one of the two has other names as well."""
     if not (one.kind == now.kind == "file") or (one.dev, one.ino) == (now.dev, now.ino):
         return False
@@ -92,14 +94,14 @@ def is_shared_otherwise(one: State, now: State) -> bool:
         return False
 
 
-def _counted_below(directory: str, before: State) -> list[str]:
+def _list_countable(directory: str, before: PathState) -> list[str]:
     """What is in a directory now and would be a change if it was not there before."""
     try:
         if before.kind == "directory" and before.names is not None:
             found = os.listdir(directory) if before.names else ()
             fitting = [n for n in found if any(fnmatchcase(n, name) for name in before.names)]
             return [f"{directory}/{name}" for name in fitting]
-        return below(directory, max_files=20 * MAX_FILES, max_bytes=1 << 62)
+        return list_descendants(directory, max_files=20 * MAX_FILES, max_bytes=1 << 62)
     except (OSError, TooBig):
         return []
 
@@ -114,7 +116,7 @@ def describe_left_out(reasons: Mapping[str, str]) -> tuple[str, ...]:
     return (f"Changes there cannot be undone: {', '.join(listed[:_SHOWN_LEFT_OUT])}{rest}.",)
 
 
-def explain_ambiguous(one: Ambiguous, *, is_traced: bool) -> str:
+def explain_ambiguous(one: AmbiguousPath, *, is_traced: bool) -> str:
     """Why a changed path does not count as a call's own."""
     if one.session_id:
         return f"session {one.session_id} changed it"
@@ -123,7 +125,7 @@ def explain_ambiguous(one: Ambiguous, *, is_traced: bool) -> str:
     return _UNSEEN if is_traced else _UNTRACED
 
 
-def describe_ambiguous(paths: Sequence[Ambiguous], *, is_traced: bool) -> tuple[str, ...]:
+def describe_ambiguous(paths: Sequence[AmbiguousPath], *, is_traced: bool) -> tuple[str, ...]:
     """A note on changes that may be somebody else's; nothing if there are none."""
     if not paths:
         return ()

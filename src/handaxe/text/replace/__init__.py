@@ -9,23 +9,23 @@ Does not: creating files, reading them, helping after a failure (`handaxe.text.n
 May import: `handaxe.text.encoding`.
 """
 
-from handaxe.text.encoding import CannotEncode, Format, NotText, is_empty, sniff
-from handaxe.text.replace.dress import Dresser
+from handaxe.text.encoding import Format, NotText, UnencodableCharacter, is_empty, sniff
+from handaxe.text.replace.dress import ReplacementAdapter
 from handaxe.text.replace.haystack import Haystack
 from handaxe.text.replace.outcome import (
+    ByteSplice,
     EmptyNeedle,
     ManyPlaces,
     MatchedWith,
     NoPlace,
     Plan,
     SameText,
-    Splice,
     Tolerance,
 )
-from handaxe.text.replace.places import Search
+from handaxe.text.replace.places import MatchSearch
 
 __all__ = [
-    "CannotEncode",
+    "ByteSplice",
     "EmptyNeedle",
     "ManyPlaces",
     "MatchedWith",
@@ -33,15 +33,15 @@ __all__ = [
     "NotText",
     "Plan",
     "SameText",
-    "Splice",
     "Tolerance",
-    "already_applied",
+    "UnencodableCharacter",
+    "is_already_applied",
     "is_empty",
-    "plan",
+    "plan_replacement",
 ]
 
 
-def plan(
+def plan_replacement(
     content: bytes,
     old: str,
     new: str,
@@ -73,10 +73,10 @@ def plan(
     if not old:
         raise EmptyNeedle
     haystack = Haystack.of(content, stored or sniff(content))
-    search = Search(haystack, old, tolerance)
+    search = MatchSearch(haystack, old, tolerance)
     matched_with = search.matched_with
-    places = search.every_place() if replace_all else (search.only_place(),)
-    splices = tuple(Dresser(haystack, old, new, matched_with).splices(places))
+    places = search.find_all_places() if replace_all else (search.find_only(),)
+    splices = tuple(ReplacementAdapter(haystack, old, new, matched_with).splices(places))
     if all(content[splice.start : splice.end] == splice.data for splice in splices):
         raise SameText
     return Plan(
@@ -87,19 +87,19 @@ def plan(
     )
 
 
-def already_applied(content: bytes, old: str, new: str, *, stored: Format | None = None) -> bool:
+def is_already_applied(content: bytes, old: str, new: str, *, stored: Format | None = None) -> bool:
     """Whether `old` has no place any more and `new`, if it is no trifle, has exactly one."""
     if len("".join(new.split())) < 3 or not any(map(str.isalnum, new)) or not old:
         return False
     haystack = Haystack.of(content, stored or sniff(content))
     try:
-        Search(haystack, old, "visible")
+        MatchSearch(haystack, old, "visible")
     except NoPlace:
         pass
     else:
         return False
     try:
-        Search(haystack, new, "visible").only_place()
+        MatchSearch(haystack, new, "visible").find_only()
     except (NoPlace, ManyPlaces):
         return False
     return True

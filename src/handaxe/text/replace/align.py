@@ -16,7 +16,9 @@ class Block(msgspec.Struct, frozen=True):
     kept: bool
 
 
-def blocks(old: Sequence[str], new: Sequence[str], *, max_pairs: int = 20_000) -> Iterator[Block]:
+def align_blocks(
+    old: Sequence[str], new: Sequence[str], *, max_pairs: int = 20_000
+) -> Iterator[Block]:
     """`old` and `new` as runs that are kept and runs that are replaced, in order.
 
     Args:
@@ -49,7 +51,7 @@ def blocks(old: Sequence[str], new: Sequence[str], *, max_pairs: int = 20_000) -
 def _compare(old: Sequence[str], new: Sequence[str], max_pairs: int) -> Iterator[Block]:
     if not old and not new:
         return
-    if not 0 < _equal_pairs(old, new) <= max_pairs:
+    if not 0 < _count_equal_pairs(old, new) <= max_pairs:
         yield Block(0, len(old), 0, len(new), kept=False)
         return
     from difflib import SequenceMatcher
@@ -58,7 +60,7 @@ def _compare(old: Sequence[str], new: Sequence[str], max_pairs: int) -> Iterator
         yield Block(*span, kept=tag == "equal")
 
 
-def _equal_pairs(old: Sequence[str], new: Sequence[str]) -> int:
+def _count_equal_pairs(old: Sequence[str], new: Sequence[str]) -> int:
     """How many pairs of equal items there are: what a comparison costs."""
     counts = Counter(new)
     return sum(counts[item] for item in old)

@@ -8,7 +8,7 @@ from typing import get_args
 
 import msgspec
 
-from handaxe.text.replace.outcome import MatchedWith, Plan, SameText, Splice
+from handaxe.text.replace.outcome import ByteSplice, MatchedWith, Plan, SameText
 
 _FROM_EXACT: tuple[MatchedWith, ...] = get_args(MatchedWith)
 
@@ -31,7 +31,7 @@ class _Piece(msgspec.Struct, frozen=True):
         return _Piece(self.begin + begin, self.begin + end)
 
 
-class Chain:
+class SpliceChain:
     """One content and all that happens to it."""
 
     def __init__(self, content: bytes) -> None:
@@ -40,15 +40,15 @@ class Chain:
         self.content = content
         """The content after all that was added so far."""
 
-    def add(self, splices: tuple[Splice, ...]) -> None:
+    def add(self, splices: tuple[ByteSplice, ...]) -> None:
         """Make splices over the content as it is now."""
         pieces: list[_Piece] = []
         position = 0
         for splice in splices:
-            pieces += self._between(position, splice.start)
+            pieces += self._find_pieces(position, splice.start)
             pieces.append(_Piece(0, 0, splice.data))
             position = splice.end
-        pieces += self._between(position, len(self.content))
+        pieces += self._find_pieces(position, len(self.content))
         self._pieces = [piece for piece in pieces if piece.size]
         first = memoryview(self._first)
         self.content = b"".join(
@@ -56,26 +56,26 @@ class Chain:
             for piece in self._pieces
         )
 
-    def splices(self) -> tuple[Splice, ...]:
+    def splices(self) -> tuple[ByteSplice, ...]:
         """Everything that was added, as splices over the first content.
 
         Raises:
             SameText: All of it together changes nothing.
         """
-        splices: list[Splice] = []
+        splices: list[ByteSplice] = []
         position, come = 0, b""
         for piece in (*self._pieces, _Piece(len(self._first), len(self._first))):
             if piece.data is not None:
                 come += piece.data
                 continue
             if self._first[position : piece.begin] != come:
-                splices.append(Splice(position, piece.begin, come))
+                splices.append(ByteSplice(position, piece.begin, come))
             position, come = piece.end, b""
         if not splices:
             raise SameText
         return tuple(splices)
 
-    def _between(self, begin: int, end: int) -> list[_Piece]:
+    def _find_pieces(self, begin: int, end: int) -> list[_Piece]:
         """The pieces of the content as it is now, between two positions of it."""
         found: list[_Piece] = []
         position = 0
@@ -87,23 +87,23 @@ class Chain:
         return found
 
 
-def joined(content: bytes, plans: list[Plan]) -> Plan:
+def join_plans(content: bytes, plans: list[Plan]) -> Plan:
     """Plans that were each made for what the one before them left, as one plan for `content`.
 
     Raises:
         SameText: Together they change nothing.
     """
-    chain = Chain(content)
+    chain = SpliceChain(content)
     for plan in plans:
         chain.add(plan.splices)
     return Plan(
         splices=chain.splices(),
-        matched_with=least_exact([plan.matched_with for plan in plans]),
+        matched_with=pick_least_exact([plan.matched_with for plan in plans]),
         encoding=plans[0].encoding,
         places=sum(plan.places for plan in plans),
     )
 
 
-def least_exact(classes: list[MatchedWith]) -> MatchedWith:
+def pick_least_exact(classes: list[MatchedWith]) -> MatchedWith:
     """The class that forgave the most."""
     return max(classes, key=_FROM_EXACT.index)

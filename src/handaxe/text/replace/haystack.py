@@ -50,15 +50,15 @@ class Haystack(ABC):
         """The text between two positions."""
 
     @abstractmethod
-    def units(self, begin: int, end: int) -> str:
+    def get_units(self, begin: int, end: int) -> str:
         """What is between two positions with one character for each unit."""
 
     @abstractmethod
-    def as_units(self, needle: str) -> str:
+    def to_units(self, needle: str) -> str:
         """`needle` with one character for each unit."""
 
     @abstractmethod
-    def byte_offset(self, position: int) -> int:
+    def get_byte_offset(self, position: int) -> int:
         """Where a position is in the file's bytes; cheapest when asked in rising order."""
 
     @property
@@ -87,24 +87,24 @@ class Haystack(ABC):
         pattern = _BREAK_WITH_CR if self.breaks_at_cr else _BREAK
         return pattern.split(text), pattern.findall(text)
 
-    def with_lf(self, text: str) -> str:
+    def normalize_breaks(self, text: str) -> str:
         """`text` with LF for every line break, by this file's idea of one."""
         plain = text.replace("\r\n", "\n")
         return plain.replace("\r", "\n") if self.breaks_at_cr else plain
 
-    def ending_after(self, position: int) -> str | None:
+    def find_ending_after(self, position: int) -> str | None:
         """How the line at `position` ends, or None where the file ends first."""
         if self.breaks_at_cr:
             return "\r" if self.find("\r", position) >= 0 else None
-        return self._ending_at(self.find("\n", position))
+        return self._read_ending(self.find("\n", position))
 
-    def ending_before(self, position: int) -> str | None:
+    def find_ending_before(self, position: int) -> str | None:
         """How the line before the one at `position` ends, or None where there is none."""
         if self.breaks_at_cr:
             return "\r" if self.rfind("\r", 0, position) >= 0 else None
-        return self._ending_at(self.rfind("\n", 0, position))
+        return self._read_ending(self.rfind("\n", 0, position))
 
-    def lines_back(self, position: int, count: int) -> int:
+    def find_line_start(self, position: int, count: int) -> int:
         """Where the line begins that is `count` lines before the one at `position`."""
         for _ in range(count + 1):
             position = self.rfind(self._line_break, 0, position)
@@ -112,7 +112,7 @@ class Haystack(ABC):
                 return self.first
         return position + 1
 
-    def lines_on(self, position: int, count: int) -> int:
+    def find_line_end(self, position: int, count: int) -> int:
         """Where `count` lines have ended, from the one at `position` on."""
         for _ in range(count):
             position = self.find(self._line_break, position) + 1
@@ -134,7 +134,7 @@ class Haystack(ABC):
         """Whether `position` is between the CR and the LF of one line ending."""
         return position > 0 and self.text(position - 1, position + 1) == "\r\n"
 
-    def _ending_at(self, line_feed: int) -> str | None:
+    def _read_ending(self, line_feed: int) -> str | None:
         if line_feed < 0:
             return None
         return "\r\n" if self.is_inside_crlf(line_feed) else "\n"
@@ -167,13 +167,13 @@ class _Bytes(Haystack):
         # Ends of a neighbourhood may fall inside a character; places never do.
         return self._content[begin:end].decode("utf-8", "replace")
 
-    def units(self, begin: int, end: int) -> str:
+    def get_units(self, begin: int, end: int) -> str:
         return str(memoryview(self._content)[begin:end], "latin-1")
 
-    def as_units(self, needle: str) -> str:
+    def to_units(self, needle: str) -> str:
         return needle.encode().decode("latin-1")
 
-    def byte_offset(self, position: int) -> int:
+    def get_byte_offset(self, position: int) -> int:
         return position
 
 
@@ -204,13 +204,13 @@ class _Text(Haystack):
     def text(self, begin: int, end: int) -> str:
         return self._text[begin:end]
 
-    def units(self, begin: int, end: int) -> str:
+    def get_units(self, begin: int, end: int) -> str:
         return self._text[begin:end]
 
-    def as_units(self, needle: str) -> str:
+    def to_units(self, needle: str) -> str:
         return needle
 
-    def byte_offset(self, position: int) -> int:
+    def get_byte_offset(self, position: int) -> int:
         known, offset = self._known if self._known[0] <= position else (0, len(self.stored.bom))
         offset += len(self._text[known:position].encode(self.stored.encoding))
         self._known = (position, offset)

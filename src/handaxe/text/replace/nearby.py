@@ -10,59 +10,59 @@ from itertools import islice
 import msgspec
 
 from handaxe.text.replace.haystack import Haystack
-from handaxe.text.replace.signs import plain
+from handaxe.text.replace.signs import to_plain_signs
 
 _BLANKS = " \t"
 _MAX_WINDOWS = 64
 
 
-class Window(msgspec.Struct, frozen=True):
+class CandidateWindow(msgspec.Struct, frozen=True):
     """Whole lines of a haystack, one more on each side than a place can need."""
 
     begin: int
     end: int
 
 
-def windows_by_line(haystack: Haystack, needle: str) -> list[Window]:
+def find_windows_by_line(haystack: Haystack, needle: str) -> list[CandidateWindow]:
     """Where the longest line of `needle` is, blanks around it aside."""
     pieces = [line.strip(_BLANKS) for line in needle.split("\n")]
-    return _windows(haystack, pieces)
+    return _find_windows(haystack, pieces)
 
 
-def windows_by_word(haystack: Haystack, needle: str) -> list[Window]:
+def find_windows_by_word(haystack: Haystack, needle: str) -> list[CandidateWindow]:
     """Where the longest piece of `needle` is that holds no sign of any kind."""
-    words = plain(needle)
+    words = to_plain_signs(needle)
     for sign in ("'", '"', "-"):
         words = words.replace(sign, " ")
     pieces = [max(line.split(" "), key=len) for line in words.split("\n")]
-    return _windows(haystack, pieces)
+    return _find_windows(haystack, pieces)
 
 
-def _windows(haystack: Haystack, pieces: list[str]) -> list[Window]:
+def _find_windows(haystack: Haystack, pieces: list[str]) -> list[CandidateWindow]:
     """The lines around each occurrence of the longest of `pieces`, one piece for each line."""
     piece = max(pieces, key=len)
     index = pieces.index(piece)
     if not piece:
-        return [Window(haystack.first, haystack.size)]
+        return [CandidateWindow(haystack.first, haystack.size)]
     found = list(islice(haystack.find_all(piece), _MAX_WINDOWS + 1))
     if len(found) > _MAX_WINDOWS:
-        return [Window(haystack.first, haystack.size)]
+        return [CandidateWindow(haystack.first, haystack.size)]
     spans = (
-        Window(
-            haystack.lines_back(position, index + 1),
-            haystack.lines_on(position, len(pieces) - index + 1),
+        CandidateWindow(
+            haystack.find_line_start(position, index + 1),
+            haystack.find_line_end(position, len(pieces) - index + 1),
         )
         for position in found
     )
-    return list(_merged(spans))
+    return list(_merge_windows(spans))
 
 
-def _merged(spans: Iterator[Window]) -> Iterator[Window]:
+def _merge_windows(spans: Iterator[CandidateWindow]) -> Iterator[CandidateWindow]:
     """Windows that touch are one, so that no place is found twice."""
-    current: Window | None = None
+    current: CandidateWindow | None = None
     for span in spans:
         if current and span.begin <= current.end:
-            current = Window(current.begin, max(current.end, span.end))
+            current = CandidateWindow(current.begin, max(current.end, span.end))
         else:
             if current:
                 yield current

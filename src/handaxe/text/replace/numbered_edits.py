@@ -10,10 +10,10 @@ from itertools import pairwise
 import msgspec
 
 from handaxe.text.encoding import Format
-from handaxe.text.replace.dress import Dresser
+from handaxe.text.replace.dress import ReplacementAdapter
 from handaxe.text.replace.line_edits import LineEdits
-from handaxe.text.replace.outcome import Splice
-from handaxe.text.replace.places import Place
+from handaxe.text.replace.outcome import ByteSplice
+from handaxe.text.replace.places import MatchSpan
 
 _WALKED_LINES = 16
 
@@ -113,25 +113,25 @@ class NumberedEdits(LineEdits):
         if change.new:
             # What the last of the lines ends with stays.
             end = self._start(change.last) + self._haystack.length(old[-1])
-        self._take(self._dressed(old, change.new, Place(begin, end)), "exact")
+        self._take(self._adapt(old, change.new, MatchSpan(begin, end)), "exact")
 
     def _insert(self, change: NumberedChange) -> None:
         if not change.new:
             return
         at = self._start(change.first)
         if not change.last:
-            data = self._dressed((), (*change.new, ""), Place(at, at)).data
-            offset = self._haystack.byte_offset(at)
+            data = self._adapt((), (*change.new, ""), MatchSpan(at, at)).data
+            offset = self._haystack.get_byte_offset(at)
         else:
             # New lines end like the one before them: that is how they would be made of it.
             before = self.line(change.last)
             begin = self._start(change.last)
-            made = self._dressed((before, ""), (before, *change.new, ""), Place(begin, at))
+            made = self._adapt((before, ""), (before, *change.new, ""), MatchSpan(begin, at))
             offset, data = made.end, made.data[made.end - made.start :]
-        self._take(Splice(offset, offset, data), "exact")
+        self._take(ByteSplice(offset, offset, data), "exact")
 
-    def _dressed(self, old: tuple[str, ...], new: tuple[str, ...], place: Place) -> Splice:
-        dresser = Dresser(self._haystack, "\n".join(old), "\n".join(new), "exact")
+    def _adapt(self, old: tuple[str, ...], new: tuple[str, ...], place: MatchSpan) -> ByteSplice:
+        dresser = ReplacementAdapter(self._haystack, "\n".join(old), "\n".join(new), "exact")
         (splice,) = dresser.splices((place,))
         return splice
 
@@ -145,15 +145,15 @@ class NumberedEdits(LineEdits):
         known = self._numbers[at - 1]
         position = self._starts[known]
         if known < number:
-            position = self._behind(position, number - known)
+            position = self._find_offset(position, number - known)
             self._numbers.insert(at, number)
             self._starts[number] = position
         return position
 
-    def _behind(self, position: int, count: int) -> int:
+    def _find_offset(self, position: int, count: int) -> int:
         """Where `count` lines have ended; many are counted, not walked over."""
         if count <= _WALKED_LINES:
-            return self._haystack.lines_on(position, count)
+            return self._haystack.find_line_end(position, count)
         low, high = position, self._haystack.size
         while high - low > 1:
             middle = (low + high) // 2

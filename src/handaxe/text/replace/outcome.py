@@ -37,7 +37,7 @@ class ManyPlaces(Exception):
         self.count = count
 
 
-class Splice(msgspec.Struct, frozen=True):
+class ByteSplice(msgspec.Struct, frozen=True):
     """Bytes `start` to `end` of the original make way for `data`."""
 
     start: int
@@ -48,7 +48,7 @@ class Splice(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A replacement as splices over the original bytes, in order and without overlap."""
 
-    splices: tuple[Splice, ...]
+    splices: tuple[ByteSplice, ...]
     matched_with: MatchedWith
     encoding: str
     places: int

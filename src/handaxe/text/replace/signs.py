@@ -5,7 +5,7 @@ The table is closed: no ellipsis, no guillemets, no other folding of Unicode.
 
 import re
 
-from handaxe.text.replace.align import blocks
+from handaxe.text.replace.align import align_blocks
 
 PLAIN: dict[str, str] = {
     **dict.fromkeys("\u2018\u2019\u201a", "'"),
@@ -20,7 +20,7 @@ _TOKEN = re.compile(r"\w+|.", re.DOTALL)
 _OPENS_AFTER = frozenset(" \t\n\u00a0\u202f([{<=:,/-\u2013\u2014")
 
 
-def plain(text: str) -> str:
+def to_plain_signs(text: str) -> str:
     """`text` with plain signs only; as many characters as before."""
     return text if text.isascii() else text.translate(_TABLE)
 
@@ -36,7 +36,7 @@ def keep_signs(old: str, stored: str, new: str, style: Style) -> str:
     """
     given, wanted = _TOKEN.findall(old), _TOKEN.findall(new)
     result, read, written = "", 0, 0
-    for block in blocks(given, wanted):
+    for block in align_blocks(given, wanted):
         old_length = sum(map(len, given[block.old_begin : block.old_end]))
         new_length = sum(map(len, wanted[block.new_begin : block.new_end]))
         if block.kept:
@@ -48,7 +48,7 @@ def keep_signs(old: str, stored: str, new: str, style: Style) -> str:
     return result
 
 
-def style_of(old: str, stored: str) -> Style:
+def detect_sign_style(old: str, stored: str) -> Style:
     """For every sign that was given, what the file has in its places."""
     style: Style = {}
     for given, kept in zip(old, stored, strict=True):
@@ -63,12 +63,12 @@ def _append(result: str, new: str, span: range, style: Style) -> str:
         character = new[index]
         if character in style:
             following = new[index + 1 : index + 2]
-            character = _in_style(character, result[-1:], following, style[character])
+            character = _apply_style(character, result[-1:], following, style[character])
         result += character
     return result
 
 
-def _in_style(character: str, before: str, following: str, kept: set[str]) -> str:
+def _apply_style(character: str, before: str, following: str, kept: set[str]) -> str:
     """One inserted sign the way the file writes it, where that is beyond doubt."""
     if character in PLAIN:
         # A typographic sign that the file has as a plain one throughout was never meant.

@@ -20,11 +20,15 @@ _TRAILING = re.compile(r"(?<![ \t])[ \t]++(?=\n|\Z)")
 _LEADING = re.compile(r"^[ \t]+", re.MULTILINE)
 
 
-class View:
+class NormalizedText:
     """A smoothed text; `kept` is how many characters of each shortened run are left."""
 
     def __init__(
-        self, text: str, source: "View | None" = None, runs: _Runs | None = None, kept: int = 0
+        self,
+        text: str,
+        source: "NormalizedText | None" = None,
+        runs: _Runs | None = None,
+        kept: int = 0,
     ) -> None:
         self.text = text
         self._source = source
@@ -38,15 +42,15 @@ class View:
             yield position
             position = self.text.find(needle, position + 1)
 
-    def ends_line(self, position: int) -> bool:
+    def is_line_end(self, position: int) -> bool:
         """Whether a line ends at `position`."""
         return position == len(self.text) or self.text[position] == "\n"
 
-    def begins_line(self, position: int) -> bool:
+    def is_line_start(self, position: int) -> bool:
         """Whether a line begins at `position`."""
         return position == 0 or self.text[position - 1] == "\n"
 
-    def source_position(self, position: int, *, after: bool) -> int:
+    def to_source_position(self, position: int, *, after: bool) -> int:
         """`position` in the source; `after` or before a run that left nothing there."""
         if self._runs is None:
             return position
@@ -57,7 +61,7 @@ class View:
 
     def origin(self, position: int, *, after: bool) -> int:
         """`position` in the text that the first view was made of."""
-        position = self.source_position(position, after=after)
+        position = self.to_source_position(position, after=after)
         return position if self._source is None else self._source.origin(position, after=after)
 
     @cached_property
@@ -72,45 +76,47 @@ class View:
         return marks, shifts
 
 
-def with_lf(units: str, *, breaks_at_cr: bool) -> View:
+def normalize_line_breaks(units: str, *, breaks_at_cr: bool) -> NormalizedText:
     """`units` with LF for every line break."""
     if breaks_at_cr:
-        return View(units.replace("\r", "\n"))
+        return NormalizedText(units.replace("\r", "\n"))
     if "\r\n" not in units:
-        return View(units)
-    return View(units.replace("\r\n", "\n"), runs=lambda: _spans(_CRLF, units), kept=1)
+        return NormalizedText(units)
+    return NormalizedText(
+        units.replace("\r\n", "\n"), runs=lambda: _find_spans(_CRLF, units), kept=1
+    )
 
 
-def without_trailing_blanks(lines: View) -> View:
+def strip_trailing_blanks(lines: NormalizedText) -> NormalizedText:
     """`lines` without blanks at line ends."""
     text = "\n".join(
-        "\n".join([line.rstrip(" \t") for line in block]) for block in _blocks(lines.text)
+        "\n".join([line.rstrip(" \t") for line in block]) for block in _split_blocks(lines.text)
     )
-    return View(text, lines, lambda: _spans(_TRAILING, lines.text))
+    return NormalizedText(text, lines, lambda: _find_spans(_TRAILING, lines.text))
 
 
-def without_indentation(lines: View) -> View:
+def strip_indentation(lines: NormalizedText) -> NormalizedText:
     """`lines` without blanks at line starts."""
     text = "\n".join(
-        "\n".join([line.lstrip(" \t") for line in block]) for block in _blocks(lines.text)
+        "\n".join([line.lstrip(" \t") for line in block]) for block in _split_blocks(lines.text)
     )
-    return View(text, lines, lambda: _spans(_LEADING, lines.text))
+    return NormalizedText(text, lines, lambda: _find_spans(_LEADING, lines.text))
 
 
-def with_plain_signs(lines: View, plain: dict[str, str]) -> View:
+def replace_signs(lines: NormalizedText, plain: dict[str, str]) -> NormalizedText:
     """`lines` with each sign that `plain` lists replaced by its plain one."""
     text = lines.text
     for sign, substitute in plain.items():
         text = text.replace(sign, substitute)
     pattern = re.compile("|".join(map(re.escape, plain)))
-    return View(text, lines, lambda: _spans(pattern, lines.text), kept=1)
+    return NormalizedText(text, lines, lambda: _find_spans(pattern, lines.text), kept=1)
 
 
-def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+def _find_spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in pattern.finditer(text))
 
 
-def _blocks(text: str) -> Iterator[list[str]]:
+def _split_blocks(text: str) -> Iterator[list[str]]:
     """The lines of `text`, so many at a time that a huge file is not split all at once."""
     begin = 0
     while (end := text.find("\n", begin + _BLOCK_CHARS)) >= 0:

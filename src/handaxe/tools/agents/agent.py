@@ -12,13 +12,13 @@ from handaxe.contract.ports.agents import (
     AgentRequest,
     Agents,
     AgentState,
-    worktree_sentence,
+    describe_worktree,
 )
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.settings.model import AgentOptions, Settings
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 
 DEFAULT_KIND = "general-purpose"
 
@@ -86,14 +86,17 @@ class Agent(Tool[AgentArgs]):
             ctx.report,
         )
         if outcome.in_background:
-            return ToolResult(_launched_text(outcome), data=_launched(outcome, args))
+            return ToolResult(_format_launched(outcome), data=_to_launched_data(outcome, args))
         most = ctx[Settings].agents.max_output_chars
         text = _cut(outcome.text, outcome.state.output_file, most)
         if outcome.errors:
             wrong = "; ".join(outcome.errors)
             more = "" if text == wrong else f"\n\n{text}"
             text = f"The agent ended with an error: {wrong}{more}"
-        data, text = _completed(outcome, args, text), f"{text}\n\n{_trailer(outcome)}"
+        data, text = (
+            _to_completed_data(outcome, args, text),
+            f"{text}\n\n{_format_trailer(outcome)}",
+        )
         if outcome.has_failed:
             raise AgentFailed(text, {**data, "status": "failed"})
         return ToolResult(text, data=data)
@@ -110,17 +113,18 @@ def _cut(text: str, file: str, limit_chars: int) -> str:
     return f"{text[:limit_chars]}\n... ({len(text):,} characters; the rest is in {file})"
 
 
-def _trailer(outcome: AgentOutcome) -> str:
+def _format_trailer(outcome: AgentOutcome) -> str:
     state = outcome.state
     return (
-        f"{worktree_sentence(state)}"
+        f"{describe_worktree(state)}"
         f"agentId: {state.agent_id} (SendMessage to this id lets it go on)\n"
-        f"used: {counted(outcome.tool_uses, 'tool call')}, {counted(_tokens(outcome), 'token')}, "
+        f"used: {format_count(outcome.tool_uses, 'tool call')}, "
+        f"{format_count(_count_tokens(outcome), 'token')}, "
         f"{outcome.duration_ms / 1000:.1f} s"
     )
 
 
-def _launched_text(outcome: AgentOutcome) -> str:
+def _format_launched(outcome: AgentOutcome) -> str:
     why = "It took too long to wait for" if outcome.why_background == "timeout" else "As asked"
     state = outcome.state
     return (
@@ -129,7 +133,7 @@ def _launched_text(outcome: AgentOutcome) -> str:
     )
 
 
-def _tokens(outcome: AgentOutcome) -> int:
+def _count_tokens(outcome: AgentOutcome) -> int:
     usage = outcome.usage
     return (
         usage.input_tokens
@@ -139,7 +143,7 @@ def _tokens(outcome: AgentOutcome) -> int:
     )
 
 
-def _completed(outcome: AgentOutcome, args: AgentArgs, text: str) -> dict[str, Any]:
+def _to_completed_data(outcome: AgentOutcome, args: AgentArgs, text: str) -> dict[str, Any]:
     state = outcome.state
     return {
         "status": "completed",
@@ -150,23 +154,23 @@ def _completed(outcome: AgentOutcome, args: AgentArgs, text: str) -> dict[str, A
         "modelsUsed": list(outcome.models),
         "totalToolUseCount": outcome.tool_uses,
         "totalDurationMs": outcome.duration_ms,
-        "totalTokens": _tokens(outcome),
-        "usage": outcome.usage.under_known_names(),
+        "totalTokens": _count_tokens(outcome),
+        "usage": outcome.usage.to_api_fields(),
         "toolStats": outcome.tool_counts,
         "prompt": args.prompt,
         "outputFile": state.output_file,
-        **_worktree(state),
+        **_to_worktree_data(state),
     }
 
 
-def _worktree(state: AgentState) -> dict[str, str]:
+def _to_worktree_data(state: AgentState) -> dict[str, str]:
     if not state.worktree_path:
         return {}
     branch = {"worktreeBranch": state.worktree_branch} if state.worktree_branch else {}
     return {"worktreePath": state.worktree_path, **branch}
 
 
-def _launched(outcome: AgentOutcome, args: AgentArgs) -> dict[str, Any]:
+def _to_launched_data(outcome: AgentOutcome, args: AgentArgs) -> dict[str, Any]:
     state = outcome.state
     return {
         "status": "async_launched",
@@ -177,5 +181,5 @@ def _launched(outcome: AgentOutcome, args: AgentArgs) -> dict[str, Any]:
         "prompt": args.prompt,
         "outputFile": state.output_file,
         "canReadOutputFile": True,
-        **_worktree(state),
+        **_to_worktree_data(state),
     }

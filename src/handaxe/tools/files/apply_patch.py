@@ -14,12 +14,17 @@ from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-from handaxe.text.diff import stat
-from handaxe.text.patch_text import BadPatch, FilePatch, parse_patch, paths_in
+from handaxe.text.diff import count_changes
+from handaxe.text.patch_text import BadPatch, FilePatch, find_patch_paths, parse_patch
 from handaxe.text.path_quoting import quote_path
 from handaxe.tools.files.faults import PatchInvalid
-from handaxe.tools.files.patched_files import Patched, check, plan, write
-from handaxe.tools.files.versions import diff_display, shown_text, take_in_later_changes
+from handaxe.tools.files.patched_files import (
+    PatchedFile,
+    check_patches,
+    plan_patches,
+    write_patches,
+)
+from handaxe.tools.files.versions import decode_small_text, record_later_changes, to_diff_display
 
 
 class ApplyPatchArgs(ToolArgs, kw_only=True):
@@ -35,36 +40,36 @@ class ApplyPatch(Tool[ApplyPatchArgs]):
     uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
 
     def effects_of(self, args: ApplyPatchArgs) -> Effects:
-        return Effects.on(*_paths(args))
+        return Effects.on(*_list_paths(args))
 
     def subjects(self, args: ApplyPatchArgs) -> tuple[Subject, ...]:
-        return tuple(PathSubject(path, "write") for path in _paths(args))
+        return tuple(PathSubject(path, "write") for path in _list_paths(args))
 
     async def validate(self, args: ApplyPatchArgs, ctx: ToolContext) -> None:
-        await check(_parsed(args), ctx)
+        await check_patches(_parse_args(args), ctx)
 
     async def preview(self, args: ApplyPatchArgs, ctx: ToolContext) -> Display | None:
-        return _display(await plan(_parsed(args), ctx))
+        return _display(await plan_patches(_parse_args(args), ctx))
 
     async def call(self, args: ApplyPatchArgs, ctx: ToolContext) -> ToolResult:
-        patches = _parsed(args)
-        await check(patches, ctx)
-        planned = await plan(patches, ctx)
-        await write(planned, ctx)
-        return _done(planned)
+        patches = _parse_args(args)
+        await check_patches(patches, ctx)
+        planned = await plan_patches(patches, ctx)
+        await write_patches(planned, ctx)
+        return _build_result(planned)
 
     async def recheck(
         self, args: ApplyPatchArgs, ctx: ToolContext, result: ToolResult
     ) -> ToolResult:
-        for path in _paths(args):
-            result = await take_in_later_changes(ctx[Workdir].resolve(path), ctx, result)
+        for path in _list_paths(args):
+            result = await record_later_changes(ctx[Workdir].resolve(path), ctx, result)
         return result
 
     def title(self, partial_input: dict[str, Any]) -> str:
-        return f"ApplyPatch({', '.join(paths_in(str(partial_input.get('input', ''))))})"
+        return f"ApplyPatch({', '.join(find_patch_paths(str(partial_input.get('input', ''))))})"
 
 
-def _parsed(args: ApplyPatchArgs) -> tuple[FilePatch, ...]:
+def _parse_args(args: ApplyPatchArgs) -> tuple[FilePatch, ...]:
     return _read(args.input)
 
 
@@ -77,22 +82,22 @@ def _read(text: str) -> tuple[FilePatch, ...]:
         raise PatchInvalid(bad.line, bad.reason) from None
 
 
-def _paths(args: ApplyPatchArgs) -> list[str]:
+def _list_paths(args: ApplyPatchArgs) -> list[str]:
     """Every path that is written, taken away or made."""
     paths: dict[str, None] = {}
-    for patch in _parsed(args):
+    for patch in _parse_args(args):
         paths[patch.path] = None
         if patch.move_to is not None:
             paths[patch.move_to] = None
     return list(paths)
 
 
-def _done(planned: list[Patched]) -> ToolResult:
+def _build_result(planned: list[PatchedFile]) -> ToolResult:
     moved = {patched.moved_from for patched in planned}
     shown = [patched for patched in planned if patched.path not in moved]
-    files = [_data(patched) for patched in shown]
+    files = [_to_data(patched) for patched in shown]
     return ToolResult(
-        "\n".join(["The patch has been applied successfully.", *map(_line, shown)]),
+        "\n".join(["The patch has been applied successfully.", *map(_format_line, shown)]),
         data={
             "filePath": files[0]["filePath"],
             "structuredPatch": files[0]["structuredPatch"],
@@ -102,12 +107,12 @@ def _done(planned: list[Patched]) -> ToolResult:
     )
 
 
-def _line(patched: Patched) -> str:
+def _format_line(patched: PatchedFile) -> str:
     line = f"{patched.action}: {quote_path(patched.path)}"
     if patched.moved_from is not None:
         line = f"moved: {quote_path(patched.moved_from)} to {quote_path(patched.path)}"
     if patched.hunks:
-        lines = stat(patched.hunks)
+        lines = count_changes(patched.hunks)
         line += f" (+{lines.additions} -{lines.deletions} lines)"
     # A patch has no line endings of its own to differ in.
     if patched.matched_with not in ("exact", "line_endings"):
@@ -119,22 +124,22 @@ def _line(patched: Patched) -> str:
     return line
 
 
-def _data(patched: Patched) -> dict[str, Any]:
+def _to_data(patched: PatchedFile) -> dict[str, Any]:
     return {
         "filePath": patched.path,
         "action": patched.action,
         "movedFrom": patched.moved_from,
         "structuredPatch": patched.hunks,
-        "originalFile": None if patched.before is None else shown_text(patched.before.data),
+        "originalFile": None if patched.before is None else decode_small_text(patched.before.data),
         "matched_with": patched.matched_with,
     }
 
 
-def _display(planned: list[Patched]) -> Display | None:
+def _display(planned: list[PatchedFile]) -> Display | None:
     blocks: list[Block] = []
     for patched in planned:
         if patched.hunks:
-            blocks += diff_display(patched.path, patched.hunks)
+            blocks += to_diff_display(patched.path, patched.hunks)
         elif patched.action == "added" and patched.pieces is not None:
             blocks.append(Code(b"".join(patched.pieces).decode(), patched.path))
     return tuple(blocks) or None

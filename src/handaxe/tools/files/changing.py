@@ -6,19 +6,19 @@ Not here: where the text has to change (`planning`), and what counts as read (`v
 from collections.abc import Sequence
 
 from handaxe.contract.context import ToolContext
-from handaxe.contract.file_faults import NotFound, TooLarge
-from handaxe.contract.ports.files import Files, FileVersion, Loaded
+from handaxe.contract.file_faults import FileTooLarge, NotFound
+from handaxe.contract.ports.files import Files, FileVersion, LoadedFile
 from handaxe.session.read_ledger import KEPT_FILE_BYTES, LineChange, ReadLedger
-from handaxe.text.diff import Hunk, patch_of
+from handaxe.text.diff import Hunk, diff_plan
 from handaxe.text.replace import Plan
 from handaxe.tools.files.faults import AlreadyThere
-from handaxe.tools.files.missing import with_near_names
+from handaxe.tools.files.missing import add_near_names
 from handaxe.tools.files.versions import (
-    existing_file,
+    find_regular_file,
     is_filled,
-    line_changes,
     refuse_changed,
     refuse_unread_or_stale,
+    to_line_changes,
 )
 
 MAX_BYTES = 1 << 30
@@ -29,21 +29,21 @@ async def check_target(path: str, ctx: ToolContext, *, creates: bool) -> None:
 
     `creates`: there has to be no file, or an empty one.
     """
-    info = await existing_file(path, ctx)
+    info = await find_regular_file(path, ctx)
     if info is None:
         if not creates:
-            raise await with_near_names(NotFound(path), path, ctx)
+            raise await add_near_names(NotFound(path), path, ctx)
     elif info.size_bytes > MAX_BYTES:
-        raise TooLarge(path, info.size_bytes, MAX_BYTES)
+        raise FileTooLarge(path, info.size_bytes, MAX_BYTES)
     elif not creates:
         await refuse_unread_or_stale(path, info, ctx)
     elif await is_filled(path, info.size_bytes, ctx):
         raise AlreadyThere(path)
 
 
-async def load_as_read(path: str, ctx: ToolContext) -> Loaded:
+async def load_as_read(path: str, ctx: ToolContext) -> LoadedFile:
     """The file, if it is the one that was read."""
-    info = await existing_file(path, ctx)
+    info = await find_regular_file(path, ctx)
     if info is None:
         raise NotFound(path)
     seen = await refuse_unread_or_stale(path, info, ctx)
@@ -52,9 +52,9 @@ async def load_as_read(path: str, ctx: ToolContext) -> Loaded:
     return loaded
 
 
-async def carry_out(
+async def write_plan(
     path: str,
-    loaded: Loaded,
+    loaded: LoadedFile,
     plan: Plan,
     ctx: ToolContext,
     *,
@@ -66,10 +66,10 @@ async def carry_out(
     `changes` are the lines that were named, where a difference could only guess them among equal
     ones; `shown` are the new ones whose tags are told.
     """
-    hunks = patch_of(loaded.data, plan)
+    hunks = diff_plan(loaded.data, plan)
     pieces = list(plan.pieces(loaded.data))
     version = await ctx[Files].replace(path, pieces, expect=loaded.version)
     content = b"".join(pieces) if version.size_bytes <= KEPT_FILE_BYTES else None
-    changes = line_changes(hunks) if changes is None else changes
-    ctx[ReadLedger].edited(version, changes, content=content, shown=shown)
+    changes = to_line_changes(hunks) if changes is None else changes
+    ctx[ReadLedger].record_edit(version, changes, content=content, shown=shown)
     return version, hunks

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.files import Files, Loaded
+from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
@@ -14,21 +14,21 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import replace
-from handaxe.text.counting import counted
-from handaxe.text.diff import Hunk, patch_of, stat
+from handaxe.text.counting import format_count
+from handaxe.text.diff import Hunk, count_changes, diff_plan
 from handaxe.text.path_quoting import quote_path
-from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
-from handaxe.tools.files.failed_match import shortened
+from handaxe.tools.files.changing import MAX_BYTES, check_target, load_as_read, write_plan
+from handaxe.tools.files.failed_match import shorten_text
 from handaxe.tools.files.faults import NoChange, NoMatch
-from handaxe.tools.files.named import named_file
-from handaxe.tools.files.planning import plan_of
+from handaxe.tools.files.named import resolve_file
+from handaxe.tools.files.planning import plan_replacement
 from handaxe.tools.files.versions import (
-    behind_mark,
-    diff_display,
-    fill,
-    forgiven,
-    shown_text,
-    take_in_later_changes,
+    decode_small_text,
+    describe_fuzzy_match,
+    encode_after_mark,
+    fill_empty_file,
+    record_later_changes,
+    to_diff_display,
 )
 
 
@@ -55,7 +55,7 @@ class Edit(Tool[EditArgs]):
     async def validate(self, args: EditArgs, ctx: ToolContext) -> None:
         if args.old_string == args.new_string:
             raise NoChange
-        path = await named_file(args.file_path, ctx)
+        path = await resolve_file(args.file_path, ctx)
         await check_target(path, ctx, creates=not args.old_string)
 
     async def preview(self, args: EditArgs, ctx: ToolContext) -> Display | None:
@@ -63,7 +63,7 @@ class Edit(Tool[EditArgs]):
         if not args.old_string:
             return (Code(args.new_string, path),)
         content = (await ctx[Files].load(path, max_bytes=MAX_BYTES)).data
-        return diff_display(path, patch_of(content, _plan(content, path, args, ctx)))
+        return to_diff_display(path, diff_plan(content, _plan(content, path, args, ctx)))
 
     async def call(self, args: EditArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
@@ -72,32 +72,32 @@ class Edit(Tool[EditArgs]):
         return await _replace(path, await load_as_read(path, ctx), args, ctx)
 
     async def recheck(self, args: EditArgs, ctx: ToolContext, result: ToolResult) -> ToolResult:
-        return await take_in_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
+        return await record_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"Edit({partial_input.get('file_path', '')})"
 
 
-async def _replace(path: str, loaded: Loaded, args: EditArgs, ctx: ToolContext) -> ToolResult:
+async def _replace(path: str, loaded: LoadedFile, args: EditArgs, ctx: ToolContext) -> ToolResult:
     content, edits = loaded.data, ctx[AppliedEdits]
     try:
         plan = _plan(content, path, args, ctx)
     except NoMatch:
         repeated = edits.has(loaded.version.path, args.old_string, args.new_string)
-        if repeated and replace.already_applied(content, args.old_string, args.new_string):
-            return _already_applied(path, args)
+        if repeated and replace.is_already_applied(content, args.old_string, args.new_string):
+            return _report_already_applied(path, args)
         raise
-    version, hunks = await carry_out(path, loaded, plan, ctx)
+    version, hunks = await write_plan(path, loaded, plan, ctx)
     edits.add(version.path, args.old_string, args.new_string)
-    return _done(path, args, loaded, plan, hunks)
+    return _build_result(path, args, loaded, plan, hunks)
 
 
 def _plan(content: bytes, path: str, args: EditArgs, ctx: ToolContext) -> replace.Plan:
     def resend(text: str) -> str:
-        new = shortened(args.new_string)
+        new = shorten_text(args.new_string)
         return f"Edit(file_path={path!r}, old_string={text!r}, new_string={new})"
 
-    return plan_of(
+    return plan_replacement(
         content,
         path,
         args.old_string,
@@ -108,14 +108,16 @@ def _plan(content: bytes, path: str, args: EditArgs, ctx: ToolContext) -> replac
     )
 
 
-def _done(
-    path: str, args: EditArgs, loaded: Loaded, plan: replace.Plan, hunks: list[Hunk]
+def _build_result(
+    path: str, args: EditArgs, loaded: LoadedFile, plan: replace.Plan, hunks: list[Hunk]
 ) -> ToolResult:
-    lines = stat(hunks)
+    lines = count_changes(hunks)
     text = f"The file {quote_path(path)} has been updated successfully."
     if args.replace_all:
-        text += f" All occurrences were successfully replaced. ({counted(plan.places, 'place')})"
-    text += forgiven(plan.matched_with)
+        text += (
+            f" All occurrences were successfully replaced. ({format_count(plan.places, 'place')})"
+        )
+    text += describe_fuzzy_match(plan.matched_with)
     text += f" (+{lines.additions} -{lines.deletions} lines)"
     return ToolResult(
         text,
@@ -123,7 +125,7 @@ def _done(
             "filePath": path,
             "oldString": args.old_string,
             "newString": args.new_string,
-            "originalFile": shown_text(loaded.data),
+            "originalFile": decode_small_text(loaded.data),
             "structuredPatch": hunks,
             "userModified": False,
             "replaceAll": args.replace_all,
@@ -131,11 +133,11 @@ def _done(
             "encoding": plan.encoding,
             "replacements": plan.places,
         },
-        display=diff_display(path, hunks),
+        display=to_diff_display(path, hunks),
     )
 
 
-def _already_applied(path: str, args: EditArgs) -> ToolResult:
+def _report_already_applied(path: str, args: EditArgs) -> ToolResult:
     return ToolResult(
         f"This edit is already applied: {quote_path(path)} holds new_string, and old_string is "
         "gone. Nothing was changed.",
@@ -153,7 +155,9 @@ def _already_applied(path: str, args: EditArgs) -> ToolResult:
 
 
 async def _fill(path: str, args: EditArgs, ctx: ToolContext) -> ToolResult:
-    existed = await fill(path, lambda mark: behind_mark(path, args.new_string, mark), ctx)
+    existed = await fill_empty_file(
+        path, lambda mark: encode_after_mark(path, args.new_string, mark), ctx
+    )
     return ToolResult(
         f"The file {quote_path(path)} has been {'updated' if existed else 'created'} successfully.",
         data={

@@ -9,23 +9,23 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import BadInput
-from handaxe.contract.ports.files import Files, Loaded
+from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-from handaxe.text.counting import counted
-from handaxe.text.diff import Hunk, patch_of, stat
-from handaxe.text.line_tags import LineRef, parse_ref, tag_of
+from handaxe.text.counting import format_count
+from handaxe.text.diff import Hunk, count_changes, diff_plan
+from handaxe.text.line_tags import LineRef, compute_tag, parse_ref
 from handaxe.text.path_quoting import quote_path
 from handaxe.text.replace.numbered_edits import NumberedChange
-from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
+from handaxe.tools.files.changing import MAX_BYTES, check_target, load_as_read, write_plan
 from handaxe.tools.files.faults import LinesUnchanged
-from handaxe.tools.files.named import named_file
+from handaxe.tools.files.named import resolve_file
 from handaxe.tools.files.tagged_lines import CopiedTag, TaggedPlan, WantedChange, plan_tagged
-from handaxe.tools.files.versions import diff_display, shown_text, take_in_later_changes
+from handaxe.tools.files.versions import decode_small_text, record_later_changes, to_diff_display
 
 MAX_NEW_TAGS = 40
 
@@ -58,34 +58,34 @@ class EditLines(Tool[EditLinesArgs]):
         return (PathSubject(args.file_path, "write", "file_path"),)
 
     async def validate(self, args: EditLinesArgs, ctx: ToolContext) -> None:
-        wanted_by(args)
-        await check_target(await named_file(args.file_path, ctx), ctx, creates=False)
+        parse_wanted_changes(args)
+        await check_target(await resolve_file(args.file_path, ctx), ctx, creates=False)
 
     async def preview(self, args: EditLinesArgs, ctx: ToolContext) -> Display | None:
         path = ctx[Workdir].resolve(args.file_path)
         loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
-        return diff_display(path, patch_of(loaded.data, _plan(loaded, path, args, ctx).plan))
+        return to_diff_display(path, diff_plan(loaded.data, _plan(loaded, path, args, ctx).plan))
 
     async def call(self, args: EditLinesArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
         loaded = await load_as_read(path, ctx)
         tagged = _plan(loaded, path, args, ctx)
-        told, shown = _new_refs(tagged.changes)
-        _, hunks = await carry_out(
+        told, shown = _format_new_refs(tagged.changes)
+        _, hunks = await write_plan(
             path, loaded, tagged.plan, ctx, changes=tagged.line_changes, shown=shown
         )
-        return _done(path, args, loaded, tagged, told, hunks)
+        return _build_result(path, args, loaded, tagged, told, hunks)
 
     async def recheck(
         self, args: EditLinesArgs, ctx: ToolContext, result: ToolResult
     ) -> ToolResult:
-        return await take_in_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
+        return await record_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"EditLines({partial_input.get('file_path', '')})"
 
 
-def wanted_by(args: EditLinesArgs) -> list[WantedChange]:
+def parse_wanted_changes(args: EditLinesArgs) -> list[WantedChange]:
     """What the changes ask for; every one that asks for nothing sensible is told."""
     if not args.changes:
         raise LinesUnchanged
@@ -93,7 +93,7 @@ def wanted_by(args: EditLinesArgs) -> list[WantedChange]:
     problems: list[str] = []
     for number, change in enumerate(args.changes):
         try:
-            wanted.append(_one(change))
+            wanted.append(_parse_change(change))
         except ValueError as wrong:
             problems.append(f"The parameter `changes[{number}]`: {wrong}")
     if problems:
@@ -101,7 +101,7 @@ def wanted_by(args: EditLinesArgs) -> list[WantedChange]:
     return wanted
 
 
-def _one(change: OneChange) -> WantedChange:
+def _parse_change(change: OneChange) -> WantedChange:
     if (change.first is None) == (change.after is None):
         raise ValueError("give either `first`, to replace lines, or `after`, to put lines in")
     if change.after is not None:
@@ -109,9 +109,9 @@ def _one(change: OneChange) -> WantedChange:
             raise ValueError("`last` goes with `first`, not with `after`")
         if not change.text:
             raise ValueError("`text` is empty, so there is nothing to put in")
-        return WantedChange(_ref(change.after, "after"), None, change.text)
-    first = _ref(change.first or "", "first")
-    last = first if change.last is None else _ref(change.last, "last")
+        return WantedChange(_parse_line_ref(change.after, "after"), None, change.text)
+    first = _parse_line_ref(change.first or "", "first")
+    last = first if change.last is None else _parse_line_ref(change.last, "last")
     if not first.number or not last.number:
         raise ValueError("lines are counted from 1; `0` only says where with `after`")
     if last.number < first.number:
@@ -119,17 +119,17 @@ def _one(change: OneChange) -> WantedChange:
     return WantedChange(first, last, change.text)
 
 
-def _ref(text: str, name: str) -> LineRef:
+def _parse_line_ref(text: str, name: str) -> LineRef:
     ref = parse_ref(text)
     if ref is None:
         raise ValueError(f"`{name}` has to be a number and a tag as Read shows them, like `12:k3`")
     return ref
 
 
-def _plan(loaded: Loaded, path: str, args: EditLinesArgs, ctx: ToolContext) -> TaggedPlan:
-    meant_by = partial(ctx[ReadLedger].meant_by, loaded.version.path)
+def _plan(loaded: LoadedFile, path: str, args: EditLinesArgs, ctx: ToolContext) -> TaggedPlan:
+    meant_by = partial(ctx[ReadLedger].find_candidates, loaded.version.path)
     try:
-        return plan_tagged(loaded.data, path, wanted_by(args), meant_by)
+        return plan_tagged(loaded.data, path, parse_wanted_changes(args), meant_by)
     except CopiedTag as copied:
         problem = (
             f"The parameter `changes[{copied.change}].text` holds `{copied.ref}` at the start of "
@@ -138,36 +138,41 @@ def _plan(loaded: Loaded, path: str, args: EditLinesArgs, ctx: ToolContext) -> T
         raise BadInput("EditLines", [problem]) from None
 
 
-def _done(
-    path: str, args: EditLinesArgs, loaded: Loaded, tagged: TaggedPlan, told: str, hunks: list[Hunk]
+def _build_result(
+    path: str,
+    args: EditLinesArgs,
+    loaded: LoadedFile,
+    tagged: TaggedPlan,
+    told: str,
+    hunks: list[Hunk],
 ) -> ToolResult:
-    lines = stat(hunks)
-    many = counted(len(args.changes), "change")
+    lines = count_changes(hunks)
+    many = format_count(len(args.changes), "change")
     return ToolResult(
         f"The file {quote_path(path)} has been updated successfully with {many}. "
         f"(+{lines.additions} -{lines.deletions} lines)\n{told}",
         data={
             "filePath": path,
             "changes": [msgspec.to_builtins(change) for change in args.changes],
-            "originalFile": shown_text(loaded.data),
+            "originalFile": decode_small_text(loaded.data),
             "structuredPatch": hunks,
             "userModified": False,
             "matched_with": tagged.plan.matched_with,
             "encoding": tagged.plan.encoding,
             "replacements": tagged.plan.places,
         },
-        display=diff_display(path, hunks),
+        display=to_diff_display(path, hunks),
     )
 
 
-def _new_refs(changes: list[NumberedChange]) -> tuple[str, tuple[tuple[int, int], ...]]:
+def _format_new_refs(changes: list[NumberedChange]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """What is told of new lines and of how far others moved, and which lines have tags there."""
     told: list[str] = []
     shown: list[tuple[int, int]] = []
     moved, left = 0, MAX_NEW_TAGS
     for change in changes:
         first = change.first + moved
-        refs = [f"{n}:{tag_of(line)}" for n, line in enumerate(change.new, first)]
+        refs = [f"{n}:{compute_tag(line)}" for n, line in enumerate(change.new, first)]
         moved += len(change.new) - (change.last - change.first + 1)
         left -= max(1, len(refs))
         if left < 0:
@@ -175,13 +180,15 @@ def _new_refs(changes: list[NumberedChange]) -> tuple[str, tuple[tuple[int, int]
             break
         if refs:
             shown.append((first, first + len(refs) - 1))
-        told.append(f"{_old(change)}: " + (f"now {' '.join(refs)}." if refs else "gone."))
+        told.append(
+            f"{_describe_old_lines(change)}: " + (f"now {' '.join(refs)}." if refs else "gone.")
+        )
         if moved:
             told[-1] += f" Lines behind it: {moved:+d}."
     return "\n".join(told), tuple(shown)
 
 
-def _old(change: NumberedChange) -> str:
+def _describe_old_lines(change: NumberedChange) -> str:
     if change.last < change.first:
         return f"Behind line {change.last}" if change.last else "At the top"
     if change.last == change.first:

@@ -9,8 +9,8 @@ from handaxe.contract.context import ToolContext
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.settings.model import Settings
 from handaxe.text.encoding import NotText, decode
-from handaxe.text.nearest import Nearby, nearest
-from handaxe.text.windows import numbered, window_of
+from handaxe.text.nearest import SimilarText, find_similar_places
+from handaxe.text.windows import number_lines, slice_lines
 from handaxe.tools.files.faults import ManyHunkPlaces, ManyMatches, NoMatch
 
 MAX_TEXT_CHARS = 1_500
@@ -24,19 +24,21 @@ MAX_LINE_CHARS = 500
 Missed = NoMatch | ManyMatches | ManyHunkPlaces
 
 
-def with_window(fault: Missed, content: bytes, path: str, old: str, ctx: ToolContext) -> Missed:
+def add_file_window(fault: Missed, content: bytes, path: str, old: str, ctx: ToolContext) -> Missed:
     """The fault; if the same text was refused before, with the lines of the file it is about."""
-    if ctx[AppliedEdits].missed(path, old, ctx.call_id) < PATIENCE:
+    if ctx[AppliedEdits].count_miss(path, old, ctx.call_id) < PATIENCE:
         return fault
     try:
         text = decode(content).text
     except NotText:
         return fault
     if isinstance(fault, NoMatch):
-        places = [(near.first_line, near.last_line) for near in nearest(text, old, limit=1)]
+        places = [
+            (near.first_line, near.last_line) for near in find_similar_places(text, old, limit=1)
+        ]
     else:
         places = [(line, line + old.count("\n")) for line in fault.data["lines"][:MAX_PLACES]]
-    shown = _windows(text, places or [(1, 1)], ctx)
+    shown = _format_windows(text, places or [(1, 1)], ctx)
     fault.sentence += (
         "\n\nThe same text was refused before. This is what the file holds there; copy from it, "
         f"without the numbers:\n{shown}"
@@ -44,7 +46,7 @@ def with_window(fault: Missed, content: bytes, path: str, old: str, ctx: ToolCon
     return fault
 
 
-def _windows(text: str, places: Sequence[tuple[int, int]], ctx: ToolContext) -> str:
+def _format_windows(text: str, places: Sequence[tuple[int, int]], ctx: ToolContext) -> str:
     """The lines around some places, as Read shows them; no line twice."""
     style = ctx[Settings].read.line_format
     pieces: list[str] = []
@@ -54,9 +56,9 @@ def _windows(text: str, places: Sequence[tuple[int, int]], ctx: ToolContext) -> 
         count = min(last + AROUND_LINES - begin + 1, MAX_WINDOW_LINES)
         if count <= 0:
             continue
-        lines, begin, _ = window_of(text, begin, count)
+        lines, begin, _ = slice_lines(text, begin, count)
         done = begin + len(lines) - 1
-        pieces.append(numbered([line[:MAX_LINE_CHARS] for line in lines], begin, style))
+        pieces.append(number_lines([line[:MAX_LINE_CHARS] for line in lines], begin, style))
     return "\n...\n".join(pieces)
 
 
@@ -66,7 +68,7 @@ def explain_no_match(content: bytes, path: str, old: str, resend: Callable[[str]
         text = decode(content).text
     except NotText:
         return ""
-    found = nearest(text, old)
+    found = find_similar_places(text, old)
     if not found:
         return f"Nothing in {path} resembles it. Read the file again."
     shown = [_describe(place) for place in found]
@@ -78,7 +80,7 @@ def explain_no_match(content: bytes, path: str, old: str, resend: Callable[[str]
     return "\n".join(shown)
 
 
-def _describe(place: Nearby) -> str:
+def _describe(place: SimilarText) -> str:
     lines = f"line {place.first_line}"
     if place.last_line != place.first_line:
         lines = f"lines {place.first_line}-{place.last_line}"
@@ -90,6 +92,6 @@ def _describe(place: Nearby) -> str:
     )
 
 
-def shortened(new: str) -> str:
+def shorten_text(new: str) -> str:
     """A new text as it stands in a call that is proposed."""
     return repr(new) if len(new) <= MAX_TEXT_CHARS else "..."

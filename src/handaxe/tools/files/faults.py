@@ -3,7 +3,7 @@
 from typing import Any
 
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.file_faults import TooLarge
+from handaxe.contract.file_faults import FileTooLarge
 
 
 class NotRead(ToolFault):
@@ -68,7 +68,7 @@ class NoMatch(ToolFault):
 
     def __init__(self, old: str, help_text: str) -> None:
         super().__init__(
-            f"String to replace not found in file.\nString: {_short(old)}"
+            f"String to replace not found in file.\nString: {_shorten_text(old)}"
             + (f"\n\n{help_text}" if help_text else "")
         )
 
@@ -85,7 +85,7 @@ class ManyMatches(ToolFault):
             f"Found {count} matches of the string to replace, but replace_all is false. To "
             "replace all occurrences, set replace_all to true. To replace only one occurrence, "
             "please provide more context to uniquely identify the instance.\n"
-            f"String: {_short(old)}\nThe matches start on lines {where}{how}.",
+            f"String: {_shorten_text(old)}\nThe matches start on lines {where}{how}.",
             data={"lines": lines, "count": count, "matched_with": matched_with},
         )
 
@@ -206,7 +206,7 @@ class ManyHunkPlaces(ToolFault):
         super().__init__(
             f"Found {count} places for the hunk, and it may mean only one. Give more unchanged "
             "lines around the change, or name the function or class it is in as `@@ line`.\n"
-            f"Lines: {_short(old)}\nThe places start on lines {where}{how}.",
+            f"Lines: {_shorten_text(old)}\nThe places start on lines {where}{how}.",
             data={"lines": lines, "count": count, "matched_with": matched_with},
         )
 
@@ -221,7 +221,7 @@ class NoPlaceToAdd(ToolFault):
         super().__init__(
             "The hunk only adds lines and does not say where. Give unchanged lines around them, "
             "an `@@ line` behind which they belong, or `*** End of File` after them.\n"
-            f"Lines: {_short(shown)}"
+            f"Lines: {_shorten_text(shown)}"
         )
 
 
@@ -311,7 +311,7 @@ class AlreadyThere(ToolFault):
         )
 
 
-class TooLargeToShow(TooLarge):
+class TooLargeToShow(FileTooLarge):
     """A picture or PDF of more bytes than are taken into memory at once."""
 
     def __init__(self, path: str, size_bytes: int, limit_bytes: int) -> None:
@@ -356,7 +356,7 @@ class CellUnchanged(ToolFault):
         super().__init__(f"No changes to make: cell {address!r} has this source already.")
 
 
-def _short(text: str, limit_chars: int = 2_000) -> str:
+def _shorten_text(text: str, limit_chars: int = 2_000) -> str:
     if len(text) <= limit_chars:
         return text
     return f"{text[:limit_chars]}... ({len(text):,} characters)"

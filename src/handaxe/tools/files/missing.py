@@ -4,13 +4,13 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import NotFound
 from handaxe.contract.ports.files import Files
-from handaxe.text.near_names import nearest
+from handaxe.text.near_names import find_closest_name
 from handaxe.text.path_quoting import quote_path
 
 _LOOKED_AT = 10
 
 
-async def with_near_names(missing: NotFound, path: str, ctx: ToolContext) -> ToolFault:
+async def add_near_names(missing: NotFound, path: str, ctx: ToolContext) -> ToolFault:
     """The same fault, naming near matches in the same directory; none where none may be seen."""
     directory, _, name = path.rpartition("/")
     try:
@@ -21,7 +21,7 @@ async def with_near_names(missing: NotFound, path: str, ctx: ToolContext) -> Too
         return NotFound(path, is_link=True)
     stem = name.rpartition(".")[0] or name
     same_stem = [other for other in names if other.rpartition(".")[0] == stem]
-    near = nearest(name, names)
+    near = find_closest_name(name, names)
     found = dict.fromkeys([*([near] if near else []), *sorted(same_stem)])
     places = [f"{directory}/{other}" for other in list(found)[:_LOOKED_AT]]
     seen = [quote_path(place) for place in places if await _is_seen(place, ctx)]

@@ -8,7 +8,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.ports.files import Files, Loaded
+from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
@@ -17,20 +17,20 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import replace
-from handaxe.text.diff import Hunk, patch_of, stat
+from handaxe.text.diff import Hunk, count_changes, diff_plan
 from handaxe.text.path_quoting import quote_path
-from handaxe.text.replace.chain import joined
-from handaxe.tools.files.changing import MAX_BYTES, carry_out, check_target, load_as_read
+from handaxe.text.replace.chain import join_plans
+from handaxe.tools.files.changing import MAX_BYTES, check_target, load_as_read, write_plan
 from handaxe.tools.files.faults import EmptyOldString, NoChange, NoEdits, NoMatch
-from handaxe.tools.files.named import named_file
-from handaxe.tools.files.planning import plan_of
+from handaxe.tools.files.named import resolve_file
+from handaxe.tools.files.planning import plan_replacement
 from handaxe.tools.files.versions import (
-    behind_mark,
-    diff_display,
-    fill,
-    forgiven,
-    shown_text,
-    take_in_later_changes,
+    decode_small_text,
+    describe_fuzzy_match,
+    encode_after_mark,
+    fill_empty_file,
+    record_later_changes,
+    to_diff_display,
 )
 
 
@@ -67,16 +67,16 @@ class MultiEdit(Tool[MultiEditArgs]):
 
     async def validate(self, args: MultiEditArgs, ctx: ToolContext) -> None:
         _refuse_senseless(args)
-        path = await named_file(args.file_path, ctx)
+        path = await resolve_file(args.file_path, ctx)
         await check_target(path, ctx, creates=args.creates)
 
     async def preview(self, args: MultiEditArgs, ctx: ToolContext) -> Display | None:
         path = ctx[Workdir].resolve(args.file_path)
         if args.creates:
-            return (Code(_created(path, b"", args, ctx).decode(), path),)
+            return (Code(_create_content(path, b"", args, ctx).decode(), path),)
         content = (await ctx[Files].load(path, max_bytes=MAX_BYTES)).data
-        return diff_display(
-            path, patch_of(content, joined(content, _plans(content, path, args, ctx)))
+        return to_diff_display(
+            path, diff_plan(content, join_plans(content, _plan_edits(content, path, args, ctx)))
         )
 
     async def call(self, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
@@ -89,7 +89,7 @@ class MultiEdit(Tool[MultiEditArgs]):
     async def recheck(
         self, args: MultiEditArgs, ctx: ToolContext, result: ToolResult
     ) -> ToolResult:
-        return await take_in_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
+        return await record_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"MultiEdit({partial_input.get('file_path', '')})"
@@ -100,18 +100,18 @@ def _refuse_senseless(args: MultiEditArgs) -> None:
         raise NoEdits
     for number, edit in enumerate(args.edits, 1):
         if edit.old_string == edit.new_string:
-            raise _of_edit(NoChange(), number, args)
+            raise _locate_fault(NoChange(), number, args)
         if number > 1 and not edit.old_string:
-            raise _of_edit(EmptyOldString(), number, args)
+            raise _locate_fault(EmptyOldString(), number, args)
 
 
-def _of_edit(fault: ToolFault, number: int, args: MultiEditArgs) -> ToolFault:
+def _locate_fault(fault: ToolFault, number: int, args: MultiEditArgs) -> ToolFault:
     """The fault, saying which edit is wrong and that none was made."""
     place = f"Edit {number} of {len(args.edits)} failed, and nothing was changed"
     return fault.at(place, edit=number - 1)
 
 
-def _plans(
+def _plan_edits(
     content: bytes, path: str, args: MultiEditArgs, ctx: ToolContext, *, first: int = 1
 ) -> list[replace.Plan]:
     """A plan for each edit, made for what the one before it leaves."""
@@ -119,7 +119,7 @@ def _plans(
     for number, edit in enumerate(args.edits[first - 1 :], first):
         try:
             plans.append(
-                plan_of(
+                plan_replacement(
                     content,
                     path,
                     edit.old_string,
@@ -130,67 +130,71 @@ def _plans(
                 )
             )
         except ToolFault as fault:
-            raise _of_edit(fault, number, args) from None
+            raise _locate_fault(fault, number, args) from None
         content = plans[-1].apply(content)
     return plans
 
 
-async def _replace(path: str, loaded: Loaded, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
+async def _replace(
+    path: str, loaded: LoadedFile, args: MultiEditArgs, ctx: ToolContext
+) -> ToolResult:
     content, made = loaded.data, ctx[AppliedEdits]
-    fingerprint = _fingerprint(args)
+    fingerprint = _make_fingerprint(args)
     try:
-        plans = _plans(content, path, args, ctx)
-        plan = joined(content, plans)
+        plans = _plan_edits(content, path, args, ctx)
+        plan = join_plans(content, plans)
     except NoMatch:
         if made.has(loaded.version.path, *fingerprint) and all(
-            replace.already_applied(content, edit.old_string, edit.new_string)
+            replace.is_already_applied(content, edit.old_string, edit.new_string)
             for edit in args.edits
         ):
-            return _already_applied(path, args)
+            return _report_already_applied(path, args)
         raise
     except replace.SameText:
         raise NoChange from None
-    version, hunks = await carry_out(path, loaded, plan, ctx)
+    version, hunks = await write_plan(path, loaded, plan, ctx)
     made.add(version.path, *fingerprint)
-    return _done(path, args, loaded, plans, plan, hunks)
+    return _build_result(path, args, loaded, plans, plan, hunks)
 
 
-def _fingerprint(args: MultiEditArgs) -> tuple[str, str]:
+def _make_fingerprint(args: MultiEditArgs) -> tuple[str, str]:
     return "\0".join(e.old_string for e in args.edits), "\0".join(e.new_string for e in args.edits)
 
 
-def _done(
+def _build_result(
     path: str,
     args: MultiEditArgs,
-    loaded: Loaded,
+    loaded: LoadedFile,
     plans: list[replace.Plan],
     plan: replace.Plan,
     hunks: list[Hunk],
 ) -> ToolResult:
-    lines = stat(hunks)
+    lines = count_changes(hunks)
     many = "1 edit" if len(plans) == 1 else f"{len(plans)} edits"
     text = f"The file {quote_path(path)} has been updated successfully with {many}."
     for number, one in enumerate(plans, 1):
-        if told := forgiven(one.matched_with):
+        if told := describe_fuzzy_match(one.matched_with):
             text += f"\nEdit {number}:{told}"
     text += f" (+{lines.additions} -{lines.deletions} lines)"
     return ToolResult(
         text,
         data={
             "filePath": path,
-            "edits": [_edit_data(edit, one) for edit, one in zip(args.edits, plans, strict=True)],
-            "originalFile": shown_text(loaded.data),
+            "edits": [
+                _to_edit_data(edit, one) for edit, one in zip(args.edits, plans, strict=True)
+            ],
+            "originalFile": decode_small_text(loaded.data),
             "structuredPatch": hunks,
             "userModified": False,
             "matched_with": plan.matched_with,
             "encoding": plan.encoding,
             "replacements": plan.places,
         },
-        display=diff_display(path, hunks),
+        display=to_diff_display(path, hunks),
     )
 
 
-def _edit_data(edit: OneEdit, plan: replace.Plan | None = None) -> dict[str, Any]:
+def _to_edit_data(edit: OneEdit, plan: replace.Plan | None = None) -> dict[str, Any]:
     data: dict[str, Any] = {
         "oldString": edit.old_string,
         "newString": edit.new_string,
@@ -201,13 +205,13 @@ def _edit_data(edit: OneEdit, plan: replace.Plan | None = None) -> dict[str, Any
     return data
 
 
-def _already_applied(path: str, args: MultiEditArgs) -> ToolResult:
+def _report_already_applied(path: str, args: MultiEditArgs) -> ToolResult:
     return ToolResult(
         f"These edits are already applied: {quote_path(path)} holds every new_string, and every "
         "old_string is gone. Nothing was changed.",
         data={
             "filePath": path,
-            "edits": [_edit_data(edit) for edit in args.edits],
+            "edits": [_to_edit_data(edit) for edit in args.edits],
             "originalFile": None,
             "structuredPatch": [],
             "userModified": False,
@@ -216,21 +220,21 @@ def _already_applied(path: str, args: MultiEditArgs) -> ToolResult:
     )
 
 
-def _created(path: str, mark: bytes, args: MultiEditArgs, ctx: ToolContext) -> bytes:
+def _create_content(path: str, mark: bytes, args: MultiEditArgs, ctx: ToolContext) -> bytes:
     """What the edits make of nothing: the first one's text, changed by the others."""
-    content = behind_mark(path, args.edits[0].new_string, mark)
-    for plan in _plans(content, path, args, ctx, first=2):
+    content = encode_after_mark(path, args.edits[0].new_string, mark)
+    for plan in _plan_edits(content, path, args, ctx, first=2):
         content = plan.apply(content)
     return content
 
 
 async def _create(path: str, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
-    existed = await fill(path, lambda mark: _created(path, mark, args, ctx), ctx)
+    existed = await fill_empty_file(path, lambda mark: _create_content(path, mark, args, ctx), ctx)
     return ToolResult(
         f"The file {quote_path(path)} has been {'updated' if existed else 'created'} successfully.",
         data={
             "filePath": path,
-            "edits": [_edit_data(edit) for edit in args.edits],
+            "edits": [_to_edit_data(edit) for edit in args.edits],
             "originalFile": "" if existed else None,
             "structuredPatch": [],
             "userModified": False,

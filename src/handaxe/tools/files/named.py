@@ -8,7 +8,7 @@ from handaxe.session.workdir import Workdir
 _ENDS_OF_DIRECTORIES = ("/", "/.", "/..")
 
 
-async def named_file(spelled: str, ctx: ToolContext) -> str:
+async def resolve_file(spelled: str, ctx: ToolContext) -> str:
     """The absolute path of a file; a fault if only a directory can be meant, and none is there.
 
     The kernel refuses such a path too, and a file of that name is not what was asked for.

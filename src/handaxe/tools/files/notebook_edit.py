@@ -8,28 +8,28 @@ from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import BadInput
 from handaxe.contract.file_faults import NotFound
-from handaxe.contract.ports.files import Files, Loaded
+from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.read_ledger import LineChange, ReadLedger, Seen
+from handaxe.session.read_ledger import LineChange, ReadLedger, SeenFile
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import notebook_edit as cells
-from handaxe.text.near_names import nearest
+from handaxe.text.near_names import find_closest_name
 from handaxe.text.notebook import NoSuchCell, NotANotebook, Notebook
 from handaxe.text.path_quoting import quote_path
 from handaxe.tools.files.faults import CellUnchanged, NoCell, NotebookInvalid
-from handaxe.tools.files.missing import with_near_names
-from handaxe.tools.files.named import named_file
+from handaxe.tools.files.missing import add_near_names
+from handaxe.tools.files.named import resolve_file
 from handaxe.tools.files.versions import (
-    diff_display,
-    existing_file,
-    hunks_between,
+    compute_hunks,
+    decode_small_text,
+    find_regular_file,
+    record_later_changes,
     refuse_changed,
     refuse_unread_or_stale,
-    shown_text,
-    take_in_later_changes,
+    to_diff_display,
 )
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -68,30 +68,30 @@ class NotebookEdit(Tool[NotebookEditArgs]):
             raise BadInput(self.name, ["The parameter `cell_type` is required to insert a cell"])
         if args.edit_mode != "insert" and args.cell_id is None:
             raise NoCell(f"`cell_id` is required to {args.edit_mode} a cell.", [])
-        await _seen(await named_file(args.notebook_path, ctx), ctx)
+        await _require_seen(await resolve_file(args.notebook_path, ctx), ctx)
 
     async def preview(self, args: NotebookEditArgs, ctx: ToolContext) -> Display | None:
         path = ctx[Workdir].resolve(args.notebook_path)
         before = (await ctx[Files].load(path, max_bytes=MAX_BYTES)).data
-        _, change = await _planned(path, before, args)
-        return diff_display(path, hunks_between(before, b"".join(change.pieces(before))))
+        _, change = await _plan_in_thread(path, before, args)
+        return to_diff_display(path, compute_hunks(before, b"".join(change.pieces(before))))
 
     async def call(self, args: NotebookEditArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.notebook_path)
-        seen = await _seen(path, ctx)
+        seen = await _require_seen(path, ctx)
         loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
         refuse_changed(path, loaded.data, loaded.version, seen, ctx)
-        notebook, change = await _planned(path, loaded.data, args)
+        notebook, change = await _plan_in_thread(path, loaded.data, args)
         pieces = change.pieces(loaded.data)
         version = await ctx[Files].replace(path, pieces, expect=loaded.version)
         content = b"".join(pieces)
-        ctx[ReadLedger].edited(version, _line_changes(loaded.data, change), content=content)
-        return _done(path, args, loaded, notebook, change, content)
+        ctx[ReadLedger].record_edit(version, _to_line_changes(loaded.data, change), content=content)
+        return _build_result(path, args, loaded, notebook, change, content)
 
     async def recheck(
         self, args: NotebookEditArgs, ctx: ToolContext, result: ToolResult
     ) -> ToolResult:
-        return await take_in_later_changes(ctx[Workdir].resolve(args.notebook_path), ctx, result)
+        return await record_later_changes(ctx[Workdir].resolve(args.notebook_path), ctx, result)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"NotebookEdit({partial_input.get('notebook_path', '')})"
@@ -100,40 +100,42 @@ class NotebookEdit(Tool[NotebookEditArgs]):
         return result.display
 
 
-async def _seen(path: str, ctx: ToolContext) -> Seen:
+async def _require_seen(path: str, ctx: ToolContext) -> SeenFile:
     """What was seen of the notebook; a fault if it is missing, unread or changed."""
-    info = await existing_file(path, ctx)
+    info = await find_regular_file(path, ctx)
     if info is None:
-        raise await with_near_names(NotFound(path), path, ctx)
+        raise await add_near_names(NotFound(path), path, ctx)
     return await refuse_unread_or_stale(path, info, ctx)
 
 
-async def _planned(path: str, data: bytes, args: NotebookEditArgs) -> tuple[Notebook, cells.Change]:
+async def _plan_in_thread(
+    path: str, data: bytes, args: NotebookEditArgs
+) -> tuple[Notebook, cells.NotebookChange]:
     if len(data) <= SMALL_BYTES:
         return _plan(path, data, args)
     return await asyncio.to_thread(_plan, path, data, args)
 
 
-def _plan(path: str, data: bytes, args: NotebookEditArgs) -> tuple[Notebook, cells.Change]:
+def _plan(path: str, data: bytes, args: NotebookEditArgs) -> tuple[Notebook, cells.NotebookChange]:
     try:
-        notebook = cells.checked(data)
+        notebook = cells.validate_notebook(data)
         return notebook, _change(notebook, args)
     except NotANotebook as wrong:
         raise NotebookInvalid(path, str(wrong)) from None
 
 
-def _change(notebook: Notebook, args: NotebookEditArgs) -> cells.Change:
+def _change(notebook: Notebook, args: NotebookEditArgs) -> cells.NotebookChange:
     index = None if args.cell_id is None else _find(notebook, args.cell_id)
     if args.edit_mode == "insert":
-        return cells.insert(notebook, index, args.new_source, args.cell_type or "code")
+        return cells.insert_cell(notebook, index, args.new_source, args.cell_type or "code")
     if index is None:
         raise NoCell(f"`cell_id` is required to {args.edit_mode} a cell.", [])
     if args.edit_mode == "delete":
-        return cells.delete(notebook, index)
+        return cells.delete_cell(notebook, index)
     cell = notebook.cell(index)
     if cell.source == args.new_source and args.cell_type in {None, cell.cell_type}:
         raise CellUnchanged(cell.address)
-    return cells.replace(notebook, index, args.new_source, args.cell_type)
+    return cells.replace_cell(notebook, index, args.new_source, args.cell_type)
 
 
 def _find(notebook: Notebook, address: str) -> int:
@@ -141,13 +143,13 @@ def _find(notebook: Notebook, address: str) -> int:
         return notebook.find(address)
     except NoSuchCell as none:
         names = [cell_id or f"cell-{index}" for index, cell_id in enumerate(notebook.ids())]
-        near = nearest(address, names)
+        near = find_closest_name(address, names)
         shown = [near] if near else names[:SHOWN_CELLS]
         more = [f"... ({len(names)} in all)"] if not near and len(names) > SHOWN_CELLS else []
         raise NoCell(str(none), [*shown, *more]) from None
 
 
-def _line_changes(data: bytes, change: cells.Change) -> list[LineChange]:
+def _to_line_changes(data: bytes, change: cells.NotebookChange) -> list[LineChange]:
     """The lines of the file that make way for others."""
     return [
         LineChange(
@@ -159,19 +161,19 @@ def _line_changes(data: bytes, change: cells.Change) -> list[LineChange]:
     ]
 
 
-def _done(
+def _build_result(
     path: str,
     args: NotebookEditArgs,
-    loaded: Loaded,
+    loaded: LoadedFile,
     notebook: Notebook,
-    change: cells.Change,
+    change: cells.NotebookChange,
     content: bytes,
 ) -> ToolResult:
     verb = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}[args.edit_mode]
     text = f"Cell {change.address} was {verb} in {quote_path(path)}."
     if args.edit_mode == "replace" and change.cell_type == "code":
         text += " Its outputs were cleared."
-    hunks = hunks_between(loaded.data, content)
+    hunks = compute_hunks(loaded.data, content)
     data = {
         "new_source": "" if args.edit_mode == "delete" else args.new_source,
         "old_source": change.old_source,
@@ -180,8 +182,8 @@ def _done(
         "language": notebook.language,
         "edit_mode": args.edit_mode,
         "notebook_path": path,
-        "original_file": shown_text(loaded.data),
-        "updated_file": shown_text(content),
+        "original_file": decode_small_text(loaded.data),
+        "updated_file": decode_small_text(content),
         "structuredPatch": hunks,
     }
-    return ToolResult(text, data=data, display=diff_display(path, hunks))
+    return ToolResult(text, data=data, display=to_diff_display(path, hunks))

@@ -10,34 +10,34 @@ import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.file_faults import NotFound, NotRegular, TooLarge
-from handaxe.contract.ports.files import FileInfo, Files, FileVersion, Loaded
+from handaxe.contract.file_faults import FileTooLarge, NotFound, NotRegular
+from handaxe.contract.ports.files import FileInfo, Files, FileVersion, LoadedFile
 from handaxe.session.read_ledger import KEPT_FILE_BYTES, ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.text.diff import Hunk, patch_of
+from handaxe.text.diff import Hunk, diff_plan
 from handaxe.text.patch_text import FilePatch
 from handaxe.text.replace import MatchedWith
 from handaxe.tools.files.changing import MAX_BYTES, load_as_read
 from handaxe.tools.files.faults import InTheWay, NamedTwice, PatchBroken
-from handaxe.tools.files.missing import with_near_names
-from handaxe.tools.files.named import named_file
+from handaxe.tools.files.missing import add_near_names
+from handaxe.tools.files.named import resolve_file
 from handaxe.tools.files.planning import HunkPlanner
 from handaxe.tools.files.versions import (
-    existing_file,
+    find_regular_file,
     is_filled,
-    line_changes,
     refuse_unread_or_stale,
+    to_line_changes,
 )
 
 Action = Literal["updated", "added", "deleted", "moved"]
 
 
-class Patched(msgspec.Struct, frozen=True, kw_only=True):
+class PatchedFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file as a patch leaves it."""
 
     path: str
     action: Action
-    before: Loaded | None
+    before: LoadedFile | None
     """None for a file that is not there yet."""
     mode: int | None = None
     pieces: Sequence[bytes | memoryview] | None
@@ -47,13 +47,13 @@ class Patched(msgspec.Struct, frozen=True, kw_only=True):
     moved_from: str | None = None
 
 
-async def check(patches: Iterable[FilePatch], ctx: ToolContext) -> None:
+async def check_patches(patches: Iterable[FilePatch], ctx: ToolContext) -> None:
     """Raise what can be known without matching any line."""
     real: set[str] = set()
     for patch in patches:
         for spelled in (patch.path, *((patch.move_to,) if patch.move_to else ())):
-            path = await named_file(spelled, ctx)
-            info = await existing_file(path, ctx)
+            path = await resolve_file(spelled, ctx)
+            info = await find_regular_file(path, ctx)
             where = info.path if info is not None else path
             if where in real:
                 raise NamedTwice(path)
@@ -75,9 +75,9 @@ async def _check_one(
             raise InTheWay(path)
         return
     if info is None:
-        raise await with_near_names(NotFound(path), path, ctx)
+        raise await add_near_names(NotFound(path), path, ctx)
     if info.size_bytes > MAX_BYTES:
-        raise TooLarge(path, info.size_bytes, MAX_BYTES)
+        raise FileTooLarge(path, info.size_bytes, MAX_BYTES)
     if (patch.kind == "delete" or patch.move_to) and await _is_link(path, info, ctx):
         raise NotRegular(path, "symbolic link")
     await refuse_unread_or_stale(path, info, ctx)
@@ -90,50 +90,50 @@ async def _is_link(path: str, info: FileInfo, ctx: ToolContext) -> bool:
     return parent is None or info.path != f"{parent.path.rstrip('/')}/{name}"
 
 
-async def plan(patches: Iterable[FilePatch], ctx: ToolContext) -> list[Patched]:
+async def plan_patches(patches: Iterable[FilePatch], ctx: ToolContext) -> list[PatchedFile]:
     """What becomes of every file; a fault that tells of every hunk that fits nowhere."""
-    planned: list[Patched] = []
+    planned: list[PatchedFile] = []
     faults: list[ToolFault] = []
     for patch in patches:
         path = ctx[Workdir].resolve(patch.path)
         try:
             if patch.kind == "add":
-                planned.append(await _added(path, patch, ctx))
+                planned.append(await _plan_add(path, patch, ctx))
             elif patch.kind == "delete":
                 loaded = await load_as_read(path, ctx)
-                mode = await _mode(path, ctx)
+                mode = await _read_mode(path, ctx)
                 planned.append(
-                    Patched(path=path, action="deleted", before=loaded, mode=mode, pieces=None)
+                    PatchedFile(path=path, action="deleted", before=loaded, mode=mode, pieces=None)
                 )
             else:
-                planned += await _updated(path, patch, faults, ctx)
+                planned += await _plan_update(path, patch, faults, ctx)
         except ToolFault as fault:
             faults.append(fault.at(patch.path, file=path))
     if faults:
-        raise _joined(faults)
+        raise _join_faults(faults)
     return planned
 
 
-async def _added(path: str, patch: FilePatch, ctx: ToolContext) -> Patched:
+async def _plan_add(path: str, patch: FilePatch, ctx: ToolContext) -> PatchedFile:
     before = None
-    if (info := await existing_file(path, ctx)) is not None:
+    if (info := await find_regular_file(path, ctx)) is not None:
         if await is_filled(path, info.size_bytes, ctx):
             raise InTheWay(path)
         before = await ctx[Files].load(path)
-    return Patched(path=path, action="added", before=before, pieces=[patch.content.encode()])
+    return PatchedFile(path=path, action="added", before=before, pieces=[patch.content.encode()])
 
 
-async def _mode(path: str, ctx: ToolContext) -> int | None:
+async def _read_mode(path: str, ctx: ToolContext) -> int | None:
     info = await ctx[Files].look(path)
     return info.mode if info is not None else None
 
 
-async def _updated(
+async def _plan_update(
     path: str, patch: FilePatch, faults: list[ToolFault], ctx: ToolContext
-) -> list[Patched]:
+) -> list[PatchedFile]:
     """The file with its hunks; hunks that fit nowhere are told all at once."""
     loaded = await load_as_read(path, ctx)
-    updated = Patched(path=path, action="updated", before=loaded, pieces=[loaded.data])
+    updated = PatchedFile(path=path, action="updated", before=loaded, pieces=[loaded.data])
     if patch.hunks:
         planner = HunkPlanner(loaded.data, path, ctx)
         failed = False
@@ -150,17 +150,17 @@ async def _updated(
         updated = msgspec.structs.replace(
             updated,
             pieces=list(made.pieces(loaded.data)),
-            hunks=patch_of(loaded.data, made),
+            hunks=diff_plan(loaded.data, made),
             matched_with=made.matched_with,
         )
-    return [updated] if patch.move_to is None else await _moved(updated, patch.move_to, ctx)
+    return [updated] if patch.move_to is None else await _plan_move(updated, patch.move_to, ctx)
 
 
-async def _moved(updated: Patched, move_to: str, ctx: ToolContext) -> list[Patched]:
+async def _plan_move(updated: PatchedFile, move_to: str, ctx: ToolContext) -> list[PatchedFile]:
     target = ctx[Workdir].resolve(move_to)
-    if await existing_file(target, ctx) is not None:
+    if await find_regular_file(target, ctx) is not None:
         raise InTheWay(target)
-    mode = await _mode(updated.path, ctx)
+    mode = await _read_mode(updated.path, ctx)
     arrived = msgspec.structs.replace(
         updated, path=target, action="moved", before=None, mode=mode, moved_from=updated.path
     )
@@ -168,7 +168,7 @@ async def _moved(updated: Patched, move_to: str, ctx: ToolContext) -> list[Patch
     return [arrived, gone]
 
 
-def _joined(faults: list[ToolFault]) -> ToolFault:
+def _join_faults(faults: list[ToolFault]) -> ToolFault:
     first, *others = faults
     if others:
         listed = [{"code": fault.code, "text": fault.sentence, **fault.data} for fault in faults]
@@ -178,9 +178,9 @@ def _joined(faults: list[ToolFault]) -> ToolFault:
     return first
 
 
-async def write(planned: Sequence[Patched], ctx: ToolContext) -> None:
+async def write_patches(planned: Sequence[PatchedFile], ctx: ToolContext) -> None:
     """Write them all, or put back what was written."""
-    written: list[tuple[Patched, FileVersion | None]] = []
+    written: list[tuple[PatchedFile, FileVersion | None]] = []
     for patched in planned:
         try:
             written.append((patched, await _write_one(patched, ctx)))
@@ -194,7 +194,7 @@ async def write(planned: Sequence[Patched], ctx: ToolContext) -> None:
         _tell(patched, version, ctx[ReadLedger])
 
 
-async def _write_one(patched: Patched, ctx: ToolContext) -> FileVersion | None:
+async def _write_one(patched: PatchedFile, ctx: ToolContext) -> FileVersion | None:
     files, before = ctx[Files], patched.before
     expect = before.version if before is not None else None
     if patched.pieces is not None:
@@ -206,7 +206,7 @@ async def _write_one(patched: Patched, ctx: ToolContext) -> FileVersion | None:
 
 
 async def _put_back(
-    written: Sequence[tuple[Patched, FileVersion | None]], ctx: ToolContext
+    written: Sequence[tuple[PatchedFile, FileVersion | None]], ctx: ToolContext
 ) -> tuple[list[str], list[str]]:
     """Undo our own writes, last first; what is as before again, and what is not."""
     restored: list[str] = []
@@ -227,12 +227,12 @@ async def _put_back(
     return restored, left
 
 
-def _knew_all(path: str | None, ledger: ReadLedger) -> bool:
+def _is_known_whole(path: str | None, ledger: ReadLedger) -> bool:
     seen = ledger.find(path) if path is not None else None
     return seen is not None and seen.is_whole
 
 
-def _tell(patched: Patched, version: FileVersion | None, ledger: ReadLedger) -> None:
+def _tell(patched: PatchedFile, version: FileVersion | None, ledger: ReadLedger) -> None:
     """The session knows what it wrote as far as it knew what was there."""
     before, pieces = patched.before, patched.pieces
     if version is None or pieces is None:
@@ -242,6 +242,6 @@ def _tell(patched: Patched, version: FileVersion | None, ledger: ReadLedger) -> 
     size = sum(map(len, pieces))
     content = b"".join(pieces) if size <= KEPT_FILE_BYTES else None
     if patched.action == "updated":
-        ledger.edited(version, line_changes(patched.hunks), content=content)
-    elif patched.action == "added" or _knew_all(patched.moved_from, ledger):
-        ledger.saw(version, content=content)
+        ledger.record_edit(version, to_line_changes(patched.hunks), content=content)
+    elif patched.action == "added" or _is_known_whole(patched.moved_from, ledger):
+        ledger.record_read(version, content=content)

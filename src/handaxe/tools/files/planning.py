@@ -18,7 +18,7 @@ from handaxe.text.replace.line_edits import (
     NoHeader,
     Overlapping,
 )
-from handaxe.tools.files.failed_match import Missed, explain_no_match, with_window
+from handaxe.tools.files.failed_match import Missed, add_file_window, explain_no_match
 from handaxe.tools.files.faults import (
     HunksOverlap,
     ManyHunkPlaces,
@@ -32,7 +32,7 @@ Resend = Callable[[str], str]
 """What to send if a text that nearly fits is the one that was meant."""
 
 
-def plan_of(
+def plan_replacement(
     content: bytes,
     path: str,
     old: str,
@@ -44,8 +44,8 @@ def plan_of(
 ) -> replace.Plan:
     """Where a replacement goes; a fault if that is nowhere, or not one place."""
     try:
-        with file_faults(content, path):
-            return replace.plan(
+        with convert_file_faults(content, path):
+            return replace.plan_replacement(
                 content,
                 old,
                 new,
@@ -54,10 +54,10 @@ def plan_of(
             )
     except replace.NoPlace:
         missed = NoMatch(old, explain_no_match(content, path, old, resend))
-        raise with_window(missed, content, path, old, ctx) from None
+        raise add_file_window(missed, content, path, old, ctx) from None
     except replace.ManyPlaces as many:
         missed = ManyMatches(old, many.count, many.lines, many.matched_with)
-        raise with_window(missed, content, path, old, ctx) from None
+        raise add_file_window(missed, content, path, old, ctx) from None
 
 
 class HunkPlanner:
@@ -65,22 +65,24 @@ class HunkPlanner:
 
     def __init__(self, content: bytes, path: str, ctx: ToolContext) -> None:
         self._content, self._path, self._ctx = content, path, ctx
-        with file_faults(content, path):
+        with convert_file_faults(content, path):
             self._edits = LineEdits(content, tolerance=ctx[Settings].edit.tolerance)
 
     def add(self, hunk: LineHunk) -> None:
         """Find the place of one more; a fault if there is none, or not one."""
         old = "\n".join(hunk.old)
         try:
-            with file_faults(self._content, self._path):
+            with convert_file_faults(self._content, self._path):
                 self._edits.add(hunk)
         except replace.NoPlace:
-            raise self._missed(NoMatch(old, self._help(hunk)), old) from None
+            raise self._missed(NoMatch(old, self._explain_miss(hunk)), old) from None
         except replace.ManyPlaces as many:
             missed = ManyHunkPlaces(old, many.count, many.lines, many.matched_with)
             raise self._missed(missed, old) from None
         except NoHeader as missing:
-            help_text = explain_no_match(self._content, self._path, missing.header, _as_header)
+            help_text = explain_no_match(
+                self._content, self._path, missing.header, _format_as_header
+            )
             missed = NoMatch(f"@@ {missing.header}", help_text)
             raise self._missed(missed, missing.header) from None
         except NoAnchor:
@@ -90,13 +92,13 @@ class HunkPlanner:
 
     def plan(self) -> replace.Plan:
         """All of them as one plan."""
-        with file_faults(self._content, self._path):
+        with convert_file_faults(self._content, self._path):
             return self._edits.plan()
 
     def _missed(self, fault: Missed, old: str) -> Missed:
-        return with_window(fault, self._content, self._path, old, self._ctx)
+        return add_file_window(fault, self._content, self._path, old, self._ctx)
 
-    def _help(self, hunk: LineHunk) -> str:
+    def _explain_miss(self, hunk: LineHunk) -> str:
         """Where the lines nearly stand, or why the place where they do stand does not count."""
         for bare, why in (
             (LineHunk(hunk.old, hunk.new, hunk.headers), "not at the end of the file"),
@@ -109,27 +111,27 @@ class HunkPlanner:
             except (replace.NoPlace, replace.ManyPlaces, NoHeader, NoAnchor):
                 continue
             return f"The lines are in {self._path}, but {why}."
-        return explain_no_match(self._content, self._path, "\n".join(hunk.old), _as_lines)
+        return explain_no_match(self._content, self._path, "\n".join(hunk.old), _format_as_lines)
 
 
-def _as_lines(text: str) -> str:
+def _format_as_lines(text: str) -> str:
     return "begin the hunk with these lines as they stand in the file:\n" + "\n".join(
         f" {line}" for line in text.splitlines()
     )
 
 
-def _as_header(text: str) -> str:
+def _format_as_header(text: str) -> str:
     return f"@@ {text.strip()}"
 
 
 @contextmanager
-def file_faults(content: bytes, path: str) -> Generator[None]:
+def convert_file_faults(content: bytes, path: str) -> Generator[None]:
     """What the engine refuses for the file's sake, as faults."""
     try:
         yield
     except replace.SameText:
         raise NoChange from None
-    except replace.CannotEncode as cannot:
+    except replace.UnencodableCharacter as cannot:
         raise CannotEncode(path, cannot.encoding, cannot.character) from None
     except replace.NotText:
         raise Binary(path, len(content)) from None

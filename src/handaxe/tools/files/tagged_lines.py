@@ -9,10 +9,16 @@ from typing import Any
 
 import msgspec
 
-from handaxe.session.line_numbering import Meanings
+from handaxe.session.line_numbering import LineCandidates
 from handaxe.session.read_ledger import LineChange
 from handaxe.text import replace
-from handaxe.text.line_tags import LineRef, ref_of, shown_ref, tag_of, tagged
+from handaxe.text.line_tags import (
+    LineRef,
+    compute_tag,
+    format_tagged_lines,
+    make_line_ref,
+    parse_shown_ref,
+)
 from handaxe.text.replace.numbered_edits import NumberedChange, NumberedEdits, SharedLine
 from handaxe.tools.files.faults import (
     ChangesOverlap,
@@ -22,9 +28,9 @@ from handaxe.tools.files.faults import (
     LinesUnchanged,
     WrongLines,
 )
-from handaxe.tools.files.planning import file_faults
+from handaxe.tools.files.planning import convert_file_faults
 
-MeantBy = Callable[[int], Meanings]
+MeantBy = Callable[[int], LineCandidates]
 """What a number that was shown may stand for now."""
 NEARBY_LINES = 50
 """So far from where it should be a line with the same tag is looked for."""
@@ -78,16 +84,18 @@ def plan_tagged(
         CopiedTag: A new text holds what Read puts in front of lines.
     """
     _refuse_notebook(content, path)
-    with file_faults(content, path):
+    with convert_file_faults(content, path):
         edits = NumberedEdits(content)
         _refuse_wrong(edits, wanted)
         for number, change in enumerate(wanted):
             _refuse_moved(edits, path, number, change, meant_by)
-        changes = [_numbered(edits, number, change) for number, change in enumerate(wanted)]
+        changes = [
+            _to_numbered_change(edits, number, change) for number, change in enumerate(wanted)
+        ]
         try:
             edits.put(changes)
             changes.sort(key=lambda change: change.reach)
-            line_changes = [_line_change(edits, change) for change in changes]
+            line_changes = [_to_line_change(edits, change) for change in changes]
             return TaggedPlan(edits.plan(), changes, line_changes)
         except SharedLine as shared:
             raise ChangesOverlap(shared.one, shared.other, shared.line) from None
@@ -108,24 +116,24 @@ def _refuse_notebook(content: bytes, path: str) -> None:
     raise IsNotebook(path)
 
 
-def _numbered(edits: NumberedEdits, number: int, change: WantedChange) -> NumberedChange:
+def _to_numbered_change(edits: NumberedEdits, number: int, change: WantedChange) -> NumberedChange:
     new = edits.lines_of(change.text)
     for line in new:
-        ref = shown_ref(line)
-        if ref is not None and _fits(edits, ref):
+        ref = parse_shown_ref(line)
+        if ref is not None and _is_tag_match(edits, ref):
             raise CopiedTag(number, ref)
     if change.last is None:
         return NumberedChange(change.first.number + 1, change.first.number, new)
     return NumberedChange(change.first.number, change.last.number, new)
 
 
-def _line_change(edits: NumberedEdits, change: NumberedChange) -> LineChange:
+def _to_line_change(edits: NumberedEdits, change: NumberedChange) -> LineChange:
     gone = tuple(map(edits.line, range(change.first, change.last + 1)))
     return LineChange(change.first, len(gone), len(change.new), gone)
 
 
-def _fits(edits: NumberedEdits, ref: LineRef) -> bool:
-    return edits.has(ref.number) and tag_of(edits.line(ref.number)) == ref.tag
+def _is_tag_match(edits: NumberedEdits, ref: LineRef) -> bool:
+    return edits.has(ref.number) and compute_tag(edits.line(ref.number)) == ref.tag
 
 
 def _refuse_wrong(edits: NumberedEdits, wanted: list[WantedChange]) -> None:
@@ -133,11 +141,11 @@ def _refuse_wrong(edits: NumberedEdits, wanted: list[WantedChange]) -> None:
     wrong: list[dict[str, Any]] = []
     for number, change in enumerate(wanted):
         for ref in change.refs:
-            if _fits(edits, ref):
+            if _is_tag_match(edits, ref):
                 continue
-            moved = _moved(edits, ref)
+            moved = _find_moved(edits, ref)
             there = edits.has(ref.number)
-            found = str(ref_of(ref.number, edits.line(ref.number))) if there else None
+            found = str(make_line_ref(ref.number, edits.line(ref.number))) if there else None
             wrong.append(
                 {
                     "change": number,
@@ -147,7 +155,9 @@ def _refuse_wrong(edits: NumberedEdits, wanted: list[WantedChange]) -> None:
                 }
             )
             if len(told) < MAX_TOLD:
-                told.setdefault(ref, f"Change {number + 1}: {_described(edits, ref, moved)}")
+                told.setdefault(
+                    ref, f"Change {number + 1}: {_describe_mismatch(edits, ref, moved)}"
+                )
     if wrong:
         raise WrongLines(list(told.values()), wrong)
 
@@ -159,14 +169,14 @@ def _refuse_moved(
 
     Of a range both ends have to fit elsewhere for that.
     """
-    doubts = [(ref, _other_meanings(edits, path, ref, meant_by)) for ref in change.refs]
+    doubts = [(ref, _find_other_meanings(edits, path, ref, meant_by)) for ref in change.refs]
     if doubts and all(others for _, others in doubts):
         ref, others = doubts[0]
         lines = sorted({line for line in others if line is not None})
         raise LinesMoved(number, str(ref), lines)
 
 
-def _other_meanings(
+def _find_other_meanings(
     edits: NumberedEdits, path: str, ref: LineRef, meant_by: MeantBy
 ) -> list[int | None]:
     """Where else the line is that was shown by this number and tag; None for one that is gone."""
@@ -176,7 +186,7 @@ def _other_meanings(
         if meaning.line is None:
             is_same = meaning.gone == ref.tag
         else:
-            is_same = _fits(edits, LineRef(meaning.line, ref.tag))
+            is_same = _is_tag_match(edits, LineRef(meaning.line, ref.tag))
         if is_same and meaning.line != ref.number:
             others.append(meaning.line)
         if is_same and meaning.is_shown:
@@ -187,7 +197,7 @@ def _other_meanings(
     return others
 
 
-def _described(edits: NumberedEdits, ref: LineRef, moved: LineRef | None) -> str:
+def _describe_mismatch(edits: NumberedEdits, ref: LineRef, moved: LineRef | None) -> str:
     if not edits.has(ref.number):
         count = edits.count_up_to(ref.number)
         what = f"there is no line {ref.number}; the file has {count:,}"
@@ -195,13 +205,14 @@ def _described(edits: NumberedEdits, ref: LineRef, moved: LineRef | None) -> str
         what = f"{ref} has no tag"
     else:
         what = f"line {ref.number} does not have the tag {ref.tag}"
-    told = f"{what}. There now:\n{_around(edits, ref.number)}"
+    told = f"{what}. There now:\n{_format_around(edits, ref.number)}"
     if moved is not None:
-        told += f"\nNear by only {moved} has that tag:\n{_shown(edits, moved.number, moved.number)}"
+        line = _format_lines(edits, moved.number, moved.number)
+        told += f"\nNear by only {moved} has that tag:\n{line}"
     return told
 
 
-def _moved(edits: NumberedEdits, ref: LineRef) -> LineRef | None:
+def _find_moved(edits: NumberedEdits, ref: LineRef) -> LineRef | None:
     """The one line near by that has the tag, if it is one."""
     if not ref.tag:
         return None
@@ -209,18 +220,18 @@ def _moved(edits: NumberedEdits, ref: LineRef) -> LineRef | None:
     found = [
         near
         for near in range(max(1, ref.number - NEARBY_LINES), last + 1)
-        if near != ref.number and tag_of(edits.line(near)) == ref.tag
+        if near != ref.number and compute_tag(edits.line(near)) == ref.tag
     ]
     return LineRef(found[0], ref.tag) if len(found) == 1 else None
 
 
-def _around(edits: NumberedEdits, number: int) -> str:
+def _format_around(edits: NumberedEdits, number: int) -> str:
     last = edits.count_up_to(number + SHOWN_LINES)
     if not last:
         return "(nothing: the file is empty)"
-    return _shown(edits, max(1, min(number, last) - SHOWN_LINES), last)
+    return _format_lines(edits, max(1, min(number, last) - SHOWN_LINES), last)
 
 
-def _shown(edits: NumberedEdits, first: int, last: int) -> str:
+def _format_lines(edits: NumberedEdits, first: int, last: int) -> str:
     whole = [edits.line(number) for number in range(first, last + 1)]
-    return tagged([line[:SHOWN_CHARS] for line in whole], first, whole=whole)
+    return format_tagged_lines([line[:SHOWN_CHARS] for line in whole], first, whole=whole)

@@ -11,18 +11,23 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.ports.undo import (
     AmbiguousChange,
     ChangeHistory,
-    Restored,
-    Undone,
-    Wanted,
+    RestoredPath,
+    UndoRequest,
+    UndoResult,
 )
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.text.diff import Hunk, stat
+from handaxe.text.diff import Hunk, count_changes
 from handaxe.text.path_quoting import quote_path
-from handaxe.tools.files.versions import diff_display, hunks_between, line_changes, shown_text
+from handaxe.tools.files.versions import (
+    compute_hunks,
+    decode_small_text,
+    to_diff_display,
+    to_line_changes,
+)
 
 UNTOUCHED = "already as before"
 SHOWN_FILES = 50
@@ -51,12 +56,12 @@ class Undo(Tool[UndoArgs]):
     async def situate(
         self, args: UndoArgs, ctx: ToolContext
     ) -> tuple[Effects, tuple[Subject, ...]]:
-        paths = ctx[ChangeHistory].touched(_wanted(args, ctx))
+        paths = ctx[ChangeHistory].touched(_parse_wanted(args, ctx))
         return Effects.on(*paths), tuple(PathSubject(path, "write") for path in paths)
 
     async def preview(self, args: UndoArgs, ctx: ToolContext) -> Display | None:
-        history, wanted = ctx[ChangeHistory], _wanted(args, ctx)
-        files = [_File(restored) for restored in history.outlook(wanted, SHOWN_FILES)]
+        history, wanted = ctx[ChangeHistory], _parse_wanted(args, ctx)
+        files = [_File(restored) for restored in history.preview_undo(wanted, SHOWN_FILES)]
         more = len(history.touched(wanted)) - SHOWN_FILES
         lines = [f"would be {file.line()}" for file in files] + (
             [f"and {more:,} more"] if more > 0 else []
@@ -64,13 +69,13 @@ class Undo(Tool[UndoArgs]):
         return (Items(tuple(lines)), *(_display(files) or ()))
 
     async def call(self, args: UndoArgs, ctx: ToolContext) -> ToolResult:
-        undone = await ctx[ChangeHistory].put_back(ctx.call_id, _wanted(args, ctx))
+        undone = await ctx[ChangeHistory].put_back(ctx.call_id, _parse_wanted(args, ctx))
         files = [_File(restored) for restored in undone.restored]
         for file in files:
             file.tell(ctx[ReadLedger])
         return ToolResult(
-            _text(undone, files, redo=args.redo),
-            data=_data(undone, files, redo=args.redo),
+            _format_text(undone, files, redo=args.redo),
+            data=_to_data(undone, files, redo=args.redo),
             display=_display(files, undone.ambiguous),
             notes=undone.notes,
         )
@@ -83,14 +88,14 @@ class Undo(Tool[UndoArgs]):
 class _File:
     """One path that was put back, with the lines that changed."""
 
-    def __init__(self, restored: Restored) -> None:
+    def __init__(self, restored: RestoredPath) -> None:
         self.path = restored.path
         self.action = restored.action
         self.restored = restored
         before, after = restored.before, restored.after
         self.hunks: list[Hunk] = []
         if restored.action == "restored":
-            self.hunks = hunks_between(before, after or b"")
+            self.hunks = compute_hunks(before, after or b"")
 
     def tell(self, ledger: ReadLedger) -> None:
         """Whoever knew the file and is shown the difference knows it now; others must read."""
@@ -100,23 +105,23 @@ class _File:
         version = self.restored.version
         knew = seen is not None and seen.version.digest == self.restored.replaced_digest
         if knew and version is not None and self.hunks:
-            ledger.edited(version, line_changes(self.hunks), content=self.restored.after)
+            ledger.record_edit(version, to_line_changes(self.hunks), content=self.restored.after)
         else:
             ledger.forget(self.path)
 
     def line(self) -> str:
         """What was done, in one line."""
-        counts = stat(self.hunks)
+        counts = count_changes(self.hunks)
         lines = f" (+{counts.additions} -{counts.deletions} lines)" if self.hunks else ""
         return f"{self.action}: {quote_path(self.path)}{lines}"
 
 
-def _wanted(args: UndoArgs, ctx: ToolContext) -> Wanted:
+def _parse_wanted(args: UndoArgs, ctx: ToolContext) -> UndoRequest:
     paths = tuple(map(ctx[Workdir].resolve, args.paths or ()))
-    return Wanted(args.call_id, only=args.only, redo=args.redo, force=args.force, paths=paths)
+    return UndoRequest(args.call_id, only=args.only, redo=args.redo, force=args.force, paths=paths)
 
 
-def _text(undone: Undone, files: Sequence[_File], *, redo: bool) -> str:
+def _format_text(undone: UndoResult, files: Sequence[_File], *, redo: bool) -> str:
     calls = undone.calls
     named = ", ".join(f"{call.tool} {call.call_id}" for call in calls[:5])
     more = f" and {len(calls) - 5} more" if len(calls) > 5 else ""
@@ -128,7 +133,7 @@ def _text(undone: Undone, files: Sequence[_File], *, redo: bool) -> str:
     return "\n".join([f"{verb}: {named}{more}.", *lines, *alone])
 
 
-def _data(undone: Undone, files: Sequence[_File], *, redo: bool) -> dict[str, Any]:
+def _to_data(undone: UndoResult, files: Sequence[_File], *, redo: bool) -> dict[str, Any]:
     listed = [
         {
             "filePath": file.path,
@@ -136,7 +141,7 @@ def _data(undone: Undone, files: Sequence[_File], *, redo: bool) -> dict[str, An
             "structuredPatch": file.hunks,
             "originalFile": None
             if file.restored.before is None
-            else shown_text(file.restored.before),
+            else decode_small_text(file.restored.before),
         }
         for file in files
     ]
@@ -153,7 +158,7 @@ def _data(undone: Undone, files: Sequence[_File], *, redo: bool) -> dict[str, An
 
 def _display(files: Sequence[_File], ambiguous: Sequence[AmbiguousChange] = ()) -> Display | None:
     shown = tuple(
-        block for file in files if file.hunks for block in diff_display(file.path, file.hunks)
+        block for file in files if file.hunks for block in to_diff_display(file.path, file.hunks)
     )
     alone = tuple(Text(one.diff, "muted") for one in ambiguous if one.diff)
     return (*shown, *alone) or None

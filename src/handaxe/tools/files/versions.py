@@ -13,11 +13,11 @@ from handaxe.contract.faults import ToolFault
 from handaxe.contract.file_faults import CannotEncode, IsDirectory, NotRegular
 from handaxe.contract.ports.files import FileInfo, Files, FileVersion
 from handaxe.contract.result import ToolResult
-from handaxe.session.read_ledger import LineChange, ReadLedger, Seen
+from handaxe.session.read_ledger import LineChange, ReadLedger, SeenFile
 from handaxe.settings.model import Settings
-from handaxe.text.diff import Hunk, format_hunks, structured_patch
-from handaxe.text.encoding import CannotEncode as NoBytes
+from handaxe.text.diff import Hunk, diff_texts, format_hunks
 from handaxe.text.encoding import Format, NotText, decode, encode, is_empty, sniff
+from handaxe.text.encoding import UnencodableCharacter as NoBytes
 from handaxe.text.replace import MatchedWith
 from handaxe.tools.files.faults import AlreadyThere, ChangedSinceRead, NotOpened, NotRead
 
@@ -26,7 +26,7 @@ MAX_SHOWN_BYTES = 100 * 1024
 MAX_DIFFED_BYTES = 1024 * 1024
 
 
-async def existing_file(path: str, ctx: ToolContext) -> FileInfo | None:
+async def find_regular_file(path: str, ctx: ToolContext) -> FileInfo | None:
     """The regular file at the path, None if nothing is there; a fault if something else is."""
     info = await ctx[Files].look(path)
     if info is None or info.kind == "file":
@@ -36,7 +36,7 @@ async def existing_file(path: str, ctx: ToolContext) -> FileInfo | None:
     raise NotRegular(path, info.kind)
 
 
-async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) -> Seen:
+async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) -> SeenFile:
     """What was seen of the file; a fault if that is nothing, or not what is there now."""
     if not info.mode & stat.S_IWUSR and ctx[Settings].edit.perforce:
         raise NotOpened(path)
@@ -46,8 +46,8 @@ async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) ->
         raise NotRead(path)
     version = seen.version
     if (info.size_bytes, info.mtime_ns) != (version.size_bytes, version.mtime_ns):
-        if (other := await _other_name(info, ctx)) is not None:
-            return ledger.share(info.path, other)
+        if (other := await _find_other_name(info, ctx)) is not None:
+            return ledger.copy_entry(info.path, other)
         if info.size_bytes != version.size_bytes and info.size_bytes > MAX_DIFFED_BYTES:
             raise ChangedSinceRead(path, None)
         loaded = await ctx[Files].load(path)
@@ -55,7 +55,7 @@ async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) ->
     return seen
 
 
-async def _other_name(info: FileInfo, ctx: ToolContext) -> str | None:
+async def _find_other_name(info: FileInfo, ctx: ToolContext) -> str | None:
     """Another name of the file (a hard link) under which this session knows it as it is now."""
     ledger = ctx[ReadLedger]
     for path in ledger.paths():
@@ -73,12 +73,12 @@ async def _other_name(info: FileInfo, ctx: ToolContext) -> str | None:
 
 
 def refuse_changed(
-    path: str, data: bytes, version: FileVersion, seen: Seen, ctx: ToolContext
+    path: str, data: bytes, version: FileVersion, seen: SeenFile, ctx: ToolContext
 ) -> None:
     """Raise if the content is not what was seen, showing what changed."""
     if version.digest != seen.version.digest:
         before = ctx[ReadLedger].content(version.path)
-        raise ChangedSinceRead(path, changes_between(before, data, path))
+        raise ChangedSinceRead(path, format_changes(before, data, path))
 
 
 async def is_filled(path: str, size_bytes: int, ctx: ToolContext) -> bool:
@@ -87,22 +87,22 @@ async def is_filled(path: str, size_bytes: int, ctx: ToolContext) -> bool:
     return size_bytes > 4 or not is_empty((await ctx[Files].load(path)).data)
 
 
-async def fill(path: str, make: Callable[[bytes], bytes], ctx: ToolContext) -> bool:
+async def fill_empty_file(path: str, make: Callable[[bytes], bytes], ctx: ToolContext) -> bool:
     """Create a missing file or fill an empty one behind its mark; whether there was one."""
     expect: FileVersion | None = None
     mark = b""
-    if (info := await existing_file(path, ctx)) is not None:
+    if (info := await find_regular_file(path, ctx)) is not None:
         if await is_filled(path, info.size_bytes, ctx):
             raise AlreadyThere(path)
         empty = await ctx[Files].load(path)
         expect, mark = empty.version, empty.data
     content = make(mark)
     version = await ctx[Files].replace(path, [content], expect=expect)
-    ctx[ReadLedger].saw(version, content=content)
+    ctx[ReadLedger].record_read(version, content=content)
     return expect is not None
 
 
-def behind_mark(path: str, text: str, mark: bytes) -> bytes:
+def encode_after_mark(path: str, text: str, mark: bytes) -> bytes:
     """The content of a file that so far is only a byte order mark, or nothing."""
     stored = sniff(mark) if mark else Format()
     try:
@@ -111,7 +111,7 @@ def behind_mark(path: str, text: str, mark: bytes) -> bytes:
         raise CannotEncode(path, cannot.encoding, cannot.character) from None
 
 
-def forgiven(matched_with: MatchedWith) -> str:
+def describe_fuzzy_match(matched_with: MatchedWith) -> str:
     """What is said of a place that was not found to the letter."""
     if matched_with == "exact":
         return ""
@@ -122,23 +122,23 @@ def forgiven(matched_with: MatchedWith) -> str:
     )
 
 
-def changes_between(before: bytes | None, after: bytes, path: str) -> str | None:
+def format_changes(before: bytes | None, after: bytes, path: str) -> str | None:
     """The difference as a unified diff, where both are text and small enough to compare."""
-    hunks = hunks_between(before, after)
+    hunks = compute_hunks(before, after)
     return format_hunks(hunks, old_name=path, new_name=path) if hunks else None
 
 
-def hunks_between(before: bytes | None, after: bytes) -> list[Hunk]:
+def compute_hunks(before: bytes | None, after: bytes) -> list[Hunk]:
     """The changed lines, where both are text and small enough to compare."""
     if before is None or max(len(before), len(after)) > MAX_DIFFED_BYTES:
         return []
     try:
-        return structured_patch(decode(before).text, decode(after).text)
+        return diff_texts(decode(before).text, decode(after).text)
     except NotText:
         return []
 
 
-def shown_text(data: bytes) -> str | None:
+def decode_small_text(data: bytes) -> str | None:
     """The text of a small file for the result's data; None for a large one."""
     if len(data) > MAX_SHOWN_BYTES:
         return None
@@ -148,7 +148,7 @@ def shown_text(data: bytes) -> str | None:
         return None
 
 
-def line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
+def to_line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
     """The runs of lines that changed, without the unchanged lines around them."""
     changes: list[LineChange] = []
     for hunk in hunks:
@@ -165,7 +165,7 @@ def line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
     return changes
 
 
-def diff_display(path: str, hunks: Sequence[Hunk]) -> Display:
+def to_diff_display(path: str, hunks: Sequence[Hunk]) -> Display:
     """Hunks as a block to paint."""
     blocks = tuple(
         DiffHunk(h.old_start, h.old_lines, h.new_start, h.new_lines, tuple(h.lines)) for h in hunks
@@ -173,19 +173,19 @@ def diff_display(path: str, hunks: Sequence[Hunk]) -> Display:
     return (Diff(path, blocks),)
 
 
-async def take_in_later_changes(path: str, ctx: ToolContext, result: ToolResult) -> ToolResult:
+async def record_later_changes(path: str, ctx: ToolContext, result: ToolResult) -> ToolResult:
     """If a hook changed the file after us, know the new content and show what it did."""
     ledger = ctx[ReadLedger]
-    info = await existing_file(path, ctx)
+    info = await find_regular_file(path, ctx)
     seen = ledger.find(info.path) if info is not None else None
     if info is None or seen is None:
         return result
     loaded = await ctx[Files].load(path)
     if loaded.version.digest == seen.version.digest:
         return result
-    hunks = hunks_between(ledger.content(info.path), loaded.data)
-    changes = line_changes(hunks) if hunks else None
-    ledger.saw(loaded.version, content=loaded.data, changes=changes)
+    hunks = compute_hunks(ledger.content(info.path), loaded.data)
+    changes = to_line_changes(hunks) if hunks else None
+    ledger.record_read(loaded.version, content=loaded.data, changes=changes)
     text = f"{result.text}\n\nA hook changed the file afterwards"
     if hunks:
         text += f":\n{format_hunks(hunks, old_name=path, new_name=path)}"

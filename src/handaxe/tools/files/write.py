@@ -6,7 +6,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.file_faults import CannotEncode, Exists
-from handaxe.contract.ports.files import Files, Loaded
+from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
 from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
@@ -14,18 +14,18 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.text import encoding
-from handaxe.text.diff import Hunk, stat
+from handaxe.text.diff import Hunk, count_changes
 from handaxe.text.path_quoting import quote_path
 from handaxe.tools.files.faults import NotReadWhole
-from handaxe.tools.files.named import named_file
+from handaxe.tools.files.named import resolve_file
 from handaxe.tools.files.versions import (
-    diff_display,
-    existing_file,
-    hunks_between,
+    compute_hunks,
+    decode_small_text,
+    find_regular_file,
+    record_later_changes,
     refuse_changed,
     refuse_unread_or_stale,
-    shown_text,
-    take_in_later_changes,
+    to_diff_display,
 )
 
 
@@ -48,8 +48,8 @@ class Write(Tool[WriteArgs]):
         return (PathSubject(args.file_path, "write", "file_path"),)
 
     async def validate(self, args: WriteArgs, ctx: ToolContext) -> None:
-        path = await named_file(args.file_path, ctx)
-        info = await existing_file(path, ctx)
+        path = await resolve_file(args.file_path, ctx)
+        info = await find_regular_file(path, ctx)
         if info is None:
             return
         seen = await refuse_unread_or_stale(path, info, ctx)
@@ -58,10 +58,12 @@ class Write(Tool[WriteArgs]):
 
     async def preview(self, args: WriteArgs, ctx: ToolContext) -> Display | None:
         path = ctx[Workdir].resolve(args.file_path)
-        if await existing_file(path, ctx) is None:
+        if await find_regular_file(path, ctx) is None:
             return (Code(args.content, path),)
         before = (await ctx[Files].load(path)).data
-        return diff_display(path, hunks_between(before, _encoded(path, args.content, before)))
+        return to_diff_display(
+            path, compute_hunks(before, _encode_content(path, args.content, before))
+        )
 
     async def call(self, args: WriteArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
@@ -71,19 +73,19 @@ class Write(Tool[WriteArgs]):
             except Exists:
                 # It is there by now, or was from the start under another name.
                 pass
-        info = await existing_file(path, ctx)
+        info = await find_regular_file(path, ctx)
         if info is None:
             return await self._create(path, args, ctx)
         seen = await refuse_unread_or_stale(path, info, ctx)
         before = await ctx[Files].load(path)
         refuse_changed(path, before.data, before.version, seen, ctx)
-        data = _encoded(path, args.content, before.data)
+        data = _encode_content(path, args.content, before.data)
         version = await ctx[Files].replace(path, [data], expect=before.version)
-        ctx[ReadLedger].saw(version, content=data)
-        return _updated(path, args, before, hunks_between(before.data, data))
+        ctx[ReadLedger].record_read(version, content=data)
+        return _build_update_result(path, args, before, compute_hunks(before.data, data))
 
     async def recheck(self, args: WriteArgs, ctx: ToolContext, result: ToolResult) -> ToolResult:
-        return await take_in_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
+        return await record_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"Write({partial_input.get('file_path', '')})"
@@ -96,7 +98,7 @@ class Write(Tool[WriteArgs]):
     async def _create(self, path: str, args: WriteArgs, ctx: ToolContext) -> ToolResult:
         content = args.content.encode()
         version = await ctx[Files].replace(path, [content], expect=None)
-        ctx[ReadLedger].saw(version, content=content)
+        ctx[ReadLedger].record_read(version, content=content)
         data: dict[str, Any] = {
             "type": "create",
             "filePath": path,
@@ -107,7 +109,7 @@ class Write(Tool[WriteArgs]):
         return ToolResult(f"File created successfully at: {quote_path(path)}", data=data)
 
 
-def _encoded(path: str, content: str, before: bytes) -> bytes:
+def _encode_content(path: str, content: str, before: bytes) -> bytes:
     """The content in the encoding the file has, with the mark it has."""
     try:
         stored = encoding.sniff(before)
@@ -117,12 +119,14 @@ def _encoded(path: str, content: str, before: bytes) -> bytes:
         content = content[1:] if stored.bom else content
     try:
         return encoding.encode(content, stored)
-    except encoding.CannotEncode as cannot:
+    except encoding.UnencodableCharacter as cannot:
         raise CannotEncode(path, cannot.encoding, cannot.character) from None
 
 
-def _updated(path: str, args: WriteArgs, before: Loaded, hunks: list[Hunk]) -> ToolResult:
-    lines = stat(hunks)
+def _build_update_result(
+    path: str, args: WriteArgs, before: LoadedFile, hunks: list[Hunk]
+) -> ToolResult:
+    lines = count_changes(hunks)
     counts = f" (+{lines.additions} -{lines.deletions} lines)" if hunks else ""
     return ToolResult(
         f"The file {quote_path(path)} has been updated successfully.{counts}",
@@ -131,7 +135,7 @@ def _updated(path: str, args: WriteArgs, before: Loaded, hunks: list[Hunk]) -> T
             "filePath": path,
             "content": args.content,
             "structuredPatch": hunks,
-            "originalFile": shown_text(before.data),
+            "originalFile": decode_small_text(before.data),
         },
-        display=diff_display(path, hunks),
+        display=to_diff_display(path, hunks),
     )

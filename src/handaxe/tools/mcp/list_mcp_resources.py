@@ -33,7 +33,7 @@ class ListMcpResources(Tool[ListMcpResourcesArgs]):
 
     async def call(self, args: ListMcpResourcesArgs, ctx: ToolContext) -> ToolResult:
         found = await ctx[McpServers].resources(args.server)
-        lines = [_line(resource) for resource in found[:_SHOWN]]
+        lines = [_format_line(resource) for resource in found[:_SHOWN]]
         if len(found) > _SHOWN:
             lines.append(f"... and {len(found) - _SHOWN} more; name a `server` to see fewer.")
         text = "\n".join(lines) or "No server offers a resource. Servers may still offer tools."
@@ -44,7 +44,7 @@ class ListMcpResources(Tool[ListMcpResourcesArgs]):
         return f"ListMcpResources({server})" if server else "ListMcpResources"
 
 
-def _line(resource: McpResource) -> str:
+def _format_line(resource: McpResource) -> str:
     kind = f" [{resource.mime_type}]" if resource.mime_type else ""
     about = f": {resource.description}" if resource.description else ""
     return f"{resource.server} {resource.uri} ({resource.name}){kind}{about}"

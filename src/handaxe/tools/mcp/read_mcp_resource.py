@@ -32,14 +32,14 @@ class ReadMcpResource(Tool[ReadMcpResourceArgs]):
 
     async def call(self, args: ReadMcpResourceArgs, ctx: ToolContext) -> ToolResult:
         parts = await ctx[McpServers].read(args.server, args.uri, ctx.call_id)
-        text = "\n\n".join(_shown(part, is_only=len(parts) == 1) for part in parts)
+        text = "\n\n".join(_format_part(part, is_only=len(parts) == 1) for part in parts)
         return ToolResult(text or "(the resource is empty)", data={"contents": list(parts)})
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"ReadMcpResource({partial_input.get('uri', '')})"
 
 
-def _shown(part: McpContent, *, is_only: bool) -> str:
+def _format_part(part: McpContent, *, is_only: bool) -> str:
     if part.blob_saved_to is not None:
         return f"[{part.uri} ({part.mime_type or 'unknown type'}) saved to {part.blob_saved_to}]"
     text = part.text or ""

@@ -7,7 +7,7 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.ports.questions import Answers, Question, Questions
+from handaxe.contract.ports.questions import Answers, Questions, UserQuestion
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 
@@ -33,7 +33,9 @@ class SameQuestion(ToolFault):
 
 
 class AskUserQuestionArgs(ToolArgs, kw_only=True):
-    questions: Annotated[list[Question], msgspec.Meta(min_length=1, max_length=4), "1-4 questions."]
+    questions: Annotated[
+        list[UserQuestion], msgspec.Meta(min_length=1, max_length=4), "1-4 questions."
+    ]
     answers: Annotated[dict[str, str] | None, "Filled in by the host; leave it out."] = None
     annotations: Annotated[dict[str, Any] | None, "Filled in by the host; leave it out."] = None
     metadata: Annotated[dict[str, Any] | None, "Kept as it is."] = None
@@ -60,7 +62,7 @@ class AskUserQuestion(Tool[AskUserQuestionArgs]):
         data: dict[str, Any] = {"questions": args.questions, "answers": said.answers}
         if said.response is not None:
             data["response"] = said.response
-        return ToolResult(_told(args, said), data=data)
+        return ToolResult(_format_answers(args, said), data=data)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return "AskUserQuestion"
@@ -72,7 +74,7 @@ def _refuse_twins(texts: list[str]) -> None:
             raise SameQuestion(text)
 
 
-def _told(args: AskUserQuestionArgs, said: Answers) -> str:
+def _format_answers(args: AskUserQuestionArgs, said: Answers) -> str:
     lines = [
         f"{question.question}\n  → {said.answers.get(question.question, '(no answer)')}"
         for question in args.questions

@@ -6,7 +6,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.brevity import Brevity
+from handaxe.session.brevity import BriefMode
 
 
 class BriefArgs(ToolArgs, kw_only=True):
@@ -15,12 +15,12 @@ class BriefArgs(ToolArgs, kw_only=True):
 
 class Brief(Tool[BriefArgs]):
     search_hint = "concise terse output style toggle"
-    uses = (Brevity,)
+    uses = (BriefMode,)
     effects = Effects.on_state("brevity")
     defer = True
 
     async def call(self, args: BriefArgs, ctx: ToolContext) -> ToolResult:
-        changed = ctx[Brevity].switch(enabled=args.enabled)
+        changed = ctx[BriefMode].switch(enabled=args.enabled)
         state = "short" if args.enabled else "of normal length"
         lead = "From now on" if changed else "As before,"
         return ToolResult(f"{lead} answers are {state}.", data={"enabled": args.enabled})

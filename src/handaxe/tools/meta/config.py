@@ -7,7 +7,7 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Ask, Decision
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.settings_store import Setting, SettingOrigin, SettingsStore
+from handaxe.contract.ports.settings_store import SettingOrigin, SettingsStore, SettingValue
 from handaxe.contract.result import ToolResult
 from handaxe.contract.setting_faults import BadSetting
 from handaxe.contract.subjects import PathSubject, Subject
@@ -53,7 +53,7 @@ class Config(Tool[ConfigArgs]):
     ) -> tuple[Effects, tuple[Subject, ...]] | None:
         if not _is_change(args):
             return None
-        path = ctx[SettingsStore].file_of(args.scope)
+        path = ctx[SettingsStore].find_file(args.scope)
         return Effects.on(path), (PathSubject(path, "write"),)
 
     async def validate(self, args: ConfigArgs, ctx: ToolContext) -> None:
@@ -70,50 +70,50 @@ class Config(Tool[ConfigArgs]):
     async def decide(self, args: ConfigArgs, ctx: ToolContext) -> Decision | None:
         if not _is_change(args):
             return None
-        file = ctx[SettingsStore].file_of(args.scope)
-        what = "be removed" if args.remove else f"become {_shown(args.value)}"
+        file = ctx[SettingsStore].find_file(args.scope)
+        what = "be removed" if args.remove else f"become {_format_value(args.value)}"
         return Ask(f"`{args.key}` would {what} in {file}; settings never change without a yes.")
 
     async def call(self, args: ConfigArgs, ctx: ToolContext) -> ToolResult:
         store = ctx[SettingsStore]
         if args.key is None:
-            found = [_masked(setting) for setting in store.listed()]
-            text = "\n".join(_line(setting) for setting in found)
+            found = [_mask_setting(setting) for setting in store.listed()]
+            text = "\n".join(_format_line(setting) for setting in found)
             text = text or "Nothing is set; everything has its default."
             return ToolResult(text, data={"settings": found})
         if not _is_change(args):
-            setting = _masked(store.find(args.key))
+            setting = _mask_setting(store.find(args.key))
             meaning = f"\n{setting.meaning}" if setting.meaning else ""
-            return ToolResult(_line(setting) + meaning, data=setting)
-        setting = _masked(await store.change(args.key, args.value, args.scope))
+            return ToolResult(_format_line(setting) + meaning, data=setting)
+        setting = _mask_setting(await store.change(args.key, args.value, args.scope))
         verb = "removed from" if args.remove else "set in"
-        file = store.file_of(args.scope)
-        text = f"`{args.key}` was {verb} {file}. In force now: {_line(setting)}"
+        file = store.find_file(args.scope)
+        text = f"`{args.key}` was {verb} {file}. In force now: {_format_line(setting)}"
         counts = args.remove or any(origin.file == file for origin in setting.origins)
-        notes = () if counts else (_why_not(setting, args.scope),)
+        notes = () if counts else (_explain_unused(setting, args.scope),)
         return ToolResult(text, data=setting, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         key = partial_input.get("key") or "all"
         value = partial_input.get("value")
-        return f"Config({key})" if value is None else f"Config({key} = {_shown(value)})"
+        return f"Config({key})" if value is None else f"Config({key} = {_format_value(value)})"
 
 
 def _is_change(args: ConfigArgs) -> bool:
     return args.remove or args.value is not None
 
 
-def _why_not(setting: Setting, scope: str) -> str:
+def _explain_unused(setting: SettingValue, scope: str) -> str:
     if not setting.is_used:
         return "handaxe knows this setting but does not use it."
     if setting.origins:
-        return f"It does not count: {_place(setting.origins[-1])} has the last word."
+        return f"It does not count: {_format_origin(setting.origins[-1])} has the last word."
     if scope == "user":
         return "It does not count."
     return "It does not count: until the user runs `handaxe trust`, a project's files only forbid."
 
 
-def _masked(setting: Setting) -> Setting:
+def _mask_setting(setting: SettingValue) -> SettingValue:
     """The setting without values of variables, which are often secrets."""
     group, _, name = setting.key.partition(".")
     if group != "env":
@@ -124,17 +124,19 @@ def _masked(setting: Setting) -> Setting:
     return msgspec.structs.replace(setting, value=value)
 
 
-def _line(setting: Setting) -> str:
-    places = ", ".join(dict.fromkeys(_place(origin) for origin in setting.origins)) or "default"
+def _format_line(setting: SettingValue) -> str:
+    places = (
+        ", ".join(dict.fromkeys(_format_origin(origin) for origin in setting.origins)) or "default"
+    )
     note = "" if setting.is_used else ", not used by handaxe"
-    return f"{setting.key} = {_shown(setting.value)} ({places}{note})"
+    return f"{setting.key} = {_format_value(setting.value)} ({places}{note})"
 
 
-def _place(origin: SettingOrigin) -> str:
+def _format_origin(origin: SettingOrigin) -> str:
     if origin.file is None:
         return origin.source
     return origin.file if origin.line is None else f"{origin.file}:{origin.line}"
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return msgspec.json.encode(value).decode()

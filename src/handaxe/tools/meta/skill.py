@@ -9,7 +9,7 @@ from handaxe.contract.agent_faults import AgentFailed
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.ports.agents import AgentOutcome, AgentRequest, Agents
-from handaxe.contract.ports.skills import SkillInfo, SkillPowers, Skills
+from handaxe.contract.ports.skills import SkillCapabilities, SkillInfo, Skills
 from handaxe.contract.ports.tool_caller import ToolCaller
 from handaxe.contract.ports.trust_gate import TrustGate
 from handaxe.contract.result import ToolResult
@@ -20,10 +20,10 @@ from handaxe.session.identity import SessionIdentity
 from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.skill_hooks import SkillHooks
-from handaxe.session.turn_wishes import TurnWishes
+from handaxe.session.turn_wishes import TurnOverrides
 from handaxe.settings.model import Settings
-from handaxe.text.near_names import nearest
-from handaxe.text.skill_text import commands, fill, with_outputs
+from handaxe.text.near_names import find_closest_name
+from handaxe.text.skill_text import fill_placeholders, find_commands, insert_outputs
 
 COMMAND_TIMEOUT_MS = 120_000
 NOT_RUN = "[shell command execution disabled by policy]"
@@ -39,28 +39,28 @@ class Skill(Tool[SkillArgs]):
     aliases = ("SlashCommand",)
     search_hint = "run a written procedure or slash command"
     uses = (Skills, InvokedSkills, SessionIdentity)
-    may_use = (ToolCaller, PermissionState, Settings, Agents, TurnWishes, SkillHooks, TrustGate)
+    may_use = (ToolCaller, PermissionState, Settings, Agents, TurnOverrides, SkillHooks, TrustGate)
     effects = Effects.on_state("skills")
 
     def subjects(self, args: SkillArgs) -> tuple[Subject, ...]:
-        return (TextSubject(f"{_name(args)} {args.args}".strip()),)
+        return (TextSubject(f"{_parse_name(args)} {args.args}".strip()),)
 
     async def validate(self, args: SkillArgs, ctx: ToolContext) -> None:
-        skill = _find(ctx[Skills], _name(args))
+        skill = _find(ctx[Skills], _parse_name(args))
         if not skill.for_model:
             raise UserOnlySkill(skill.name)
 
     async def call(self, args: SkillArgs, ctx: ToolContext) -> ToolResult:
-        skill = _find(ctx[Skills], _name(args))
-        text, notes = await entered(skill, args.args, ctx)
+        skill = _find(ctx[Skills], _parse_name(args))
+        text, notes = await enter_skill(skill, args.args, ctx)
         agents = ctx.find(Agents)
         if skill.forks and agents is not None:
-            outcome = await forked(skill, text, agents, ctx.report, ctx.call_id)
+            outcome = await fork_skill(skill, text, agents, ctx.report, ctx.call_id)
             return msgspec.structs.replace(_report(skill, outcome), notes=notes)
-        if (wishes := ctx.find(TurnWishes)) is not None:
-            wishes.wish(skill.model, skill.effort, skill.path)
+        if (wishes := ctx.find(TurnOverrides)) is not None:
+            wishes.request_override(skill.model, skill.effort, skill.path)
         data: dict[str, Any] = {"success": True, "commandName": skill.name, "path": skill.path}
-        if allowed := _granted(skill, ctx).allowed_tools:
+        if allowed := _grant_powers(skill, ctx).allowed_tools:
             data["allowedTools"] = list(allowed)
         if not ctx[InvokedSkills].enter(skill.name, text):
             told = f"The skill {skill.name} is already loaded; follow it."
@@ -78,7 +78,7 @@ class Skill(Tool[SkillArgs]):
         return f"Skill({said.strip()})"
 
 
-async def entered(
+async def enter_skill(
     skill: SkillInfo, arguments: str, ctx: ToolContext
 ) -> tuple[str, tuple[str, ...]]:
     """The skill's text and what is refused of it; its rules hold for this turn, its hooks on.
@@ -86,9 +86,9 @@ async def entered(
     The commands in the text are the first that the rules are for.
     """
     permissions = ctx.find(PermissionState) or PermissionState()
-    allowed = _granted(skill, ctx).allowed_tools
-    with permissions.granting_for_turn(allowed, skill.disallowed_tools):
-        text = await skill_text(skill, arguments, ctx)
+    allowed = _grant_powers(skill, ctx).allowed_tools
+    with permissions.apply_turn_grants(allowed, skill.disallowed_tools):
+        text = await render_skill(skill, arguments, ctx)
     gate, hooks = ctx.find(TrustGate), ctx.find(SkillHooks)
     told = (
         gate.refusal(skill.powers) if gate is not None else None,
@@ -97,11 +97,11 @@ async def entered(
     return text, tuple(filter(None, told))
 
 
-def _granted(skill: SkillInfo, ctx: ToolContext) -> SkillPowers:
+def _grant_powers(skill: SkillInfo, ctx: ToolContext) -> SkillCapabilities:
     return skill.powers.grant(ctx.find(TrustGate))
 
 
-async def forked(
+async def fork_skill(
     skill: SkillInfo,
     text: str,
     agents: Agents,
@@ -121,7 +121,7 @@ async def forked(
     return await agents.start(request, report)
 
 
-def outcome_text(skill: SkillInfo, outcome: AgentOutcome) -> str:
+def format_outcome(skill: SkillInfo, outcome: AgentOutcome) -> str:
     """What came out of a skill that an agent ran."""
     state = outcome.state
     if outcome.in_background:
@@ -142,11 +142,11 @@ def _report(skill: SkillInfo, outcome: AgentOutcome) -> ToolResult:
         "result": outcome.text,
     }
     if outcome.has_failed:
-        raise AgentFailed(outcome_text(skill, outcome), data)
-    return ToolResult(outcome_text(skill, outcome), data=data)
+        raise AgentFailed(format_outcome(skill, outcome), data)
+    return ToolResult(format_outcome(skill, outcome), data=data)
 
 
-def _name(args: SkillArgs) -> str:
+def _parse_name(args: SkillArgs) -> str:
     return args.skill.strip().removeprefix("/")
 
 
@@ -154,34 +154,34 @@ def _find(skills: Skills, name: str) -> SkillInfo:
     known = {skill.name: skill for skill in skills.all()}
     if name not in known:
         listed = [skill.name for skill in known.values() if skill.for_model]
-        raise NoSkill(name, nearest(name, listed), listed)
+        raise NoSkill(name, find_closest_name(name, listed), listed)
     return known[name]
 
 
-async def skill_text(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
+async def render_skill(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
     """The skill's text with its arguments, and with the output of the commands in it."""
     body = ctx[Skills].body(skill)
     # The commands stand in the file; what an argument brings along is never one.
-    approved = _granted(skill, ctx).commands
+    approved = _grant_powers(skill, ctx).commands
     outputs = {
-        command: await _output(command, skill, ctx) if command in approved else NOT_TRUSTED
-        for command in commands(body)
+        command: await _run_command(command, skill, ctx) if command in approved else NOT_TRUSTED
+        for command in find_commands(body)
     }
-    wishes = ctx.find(TurnWishes)
+    wishes = ctx.find(TurnOverrides)
     variables = {
         "CLAUDE_SESSION_ID": ctx[SessionIdentity].session_id,
         "CLAUDE_PROJECT_DIR": ctx[SessionIdentity].root,
         "CLAUDE_SKILL_DIR": skill.directory,
         "CLAUDE_EFFORT": skill.effort or (wishes.effort if wishes is not None else ""),
     }
-    pieces = with_outputs(body, {command: f"\0{at}\0" for at, command in enumerate(outputs)})
-    filled = fill(pieces, arguments, names=skill.arguments, variables=variables)
+    pieces = insert_outputs(body, {command: f"\0{at}\0" for at, command in enumerate(outputs)})
+    filled = fill_placeholders(pieces, arguments, names=skill.arguments, variables=variables)
     for at, output in enumerate(outputs.values()):
         filled = filled.replace(f"\0{at}\0", output)
-    return filled + _about_variants(skill)
+    return filled + _describe_variants(skill)
 
 
-def _about_variants(skill: SkillInfo) -> str:
+def _describe_variants(skill: SkillInfo) -> str:
     """That parts of the project have skills of this name too."""
     if not skill.variants:
         return ""
@@ -190,7 +190,7 @@ def _about_variants(skill: SkillInfo) -> str:
     return "\n\n" + "\n".join((head, *lines, ""))
 
 
-async def _output(command: str, skill: SkillInfo, ctx: ToolContext) -> str:
+async def _run_command(command: str, skill: SkillInfo, ctx: ToolContext) -> str:
     settings, caller = ctx.find(Settings), ctx.find(ToolCaller)
     if settings is not None and settings.disable_skill_shell_execution:
         return NOT_RUN

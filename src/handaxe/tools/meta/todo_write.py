@@ -9,7 +9,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.todo import Todo
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.todos import Todos
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 
 _SIGNS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
 
@@ -27,14 +27,14 @@ class TodoWrite(Tool[TodoWriteArgs]):
         before = ctx[Todos].replace(args.todos)
         active = [todo for todo in args.todos if todo.status == "in_progress"]
         left = sum(todo.status != "completed" for todo in args.todos)
-        text = f"The list has {counted(len(args.todos), 'item')}, {left} of them open."
+        text = f"The list has {format_count(len(args.todos), 'item')}, {left} of them open."
         notes = ()
         if len(active) > 1:
             notes = ("More than one item is in progress; work on one at a time.",)
         return ToolResult(
             text,
             data={"oldTodos": before, "newTodos": tuple(args.todos)},
-            display=_shown(args.todos),
+            display=_to_display(args.todos),
             notes=notes,
         )
 
@@ -42,10 +42,10 @@ class TodoWrite(Tool[TodoWriteArgs]):
         todos = partial_input.get("todos")
         if not isinstance(todos, list):
             return "TodoWrite"
-        return f"TodoWrite({counted(len(cast('list[Any]', todos)), 'item')})"
+        return f"TodoWrite({format_count(len(cast('list[Any]', todos)), 'item')})"
 
 
-def _shown(todos: list[Todo]) -> Display | None:
+def _to_display(todos: list[Todo]) -> Display | None:
     if not todos:
         return None
     return (Items(tuple(f"{_SIGNS[todo.status]} {todo.content}" for todo in todos)),)

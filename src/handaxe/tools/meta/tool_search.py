@@ -13,7 +13,7 @@ from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.tool_index import FoundTool, ToolIndex
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 
 DEFAULT_RESULTS = 5
 MAX_RESULTS = 50
@@ -46,8 +46,8 @@ class ToolSearch(Tool[ToolSearchArgs]):
     async def call(self, args: ToolSearchArgs, ctx: ToolContext) -> ToolResult:
         index, servers = ctx[ToolIndex], ctx.find(McpServers)
         if args.query.startswith(RECONNECT):
-            return await _reconnected(args.query, servers, index)
-        if servers is not None and _may_mean_server(args.query):
+            return await _reconnect_server(args.query, servers, index)
+        if servers is not None and _can_mean_server(args.query):
             # What a server brings that is still on its way should be found, too.
             await servers.settled()
         found = await index.find(args.query, args.max_results)
@@ -58,8 +58,8 @@ class ToolSearch(Tool[ToolSearchArgs]):
             "totalDeferredTools": len(waiting),
             "tools": found,
         }
-        text = _told(found) if found else _nothing(args.query, waiting)
-        notes = _troubles(servers) if servers is not None and not found else ()
+        text = _format_found(found) if found else _describe_nothing_found(args.query, waiting)
+        notes = _describe_troubles(servers) if servers is not None and not found else ()
         return ToolResult(
             text, data=data, display=(Items(tuple(tool.name for tool in found)),), notes=notes
         )
@@ -68,13 +68,13 @@ class ToolSearch(Tool[ToolSearchArgs]):
         return f"ToolSearch({partial_input.get('query', '')})"
 
 
-def _may_mean_server(query: str) -> bool:
+def _can_mean_server(query: str) -> bool:
     """Whether a tool of an MCP server may be meant; not where built-in tools are named."""
     parts = [part.strip().casefold() for part in re.split(r"[;\n]", query)]
     return any(part and (not part.startswith(SELECT) or FOREIGN in part) for part in parts)
 
 
-async def _reconnected(query: str, servers: McpServers | None, index: ToolIndex) -> ToolResult:
+async def _reconnect_server(query: str, servers: McpServers | None, index: ToolIndex) -> ToolResult:
     name = query.removeprefix(RECONNECT).strip()
     if servers is None:
         raise UnknownServer(name, ())
@@ -87,11 +87,11 @@ async def _reconnected(query: str, servers: McpServers | None, index: ToolIndex)
         "tools": (),
     }
     return ToolResult(
-        f"The MCP server {name!r} is connected, with {counted(len(tools), 'tool')}.", data=data
+        f"The MCP server {name!r} is connected, with {format_count(len(tools), 'tool')}.", data=data
     )
 
 
-def _troubles(servers: McpServers) -> tuple[str, ...]:
+def _describe_troubles(servers: McpServers) -> tuple[str, ...]:
     """The servers whose tools cannot be searched now, one sentence each."""
     told: list[str] = []
     for one in servers.status():
@@ -108,7 +108,7 @@ def _troubles(servers: McpServers) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _told(found: tuple[FoundTool, ...]) -> str:
+def _format_found(found: tuple[FoundTool, ...]) -> str:
     lines = [
         msgspec.json.encode(
             {"name": tool.name, "description": tool.description, "input": tool.input_schema}
@@ -118,7 +118,7 @@ def _told(found: tuple[FoundTool, ...]) -> str:
     return "These tools can be called now:\n" + "\n".join(lines)
 
 
-def _nothing(query: str, waiting: tuple[str, ...]) -> str:
+def _describe_nothing_found(query: str, waiting: tuple[str, ...]) -> str:
     text = f"No tool fits {query!r}."
     if not waiting:
         return f"{text} Every tool is loaded already."

@@ -3,7 +3,7 @@
 from handaxe.contract.faults import ToolFault
 
 
-class BadPattern(ToolFault):
+class BadSearchPattern(ToolFault):
     """The pattern, glob or type cannot be read."""
 
     code = "search.bad_pattern"
@@ -17,7 +17,7 @@ class BadPattern(ToolFault):
         )
 
 
-class NoDirectory(ToolFault):
+class NotListable(ToolFault):
     """Files were to be listed in something that holds none."""
 
     code = "search.not_found"

@@ -23,13 +23,18 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import SearchOptions, Settings
 from handaxe.text import patterns
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 from handaxe.text.globs import GlobPattern
 from handaxe.text.paths import is_inside
-from handaxe.tools.search.faults import BadPattern, NoDirectory
-from handaxe.tools.search.notes import bracketed, out_of_time, skipped_data, skipped_notes
-from handaxe.tools.search.place import searched_place
-from handaxe.tools.search.spelling import all_clean, clean, shown
+from handaxe.tools.search.faults import BadSearchPattern, NotListable
+from handaxe.tools.search.notes import (
+    describe_skipped,
+    describe_timeout,
+    format_notes,
+    to_skipped_data,
+)
+from handaxe.tools.search.place import find_search_root
+from handaxe.tools.search.spelling import escape_path, escape_paths, format_path
 
 _NO_VERSION_CONTROL = "Version control directories such as .git are not listed."
 
@@ -51,10 +56,10 @@ class Glob(Tool[GlobArgs]):
     max_files = 100
 
     def effects_of(self, args: GlobArgs) -> Effects:
-        return Effects.reading(*_places(args))
+        return Effects.reading(*_list_places(args))
 
     def subjects(self, args: GlobArgs) -> tuple[Subject, ...]:
-        given, *literal = _places(args)
+        given, *literal = _list_places(args)
         field = "path" if args.path is not None else None
         return (
             PathSubject(given, "read", field),
@@ -64,25 +69,25 @@ class Glob(Tool[GlobArgs]):
     async def validate(self, args: GlobArgs, ctx: ToolContext) -> None:
         try:
             pattern = GlobPattern(args.pattern)
-        except patterns.BadPattern as bad:
-            raise BadPattern("pattern", args.pattern, bad.sentence, None) from None
+        except patterns.BadGlobPattern as bad:
+            raise BadSearchPattern("pattern", args.pattern, bad.sentence, None) from None
         if pattern.only_dirs:
             better = args.pattern.rstrip("/") + "/**"
             problem = "it ends in '/' and so names directories, not files."
-            raise BadPattern("pattern", args.pattern, problem, f"Try pattern={better!r}")
+            raise BadSearchPattern("pattern", args.pattern, problem, f"Try pattern={better!r}")
 
     async def call(self, args: GlobArgs, ctx: ToolContext) -> ToolResult:
         began = time.monotonic()
         args = _from_home(args, ctx[Workdir].home)
-        options, root = ctx[Settings].search, ctx[Workdir].resolve(_places(args)[0])
-        info = await searched_place(root, ctx)
+        options, root = ctx[Settings].search, ctx[Workdir].resolve(_list_places(args)[0])
+        info = await find_search_root(root, ctx)
         if info.kind != "directory":
-            raise NoDirectory(root)
+            raise NotListable(root)
         query = NameQuery(
-            pattern=_followed(args, info.path),
+            pattern=_resolve_pattern(args, info.path),
             root=info.path,
             limit=self.max_files,
-            respect_ignore=_respects_ignore(options) and not args.ignored,
+            respect_ignore=_is_respecting_ignore(options) and not args.ignored,
             hidden=options.glob_hidden,
             timeout_s=options.timeout_s,
         )
@@ -92,10 +97,10 @@ class Glob(Tool[GlobArgs]):
             if not is_kept_back:
                 found = await ctx[Search].find_names(query)
         except BadQuery as bad:
-            raise BadPattern("pattern", args.pattern, bad.diagnostic, None) from None
+            raise BadSearchPattern("pattern", args.pattern, bad.diagnostic, None) from None
         took_s = time.monotonic() - began
         notes = [_NO_VERSION_CONTROL] if is_kept_back else []
-        return _result(found, ctx[Workdir].current, options.timeout_s, took_s, notes)
+        return _build_result(found, ctx[Workdir].current, options.timeout_s, took_s, notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         where = f" in {partial_input['path']}" if partial_input.get("path") else ""
@@ -111,22 +116,22 @@ class Glob(Tool[GlobArgs]):
     def summary(self, args: GlobArgs, result: ToolResult) -> str:
         if not result.ok:
             return super().summary(args, result)
-        return f"Found {counted(result.data['totalMatches'], 'file')}"
+        return f"Found {format_count(result.data['totalMatches'], 'file')}"
 
 
-def _respects_ignore(options: SearchOptions) -> bool:
+def _is_respecting_ignore(options: SearchOptions) -> bool:
     shown = options.glob_ignored
     return options.respect_ignore if shown is None else not shown
 
 
-def _places(args: GlobArgs) -> tuple[str, ...]:
+def _list_places(args: GlobArgs) -> tuple[str, ...]:
     """Where the call looks: the given directory, and where an absolute pattern begins."""
     given = args.path if args.path is not None else "."
     if not args.pattern.startswith(("/", "~/")):
         return (given,)
     try:
         literal = GlobPattern(args.pattern).literal_directory
-    except patterns.BadPattern:
+    except patterns.BadGlobPattern:
         return (given,)
     return (literal,) if args.path is None else (given, literal)
 
@@ -138,9 +143,9 @@ def _from_home(args: GlobArgs, home: str) -> GlobArgs:
     return msgspec.structs.replace(args, pattern=patterns.escape(home) + args.pattern[1:])
 
 
-def _followed(args: GlobArgs, real: str) -> str:
+def _resolve_pattern(args: GlobArgs, real: str) -> str:
     """The pattern; if it is absolute and begins with links, with the place they lead to."""
-    spelled = _places(args)[0].rstrip("/")
+    spelled = _list_places(args)[0].rstrip("/")
     if args.path is None and spelled != real and args.pattern.startswith(f"{spelled}/"):
         return patterns.escape(real) + args.pattern[len(spelled) :]
     return args.pattern
@@ -158,7 +163,7 @@ def _is_version_control(path: str, pattern: str, roots: Sequence[str]) -> bool:
     return not set(VERSION_CONTROL).isdisjoint(names)
 
 
-def _result(
+def _build_result(
     found: NamesFound, cwd: str, timeout_s: float, took_s: float, notes: list[str]
 ) -> ToolResult:
     notes = list(notes)
@@ -170,38 +175,38 @@ def _result(
             "others, narrow the pattern or give a path further down."
         )
     if not found.is_complete:
-        notes.append(out_of_time(timeout_s, found.unvisited, cwd))
-    notes += _left_out(found)
-    text = "\n".join(shown(path, cwd) for path in found.paths) or "No files found"
+        notes.append(describe_timeout(timeout_s, found.unvisited, cwd))
+    notes += _describe_left_out(found)
+    text = "\n".join(format_path(path, cwd) for path in found.paths) or "No files found"
     if notes:
-        text += "\n\n" + bracketed(notes)
+        text += "\n\n" + format_notes(notes)
     return ToolResult(
         text,
         data={
             "durationMs": round(took_s * 1000, 1),
-            "filenames": [clean(path) for path in found.paths],
+            "filenames": [escape_path(path) for path in found.paths],
             "numFiles": len(found.paths),
             "truncated": is_cut or not found.is_complete,
             "totalMatches": found.total,
             "countIsComplete": found.is_complete,
-            **({"unvisited": all_clean(found.unvisited)} if not found.is_complete else {}),
+            **({"unvisited": escape_paths(found.unvisited)} if not found.is_complete else {}),
             "ignoredMatches": found.ignored_matches,
-            "ignoredExample": clean(example) if (example := found.ignored_example) else None,
-            "skipped": skipped_data(found.skipped),
+            "ignoredExample": escape_path(example) if (example := found.ignored_example) else None,
+            "skipped": to_skipped_data(found.skipped),
         },
     )
 
 
-def _left_out(found: NamesFound) -> list[str]:
+def _describe_left_out(found: NamesFound) -> list[str]:
     notes: list[str] = []
     if found.ignored_matches:
         least = "" if found.is_ignored_count_complete else "at least "
-        files = counted(found.ignored_matches, "matching file")
+        files = format_count(found.ignored_matches, "matching file")
         notes.append(
             f"{least}{files} not shown because of ignore files (such as .gitignore). To see them, "
             "pass ignored=true, name the file in full, or give an ignored directory as path."
         )
     if found.skipped.links:
-        links = counted(found.skipped.links, "link")
+        links = format_count(found.skipped.links, "link")
         notes.append(f"{links} leading elsewhere not followed.")
-    return notes + skipped_notes(found.skipped, verb="listed")
+    return notes + describe_skipped(found.skipped, verb="listed")

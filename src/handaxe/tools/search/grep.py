@@ -14,11 +14,11 @@ from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import SearchOptions, Settings
-from handaxe.text.counting import counted
-from handaxe.tools.search.advice import better_glob, better_pattern, better_type
-from handaxe.tools.search.answer import Answer
-from handaxe.tools.search.faults import BadPattern
-from handaxe.tools.search.place import searched_place
+from handaxe.text.counting import format_count
+from handaxe.tools.search.advice import suggest_glob, suggest_pattern, suggest_type
+from handaxe.tools.search.answer import SearchOutput
+from handaxe.tools.search.faults import BadSearchPattern
+from handaxe.tools.search.place import find_search_root
 
 _MODES: dict[str, SearchMode] = {
     "content": "content",
@@ -71,21 +71,21 @@ class Grep(Tool[GrepArgs]):
     default_limit = 250
 
     def effects_of(self, args: GrepArgs) -> Effects:
-        return Effects.reading(_place(args))
+        return Effects.reading(_get_path(args))
 
     def subjects(self, args: GrepArgs) -> tuple[Subject, ...]:
-        return (PathSubject(_place(args), "read", "path" if args.path is not None else None),)
+        return (PathSubject(_get_path(args), "read", "path" if args.path is not None else None),)
 
     async def call(self, args: GrepArgs, ctx: ToolContext) -> ToolResult:
         options = ctx[Settings].search
-        path = ctx[Workdir].resolve(_place(args))
-        info = await searched_place(path, ctx)
+        path = ctx[Workdir].resolve(_get_path(args))
+        info = await find_search_root(path, ctx)
         query = _query(args, info, options)
         try:
             found = await ctx[Search].find_text(query)
         except BadQuery as bad:
-            raise _told(bad, args, ctx[Search]) from None
-        answer = Answer(
+            raise _make_pattern_fault(bad, args, ctx[Search]) from None
+        answer = SearchOutput(
             found=found,
             mode=_MODES[args.output_mode],
             offset=args.offset,
@@ -112,7 +112,7 @@ class Grep(Tool[GrepArgs]):
             if sum(row not in ("", "--") for row in content.split("\n")) > len(data["matches"]):
                 # The last of many lines are there as text only.
                 return Text(content), notes
-            return (*_by_file(data["matches"]), notes)
+            return (*_group_by_file(data["matches"]), notes)
         if data["mode"] == "count":
             rows = tuple((file["file"], str(file["count"])) for file in data["counts"])
             return Table(("file", "matching lines"), rows), notes
@@ -123,11 +123,11 @@ class Grep(Tool[GrepArgs]):
             return super().summary(args, result)
         data = result.data
         if data["mode"] == "content":
-            return f"Found {counted(data['numLines'], 'line')}"
-        return f"Found {counted(data['totalFiles'], 'file')}"
+            return f"Found {format_count(data['numLines'], 'line')}"
+        return f"Found {format_count(data['totalFiles'], 'file')}"
 
 
-def _place(args: GrepArgs) -> str:
+def _get_path(args: GrepArgs) -> str:
     return args.path if args.path is not None else "."
 
 
@@ -152,18 +152,20 @@ def _query(args: GrepArgs, info: FileInfo, options: SearchOptions) -> TextQuery:
     )
 
 
-def _told(bad: BadQuery, args: GrepArgs, search: Search) -> BadPattern:
+def _make_pattern_fault(bad: BadQuery, args: GrepArgs, search: Search) -> BadSearchPattern:
     if bad.part == "glob":
         glob = args.glob or ""
-        return BadPattern("glob", glob, bad.diagnostic, better_glob(glob, bad.diagnostic))
+        return BadSearchPattern("glob", glob, bad.diagnostic, suggest_glob(glob, bad.diagnostic))
     if bad.part == "type":
         kind = args.file_type or ""
-        return BadPattern("type", kind, bad.diagnostic, better_type(kind, search.file_types()))
-    advice = better_pattern(args.pattern, bad.diagnostic)
-    return BadPattern("pattern", args.pattern, bad.diagnostic, advice)
+        return BadSearchPattern(
+            "type", kind, bad.diagnostic, suggest_type(kind, search.list_file_types())
+        )
+    advice = suggest_pattern(args.pattern, bad.diagnostic)
+    return BadSearchPattern("pattern", args.pattern, bad.diagnostic, advice)
 
 
-def _by_file(matches: list[dict[str, Any]]) -> Display:
+def _group_by_file(matches: list[dict[str, Any]]) -> Display:
     groups: dict[str, list[str]] = {}
     for line in matches:
         groups.setdefault(line["file"], []).append(f"{line['line']}: {line['text']}")

@@ -2,35 +2,35 @@
 
 from typing import Any
 
-from handaxe.contract.ports.search import Skipped
-from handaxe.text.counting import counted
-from handaxe.tools.search.spelling import shown
+from handaxe.contract.ports.search import SkippedFiles
+from handaxe.text.counting import format_count
+from handaxe.tools.search.spelling import format_path
 
 MAX_NAMED = 5
 
 
-def skipped_notes(skipped: Skipped, *, verb: str) -> list[str]:
+def describe_skipped(skipped: SkippedFiles, *, verb: str) -> list[str]:
     """One sentence per reason; nothing about what was not left out."""
     notes: list[str] = []
     if skipped.too_large:
         notes.append(
-            f"{counted(skipped.too_large, 'file')} of more than 256 MiB not {verb}; name such a "
-            "file as path to search it."
+            f"{format_count(skipped.too_large, 'file')} of more than 256 MiB not {verb}; name such "
+            "a file as path to search it."
         )
     if skipped.unreadable:
-        notes.append(f"{counted(skipped.unreadable, 'file or directory')} could not be read.")
+        notes.append(f"{format_count(skipped.unreadable, 'file or directory')} could not be read.")
     if skipped.withheld:
         least = "at least " if skipped.withheld_is_least else ""
         notes.append(
-            f"Not {verb}: {least}{counted(skipped.withheld, 'file')} such as .env. Such files may "
-            "hold secrets, and Read asks for them."
+            f"Not {verb}: {least}{format_count(skipped.withheld, 'file')} such as .env. Such files "
+            "may hold secrets, and Read asks for them."
         )
     if skipped.denied:
         notes.append("Files that a Read rule denies are left out.")
     return notes
 
 
-def skipped_data(skipped: Skipped) -> dict[str, Any]:
+def to_skipped_data(skipped: SkippedFiles) -> dict[str, Any]:
     """The same as data, with the reasons that were counted."""
     counts = {
         "ignored": skipped.ignored,
@@ -53,16 +53,16 @@ def skipped_data(skipped: Skipped) -> dict[str, Any]:
     return {**known, "denied": skipped.denied}
 
 
-def out_of_time(timeout_s: float, unvisited: list[str], cwd: str) -> str:
+def describe_timeout(timeout_s: float, unvisited: list[str], cwd: str) -> str:
     """That the time was up, and where to go on."""
     stopped = f"Stopped after {timeout_s:g} s; this is what was found until then."
     if not unvisited:
         return f"{stopped} Narrow the search with path, glob or type."
-    named = ", ".join(shown(path, cwd) for path in unvisited[:MAX_NAMED])
+    named = ", ".join(format_path(path, cwd) for path in unvisited[:MAX_NAMED])
     more = f" and {len(unvisited) - MAX_NAMED:,} more" if len(unvisited) > MAX_NAMED else ""
     return f"{stopped} To go on, search these with path: {named}{more}."
 
 
-def bracketed(notes: list[str]) -> str:
+def format_notes(notes: list[str]) -> str:
     """Sentences about an answer, told apart from the answer."""
     return "\n".join(f"[{note}]" for note in notes)

@@ -10,19 +10,19 @@ from collections.abc import Iterable
 from handaxe.text.path_quoting import quote_path
 
 
-def shown(path: str, directory: str) -> str:
+def format_path(path: str, directory: str) -> str:
     """A path as text shows it to whoever works in `directory`."""
     prefix = directory if directory.endswith("/") else directory + "/"
-    return quote_path(_relative(path, prefix))
+    return quote_path(_make_relative(path, prefix))
 
 
-def all_shown(paths: Iterable[str], directory: str) -> list[str]:
+def format_paths(paths: Iterable[str], directory: str) -> list[str]:
     """The same of many paths, which is quick as long as all of them can be shown as they are."""
     prefix = directory if directory.endswith("/") else directory + "/"
-    return all_clean(_relative(path, prefix) for path in paths)
+    return escape_paths(_make_relative(path, prefix) for path in paths)
 
 
-def all_clean(paths: Iterable[str]) -> list[str]:
+def escape_paths(paths: Iterable[str]) -> list[str]:
     """Many paths, each as it can be given back."""
     found = list(paths)
     joined = "".join(found)
@@ -31,12 +31,12 @@ def all_clean(paths: Iterable[str]) -> list[str]:
     return [quote_path(path) for path in found]
 
 
-def clean(path: str) -> str:
+def escape_path(path: str) -> str:
     """A path as it can be given back, with line breaks, controls and odd bytes quoted."""
     return quote_path(path)
 
 
-def _relative(path: str, prefix: str) -> str:
+def _make_relative(path: str, prefix: str) -> str:
     if not path.startswith(prefix):
         return path
     name = path[len(prefix) :]

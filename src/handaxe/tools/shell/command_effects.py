@@ -2,7 +2,7 @@
 
 from handaxe.contract.effects import Effects, Resource
 from handaxe.shell.analysis.analyze import analyze
-from handaxe.shell.analysis.losses import destroys_for_good
+from handaxe.shell.analysis.losses import is_irreversible
 
 _MOVES = Effects(reads_everything=True, writes=(Resource("state", "cwd"),))
 
@@ -22,6 +22,6 @@ def read_effects(
     return Effects(
         reads_everything=True,
         writes_everything=True,
-        irreversible=destroys_for_good(facts, roots),
+        irreversible=is_irreversible(facts, roots),
         extent=facts.extent if bounded else None,
     )

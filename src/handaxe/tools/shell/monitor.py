@@ -13,17 +13,17 @@ from handaxe.contract.shell_faults import BadCommand
 from handaxe.contract.subjects import CommandSubject, HostSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
-from handaxe.text.line_patterns import BadLineRegex, line_matcher
+from handaxe.text.line_patterns import BadLineRegex, compile_line_matcher
 from handaxe.tools.shell.faults import BadLinePattern, NothingToWatch
 from handaxe.tools.shell.sockets import (
     END_WORDS,
     SocketArgs,
-    host_of,
-    refuse_closed,
+    parse_socket,
+    read_socket_host,
+    refuse_closed_host,
     refuse_without_client,
-    socket_of,
 )
-from handaxe.tools.shell.starting import started_in_background, surely
+from handaxe.tools.shell.starting import shield_until_done, start_in_background
 
 DEFAULT_TIMEOUT_MS = 300_000
 MAX_TIMEOUT_MS = 3_600_000
@@ -61,29 +61,29 @@ class Monitor(Tool[MonitorArgs]):
 
     def subjects(self, args: MonitorArgs) -> tuple[Subject, ...]:
         if args.ws is not None and not _is_said(args.command):
-            return (HostSubject(host_of(args.ws)),)
+            return (HostSubject(read_socket_host(args.ws)),)
         return (CommandSubject(args.command or ""),)
 
     async def validate(self, args: MonitorArgs, ctx: ToolContext) -> None:
         if args.ws is not None:
             if _is_said(args.command):
                 raise NothingToWatch("Both a command and a web socket were given.")
-            refuse_closed(socket_of(args.ws), ctx.find(Confiner))
+            refuse_closed_host(parse_socket(args.ws), ctx.find(Confiner))
             refuse_without_client()
         elif not _is_said(args.command):
             raise NothingToWatch("There is nothing to watch.")
         if "\0" in (args.command or ""):
             raise BadCommand("a NUL character")
-        _matcher(args.pattern)
+        _make_matcher(args.pattern)
         ctx[Jobs].refuse_if_full()
 
     async def call(self, args: MonitorArgs, ctx: ToolContext) -> ToolResult:
-        running = await started_in_background(_watched(args, ctx), ctx)
+        running = await start_in_background(_make_command(args, ctx), ctx)
         jobs, job_id = ctx[Jobs], running.state.job_id
-        lines = _Lines(lambda line: jobs.say(job_id, line), _matcher(args.pattern, args.ws))
+        lines = _Lines(lambda line: jobs.say(job_id, line), _make_matcher(args.pattern, args.ws))
         running.follow(lines.take)
-        timeout_ms, notes = _time(args)
-        jobs.attend(_watch(running, lines, timeout_ms / 1000 if timeout_ms else None))
+        timeout_ms, notes = _choose_timeout(args)
+        jobs.start_task(_watch(running, lines, timeout_ms / 1000 if timeout_ms else None))
         until = "until it is stopped" if args.persistent else f"for {timeout_ms / 1000:g} s"
         what, place = ("line", f"\n[in {ctx.cwd}]") if args.ws is None else ("frame", "")
         text = (
@@ -112,7 +112,7 @@ class _Lines:
         """Go on with what was printed."""
         *lines, rest = (self._rest + self._decoder.decode(piece)).split("\n")
         for line in lines:
-            self._see(line)
+            self._handle_line(line)
         # A line without an end must not grow for ever; its beginning says enough.
         self._rest = rest[: 4 * MAX_LINE_CHARS]
 
@@ -120,10 +120,10 @@ class _Lines:
         """There will be no more."""
         rest = self._rest + self._decoder.decode(b"", final=True)
         if rest:
-            self._see(rest)
+            self._handle_line(rest)
         self._rest = ""
 
-    def _see(self, line: str) -> None:
+    def _handle_line(self, line: str) -> None:
         line = _ESCAPES.sub("", line.removesuffix("\r").rpartition("\r")[2])
         if line.strip() and self._fits(line):
             cut = "..." if len(line) > MAX_LINE_CHARS else ""
@@ -134,25 +134,25 @@ def _is_said(command: str | None) -> bool:
     return bool((command or "").strip())
 
 
-def _watched(args: MonitorArgs, ctx: ToolContext) -> ShellCommand:
+def _make_command(args: MonitorArgs, ctx: ToolContext) -> ShellCommand:
     return ShellCommand(
         call_id=ctx.call_id,
         command=(args.command or "") if args.ws is None else args.ws.url,
         description=args.description,
         cwd=ctx.cwd if args.ws is None else "/",
         kind="monitor",
-        socket=None if args.ws is None else socket_of(args.ws),
+        socket=None if args.ws is None else parse_socket(args.ws),
     )
 
 
 async def _watch(running: RunningCommand, lines: _Lines, timeout_s: float | None) -> None:
     """See a watch to its end; one whose time is up is stopped."""
     if not await running.wait(timeout_s):
-        await surely(running.stop(time_is_up=True))
+        await shield_until_done(running.stop(time_is_up=True))
     lines.end()
 
 
-def _time(args: MonitorArgs) -> tuple[int, tuple[str, ...]]:
+def _choose_timeout(args: MonitorArgs) -> tuple[int, tuple[str, ...]]:
     """How long the watch lasts, 0 for ever, and what has to be said of that."""
     if args.persistent:
         return 0, ()
@@ -166,13 +166,13 @@ def _time(args: MonitorArgs) -> tuple[int, tuple[str, ...]]:
     return max(1, round(wanted)), ()
 
 
-def _matcher(pattern: str | None, ws: SocketArgs | None = None) -> Callable[[str], bool]:
+def _make_matcher(pattern: str | None, ws: SocketArgs | None = None) -> Callable[[str], bool]:
     if not pattern:
         return lambda _: True
     if len(pattern) > MAX_PATTERN_CHARS:
         raise BadLinePattern(pattern[:80], f"it has more than {MAX_PATTERN_CHARS} characters")
     try:
-        matches = line_matcher(pattern)
+        matches = compile_line_matcher(pattern)
     except BadLineRegex as bad:
         raise BadLinePattern(pattern, str(bad)) from None
     if ws is None:

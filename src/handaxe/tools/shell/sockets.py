@@ -27,7 +27,7 @@ class SocketArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     protocols: Annotated[list[str], "Subprotocols; the server has to take one."] = []
 
 
-def socket_of(args: SocketArgs) -> Socket:
+def parse_socket(args: SocketArgs) -> Socket:
     """The socket that is meant; a fault if none can be."""
     try:
         address = read_socket_address(args.url)
@@ -48,7 +48,7 @@ def socket_of(args: SocketArgs) -> Socket:
     return Socket(url=address.url, host=address.host, port=address.port, protocols=protocols)
 
 
-def host_of(args: SocketArgs) -> str:
+def read_socket_host(args: SocketArgs) -> str:
     """The host that permission is about; empty if none can be read."""
     try:
         return read_socket_address(args.url).host
@@ -56,9 +56,9 @@ def host_of(args: SocketArgs) -> str:
         return ""
 
 
-def refuse_closed(socket: Socket, confiner: Confiner | None) -> None:
+def refuse_closed_host(socket: Socket, confiner: Confiner | None) -> None:
     """Raise a fault if settings close the host to whatever is started here."""
-    why = None if confiner is None else confiner.why_closed(socket.host)
+    why = None if confiner is None else confiner.explain_closed_host(socket.host)
     if why is not None:
         raise BadSocket(f"the host {socket.host}", f"it {why}")
 

@@ -9,7 +9,7 @@ from handaxe.contract.ports.shell import RunningCommand, Shell, ShellCommand
 from handaxe.session.jobs import Jobs
 
 
-async def started_in_background(command: ShellCommand, ctx: ToolContext) -> RunningCommand:
+async def start_in_background(command: ShellCommand, ctx: ToolContext) -> RunningCommand:
     """The command, running, let go and listed; a fault if there may be no more of them."""
     ctx[Jobs].refuse_if_full()
     running = await ctx[Shell].start(command)
@@ -18,13 +18,13 @@ async def started_in_background(command: ShellCommand, ctx: ToolContext) -> Runn
         ctx[Jobs].refuse_if_full()
         running.let_go()
     except ToolFault:
-        await surely(running.stop())
+        await shield_until_done(running.stop())
         raise
     ctx[Jobs].add(running)
     return running
 
 
-async def surely(work: Awaitable[None]) -> None:
+async def shield_until_done(work: Awaitable[None]) -> None:
     """Await something to its end, however often this call is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     while not task.done():

@@ -6,7 +6,7 @@ import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.task_list import TaskList
+from handaxe.contract.ports.task_list import TaskStore
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 
@@ -24,11 +24,11 @@ class TaskCreateArgs(ToolArgs, kw_only=True, rename="camel"):
 
 class TaskCreate(Tool[TaskCreateArgs]):
     search_hint = "add work item to shared list with dependencies"
-    uses = (TaskList,)
+    uses = (TaskStore,)
     effects = Effects.on_state("tasks")
 
     async def call(self, args: TaskCreateArgs, ctx: ToolContext) -> ToolResult:
-        task = await ctx[TaskList].create(
+        task = await ctx[TaskStore].create(
             args.subject, args.description, args.active_form, args.metadata or {}
         )
         return ToolResult(

@@ -6,7 +6,7 @@ import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects, Resource
-from handaxe.contract.ports.task_list import Task, TaskList
+from handaxe.contract.ports.task_list import Task, TaskStore
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 
@@ -18,17 +18,17 @@ class TaskGetArgs(ToolArgs, kw_only=True, rename="camel"):
 
 class TaskGet(Tool[TaskGetArgs]):
     search_hint = "show one work item with description, dependencies"
-    uses = (TaskList,)
+    uses = (TaskStore,)
     effects = Effects(reads=(Resource("state", "tasks"),))
 
     async def call(self, args: TaskGetArgs, ctx: ToolContext) -> ToolResult:
-        task = await ctx[TaskList].find(args.task_id)
+        task = await ctx[TaskStore].find(args.task_id)
         if task is None:
             return ToolResult(f"There is no task #{args.task_id}.", data={"task": None})
-        return ToolResult(_told(task), data={"task": msgspec.to_builtins(task)})
+        return ToolResult(_format_task(task), data={"task": msgspec.to_builtins(task)})
 
 
-def _told(task: Task) -> str:
+def _format_task(task: Task) -> str:
     lines = [f"Task #{task.id} ({task.status}): {task.subject}", task.description]
     if task.owner:
         lines.append(f"Owner: {task.owner}")

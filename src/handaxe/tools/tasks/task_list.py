@@ -27,26 +27,26 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
 class TaskList(Tool[TaskListArgs]):
     search_hint = "overview of work items, status, owners"
-    uses = (port.TaskList,)
+    uses = (port.TaskStore,)
     effects = Effects(reads=(Resource("state", "tasks"),))
 
     async def call(self, args: TaskListArgs, ctx: ToolContext) -> ToolResult:
-        tasks = await ctx[port.TaskList].all()
+        tasks = await ctx[port.TaskStore].all()
         rows = [
             Row(
                 id=task.id,
                 subject=task.subject,
                 status=task.status,
                 owner=task.owner,
-                blocked_by=port.open_blockers(task, tasks),
+                blocked_by=port.find_open_blockers(task, tasks),
             )
             for task in tasks
         ]
-        text = "\n".join(port.line_of(task, tasks) for task in tasks) or "There are no tasks."
-        return ToolResult(text, data={"tasks": rows}, display=_shown(rows))
+        text = "\n".join(port.format_task(task, tasks) for task in tasks) or "There are no tasks."
+        return ToolResult(text, data={"tasks": rows}, display=_to_display(rows))
 
 
-def _shown(rows: list[Row]) -> Display | None:
+def _to_display(rows: list[Row]) -> Display | None:
     if not rows:
         return None
     cells = tuple((row.id, row.status, row.subject, row.owner or "") for row in rows)

@@ -37,7 +37,7 @@ class TaskOutput(Tool[TaskOutputArgs]):
         jobs = ctx[Jobs]
         wanted = args.task_id or args.shell_id or args.bash_id
         if not wanted:
-            return _all_known(jobs.known())
+            return _list_known(jobs.known())
         state, job = jobs.named(wanted)
         notes: tuple[str, ...] = ()
         timeout_ms = max(0.0, args.timeout)
@@ -52,54 +52,56 @@ class TaskOutput(Tool[TaskOutputArgs]):
         if state.status == "running":
             retrieval = "timeout" if args.block else "not_ready"
         else:
-            await jobs.was_told(state.job_id)
-        new_bytes = jobs.new_bytes(state)
-        said = _said(state, job, new_bytes)
-        data = {"retrieval_status": retrieval, "task": _task(state, said, new_bytes)}
-        return ToolResult(_text(state, retrieval, said, new_bytes), data=data, notes=notes)
+            await jobs.mark_reported(state.job_id)
+        new_bytes = jobs.count_new_bytes(state)
+        said = _read_output(state, job, new_bytes)
+        data = {"retrieval_status": retrieval, "task": _to_task_data(state, said, new_bytes)}
+        return ToolResult(_format_text(state, retrieval, said, new_bytes), data=data, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         named = (partial_input.get(key) for key in ("task_id", "shell_id", "bash_id"))
         return f"TaskOutput({next(filter(None, named), '')})"
 
 
-def _all_known(states: list[JobState]) -> ToolResult:
+def _list_known(states: list[JobState]) -> ToolResult:
     """Without an id: what there is to ask for, the running first."""
     states = sorted(states, key=lambda state: state.status != "running")
-    text = "\n".join(map(_row, states)) or "This session has no background tasks and no agents."
-    return ToolResult(text, data={"tasks": [_task(state, "", 0) for state in states]})
+    text = (
+        "\n".join(map(_format_row, states)) or "This session has no background tasks and no agents."
+    )
+    return ToolResult(text, data={"tasks": [_to_task_data(state, "", 0) for state in states]})
 
 
-def _row(state: JobState) -> str:
+def _format_row(state: JobState) -> str:
     name = f" ({state.name})" if state.name else ""
-    silence = _silence(state)
+    silence = _measure_silence(state)
     since = f" (last active {silence})" if silence else ""
     about = state.description or state.command
     return f"{state.job_id}{name}: {TYPES[state.kind]}, {state.status}{since}: {about}"
 
 
-def _silence(state: JobState) -> str:
+def _measure_silence(state: JobState) -> str:
     """How long an agent at work has said and done nothing: it may have come to a stop."""
     if state.status != "running" or state.last_active_at is None:
         return ""
     return f"{max(0.0, time.time() - state.last_active_at):,.0f} s ago"
 
 
-def _said(state: JobState, job: Job | None, new_bytes: int) -> str:
+def _read_output(state: JobState, job: Job | None, new_bytes: int) -> str:
     if state.kind == "agent":
         said = state.result or (job.tail(MAX_CHARS) if job is not None else "")
         return said[:MAX_CHARS].rstrip("\n")
     return job.tail(min(MAX_CHARS, new_bytes)).rstrip("\n") if job is not None and new_bytes else ""
 
 
-def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
+def _format_text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
     lines: list[str] = [
         frame_field("retrieval_status", retrieval),
         frame_field("task_id", state.job_id),
         frame_field("task_type", TYPES[state.kind]),
         frame_field("status", state.status),
     ]
-    if silence := _silence(state):
+    if silence := _measure_silence(state):
         lines.append(frame_field("last_active", silence))
     if state.exit_code is not None:
         lines.append(frame_field("exit_code", str(state.exit_code)))
@@ -122,7 +124,7 @@ def _text(state: JobState, retrieval: str, said: str, new_bytes: int) -> str:
     return "\n".join(lines)
 
 
-def _task(state: JobState, said: str, new_bytes: int) -> dict[str, Any]:
+def _to_task_data(state: JobState, said: str, new_bytes: int) -> dict[str, Any]:
     return {
         "task_id": state.job_id,
         "task_type": TYPES[state.kind],

@@ -38,7 +38,7 @@ class TaskStop(Tool[TaskStopArgs]):
         await asyncio.shield(asyncio.ensure_future(job.stop()))
         state = job.state
         # The one who ended it need not be told that it ended.
-        await jobs.was_told(state.job_id)
+        await jobs.mark_reported(state.job_id)
         named = state.command or state.description
         message = f"Successfully stopped task: {state.job_id} ({named})"
         data: dict[str, Any] = {

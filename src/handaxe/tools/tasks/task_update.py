@@ -6,7 +6,7 @@ import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.task_list import Task, TaskChange, TaskList
+from handaxe.contract.ports.task_list import Task, TaskChange, TaskStore
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.identity import SessionIdentity
@@ -38,7 +38,7 @@ class TaskUpdateArgs(ToolArgs, kw_only=True, rename="camel"):
 
 class TaskUpdate(Tool[TaskUpdateArgs]):
     search_hint = "change status, claim ownership, set work dependencies"
-    uses = (TaskList, SessionIdentity)
+    uses = (TaskStore, SessionIdentity)
     effects = Effects.on_state("tasks")
 
     async def call(self, args: TaskUpdateArgs, ctx: ToolContext) -> ToolResult:
@@ -53,14 +53,14 @@ class TaskUpdate(Tool[TaskUpdateArgs]):
             metadata=args.metadata,
             by=ctx[SessionIdentity].session_id,
         )
-        before, after = await ctx[TaskList].change(args.task_id, change)
+        before, after = await ctx[TaskStore].change(args.task_id, change)
         deleted = args.status == "deleted"
-        fields = ["deleted"] if deleted else _changed(before, after)
+        fields = ["deleted"] if deleted else _list_changed(before, after)
         data: dict[str, Any] = {"success": True, "taskId": before.id, "updatedFields": fields}
         if deleted or before.status != after.status:
             now = "deleted" if deleted else after.status
             data["statusChange"] = {"from": before.status, "to": now}
-        return ToolResult(_told(before, after, fields, deleted=deleted), data=data)
+        return ToolResult(_format_update(before, after, fields, deleted=deleted), data=data)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         status = partial_input.get("status")
@@ -68,12 +68,12 @@ class TaskUpdate(Tool[TaskUpdateArgs]):
         return f"TaskUpdate({what} → {status})" if status else f"TaskUpdate({what})"
 
 
-def _changed(before: Task, after: Task) -> list[str]:
+def _list_changed(before: Task, after: Task) -> list[str]:
     old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
     return [told for name, told in _COMPARED.items() if old[name] != new[name]]
 
 
-def _told(before: Task, after: Task, fields: list[str], *, deleted: bool) -> str:
+def _format_update(before: Task, after: Task, fields: list[str], *, deleted: bool) -> str:
     if deleted:
         return f"Task #{before.id} deleted."
     if not fields:

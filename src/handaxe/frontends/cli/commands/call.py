@@ -9,9 +9,9 @@ import msgspec
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.exits import exit_code
+from handaxe.frontends.cli.exits import compute_exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.paint import Painter, write_painted
+from handaxe.frontends.cli.paint import BlockRenderer, write_rendered
 
 if TYPE_CHECKING:
     from handaxe.app.asking import OnAsk
@@ -28,36 +28,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Make the call and print its result."""
     call_input = read_call_input(arguments.input)
-    result, shown = asyncio.run(_call(arguments, call_input))
+    result, shown = asyncio.run(_run_call(arguments, call_input))
     if arguments.json:
         from handaxe.frontends.cli.wire import encode_result, write_line
 
         write_line(encode_result(result))
     else:
-        write_painted(shown)
-    return exit_code([result])
+        write_rendered(shown)
+    return compute_exit_code([result])
 
 
-async def _call(
+async def _run_call(
     arguments: argparse.Namespace, call_input: dict[str, Any]
 ) -> tuple[ToolResult, str]:
-    async with open_session(arguments, on_ask=_asker()) as session:
+    async with open_session(arguments, on_ask=_find_asker()) as session:
         session.expect_one_call()
         result = await session.call(arguments.tool, call_input)
         session.flush()
-        result = _without_pairs(session.logged(result), arguments.input)
-        shown = "" if arguments.json else Painter.for_stdout().result(session, result, call_input)
+        result = _drop_pair_notes(session.logged(result), arguments.input)
+        shown = (
+            ""
+            if arguments.json
+            else BlockRenderer.create_for_stdout().result(session, result, call_input)
+        )
     return result, shown
 
 
-def _without_pairs(result: ToolResult, words: list[str]) -> ToolResult:
+def _drop_pair_notes(result: ToolResult, words: list[str]) -> ToolResult:
     """A pair can only be text, so reading it as what the tool wants is nothing to be told of."""
     pairs = tuple(f"{word.partition('=')[0]}: read " for word in words if not _is_json(word))
     notes = tuple(note for note in result.notes if not note.startswith(pairs))
     return msgspec.structs.replace(result, notes=notes)
 
 
-def _asker() -> "OnAsk | None":
+def _find_asker() -> "OnAsk | None":
     """How to ask for permission, where a person sits at both ends."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None

@@ -7,19 +7,19 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.app.configuration import Configuration
-from handaxe.app.working_directories import project_at
+from handaxe.app.working_directories import resolve_project
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.contract.ports.settings_store import Scope, Setting, SettingOrigin, SettingsStore
+from handaxe.contract.ports.settings_store import Scope, SettingOrigin, SettingsStore, SettingValue
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import read_settings_option, warn
 from handaxe.frontends.cli.paint import print_error, print_out
 from handaxe.frontends.cli.wire import write_json
 from handaxe.host.files import LocalFiles
-from handaxe.settings.editing import value_of_word
+from handaxe.settings.editing import parse_value
 from handaxe.settings.keys import split_key
 from handaxe.settings.places import SCOPES
-from handaxe.storage.home import data_home
-from handaxe.text.visible import show
+from handaxe.storage.home import find_data_home
+from handaxe.text.visible import to_visible_text
 
 ACTIONS = ("list", "get", "set", "unset", "path")
 
@@ -41,10 +41,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
     _refuse_surplus(arguments)
-    root = project_at(arguments.root)
+    root = resolve_project(arguments.root)
     configuration = Configuration(
         root,
-        home=data_home(),
+        home=find_data_home(),
         given=read_settings_option(arguments.settings),
         sources=arguments.setting_sources,
     )
@@ -60,15 +60,15 @@ def _list(arguments: argparse.Namespace, configuration: Configuration, store: Se
     if arguments.json:
         write_json(
             {
-                "settings": [_plain(setting) for setting in found],
+                "settings": [_to_json(setting) for setting in found],
                 "warnings": list(configuration.warnings),
                 "trusted": configuration.is_trusted,
             }
         )
         return DONE
     for setting in found:
-        for line in _lines(setting):
-            print_out(show(line))
+        for line in _format_lines(setting):
+            print_out(to_visible_text(line))
     if not found:
         print_error("Nothing is set; everything has its default.")
     warn((*configuration.warnings, *configuration.directories()[1]))
@@ -76,25 +76,25 @@ def _list(arguments: argparse.Namespace, configuration: Configuration, store: Se
 
 
 def _get(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
-    setting = store.find(_key(arguments))
+    setting = store.find(_require_key(arguments))
     if arguments.json:
-        write_json(_plain(setting))
+        write_json(_to_json(setting))
     else:
-        print_out(show(_shown(setting.value), lines=True))
+        print_out(to_visible_text(_encode_value(setting.value), lines=True))
         for origin in dict.fromkeys(setting.origins) or (SettingOrigin("default"),):
-            print_error(f"  {show(_place(origin))}")
+            print_error(f"  {to_visible_text(_format_origin(origin))}")
     warn(configuration.warnings)
     return DONE
 
 
 def _set(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
-    key = _key(arguments)
+    key = _require_key(arguments)
     if arguments.value is None:
         raise SetupError(f"`handaxe config set {key}` needs a value; `unset` removes it.")
-    return _change(arguments, configuration, store, value_of_word(split_key(key), arguments.value))
+    return _change(arguments, configuration, store, parse_value(split_key(key), arguments.value))
 
 
-def _unset(
+def _remove_value(
     arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore
 ) -> int:
     return _change(arguments, configuration, store, None)
@@ -106,32 +106,34 @@ def _change(
     store: SettingsStore,
     value: object,
 ) -> int:
-    key = _key(arguments)
+    key = _require_key(arguments)
     scope = cast("Scope", arguments.scope or "user")
     known = set(configuration.warnings)
     setting = asyncio.run(store.change(key, value, scope))
-    file = store.file_of(scope)
+    file = store.find_file(scope)
     if arguments.json:
-        write_json({**_plain(setting), "written": file})
+        write_json({**_to_json(setting), "written": file})
     else:
         verb = "is set" if value is not None else "is taken out"
-        print_error(f"`{show(key)}` {verb} in {show(file)}.")
-        _say_if_overruled(setting, value, file)
+        print_error(f"`{to_visible_text(key)}` {verb} in {to_visible_text(file)}.")
+        _warn_if_overridden(setting, value, file)
     warn(told for told in configuration.warnings if told not in known)
     return DONE
 
 
-def _say_if_overruled(setting: Setting, value: object, file: str) -> None:
+def _warn_if_overridden(setting: SettingValue, value: object, file: str) -> None:
     if not setting.is_used:
         print_error("handaxe knows this key but does not use it.")
     elif value is not None and all(origin.file != file for origin in setting.origins):
-        stronger = ", ".join(_place(origin) for origin in dict.fromkeys(setting.origins))
-        print_error(f"It does not count: {show(stronger or 'see the warning')}.")
+        stronger = ", ".join(_format_origin(origin) for origin in dict.fromkeys(setting.origins))
+        print_error(f"It does not count: {to_visible_text(stronger or 'see the warning')}.")
 
 
-def _path(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
+def _print_paths(
+    arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore
+) -> int:
     if arguments.scope is not None:
-        print_out(store.file_of(arguments.scope))
+        print_out(store.find_file(arguments.scope))
         return DONE
     rows: list[dict[str, Any]] = [
         {"path": file.path, "source": file.source, "exists": file.exists, "broken": file.is_broken}
@@ -142,11 +144,11 @@ def _path(arguments: argparse.Namespace, configuration: Configuration, store: Se
         return DONE
     for row in rows:
         state = "broken" if row["broken"] else "read" if row["exists"] else "missing"
-        print_out(f"{row['source']:8} {state:8} {show(row['path'])}")
+        print_out(f"{row['source']:8} {state:8} {to_visible_text(row['path'])}")
     return DONE
 
 
-_ACTIONS = {"list": _list, "get": _get, "set": _set, "unset": _unset, "path": _path}
+_ACTIONS = {"list": _list, "get": _get, "set": _set, "unset": _remove_value, "path": _print_paths}
 
 
 def _refuse_surplus(arguments: argparse.Namespace) -> None:
@@ -160,36 +162,37 @@ def _refuse_surplus(arguments: argparse.Namespace) -> None:
         raise SetupError(f"`handaxe config {arguments.action}` takes no value; `set` does.")
 
 
-def _key(arguments: argparse.Namespace) -> str:
+def _require_key(arguments: argparse.Namespace) -> str:
     if arguments.key is None:
         raise SetupError(f"`handaxe config {arguments.action}` needs the name of a setting.")
     return arguments.key
 
 
-def _lines(setting: Setting) -> list[str]:
+def _format_lines(setting: SettingValue) -> list[str]:
     note = "" if setting.is_used else "  (known, not used here)"
-    items = _items(setting.value)
+    items = _get_items(setting.value)
     if not items or len(items) != len(setting.origins):
-        return [f"{setting.key} = {_shown(setting.value)}  ({_place(setting.origins[0])}){note}"]
+        value, origin = _encode_value(setting.value), _format_origin(setting.origins[0])
+        return [f"{setting.key} = {value}  ({origin}){note}"]
     return [
-        f"{setting.key} += {_shown(item)}  ({_place(origin)}){note}"
+        f"{setting.key} += {_encode_value(item)}  ({_format_origin(origin)}){note}"
         for item, origin in zip(items, setting.origins, strict=True)
     ]
 
 
-def _items(value: object) -> list[object]:
+def _get_items(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def _place(origin: SettingOrigin) -> str:
+def _format_origin(origin: SettingOrigin) -> str:
     if origin.file is None:
         return origin.source
     return origin.file if origin.line is None else f"{origin.file}:{origin.line}"
 
 
-def _plain(setting: Setting) -> dict[str, Any]:
+def _to_json(setting: SettingValue) -> dict[str, Any]:
     return msgspec.to_builtins(setting)
 
 
-def _shown(value: object) -> str:
+def _encode_value(value: object) -> str:
     return msgspec.json.encode(value).decode()

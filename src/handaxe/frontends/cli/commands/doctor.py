@@ -11,11 +11,11 @@ from handaxe.app.examining import examine
 from handaxe.app.findings import Finding
 from handaxe.contract.ports.mcp_servers import McpServer
 from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.paint import print_out, wants_colour, write_painted
+from handaxe.frontends.cli.paint import can_show_colour, print_out, write_rendered
 from handaxe.frontends.cli.wire import write_json
-from handaxe.storage.home import data_home
-from handaxe.text.counting import counted
-from handaxe.text.visible import show
+from handaxe.storage.home import find_data_home
+from handaxe.text.counting import format_count
+from handaxe.text.visible import to_visible_text
 
 _COLOURS = {"ok": "32", "weak": "33", "no": "31"}
 
@@ -28,14 +28,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings."""
-    found = examine(os.path.realpath("."), data_home())
+    found = examine(os.path.realpath("."), find_data_home())
     if arguments.check:
-        found = _connected(found)
+        found = _check_servers(found)
     if arguments.json:
-        by_key = {finding.key: _facts(finding) for finding in found}
+        by_key = {finding.key: _to_json(finding) for finding in found}
         write_json(by_key)
         return DONE
-    is_coloured = wants_colour(sys.stdout)
+    is_coloured = can_show_colour(sys.stdout)
     width = max(len(finding.key) for finding in found)
     group = ""
     for finding in found:
@@ -45,29 +45,30 @@ def run(arguments: argparse.Namespace) -> int:
         mark = f"{finding.standing:4}"
         if is_coloured:
             mark = f"\033[{_COLOURS[finding.standing]}m{mark}\033[0m"
-        write_painted(f"{mark}  {show(finding.key):{width}}  {show(finding.value, exact=True)}\n")
+        key, value = to_visible_text(finding.key), to_visible_text(finding.value, exact=True)
+        write_rendered(f"{mark}  {key:{width}}  {value}\n")
         if finding.advice:
-            print_out(f"      {'':{width}}  {show(finding.advice, exact=True)}")
+            print_out(f"      {'':{width}}  {to_visible_text(finding.advice, exact=True)}")
     return DONE
 
 
-def _connected(found: list[Finding]) -> list[Finding]:
+def _check_servers(found: list[Finding]) -> list[Finding]:
     """The findings with how each server that may start took it to be spoken to."""
     from handaxe.app.session import Session
-    from handaxe.frontends.cli.mcp_servers import checked
+    from handaxe.frontends.cli.mcp_servers import check_servers
 
     session = Session(".")
-    rows = asyncio.run(checked(session)) if session.mcp is not None else ()
+    rows = asyncio.run(check_servers(session)) if session.mcp is not None else ()
     by_key = {f"mcp.server.{row.name}": row for row in rows if row.status != "disabled"}
     return [
-        _spoken_to(finding, by_key[finding.key]) if finding.key in by_key else finding
+        _merge_status(finding, by_key[finding.key]) if finding.key in by_key else finding
         for finding in found
     ]
 
 
-def _spoken_to(finding: Finding, server: McpServer) -> Finding:
+def _merge_status(finding: Finding, server: McpServer) -> Finding:
     if server.status == "connected":
-        value = f"{finding.value}; connected, {counted(len(server.tools), 'tool')}"
+        value = f"{finding.value}; connected, {format_count(len(server.tools), 'tool')}"
         return msgspec.structs.replace(finding, value=value)
     return msgspec.structs.replace(
         finding,
@@ -82,6 +83,6 @@ def _is_first_of_many(finding: Finding, found: list[Finding]) -> bool:
     return sum(other.key.startswith(group) for other in found) > 1
 
 
-def _facts(finding: Finding) -> dict[str, str]:
+def _to_json(finding: Finding) -> dict[str, str]:
     facts = msgspec.structs.asdict(finding)
     return {name: value for name, value in facts.items() if name != "key"}

@@ -7,10 +7,10 @@ import msgspec
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.paint import print_out
 from handaxe.frontends.cli.wire import write_json
-from handaxe.storage.home import data_home
-from handaxe.storage.undo.pruning import usage
-from handaxe.text.counting import counted
-from handaxe.text.visible import show
+from handaxe.storage.home import find_data_home
+from handaxe.storage.undo.pruning import measure_usage
+from handaxe.text.counting import format_count
+from handaxe.text.visible import to_visible_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,8 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the numbers."""
-    home = data_home()
-    found = usage(home)
+    home = find_data_home()
+    found = measure_usage(home)
     if arguments.json:
         listed = {**msgspec.to_builtins(found), "total": found.total, "home": str(home)}
         write_json(listed)
@@ -37,5 +37,5 @@ def run(arguments: argparse.Namespace) -> int:
     }
     for kind, size_bytes in rows.items():
         print_out(f"{kind:12} {size_bytes:>16,}")
-    print_out(f"{counted(found.sessions, 'session')} in {show(home)}")
+    print_out(f"{format_count(found.sessions, 'session')} in {to_visible_text(home)}")
     return DONE

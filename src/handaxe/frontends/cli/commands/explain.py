@@ -7,19 +7,19 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.explaining import Question, explain_here, explain_question
+from handaxe.app.explaining import ExplainRequest, explain_in_session, explain_question
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.paint import tell_person, write_out
+from handaxe.frontends.cli.paint import print_notice, write_out
 from handaxe.frontends.cli.wire import decode_line, write_json
-from handaxe.frontends.line_input import split
+from handaxe.frontends.line_input import read_lines
 from handaxe.host.shfmt import count_commands
-from handaxe.runtime.permission.families import canonical_name
-from handaxe.text.near_names import nearest
-from handaxe.text.visible import show
-from handaxe.tools import loaders
+from handaxe.runtime.permission.families import resolve_tool_alias
+from handaxe.text.near_names import find_closest_name
+from handaxe.text.visible import to_visible_text
+from handaxe.tools import build_loaders
 
 _MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}
 
@@ -41,29 +41,33 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.jsonl:
         if any(x is not None for x in (arguments.shell_command, arguments.tool, arguments.input)):
             raise SetupError("With --jsonl the requests stand on standard input, and only there.")
-        for line in split(sys.stdin.fileno()):
-            _print_json(_answer(line))
+        for line in read_lines(sys.stdin.fileno()):
+            _print_json(_answer_line(line))
         return DONE
-    tool, call_input = _asked(arguments)
+    tool, call_input = _read_request(arguments)
     session = open_session(arguments)
-    _warn_of_a_slip(tool, session)
-    answer = asyncio.run(explain_here(tool, call_input, session.collaborators, count_commands))
+    _warn_if_misspelled(tool, session)
+    answer = asyncio.run(
+        explain_in_session(tool, call_input, session.collaborators, count_commands)
+    )
     if arguments.json:
         _print_json(answer)
     else:
-        write_out(_shown(answer))
+        write_out(_format_answer(answer))
     return DONE
 
 
-def _warn_of_a_slip(tool: str, session: Session) -> None:
+def _warn_if_misspelled(tool: str, session: Session) -> None:
     """A decision about a tool that is not there helps nobody who only misspelled its name."""
-    near = nearest(tool, list(loaders()))
-    is_known = tool in loaders() or any(one.name == tool for one in session.catalog.offered())
-    if near and not is_known and canonical_name(tool) == tool and not tool.startswith("mcp__"):
-        tell_person(f"warning: no tool is named {tool!r}; did you mean {near!r}?")
+    near = find_closest_name(tool, list(build_loaders()))
+    is_known = tool in build_loaders() or any(
+        one.name == tool for one in session.catalog.list_offered()
+    )
+    if near and not is_known and resolve_tool_alias(tool) == tool and not tool.startswith("mcp__"):
+        print_notice(f"warning: no tool is named {tool!r}; did you mean {near!r}?")
 
 
-def _asked(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+def _read_request(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     is_command = arguments.shell_command is not None
     if is_command and arguments.tool is None and arguments.input is None:
         return "Bash", {"command": arguments.shell_command}
@@ -78,11 +82,11 @@ def _asked(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     return arguments.tool, cast("dict[str, Any]", call_input)
 
 
-def _answer(line: bytes) -> dict[str, Any]:
+def _answer_line(line: bytes) -> dict[str, Any]:
     asked: Any = None
     try:
         asked = decode_line(line)
-        question = msgspec.convert(asked, Question)
+        question = msgspec.convert(asked, ExplainRequest)
     except (ValueError, msgspec.ValidationError) as error:
         answer: dict[str, Any] = {
             "verdict": "ask",
@@ -102,34 +106,40 @@ def _print_json(answer: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _where(sandbox: dict[str, Any]) -> str:
+def _describe_sandbox(sandbox: dict[str, Any]) -> str:
     """Where the command would run."""
     if sandbox["confined"]:
         return f"it would run inside the sandbox ({sandbox['means']})"
-    return show(
+    return to_visible_text(
         " ".join(["it would run outside the sandbox.", *sandbox.get("notes", ())]), exact=True
     )
 
 
-def _shown(answer: dict[str, Any]) -> str:
-    lines = [f"{_MARKS[answer['verdict']]} {show(answer['reason'], exact=True)}"]
+def _format_answer(answer: dict[str, Any]) -> str:
+    lines = [f"{_MARKS[answer['verdict']]} {to_visible_text(answer['reason'], exact=True)}"]
     for part in answer["parts"]:
-        rule = f"  [{show(part['rule'])} from {show(part['source'])}]" if part.get("rule") else ""
-        lines.append(f"  {_MARKS[part['verdict']]} {show(part['text'], exact=True)}")
-        lines.append(f"        {show(part['reason'], exact=True)}{rule}")
+        rule = (
+            f"  [{to_visible_text(part['rule'])} from {to_visible_text(part['source'])}]"
+            if part.get("rule")
+            else ""
+        )
+        lines.append(f"  {_MARKS[part['verdict']]} {to_visible_text(part['text'], exact=True)}")
+        lines.append(f"        {to_visible_text(part['reason'], exact=True)}{rule}")
     if sandbox := answer.get("sandbox"):
-        lines.append(f"  {_where(sandbox)}")
+        lines.append(f"  {_describe_sandbox(sandbox)}")
     lines += [
-        f"  destructive: {show(loss['reason'], exact=True)}"
+        f"  destructive: {to_visible_text(loss['reason'], exact=True)}"
         for loss in answer.get("destructive", [])
     ]
     for proposal in answer.get("proposals", []):
-        lines.append(f"  would be allowed by the rule {show(proposal['rule'], exact=True)}")
-        lines.append(f"        in words     {show(proposal['meaning'], exact=True)}")
-        lines.append(f"        matches      {show(', '.join(proposal['would_match']), exact=True)}")
         lines.append(
-            f"        not          {show(', '.join(proposal['would_not_match']), exact=True)}"
+            f"  would be allowed by the rule {to_visible_text(proposal['rule'], exact=True)}"
         )
+        lines.append(f"        in words     {to_visible_text(proposal['meaning'], exact=True)}")
+        matches = to_visible_text(", ".join(proposal["would_match"]), exact=True)
+        lines.append(f"        matches      {matches}")
+        others = to_visible_text(", ".join(proposal["would_not_match"]), exact=True)
+        lines.append(f"        not          {others}")
     if answer.get("proposals"):
         leaves = answer.get("proposals_leave_questions")
         lines.append(f"  with these rules it would {'still ask' if leaves else 'run'}")

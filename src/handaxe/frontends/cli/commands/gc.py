@@ -14,12 +14,12 @@ from handaxe.frontends.cli.opening import read_settings_option
 from handaxe.frontends.cli.paint import print_out
 from handaxe.frontends.cli.wire import write_json
 from handaxe.host.shell.opening import TASKS
-from handaxe.host.shell.retention import remove, superfluous
+from handaxe.host.shell.retention import find_expired_outputs, remove_output
 from handaxe.settings.model import Settings
-from handaxe.storage.home import data_home, sessions_directory
-from handaxe.storage.result_store import DAY_S, drop_old_results, old_results, sizes_in
+from handaxe.storage.home import find_data_home, get_sessions_directory
+from handaxe.storage.result_store import DAY_S, drop_old_results, find_old_results, list_file_sizes
 from handaxe.storage.undo.pruning import prune
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prune and say what went."""
-    home = data_home()
+    home = find_data_home()
     given = read_settings_option(arguments.settings)
     # What belongs to all projects of a user is not for the project here to say.
     settings = Configuration(str(Path.cwd()), home=home, given=given, sources="user").settings
@@ -45,7 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     except UntrustedRecord as fault:
         raise SetupError(fault.sentence) from None
-    results, left = _beside_undo(sessions_directory(home), settings, dry_run=arguments.dry_run)
+    results, left = _remove_leftovers(
+        get_sessions_directory(home), settings, dry_run=arguments.dry_run
+    )
     if arguments.json:
         told = {**msgspec.to_builtins(pruned), "results": results, "leavings": left}
         write_json(told)
@@ -53,32 +55,32 @@ def run(arguments: argparse.Namespace) -> int:
     verb = "would be freed" if arguments.dry_run else "freed"
     young = f", {pruned.young_calls:,} of them of the last day" if pruned.young_calls else ""
     print_out(
-        f"{counted(pruned.freed_bytes, 'byte')} {verb}: "
-        f"{counted(pruned.journal_parts, 'part')} of journals "
-        f"({counted(pruned.calls, 'call')} that can no longer be undone{young}), "
-        f"{counted(pruned.contents, 'content')}. "
+        f"{format_count(pruned.freed_bytes, 'byte')} {verb}: "
+        f"{format_count(pruned.journal_parts, 'part')} of journals "
+        f"({format_count(pruned.calls, 'call')} that can no longer be undone{young}), "
+        f"{format_count(pruned.contents, 'content')}. "
         f"{pruned.kept_bytes:,} bytes stay."
     )
     for what, freed in (("stored results", results), ("output and temporary files", left)):
         if freed["count"]:
-            print_out(f"{counted(freed['bytes'], 'byte')} {verb}: {what}.")
+            print_out(f"{format_count(freed['bytes'], 'byte')} {verb}: {what}.")
     return DONE
 
 
-def _beside_undo(
+def _remove_leftovers(
     sessions: Path, settings: Settings, *, dry_run: bool
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Old results, and what commands left; how much there was of each."""
     days = settings.cleanup_period_days or settings.retention_days
-    old = old_results(sessions, days)
-    sizes = [size for directory in old for size in sizes_in(directory)]
+    old = find_old_results(sessions, days)
+    sizes = [size for directory in old for size in list_file_sizes(directory)]
     results = {"count": len(sizes), "bytes": sum(sizes)}
-    left = superfluous(
+    left = find_expired_outputs(
         sessions, TASKS, max_bytes=settings.shell.max_kept_bytes, max_age_s=days * DAY_S
     )
     if not dry_run:
         drop_old_results(sessions, days)
         for one in left:
             with suppress(OSError):
-                remove(one)
+                remove_output(one)
     return results, {"count": len(left), "bytes": sum(one.size_bytes for one in left)}

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import msgspec
 
-from handaxe.app.undoing import past_sessions
-from handaxe.app.working_directories import project_at
+from handaxe.app.undoing import find_past_sessions
+from handaxe.app.working_directories import resolve_project
 from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import ChangedCall
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options
-from handaxe.frontends.cli.paint import Painter, print_out, tell_person, write_painted
+from handaxe.frontends.cli.paint import BlockRenderer, print_notice, print_out, write_rendered
 from handaxe.frontends.cli.wire import write_json
-from handaxe.storage.home import data_home
-from handaxe.text.visible import show
+from handaxe.storage.home import find_data_home
+from handaxe.text.visible import to_visible_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List the calls, oldest first."""
-    root = project_at(arguments.root, may_be_gone=True)
-    sessions = past_sessions(data_home(), root=root, session_id=arguments.session_id)
+    root = resolve_project(arguments.root, may_be_gone=True)
+    sessions = find_past_sessions(find_data_home(), root=root, session_id=arguments.session_id)
     listed = {
         session.session_id: session.calls(diffs=arguments.diff) for session in reversed(sessions)
     }
@@ -44,18 +44,18 @@ def run(arguments: argparse.Namespace) -> int:
         ]
         write_json({"sessions": plain})
         return DONE
-    painter = Painter.for_stdout()
+    painter = BlockRenderer.create_for_stdout()
     for session_id, calls in listed.items():
         print_out(f"session {session_id}")
-        for line in (line for call in calls for line in _lines(call)):
-            write_painted(painter.block(Text(show(line), _tone(line))))
+        for line in (line for call in calls for line in _format_call_lines(call)):
+            write_rendered(painter.block(Text(to_visible_text(line), _choose_tone(line))))
         for sentence in damage[session_id]:
-            tell_person(f"warning: session {session_id}: {sentence}")
+            print_notice(f"warning: session {session_id}: {sentence}")
     return DONE
 
 
-def _lines(call: ChangedCall) -> Iterator[str]:
-    yield _line(call)
+def _format_call_lines(call: ChangedCall) -> Iterator[str]:
+    yield _format_call(call)
     for change in call.changes:
         doubt = f"  (ambiguous: {change.ambiguous})" if change.ambiguous else ""
         yield f"    {change.change:9} {change.file_path}{doubt}"
@@ -64,11 +64,11 @@ def _lines(call: ChangedCall) -> Iterator[str]:
         yield f"    {'left out':9} {place}"
 
 
-def _tone(line: str) -> str:
+def _choose_tone(line: str) -> str:
     return {"+": "good", "-": "bad"}.get(line[:1], "plain")
 
 
-def _line(call: ChangedCall) -> str:
+def _format_call(call: ChangedCall) -> str:
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(call.at))
     part = " in part" if call.broken_off else ""
     facts = [

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from handaxe.app.asking import OnAsk
 from handaxe.app.session import Session
-from handaxe.app.working_directories import project_at
+from handaxe.app.working_directories import resolve_project
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.paint import print_out, tell_person, write_out
-from handaxe.frontends.mcp_server.desk import Blueprint
-from handaxe.frontends.mcp_server.offer import default_tools
+from handaxe.frontends.cli.paint import print_notice, print_out, write_out
+from handaxe.frontends.mcp_server.desk import SessionFactory
+from handaxe.frontends.mcp_server.offer import list_default_tools
 from handaxe.tools import BUILTIN
 
 TOKEN_VARIABLE = "HANDAXE_MCP_TOKEN"  # noqa: S105 - the name of a variable
@@ -98,22 +98,22 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "install":
         return _install(arguments)
     if arguments.action != "serve":
-        return _manage(arguments)
+        return _run_server_action(arguments)
     if arguments.words:
         raise SetupError(f"The server takes no arguments, such as {arguments.words[0]!r}.")
     if arguments.http is not None:
         return _serve_http(arguments)
-    from handaxe.frontends.mcp_server.lines import take_standard_pipes
+    from handaxe.frontends.mcp_server.lines import take_stdio
     from handaxe.frontends.mcp_server.stdio import serve
-    from handaxe.frontends.signals import HeardSignals, list_ending_signals
+    from handaxe.frontends.signals import SignalListener, list_ending_signals
 
-    source, sink = take_standard_pipes()
-    with HeardSignals(*list_ending_signals()) as signals:
-        signal_number = asyncio.run(serve(_blueprint(arguments), source, sink, signals))
+    source, sink = take_stdio()
+    with SignalListener(*list_ending_signals()) as signals:
+        signal_number = asyncio.run(serve(_build_session_factory(arguments), source, sink, signals))
     return DONE if signal_number is None else 128 + signal_number
 
 
-def _manage(arguments: argparse.Namespace) -> int:
+def _run_server_action(arguments: argparse.Namespace) -> int:
     from handaxe.frontends.cli import mcp_login, mcp_servers
 
     return {
@@ -135,18 +135,18 @@ def _serve_http(arguments: argparse.Namespace) -> int:
             f"MCP over HTTP needs the extra `mcp` ({error.name} is missing): "
             "pip install 'handaxe[mcp]'."
         ) from None
-    token, is_new = _token(arguments.token_file)
-    blueprint = _blueprint(arguments)
+    token, is_new = _read_token(arguments.token_file)
+    blueprint = _build_session_factory(arguments)
     listening = bind(arguments.http)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}"
-    tell_person(f"MCP server on {address}")
+    print_notice(f"MCP server on {address}")
     if is_new:
-        tell_person(f"token {token}")
+        print_notice(f"token {token}")
     signal_number = asyncio.run(serve(blueprint, listening, token))
     return DONE if signal_number is None else 128 + signal_number
 
 
-def _token(file: str | None) -> tuple[str, bool]:
+def _read_token(file: str | None) -> tuple[str, bool]:
     """The token, and whether it was made up just now."""
     given = os.environ.pop(TOKEN_VARIABLE, None)
     where = f"${TOKEN_VARIABLE}"
@@ -167,45 +167,45 @@ def _token(file: str | None) -> tuple[str, bool]:
     return given, False
 
 
-def _blueprint(arguments: argparse.Namespace) -> Blueprint:
+def _build_session_factory(arguments: argparse.Namespace) -> SessionFactory:
     is_named = arguments.tools not in {None, "default"}
-    tools = arguments.tools if is_named else ",".join(default_tools(BUILTIN))
+    tools = arguments.tools if is_named else ",".join(list_default_tools(BUILTIN))
 
     def open_one(root: str, add_dirs: Sequence[str], on_ask: OnAsk) -> Session:
         chosen = {**vars(arguments), "root": root, "add_dir": list(add_dirs), "tools": tools}
         # A project that lists handaxe among its servers must not start it again from inside.
         chosen["strict_mcp_config"] = True
         # The word is for the project that was named, not for those that a client names.
-        is_own = project_at(root) == project_at(arguments.root or ".")
+        is_own = resolve_project(root) == resolve_project(arguments.root or ".")
         chosen["trust_project"] = arguments.trust_project and is_own
         # Over HTTP each client has a session object of its own, all with the same id.
         chosen["shared_session"] = arguments.shared_session or arguments.http is not None
         return open_session(argparse.Namespace(**chosen), on_ask=on_ask)
 
-    return Blueprint(open_one, arguments.root, tuple(arguments.add_dir))
+    return SessionFactory(open_one, arguments.root, tuple(arguments.add_dir))
 
 
 def _install(arguments: argparse.Namespace) -> int:
-    from handaxe.frontends.mcp_server.clients import entry_for, find_client, install, shown
+    from handaxe.frontends.mcp_server.clients import build_entry, find_client, format_entry, install
 
     if len(arguments.words) > 1:
         raise SetupError(f"One client at a time, without {arguments.words[1]!r}.")
     client = find_client(next(iter(arguments.words), None))
     project = Path(os.path.abspath(arguments.root or "."))
     root = project if arguments.root is not None or not client.knows_projects else None
-    program = _program(is_shared=client.is_shared)
-    entry = entry_for(client, program, _words(arguments, root))
+    program = _find_program(is_shared=client.is_shared)
+    entry = build_entry(client, program, _build_arguments(arguments, root))
     file = client.file(project)
     if not arguments.write:
-        tell_person(f"for {client.title}, in {file} (--write puts it there):")
-        write_out(shown(client, arguments.name, entry, file))
+        print_notice(f"for {client.title}, in {file} (--write puts it there):")
+        write_out(format_entry(client, arguments.name, entry, file))
         return DONE
     is_new = install(client, arguments.name, entry, file)
     print_out(f"{file}: {'written' if is_new else 'is as it should be'}")
     return DONE
 
 
-def _program(*, is_shared: bool) -> list[str]:
+def _find_program(*, is_shared: bool) -> list[str]:
     """How the server is started: by name in files that travel, else by where it is."""
     from shutil import which
 
@@ -215,7 +215,7 @@ def _program(*, is_shared: bool) -> list[str]:
     return ["handaxe"] if is_shared else [found]
 
 
-def _words(arguments: argparse.Namespace, root: Path | None) -> list[str]:
+def _build_arguments(arguments: argparse.Namespace, root: Path | None) -> list[str]:
     """The session options of this command line, for the one that will be run."""
     words: list[str] = [] if root is None else ["--root", str(root)]
     for option, values in (

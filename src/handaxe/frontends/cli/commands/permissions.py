@@ -5,17 +5,17 @@ import asyncio
 import time
 
 from handaxe.app.configuration import Configuration
-from handaxe.app.kept_rules import KeptRule, KeptRules
-from handaxe.app.working_directories import project_at
+from handaxe.app.kept_rules import SavedRule, SavedRules
+from handaxe.app.working_directories import resolve_project
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import warn
 from handaxe.frontends.cli.paint import print_error, print_out
 from handaxe.frontends.cli.wire import write_json
 from handaxe.host.files import LocalFiles
-from handaxe.storage.home import data_home
-from handaxe.text.near_names import nearest
-from handaxe.text.visible import show
+from handaxe.storage.home import find_data_home
+from handaxe.text.near_names import find_closest_name
+from handaxe.text.visible import to_visible_text
 
 ACTIONS = ("list", "revoke")
 
@@ -30,9 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    root = project_at(arguments.root)
-    configuration = Configuration(root, home=data_home())
-    rules = KeptRules(configuration, configuration.store(LocalFiles()))
+    root = resolve_project(arguments.root)
+    configuration = Configuration(root, home=find_data_home())
+    rules = SavedRules(configuration, configuration.store(LocalFiles()))
     if arguments.action == "list":
         if arguments.rule is not None:
             raise SetupError("`handaxe permissions list` lists all rules, and takes none.")
@@ -42,17 +42,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rule is None:
         raise SetupError("`handaxe permissions revoke` needs the rule to take back.")
     try:
-        files = asyncio.run(revoke(rules, arguments.rule))
+        files = asyncio.run(revoke_rule(rules, arguments.rule))
     except ToolFault as fault:
         raise SetupError(fault.sentence) from None
     if arguments.json:
         write_json({"rule": arguments.rule, "removed_from": files})
     for file in files:
-        print_error(f"{show(arguments.rule)} is taken out of {show(file)}.")
+        print_error(f"{to_visible_text(arguments.rule)} is taken out of {to_visible_text(file)}.")
     return DONE
 
 
-async def revoke(rules: KeptRules, rule: str) -> list[str]:
+async def revoke_rule(rules: SavedRules, rule: str) -> list[str]:
     """Take an allow rule back; the files it stood in.
 
     Raises:
@@ -62,37 +62,38 @@ async def revoke(rules: KeptRules, rule: str) -> list[str]:
     if files:
         return files
     allowed = [one for one in rules.listed() if one.behaviour == "allow"]
-    elsewhere = [place_of(one) for one in allowed if one.rule == rule]
+    elsewhere = [format_rule_location(one) for one in allowed if one.rule == rule]
     if elsewhere:
         raise SetupError(
             f"{rule} stands in {', '.join(elsewhere)}, which handaxe does not write. "
             "Take it out there."
         )
-    near = nearest(rule, [one.rule for one in allowed])
+    near = find_closest_name(rule, [one.rule for one in allowed])
     hint = f" Did you mean {near}?" if near else " `handaxe permissions` lists what is allowed."
     raise SetupError(f"No settings file allows {rule}.{hint}")
 
 
-def place_of(rule: KeptRule) -> str:
+def format_rule_location(rule: SavedRule) -> str:
     """Where a rule stands."""
     if rule.file is None:
         return rule.source
     return rule.file if rule.line is None else f"{rule.file}:{rule.line}"
 
 
-def day_of(rule: KeptRule) -> str:
+def format_rule_date(rule: SavedRule) -> str:
     """When a rule was given, as far as it is known."""
     if rule.at is None:
         return "by hand"
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(rule.at))
 
 
-def _list(rules: list[KeptRule], *, as_json: bool) -> None:
+def _list(rules: list[SavedRule], *, as_json: bool) -> None:
     if as_json:
         write_json(rules)
         return
     if not rules:
         print_error("No settings file has a rule.")
     for rule in rules:
-        line = f"{rule.behaviour:5}  {day_of(rule):16}  {rule.rule}  ({place_of(rule)})"
-        print_out(show(line))
+        day, location = format_rule_date(rule), format_rule_location(rule)
+        line = f"{rule.behaviour:5}  {day:16}  {rule.rule}  ({location})"
+        print_out(to_visible_text(line))

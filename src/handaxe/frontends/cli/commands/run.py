@@ -12,12 +12,12 @@ from handaxe.app.session import Session
 from handaxe.contract.call import ToolCall
 from handaxe.contract.faults import BadLine, Cancelled, SetupError
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.exits import exit_code
+from handaxe.frontends.cli.exits import compute_exit_code
 from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.standard_streams import interruptible
+from handaxe.frontends.cli.standard_streams import allow_interrupt
 from handaxe.frontends.cli.wire import decode_line, encode_result, write_line
-from handaxe.frontends.line_input import lines_of
-from handaxe.text.wellformed import well_formed
+from handaxe.frontends.line_input import stream_lines
+from handaxe.text.wellformed import escape_surrogates
 
 _SHAPE = 'Send {"id": "1", "tool": "Read", "input": {...}} or {"batch": [{...}, ...]}.'
 
@@ -37,51 +37,51 @@ async def _run(arguments: argparse.Namespace) -> int:
     source = _open(arguments.file)
     refused_only: list[ToolResult] = []
     async with open_session(arguments) as session:
-        async for line in lines_of(source.fileno()):
+        async for line in stream_lines(source.fileno()):
             results = await _answer(line, session)
             session.flush()
             for result in map(session.logged, results):
-                with interruptible():
+                with allow_interrupt():
                     write_line(encode_result(result))
                     sys.stdout.flush()
                 if not result.ok:
                     refused_only.append(ToolResult(ok=False, code=result.code))
-    return exit_code(refused_only)
+    return compute_exit_code(refused_only)
 
 
 async def _answer(line: bytes, session: Session) -> list[ToolResult]:
     if line.isspace():
-        return [_bad_line("The line is empty.")]
+        return [_reject_line("The line is empty.")]
     try:
         value = decode_line(line)
     except ValueError as error:
-        return [_bad_line(f"The line is not JSON: {error}.")]
+        return [_reject_line(f"The line is not JSON: {error}.")]
     if not isinstance(value, dict):
-        return [_bad_line("The line is not a call.")]
+        return [_reject_line("The line is not a call.")]
     value = cast("dict[str, Any]", value)
     if "batch" not in value:
-        call = _as_call(value, session)
+        call = _parse_call(value, session)
         return [call if isinstance(call, ToolResult) else await session.run(call)]
     if "tool" in value:
-        return [_bad_line("A line has either `tool` or `batch`.", _text_id(value))]
+        return [_reject_line("A line has either `tool` or `batch`.", _get_text_id(value))]
     return await _answer_batch(value, session)
 
 
 async def _answer_batch(value: dict[str, Any], session: Session) -> list[ToolResult]:
     items, stops = value["batch"], value.get("stop_on_error", False)
     if not isinstance(items, list):
-        return [_bad_line("`batch` is not a list.", _text_id(value))]
+        return [_reject_line("`batch` is not a list.", _get_text_id(value))]
     if not isinstance(stops, bool):
-        return [_bad_line("`stop_on_error` is neither true nor false.", _text_id(value))]
-    read = [_as_call(item, session) for item in cast("list[Any]", items)]
+        return [_reject_line("`stop_on_error` is neither true nor false.", _get_text_id(value))]
+    read = [_parse_call(item, session) for item in cast("list[Any]", items)]
     if stops:
-        read = _up_to_first_bad(read)
+        read = _cancel_after_bad(read)
     calls = [call for call in read if isinstance(call, ToolCall)]
     ran = iter(await session.run_many(calls, stop_on_error=stops))
     return [item if isinstance(item, ToolResult) else next(ran) for item in read]
 
 
-def _up_to_first_bad(read: list[ToolCall | ToolResult]) -> list[ToolCall | ToolResult]:
+def _cancel_after_bad(read: list[ToolCall | ToolResult]) -> list[ToolCall | ToolResult]:
     """The items, with the answer that it did not run for every call behind one that is none."""
     bad = next((at for at, item in enumerate(read) if isinstance(item, ToolResult)), len(read))
     later = (
@@ -95,31 +95,33 @@ def _up_to_first_bad(read: list[ToolCall | ToolResult]) -> list[ToolCall | ToolR
     return [*read[:bad], *later]
 
 
-def _as_call(value: object, session: Session) -> ToolCall | ToolResult:
+def _parse_call(value: object, session: Session) -> ToolCall | ToolResult:
     """The call an object stands for, or the result that says it is none."""
     if not isinstance(value, dict):
-        return _bad_line("A call must be an object.")
+        return _reject_line("A call must be an object.")
     value = cast("dict[str, Any]", value)
-    call_id, tool = _text_id(value), value.get("tool")
+    call_id, tool = _get_text_id(value), value.get("tool")
     if call_id is None and value.get("id") is not None:
-        return _bad_line("`id` is not a text.")
+        return _reject_line("`id` is not a text.")
     if not isinstance(tool, str):
-        return _bad_line("`tool` is not the name of a tool.", call_id)
+        return _reject_line("`tool` is not the name of a tool.", call_id)
     return ToolCall(
-        well_formed(call_id) if call_id else session.new_call_id(), tool, value.get("input", {})
+        escape_surrogates(call_id) if call_id else session.new_call_id(),
+        tool,
+        value.get("input", {}),
     )
 
 
-def _text_id(value: dict[str, Any]) -> str | None:
+def _get_text_id(value: dict[str, Any]) -> str | None:
     call_id = value.get("id")
     if isinstance(call_id, int) and not isinstance(call_id, bool):
         return str(call_id)
     return call_id if isinstance(call_id, str) else None
 
 
-def _bad_line(problem: str, call_id: str | None = None) -> ToolResult:
+def _reject_line(problem: str, call_id: str | None = None) -> ToolResult:
     result = ToolResult.from_fault(BadLine(f"{problem} {_SHAPE}"))
-    return msgspec.structs.replace(result, id=well_formed(call_id or ""))
+    return msgspec.structs.replace(result, id=escape_surrogates(call_id or ""))
 
 
 def _open(name: str) -> BinaryIO:

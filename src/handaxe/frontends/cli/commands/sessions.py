@@ -8,13 +8,13 @@ import msgspec
 from handaxe.contract.events import CallFinished, Event
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.paint import print_error, print_out, tell_person
+from handaxe.frontends.cli.paint import print_error, print_notice, print_out
 from handaxe.frontends.cli.wire import write_json
-from handaxe.storage.home import data_home, new_session_id, session_directory
-from handaxe.storage.sessions import delete_session, events_of, fork_session, list_sessions
+from handaxe.storage.home import find_data_home, generate_session_id, get_session_directory
+from handaxe.storage.sessions import delete_session, fork_session, list_sessions, read_events
 from handaxe.storage.undo.journal_scan import find_damage
-from handaxe.text.counting import counted
-from handaxe.text.visible import show
+from handaxe.text.counting import format_count
+from handaxe.text.visible import to_visible_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    home = data_home()
+    home = find_data_home()
     if arguments.action == "list":
         if arguments.session_id is not None:
             raise SetupError(
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_error(f"Session {arguments.session_id} is deleted.")
         return DONE
     if arguments.action == "fork":
-        fork_id = new_session_id()
+        fork_id = generate_session_id()
         fork_session(home, arguments.session_id, fork_id)
         if arguments.json:
             write_json({"session_id": fork_id, "forked_from": arguments.session_id})
@@ -61,20 +61,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> None:
-    home, damage = data_home(), list[str]()
-    for event in events_of(home, arguments.session_id, damage):
+    home, damage = find_data_home(), list[str]()
+    for event in read_events(home, arguments.session_id, damage):
         if arguments.action == "export" or arguments.json:
             write_json(event)
         else:
-            print_out(_on_a_line(_line(event)))
+            print_out(_escape_line(_format_event(event)))
     for sentence in damage:
-        tell_person(f"warning: the log is damaged: {sentence}")
-    for sentence in find_damage(session_directory(home, arguments.session_id)):
-        tell_person(f"warning: the undo record is damaged: {sentence}")
+        print_notice(f"warning: the log is damaged: {sentence}")
+    for sentence in find_damage(get_session_directory(home, arguments.session_id)):
+        print_notice(f"warning: the undo record is damaged: {sentence}")
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    found = list_sessions(data_home())
+    found = list_sessions(find_data_home())
     if arguments.json:
         write_json(found)
         return
@@ -83,17 +83,19 @@ def _list(arguments: argparse.Namespace) -> None:
     for summary in found:
         failed = f", {summary.failed_calls} failed" if summary.failed_calls else ""
         state = "" if summary.is_closed else "  (not closed)"
-        state += f"  (damaged: {counted(len(summary.damage), 'place')})" if summary.damage else ""
+        state += (
+            f"  (damaged: {format_count(len(summary.damage), 'place')})" if summary.damage else ""
+        )
         name = f"  {summary.name}" if summary.name else ""
         print_out(
-            _on_a_line(
-                f"{_clock(summary.last_used_at)}  {summary.session_id}  "
-                f"{counted(summary.calls, 'call')}{failed}  {summary.root}{name}{state}"
+            _escape_line(
+                f"{_format_time(summary.last_used_at)}  {summary.session_id}  "
+                f"{format_count(summary.calls, 'call')}{failed}  {summary.root}{name}{state}"
             )
         )
 
 
-def _line(event: Event) -> str:
+def _format_event(event: Event) -> str:
     details = msgspec.to_builtins(event)
     kind = details.pop("type")
     details.pop("at")
@@ -101,19 +103,19 @@ def _line(event: Event) -> str:
         result = event.result
         state = "ok" if result.ok else result.code
         details = {"call_id": event.call_id, "tool": result.tool, "state": state}
-    shown = "  ".join(f"{key}={_short(value)}" for key, value in details.items() if value)
-    return f"{_clock(event.at)}  {kind:16} {shown}"
+    shown = "  ".join(f"{key}={_shorten_value(value)}" for key, value in details.items() if value)
+    return f"{_format_time(event.at)}  {kind:16} {shown}"
 
 
-def _on_a_line(text: str) -> str:
+def _escape_line(text: str) -> str:
     """Names and words of others, so that they neither break the line nor steer the terminal."""
-    return show(text)
+    return to_visible_text(text)
 
 
-def _short(value: object) -> str:
+def _shorten_value(value: object) -> str:
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text if len(text) <= 100 else f"{text[:100]}..."
 
 
-def _clock(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

@@ -4,16 +4,16 @@ import argparse
 import time
 from collections.abc import Iterable
 
-from handaxe.app.working_directories import project_at
+from handaxe.app.working_directories import resolve_project
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.paint import print_out
 from handaxe.frontends.cli.wire import write_json
-from handaxe.storage.home import data_home
-from handaxe.storage.sessions import session_of
-from handaxe.storage.statistics import HookCost, Statistics, ToolCost, statistics_of
-from handaxe.text.counting import counted
-from handaxe.text.visible import show
+from handaxe.storage.home import find_data_home
+from handaxe.storage.sessions import find_session
+from handaxe.storage.statistics import HookCost, Statistics, ToolCost, collect_statistics
+from handaxe.text.counting import format_count
+from handaxe.text.visible import to_visible_text
 
 _DAY_S = 86_400
 _HOOK_COLUMNS = ("runs", "failed", "waited s", "slowest s")
@@ -31,20 +31,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the numbers."""
-    home = data_home()
+    home = find_data_home()
     session_id = None
     if arguments.session is not None:
-        session_id = session_of(home, arguments.session)
+        session_id = find_session(home, arguments.session)
         if session_id is None:
             raise SetupError(
                 f"There is no session {arguments.session!r}. `handaxe sessions` lists them."
             )
     everywhere = arguments.all or session_id is not None
-    root = None if everywhere else project_at(arguments.root, may_be_gone=True)
+    root = None if everywhere else resolve_project(arguments.root, may_be_gone=True)
     if arguments.days is not None and not arguments.days >= 0:
         raise SetupError("--days takes a number of days, 0 or more.")
     since = 0.0 if arguments.days is None else time.time() - arguments.days * _DAY_S
-    found = statistics_of(home, root=root, since=since, session_id=session_id)
+    found = collect_statistics(home, root=root, since=since, session_id=session_id)
     if arguments.json:
         write_json(found)
     else:
@@ -53,19 +53,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(found: Statistics) -> None:
-    print_out(f"{counted(found.sessions, 'session')}. Tokens are estimates.")
-    _table("tool", found.tools)
-    _table("server", found.servers)
-    _hooks(found.hooks)
+    print_out(f"{format_count(found.sessions, 'session')}. Tokens are estimates.")
+    _print_table("tool", found.tools)
+    _print_table("server", found.servers)
+    _print_hooks(found.hooks)
     if found.never_used:
         total = sum(cost.definition_tokens for cost in found.never_used)
         print_out(f"\nOffered and never called, {total:,} tokens in every request:")
         for cost in found.never_used:
-            print_out(f"  {show(cost.name):32} {cost.definition_tokens:>9,}")
+            print_out(f"  {to_visible_text(cost.name):32} {cost.definition_tokens:>9,}")
 
 
-def _hooks(costs: Iterable[HookCost]) -> None:
-    rows = {f"{cost.event} {show(cost.name)}": cost for cost in costs}
+def _print_hooks(costs: Iterable[HookCost]) -> None:
+    rows = {f"{cost.event} {to_visible_text(cost.name)}": cost for cost in costs}
     if not rows:
         return
     width = max(24, *map(len, rows))
@@ -73,10 +73,10 @@ def _hooks(costs: Iterable[HookCost]) -> None:
     for name, cost in rows.items():
         seconds = (f"{ms / 1000:,.1f}" for ms in (cost.waited_ms, cost.slowest_ms))
         cells = (f"{cost.runs:,}", f"{cost.failed:,}", *seconds)
-        print_out(f"{show(name):{width}}" + "".join(f"{cell:>12}" for cell in cells))
+        print_out(f"{to_visible_text(name):{width}}" + "".join(f"{cell:>12}" for cell in cells))
 
 
-def _table(title: str, costs: Iterable[ToolCost]) -> None:
+def _print_table(title: str, costs: Iterable[ToolCost]) -> None:
     rows = list(costs)
     if not rows:
         return
@@ -87,4 +87,6 @@ def _table(title: str, costs: Iterable[ToolCost]) -> None:
         numbers = (cost.calls, cost.failed, cost.tokens, each)
         seconds = f"{cost.duration_ms / 1000:,.1f}"
         cells = (*(f"{number:,}" for number in numbers), seconds, f"{cost.definition_tokens:,}")
-        print_out(f"{show(cost.name):{width}}" + "".join(f"{cell:>12}" for cell in cells))
+        print_out(
+            f"{to_visible_text(cost.name):{width}}" + "".join(f"{cell:>12}" for cell in cells)
+        )

@@ -5,13 +5,13 @@ import asyncio
 import json
 from typing import Any
 
-from handaxe.app.listing import hidden_here, not_offered_here
+from handaxe.app.listing import explain_hidden_tool, find_unavailable_tool
 from handaxe.contract.faults import SetupError, UnknownTool
 from handaxe.frontends.cli.exits import DONE
 from handaxe.frontends.cli.opening import add_session_options, open_session
 from handaxe.frontends.cli.paint import print_error, print_out, write_out
 from handaxe.frontends.cli.wire import write_line
-from handaxe.text.visible import show
+from handaxe.text.visible import to_visible_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         shown = schemas if arguments.name is None else schemas[0]
         if remark:
             # The schema stays what a provider takes, so the remark stands beside it.
-            print_error(f"{show(tool.name)}: {remark}")
+            print_error(f"{to_visible_text(tool.name)}: {remark}")
         write_line(json.dumps(shown, indent=2, ensure_ascii=False))
     elif tool is not None:
         head = "\n\n".join(filter(None, (tool.name, remark, tool.prompt())))
@@ -48,15 +48,15 @@ async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], An
         if arguments.name is None:
             schemas = session.tools(provider=arguments.provider)
             if not arguments.json:
-                for tool in session.catalog.offered():
+                for tool in session.catalog.list_offered():
                     head = tool.prompt().partition("\n")[0]
-                    print_out(f"{show(tool.name):18} {show(head)}")
+                    print_out(f"{to_visible_text(tool.name):18} {to_visible_text(head)}")
             return schemas, None, ""
         try:
             tool, _ = session.catalog.find(arguments.name)
-            remark = hidden_here(tool.name, session.policy())
+            remark = explain_hidden_tool(tool.name, session.policy())
         except UnknownTool as unknown:
-            found = not_offered_here(arguments.name)
+            found = find_unavailable_tool(arguments.name)
             if found is None:
                 raise SetupError(unknown.sentence) from None
             tool, remark = found

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from handaxe.frontends.cli.exits import DONE, FAILED
-from handaxe.frontends.cli.paint import Painter, write_out
+from handaxe.frontends.cli.paint import BlockRenderer, write_out
 
 NEXT = """
 What to try next, in a project of yours:
@@ -37,9 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no arguments
     """Walk through the story; 0 if everything ended as it says."""
-    from handaxe.frontends.cli.tour.page import Page
+    from handaxe.frontends.cli.tour.page import TourPage
     from handaxe.frontends.cli.tour.story import load_story
-    from handaxe.frontends.cli.tour.walk import Walk
+    from handaxe.frontends.cli.tour.walk import TourRunner
 
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         # Where there is no arrow, a question mark will do.
@@ -49,13 +49,13 @@ def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no arg
     with tempfile.TemporaryDirectory(prefix="handaxe-tour-") as place:
         project, home = Path(place).resolve() / "project", Path(place).resolve() / "home"
         project.mkdir()
-        page = Page(Path(place).resolve(), Painter.for_stdout())
+        page = TourPage(Path(place).resolve(), BlockRenderer.create_for_stdout())
         page.line(
             f"A throw-away project, an agent, and a model that follows a script: "
             f"{len(story.chapter)} chapters.",
             margin="",
         )
-        walk = Walk(story, project, page)
+        walk = TourRunner(story, project, page)
         went_well = asyncio.run(walk.go(home))
     took_s = time.perf_counter() - began_s
     write_out(f"\n{walk.calls} calls in {took_s:.1f} s; the project is gone again.\n")

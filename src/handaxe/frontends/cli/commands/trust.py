@@ -5,14 +5,14 @@ import sys
 import time
 
 from handaxe.app.configuration import Configuration
-from handaxe.app.working_directories import project_at
+from handaxe.app.working_directories import resolve_project
 from handaxe.frontends.cli.exits import DONE, FAILED
 from handaxe.frontends.cli.paint import print_error, print_out, write_error
-from handaxe.frontends.cli.trust_question import describe_wishes, is_agreed, trust_folder
+from handaxe.frontends.cli.trust_question import confirm_trust, describe_wishes, trust_folder
 from handaxe.frontends.cli.wire import write_json
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 from handaxe.storage.trust import TrustRecord
-from handaxe.text.visible import show
+from handaxe.text.visible import to_visible_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,29 +31,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    record = TrustRecord(data_home())
+    record = TrustRecord(find_data_home())
     if arguments.list:
         _list(record, as_json=arguments.json)
         return DONE
-    folder = project_at(arguments.directory, may_be_gone=arguments.revoke)
+    folder = resolve_project(arguments.directory, may_be_gone=arguments.revoke)
     if arguments.revoke:
         if record.revoke(folder):
-            print_error(f"{show(folder)} is no longer trusted.")
+            print_error(f"{to_visible_text(folder)} is no longer trusted.")
             return DONE
-        print_error(f"{show(folder)} was not trusted.")
+        print_error(f"{to_visible_text(folder)} was not trusted.")
         return FAILED
-    wishes = Configuration(folder, home=data_home(), trusted=False).wishes()
+    wishes = Configuration(folder, home=find_data_home(), trusted=False).find_requests()
     write_error(describe_wishes(record, folder, wishes))
     if arguments.show:
         return DONE
-    if not arguments.yes and sys.stdin.isatty() and not is_agreed():
-        print_error(f"{show(folder)} is not trusted as it is now.")
+    if not arguments.yes and sys.stdin.isatty() and not confirm_trust():
+        print_error(f"{to_visible_text(folder)} is not trusted as it is now.")
         return FAILED
     trusted = trust_folder(record, folder, wishes)
     if arguments.json:
         write_json(trusted)
     else:
-        print_error(f"{show(folder)} is trusted.")
+        print_error(f"{to_visible_text(folder)} is trusted.")
     return DONE
 
 
@@ -66,4 +66,4 @@ def _list(record: TrustRecord, *, as_json: bool) -> None:
         print_error("No folder is trusted yet.")
     for folder in folders:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(folder.at))
-        print_out(f"{day}  {show(folder.path)}")
+        print_out(f"{day}  {to_visible_text(folder.path)}")

@@ -6,18 +6,18 @@ import os
 import sys
 from typing import cast
 
-from handaxe.app.undoing import past_sessions, session_to_undo
-from handaxe.app.working_directories import project_at
+from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+from handaxe.app.working_directories import resolve_project
 from handaxe.contract.display import Text
-from handaxe.contract.ports.undo import Wanted
+from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.result import ToolResult
 from handaxe.contract.undo_faults import UndoOutside
-from handaxe.frontends.cli.exits import exit_code
+from handaxe.frontends.cli.exits import compute_exit_code
 from handaxe.frontends.cli.opening import add_session_options
-from handaxe.frontends.cli.paint import Painter, write_error, write_painted
-from handaxe.frontends.cli.terminal_lines import drop_typed, read_line
+from handaxe.frontends.cli.paint import BlockRenderer, write_error, write_rendered
+from handaxe.frontends.cli.terminal_lines import discard_typed_input, read_line
 from handaxe.frontends.cli.wire import encode_result, write_line
-from handaxe.storage.home import data_home
+from handaxe.storage.home import find_data_home
 from handaxe.text.path_quoting import unquote_path
 
 
@@ -56,31 +56,31 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_line(encode_result(result))
     elif result.ok:
-        write_painted(_shown(result))
+        write_rendered(_render_result(result))
     else:
         # The text quotes files, and no file may steer the terminal.
-        write_error(Painter(colour=False).block(Text(_advice(result))))
-    return exit_code([result])
+        write_error(BlockRenderer(colour=False).block(Text(_add_advice(result))))
+    return compute_exit_code([result])
 
 
 async def _undo(arguments: argparse.Namespace) -> ToolResult:
-    root = project_at(arguments.root, may_be_gone=True)
-    sessions = past_sessions(data_home(), root=root, session_id=arguments.session_id)
-    wanted = Wanted(
+    root = resolve_project(arguments.root, may_be_gone=True)
+    sessions = find_past_sessions(find_data_home(), root=root, session_id=arguments.session_id)
+    wanted = UndoRequest(
         call_id=arguments.call_id,
         only=arguments.only,
         redo=arguments.redo,
         force=arguments.force,
         paths=tuple(map(_find_path, arguments.path)),
     )
-    session = session_to_undo(sessions, wanted)
+    session = choose_session_to_undo(sessions, wanted)
     if arguments.outside:
         return await session.undo(wanted, agreed=None)
     result = await session.undo(wanted)
-    paths = _outside(result)
+    paths = _get_outside_paths(result)
     if not paths or arguments.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return result
-    return await session.undo(wanted, agreed=paths) if await _agrees(result) else result
+    return await session.undo(wanted, agreed=paths) if await _confirm_outside(result) else result
 
 
 def _find_path(word: str) -> str:
@@ -89,31 +89,31 @@ def _find_path(word: str) -> str:
     return os.path.abspath(word if meant is None else meant)
 
 
-def _outside(result: ToolResult) -> tuple[str, ...]:
+def _get_outside_paths(result: ToolResult) -> tuple[str, ...]:
     """The paths that a refused undo would change elsewhere."""
     if result.code != UndoOutside.code:
         return ()
     return tuple(cast("dict[str, list[str]]", result.data)["paths"])
 
 
-async def _agrees(result: ToolResult) -> bool:
+async def _confirm_outside(result: ToolResult) -> bool:
     """Whether the person at the terminal wants files put back that lie elsewhere."""
-    write_error(Painter(colour=False).block(Text(result.text)))
-    drop_typed()
+    write_error(BlockRenderer(colour=False).block(Text(result.text)))
+    discard_typed_input()
     write_error("Put them back all the same? [y/N]: ")
     sys.stderr.flush()
     line = await read_line()
     return (line or "").strip().lower() in {"y", "yes"}
 
 
-def _shown(result: ToolResult) -> str:
-    painter = Painter.for_stdout()
+def _render_result(result: ToolResult) -> str:
+    painter = BlockRenderer.create_for_stdout()
     notes = tuple(Text(note, "muted") for note in result.notes)
     blocks = (Text(result.text), *(result.display or ()), *notes)
     return "".join(painter.block(block) for block in blocks)
 
 
-def _advice(result: ToolResult) -> str:
+def _add_advice(result: ToolResult) -> str:
     if result.code == "undo.conflict":
         return f"{result.text}\n(`handaxe undo --force`, with the same arguments.)"
     if result.code == "undo.ambiguous":

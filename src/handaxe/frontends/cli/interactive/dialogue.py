@@ -11,29 +11,33 @@ from contextlib import aclosing, suppress
 from handaxe.agent.events import RunFinished, ToolAnswered
 from handaxe.app.agent_api import Agent
 from handaxe.app.configuration import Configuration
-from handaxe.app.displaying import displayed
-from handaxe.app.slash_commands import commands_of, expanded
-from handaxe.app.working_directories import project_at
+from handaxe.app.displaying import display_events
+from handaxe.app.slash_commands import expand_prompt, list_slash_commands
+from handaxe.app.working_directories import resolve_project
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.contract.messages import Usage
-from handaxe.contract.ports.questions import Answers, Question
-from handaxe.frontends.cli.agent_opening import AgentOpener, NoConversation
+from handaxe.contract.messages import TokenUsage
+from handaxe.contract.ports.questions import Answers, UserQuestion
+from handaxe.frontends.cli.agent_opening import AgentFactory, ConversationNotFound
 from handaxe.frontends.cli.exits import DONE, FAILED, INTERRUPTED
-from handaxe.frontends.cli.interactive.line_editor import Interrupted, LineEditor, line_editor
+from handaxe.frontends.cli.interactive.line_editor import (
+    Interrupted,
+    LineEditor,
+    create_line_editor,
+)
 from handaxe.frontends.cli.interactive.questions import ask_in_menu
-from handaxe.frontends.cli.interactive.reach import has_advisory_rules, is_new_here, reach
-from handaxe.frontends.cli.interactive.screen import Screen
-from handaxe.frontends.cli.interactive.typed import COMMANDS, Left, obey
-from handaxe.frontends.cli.paint import tell_person, wants_colour
+from handaxe.frontends.cli.interactive.reach import describe_access, has_advisory_rules, is_new_here
+from handaxe.frontends.cli.interactive.screen import ReplRenderer
+from handaxe.frontends.cli.interactive.typed import COMMANDS, ExitRequested, run_command
+from handaxe.frontends.cli.paint import can_show_colour, print_notice
 from handaxe.frontends.cli.terminal_asker import ask_in_terminal
-from handaxe.frontends.cli.terminal_lines import Keys, read_line
-from handaxe.frontends.cli.trust_question import ask_before_opening
+from handaxe.frontends.cli.terminal_lines import KeyWatcher, read_line
+from handaxe.frontends.cli.trust_question import ask_for_trust
 from handaxe.frontends.signals import list_ending_signals
-from handaxe.frontends.stream_json.serve import Brought
-from handaxe.runtime.hooks.notify import tell
-from handaxe.storage.home import data_home
-from handaxe.text.counting import counted
+from handaxe.frontends.stream_json.serve import ClientOptions
+from handaxe.runtime.hooks.notify import notify_hooks
+from handaxe.storage.home import find_data_home
+from handaxe.text.counting import format_count
 
 WOKEN = "(a hook woke the agent)"
 CYCLE = ("default", "acceptEdits", "plan")
@@ -47,24 +51,24 @@ def run_interactive(arguments: argparse.Namespace) -> int:
     if arguments.resume == "":
         arguments.resume, arguments.pick = None, True
     if arguments.init or arguments.maintenance:
-        tell_person("--init and --maintenance are for runs with -p.")
+        print_notice("--init and --maintenance are for runs with -p.")
         arguments.init = arguments.maintenance = False
     try:
-        opener = AgentOpener(arguments)
-    except NoConversation as missing:
-        tell_person(missing)
+        opener = AgentFactory(arguments)
+    except ConversationNotFound as missing:
+        print_notice(missing)
         return FAILED
     try:
         if not arguments.trust_project:
-            root, sources = project_at(arguments.root), arguments.setting_sources
-            ask_before_opening(Configuration(root, home=data_home(), sources=sources))
-        return asyncio.run(_run(arguments, opener))
+            root, sources = resolve_project(arguments.root), arguments.setting_sources
+            ask_for_trust(Configuration(root, home=find_data_home(), sources=sources))
+        return asyncio.run(_run_repl(arguments, opener))
     finally:
         opener.clean_up()
 
 
-async def _run(arguments: argparse.Namespace, opener: AgentOpener) -> int:
-    dialogue = Dialogue(arguments, opener)
+async def _run_repl(arguments: argparse.Namespace, opener: AgentFactory) -> int:
+    dialogue = Repl(arguments, opener)
     task = asyncio.ensure_future(dialogue.talk(" ".join(arguments.prompt)))
     with suppress(NotImplementedError):
         for number in set(list_ending_signals()) - {signal.SIGINT}:
@@ -78,40 +82,40 @@ async def _run(arguments: argparse.Namespace, opener: AgentOpener) -> int:
         await dialogue.close()
 
 
-class Dialogue:
+class Repl:
     """One person, one agent at a time."""
 
-    def __init__(self, arguments: argparse.Namespace, opener: AgentOpener) -> None:
+    def __init__(self, arguments: argparse.Namespace, opener: AgentFactory) -> None:
         self.arguments = arguments
         self.opener = opener
         # Somebody is here to go on talking; what works in the background reports later.
         opener.wait_for_agents_s = 0.0
         opener.defers_calls = False
-        self.screen = Screen(colour=wants_colour(sys.stdout))
-        self.usage = Usage()
+        self.screen = ReplRenderer(colour=can_show_colour(sys.stdout))
+        self.usage = TokenUsage()
         self.cost_usd: float | None = 0.0
         self.tool_tokens: dict[str, int] = {}
         self.ended_by = 0
         """The exit code that a signal calls for."""
-        self._keys = Keys(self._stop_turn)
+        self._keys = KeyWatcher(self._stop_turn)
         self._expanding: asyncio.Future[str] | None = None
         self._interrupted_at = -_TWICE_S
         self._is_leaving = False
         self._has_answered = self._is_woken = False
         self._reading: asyncio.Future[str | None] | None = None
         self.agent = self._open()
-        self._editor: LineEditor = line_editor(
-            data_home() / "history",
-            commands=self._command_names,
+        self._editor: LineEditor = create_line_editor(
+            find_data_home() / "history",
+            commands=self._list_command_names,
             root=lambda: self.agent.session.workdir.current,
-            on_mode=self.next_mode,
+            on_mode=self.switch_mode,
         )
 
     async def talk(self, first: str) -> int:
         """Prompt after prompt."""
         self._greet()
         if getattr(self.arguments, "pick", False):
-            await obey("/resume", self)
+            await run_command("/resume", self)
         waiting = [first] if first else []
         while True:
             text = waiting.pop(0) if waiting else await self._read()
@@ -120,8 +124,8 @@ class Dialogue:
             if not text.strip():
                 continue
             try:
-                await (self._work(None) if text is WOKEN else self._do(text.strip()))
-            except Left:
+                await (self._work(None) if text is WOKEN else self._handle_line(text.strip()))
+            except ExitRequested:
                 return DONE
             except (SetupError, ToolFault) as error:
                 self.screen.say(str(error), "bad")
@@ -151,7 +155,7 @@ class Dialogue:
         self.agent.suspend()
         task.cancel()
 
-    def next_mode(self) -> None:
+    def switch_mode(self) -> None:
         """Switch to the next permission mode of the cycle."""
         mode = self.agent.session.permissions.mode
         at = CYCLE.index(mode) if mode in CYCLE else -1
@@ -159,11 +163,11 @@ class Dialogue:
 
     async def read_answer(self) -> str | None:
         """A line typed in answer to a question, while the agent waits."""
-        with self._keys.paused():
+        with self._keys.pause_keys():
             return await read_line()
 
     def _open(self, source: str | None = None) -> Agent:
-        brought = Brought(on_ask=self._ask, on_question=self._ask_question, source=source)
+        brought = ClientOptions(on_ask=self._ask, on_question=self._ask_question, source=source)
         agent = self.opener.open(brought)
         agent.session.subscribe(self.screen.hear)
         agent.session.hooks.hooks.wake = self._wake
@@ -174,27 +178,29 @@ class Dialogue:
         self.screen.say(f"handaxe in {session.workdir.root}, talking to {self.agent.model.name}.")
         self.screen.say("/help lists commands; Esc stops the agent; Ctrl-D leaves.", "muted")
         if is_new_here(session):
-            for line in reach(session):
+            for line in describe_access(session):
                 self.screen.say(line, "muted")
         elif has_advisory_rules(session):
-            self.screen.say(reach(session)[-1], "muted")
+            self.screen.say(describe_access(session)[-1], "muted")
         if said := len(self.agent.messages):
-            self.screen.say(f"Going on with a conversation of {counted(said, 'message')}.", "muted")
+            self.screen.say(
+                f"Going on with a conversation of {format_count(said, 'message')}.", "muted"
+            )
 
     def _prompt(self) -> str:
         mode = self.agent.session.permissions.mode
-        sign = _sign()
+        sign = _choose_prompt_sign()
         return f"{mode} {sign} " if mode != "default" else f"{sign} "
 
-    def _command_names(self) -> list[str]:
-        return [*COMMANDS, *(skill.name for skill in commands_of(self.agent.session))]
+    def _list_command_names(self) -> list[str]:
+        return [*COMMANDS, *(skill.name for skill in list_slash_commands(self.agent.session))]
 
     async def _read(self) -> str | None:
         """The next prompt; Ctrl-C twice leaves."""
         while True:
             reading = asyncio.ensure_future(self._editor.read(self._prompt, self._keys.take()))
             self._reading = reading
-            idle = asyncio.get_running_loop().call_later(IDLE_S, self._tell_idle)
+            idle = asyncio.get_running_loop().call_later(IDLE_S, self._notify_idle)
             try:
                 with _on_interrupt(reading.cancel):
                     await asyncio.wait((reading,))
@@ -207,7 +213,7 @@ class Dialogue:
                 return WOKEN
             if not reading.cancelled() and not isinstance(reading.exception(), Interrupted):
                 return reading.result()
-            if self._is_second():
+            if self._is_repeated_interrupt():
                 self._is_leaving = True
                 return None
             self.screen.say("\n(Ctrl-C again leaves)", "muted")
@@ -217,28 +223,28 @@ class Dialogue:
         if self._reading is not None and not self._editor.has_text:
             self._is_woken = self._reading.cancel()
 
-    def _tell_idle(self) -> None:
+    def _notify_idle(self) -> None:
         """Let hooks know, once after each answer, that the agent waits for words."""
         if not self._has_answered or self._editor.has_text:
             return
         self._has_answered = False
         about = {"notification_type": "idle_prompt", "title": "Waiting for you"}
         said = "The agent is waiting for your input."
-        tell(self.agent.session.collaborators, "Notification", message=said, **about)
+        notify_hooks(self.agent.session.collaborators, "Notification", message=said, **about)
 
-    async def _do(self, text: str) -> None:
-        if await obey(text, self):
+    async def _handle_line(self, text: str) -> None:
+        if await run_command(text, self):
             return
         await self._work(text)
 
     async def _work(self, text: str | None) -> None:
         """Let the agent work on a line; None: on what came in without one."""
-        with self._keys.watched(), _on_interrupt(self._ctrl_c):
+        with self._keys.watched(), _on_interrupt(self._handle_interrupt):
             prompt = None if text is None else await self._expanded(text)
             if prompt is None and text is not None:
                 return
             among = self.agent.session.collaborators
-            shown = displayed(among, self.agent.run(prompt), by_lines=True)
+            shown = display_events(among, self.agent.run(prompt), by_lines=True)
             async with aclosing(shown) as events:
                 async for event in events:
                     self.screen.show(event, self.agent.session)
@@ -251,12 +257,12 @@ class Dialogue:
 
     async def _expanded(self, text: str) -> str | None:
         """What a line stands for; None if that was stopped before it was known."""
-        self._expanding = asyncio.ensure_future(expanded(self.agent.session, text))
+        self._expanding = asyncio.ensure_future(expand_prompt(self.agent.session, text))
         await asyncio.wait((self._expanding,))
         return None if self._expanding.cancelled() else self._expanding.result()
 
     def _count(self, final: RunFinished) -> None:
-        self.usage = self.usage.plus(final.usage)
+        self.usage = self.usage.add_usage(final.usage)
         known = self.cost_usd is not None and final.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (final.cost_usd or 0.0) if known else None
 
@@ -264,28 +270,28 @@ class Dialogue:
         if self.agent.interrupt() or (self._expanding is not None and self._expanding.cancel()):
             self.screen.say("Stopping...", "muted")
 
-    def _ctrl_c(self) -> None:
-        if self._is_second():
+    def _handle_interrupt(self) -> None:
+        if self._is_repeated_interrupt():
             self._is_leaving = True
         self._stop_turn()
 
-    def _is_second(self) -> bool:
+    def _is_repeated_interrupt(self) -> bool:
         now = time.monotonic()
         is_second = now - self._interrupted_at < _TWICE_S
         self._interrupted_at = now
         return is_second
 
     async def _ask(self, request: PermissionRequest) -> Allow | Deny:
-        with self._keys.paused():
-            self.screen.show_nothing_more()
+        with self._keys.pause_keys():
+            self.screen.finish_output()
             return await ask_in_terminal(request, no_stops=request.agent_id is None)
 
-    async def _ask_question(self, questions: tuple[Question, ...]) -> Answers | None:
-        self.screen.show_nothing_more()
+    async def _ask_question(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
+        self.screen.finish_output()
         return await ask_in_menu(questions, self.read_answer)
 
 
-def _sign() -> str:
+def _choose_prompt_sign() -> str:
     """What stands before the cursor, as far as the terminal can show it."""
     try:
         "›".encode(sys.stdout.encoding or "ascii")

@@ -73,7 +73,9 @@ class RichEditor:
                 document: Document,
                 complete_event: CompleteEvent,  # noqa: ARG002
             ) -> Iterator[Completion]:
-                for start, text in completions(document.text_before_cursor, commands(), root()):
+                for start, text in find_completions(
+                    document.text_before_cursor, commands(), root()
+                ):
                     yield Completion(text, start_position=start)
 
         keys = KeyBindings()
@@ -114,7 +116,7 @@ class RichEditor:
             raise Interrupted from None
 
 
-def line_editor(
+def create_line_editor(
     history: Path,
     *,
     commands: Callable[[], Sequence[str]],
@@ -128,7 +130,7 @@ def line_editor(
     return RichEditor(history, commands=commands, root=root, on_mode=on_mode)
 
 
-def completions(text: str, commands: Sequence[str], root: str) -> Iterator[tuple[int, str]]:
+def find_completions(text: str, commands: Sequence[str], root: str) -> Iterator[tuple[int, str]]:
     """What could stand in place of the last word: commands after `/`, paths after `@`."""
     if text.startswith("/") and " " not in text:
         for name in commands:

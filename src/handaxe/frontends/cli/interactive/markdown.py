@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from handaxe.frontends.cli.paint import write_out
-from handaxe.text.visible import show
+from handaxe.text.visible import to_visible_text
 
 
-class AnswerPainter(Protocol):
+class AnswerRenderer(Protocol):
     """Shows an answer piece by piece."""
 
     def add(self, piece: str) -> None:
@@ -21,14 +21,14 @@ class AnswerPainter(Protocol):
         ...
 
 
-def answer_painter(*, colour: bool) -> AnswerPainter:
+def create_answer_renderer(*, colour: bool) -> AnswerRenderer:
     """Markdown where the terminal and its extra allow it, plain text everywhere else."""
     if colour and find_spec("rich") is not None:
-        return MarkdownPainter()
-    return PlainPainter()
+        return MarkdownRenderer()
+    return PlainRenderer()
 
 
-class PlainPainter:
+class PlainRenderer:
     """Text as it comes."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class PlainPainter:
     def add(self, piece: str) -> None:
         """Write it at once."""
         if piece:
-            write_out(show(piece, lines=True))
+            write_out(to_visible_text(piece, lines=True))
             sys.stdout.flush()
             self._has_open_line = not piece.endswith("\n")
 
@@ -49,7 +49,7 @@ class PlainPainter:
         self._has_open_line = False
 
 
-class MarkdownPainter:
+class MarkdownRenderer:
     """Paints a paragraph, list or block of code as soon as it is whole."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class MarkdownPainter:
         self._text += piece
         if "\n" not in piece:
             return
-        at = _whole_until(self._text)
+        at = _find_block_end(self._text)
         if at:
             whole, self._text = self._text[:at], self._text[at:]
             self._paint(whole)
@@ -76,13 +76,15 @@ class MarkdownPainter:
         from rich.console import Console
         from rich.markdown import Markdown
 
-        width = max(20, min(_columns(), 100))
-        console = Console(file=sys.stdout, width=width, force_terminal=True, no_color=_no_color())
-        console.print(Markdown(show(text, lines=True).strip("\n"), hyperlinks=False))
+        width = max(20, min(_get_columns(), 100))
+        console = Console(
+            file=sys.stdout, width=width, force_terminal=True, no_color=_is_color_disabled()
+        )
+        console.print(Markdown(to_visible_text(text, lines=True).strip("\n"), hyperlinks=False))
         sys.stdout.flush()
 
 
-def _whole_until(text: str) -> int:
+def _find_block_end(text: str) -> int:
     """Where the last finished part ends: a blank line that is not inside a block of code."""
     in_code = False
     end = at = 0
@@ -95,7 +97,7 @@ def _whole_until(text: str) -> int:
     return end
 
 
-def _columns() -> int:
+def _get_columns() -> int:
     """How wide the terminal is now, which COLUMNS need not know."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
@@ -103,5 +105,5 @@ def _columns() -> int:
         return 80
 
 
-def _no_color() -> bool:
+def _is_color_disabled() -> bool:
     return bool(os.environ.get("NO_COLOR"))

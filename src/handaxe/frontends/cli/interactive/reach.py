@@ -1,7 +1,7 @@
 """What a session may touch, in three lines for a person who has not met handaxe here before."""
 
 from handaxe.app.session import Session
-from handaxe.storage.sessions import conversations
+from handaxe.storage.sessions import list_conversations
 
 _CHANGES = {
     "default": "Changes: asks before every one; each can be undone.",
@@ -20,14 +20,14 @@ _ADVISORY = (
 def is_new_here(session: Session) -> bool:
     """Whether nobody has talked to handaxe in this project yet."""
     home = session.surroundings.data_home
-    return next(iter(conversations(home, session.workdir.root)), None) is None
+    return next(iter(list_conversations(home, session.workdir.root)), None) is None
 
 
-def reach(session: Session) -> tuple[str, str, str]:
+def describe_access(session: Session) -> tuple[str, str, str]:
     """What may be read, what may be changed, and how far commands get."""
     directories = ", ".join(session.workdir.roots)
     reads = f"Reads: {directories}; asks for anything outside."
-    return reads, _CHANGES[session.permissions.mode], _commands(session)
+    return reads, _CHANGES[session.permissions.mode], _describe_commands(session)
 
 
 def has_advisory_rules(session: Session) -> bool:
@@ -37,7 +37,7 @@ def has_advisory_rules(session: Session) -> bool:
     return names_files and not session.settings.sandbox.enabled
 
 
-def _commands(session: Session) -> str:
+def _describe_commands(session: Session) -> str:
     if session.settings.sandbox.enabled:
         return "Commands: in a sandbox; `handaxe doctor` says what it keeps out."
     free = "with your rights, no sandbox; those that only look run, others ask."

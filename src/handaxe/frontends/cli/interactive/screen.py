@@ -22,23 +22,23 @@ from handaxe.contract.events import Compacted, Event, HookRan
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.model import Retrying, TextDelta
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.interactive.markdown import answer_painter
-from handaxe.frontends.cli.paint import Painter, write_exactly, write_painted
+from handaxe.frontends.cli.interactive.markdown import create_answer_renderer
+from handaxe.frontends.cli.paint import BlockRenderer, write_raw, write_rendered
 from handaxe.text import moments
-from handaxe.text.counting import counted
-from handaxe.text.visible import show
+from handaxe.text.counting import format_count
+from handaxe.text.visible import to_visible_text
 
 _MAX_TITLE_CHARS = 200
 _MAX_DIFF_LINES = 80
 _MAX_FAULT_LINES = 4
 
 
-class Screen:
+class ReplRenderer:
     """Paints the events of a run in the order they come."""
 
     def __init__(self, *, colour: bool) -> None:
-        self._painter = Painter(colour=colour)
-        self._answer = answer_painter(colour=colour)
+        self._painter = BlockRenderer(colour=colour)
+        self._answer = create_answer_renderer(colour=colour)
         self._inputs: dict[str, Any] = {}
         self._slow_hooks = SlowHooks()
 
@@ -49,13 +49,13 @@ class Screen:
                 self._answer.add(event.text)
             case ToolCalled():
                 self._inputs[event.call.id] = event.call.input
-                self.say(_title(session, event.call.tool, event.call.input))
+                self.say(_format_title(session, event.call.tool, event.call.input))
             case ToolAnswered():
                 self._result(session, event.result)
             case MessageAdded() if isinstance(event.message, AssistantMessage):
                 self._answer.end()
             case FromAgent():
-                self._from_agent(event, session)
+                self._handle_agent_event(event, session)
             case Told() | Nudged():
                 self.say(event.sentence, "muted")
             case Retrying():
@@ -64,7 +64,7 @@ class Screen:
                 before, after = event.tokens_before, event.tokens_after
                 self.say(f"The conversation was made shorter: {before:,} → {after:,} tokens.")
             case RunFinished():
-                self._finished(event)
+                self._finish(event)
             case _:
                 pass
 
@@ -73,7 +73,7 @@ class Screen:
         if not isinstance(event, HookRan):
             return
         if event.sequence:
-            write_exactly(event.sequence)
+            write_raw(event.sequence)
             sys.stdout.flush()
         if (slow := self._slow_hooks.heard(event)) is not None:
             self.say(slow, "warning")
@@ -81,24 +81,24 @@ class Screen:
     def say(self, text: str, tone: str = "plain") -> None:
         """One line of our own."""
         self._answer.end()
-        write_painted(self._painter.block(Text(text, tone)))
+        write_rendered(self._painter.block(Text(text, tone)))
         sys.stdout.flush()
 
-    def show_nothing_more(self) -> None:
+    def finish_output(self) -> None:
         """Finish what is half shown: somebody else is about to write."""
         self._answer.end()
 
     def table(self, table: Table) -> None:
         """Rows under column names."""
         self._answer.end()
-        write_painted(self._painter.block(table))
+        write_rendered(self._painter.block(table))
         sys.stdout.flush()
 
     def blocks(self, result: ToolResult) -> None:
         """A result with everything it shows."""
         self.say(result.text, "plain" if result.ok else "bad")
         for block in result.display or ():
-            write_painted(self._painter.block(block))
+            write_rendered(self._painter.block(block))
         for note in result.notes:
             self.say(note, "muted")
 
@@ -106,31 +106,33 @@ class Screen:
         self._answer.end()
         given = self._inputs.pop(result.id, {})
         if not result.ok:
-            self._bad_end(_title(session, result.tool, given).removeprefix("● "), result)
+            self._show_failure(
+                _format_title(session, result.tool, given).removeprefix("● "), result
+            )
             return
-        shown = session.show(result, _mapping(given)) or ()
+        shown = session.show(result, _to_mapping(given)) or ()
         for block in shown:
             if isinstance(block, Diff):
-                write_painted(_cut(self._painter.block(block)))
-        self.say(f"  ✓ {_summary(result)}", "muted")
+                write_rendered(_truncate_diff(self._painter.block(block)))
+        self.say(f"  ✓ {_summarize_result(result)}", "muted")
 
-    def _bad_end(self, title: str, result: ToolResult) -> None:
+    def _show_failure(self, title: str, result: ToolResult) -> None:
         """That a call was refused or failed, and the beginning of why."""
-        for number, block in enumerate(moments.ended_badly(title, result)):
+        for number, block in enumerate(moments.render_unsuccessful(title, result)):
             if isinstance(block, Text):
-                lines = show(block.text, lines=True).splitlines()[:_MAX_FAULT_LINES]
+                lines = to_visible_text(block.text, lines=True).splitlines()[:_MAX_FAULT_LINES]
                 mark = "✗" if number == 0 else " "
                 self.say("\n".join(f"  {mark} {line}" for line in lines), block.tone)
 
-    def _from_agent(self, event: FromAgent, session: Session) -> None:
+    def _handle_agent_event(self, event: FromAgent, session: Session) -> None:
         inner = event.event
         if isinstance(inner, FromAgent):
-            self._from_agent(inner, session)
+            self._handle_agent_event(inner, session)
         elif isinstance(inner, ToolCalled):
-            title = _title(session, inner.call.tool, inner.call.input).removeprefix("● ")
+            title = _format_title(session, inner.call.tool, inner.call.input).removeprefix("● ")
             self.say(f"  ↳ {event.agent_type}: {title}", "muted")
 
-    def _finished(self, final: RunFinished) -> None:
+    def _finish(self, final: RunFinished) -> None:
         self._answer.end()
         if final.is_error:
             self.say(final.result, "bad")
@@ -140,30 +142,30 @@ class Screen:
         self.say(f"({took}, {tokens}{cost})", "muted")
 
 
-def _title(session: Session, tool: str, given: object) -> str:
+def _format_title(session: Session, tool: str, given: object) -> str:
     """A call in one line."""
     try:
-        text = session.catalog.find(tool)[0].title(_mapping(given))
+        text = session.catalog.find(tool)[0].title(_to_mapping(given))
     except Exception:  # noqa: BLE001 - a name nobody knows, or a title that trips over its input
         text = f"{tool}({msgspec.json.encode(given, enc_hook=str).decode()})"
-    line = " ".join(show(text).split())
+    line = " ".join(to_visible_text(text).split())
     return f"● {line if len(line) <= _MAX_TITLE_CHARS else line[:_MAX_TITLE_CHARS] + '…'}"
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def _to_mapping(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _summary(result: ToolResult) -> str:
+def _summarize_result(result: ToolResult) -> str:
     lines = result.text.strip().splitlines()
     first = lines[0].strip() if lines else "done"
-    more = f" (+{counted(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
+    more = f" (+{format_count(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
     return f"{first[:_MAX_TITLE_CHARS]}{more}"
 
 
-def _cut(text: str) -> str:
+def _truncate_diff(text: str) -> str:
     lines = text.splitlines(keepends=True)
     if len(lines) <= _MAX_DIFF_LINES:
         return text
-    more = counted(len(lines) - _MAX_DIFF_LINES, "more line")
+    more = format_count(len(lines) - _MAX_DIFF_LINES, "more line")
     return "".join(lines[:_MAX_DIFF_LINES]) + f"... {more}; `handaxe history` has all\n"

@@ -9,42 +9,43 @@ from handaxe.contract.display import Table
 _CHARS = 80
 
 
-def agents_table(agent: Agent) -> Table:
+def build_agents_table(agent: Agent) -> Table:
     """The types of agents that can be started."""
     rows = tuple(
-        (kind.name, _short(kind.description), kind.model or "", _source(kind.source))
+        (kind.name, _shorten_text(kind.description), kind.model or "", _shorten_source(kind.source))
         for kind in agent.agents.kinds()
     )
     return Table(("agent", "what it is for", "model", "from"), rows)
 
 
-def hooks_table(agent: Agent) -> Table:
+def build_hooks_table(agent: Agent) -> Table:
     """The hooks that settings name."""
     rows = tuple(
-        (found.event, str(found.group.get("matcher") or ""), _short(what), str(found.origin))
+        (found.event, str(found.group.get("matcher") or ""), _shorten_text(what), str(found.origin))
         for found in agent.session.configuration.merged.hooks
-        for what in _hooks_of(found.group)
+        for what in _list_hooks(found.group)
     )
     return Table(("event", "matcher", "hook", "from"), rows)
 
 
-def servers_table(agent: Agent) -> Table:
+def build_servers_table(agent: Agent) -> Table:
     """The MCP servers, and how they stand."""
     servers = agent.session.mcp.status() if agent.session.mcp is not None else ()
     rows = tuple(
-        (one.name, one.status, str(len(one.tools)), _short(one.error or "")) for one in servers
+        (one.name, one.status, str(len(one.tools)), _shorten_text(one.error or ""))
+        for one in servers
     )
     return Table(("server", "state", "tools", "trouble"), rows)
 
 
-def styles_table(agent: Agent) -> Table:
+def build_styles_table(agent: Agent) -> Table:
     """The output styles, and which one is in use."""
     now = agent.output_style.name
     rows = tuple((name, "in use" if name == now else "") for name in agent.styles.names())
     return Table(("style", ""), rows)
 
 
-def _hooks_of(group: Mapping[str, Any]) -> list[str]:
+def _list_hooks(group: Mapping[str, Any]) -> list[str]:
     hooks = group.get("hooks")
     found: list[str] = []
     for hook in cast("list[object]", hooks if isinstance(hooks, list) else []):
@@ -55,10 +56,10 @@ def _hooks_of(group: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _source(source: str) -> str:
+def _shorten_source(source: str) -> str:
     return source if len(source) <= _CHARS else f"...{source[-_CHARS:]}"
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _CHARS else f"{text[: _CHARS - 3]}..."

@@ -5,40 +5,44 @@ from itertools import islice, pairwise
 from typing import Protocol
 
 from handaxe.app.agent_api import Agent
-from handaxe.app.kept_rules import KeptRules
+from handaxe.app.kept_rules import SavedRules
 from handaxe.app.session import Session
-from handaxe.app.slash_commands import commands_of, typed_command
-from handaxe.app.working_directories import working_directories
+from handaxe.app.slash_commands import list_slash_commands, parse_slash_command
+from handaxe.app.working_directories import resolve_working_directories
 from handaxe.contract.display import Table
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.contract.messages import Usage
+from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.settings_store import SettingsStore
-from handaxe.frontends.cli.agent_opening import AgentOpener
-from handaxe.frontends.cli.commands.permissions import day_of, place_of, revoke
-from handaxe.frontends.cli.interactive.reach import reach
-from handaxe.frontends.cli.interactive.screen import Screen
-from handaxe.frontends.cli.interactive.set_up import (
-    agents_table,
-    hooks_table,
-    servers_table,
-    styles_table,
+from handaxe.frontends.cli.agent_opening import AgentFactory
+from handaxe.frontends.cli.commands.permissions import (
+    format_rule_date,
+    format_rule_location,
+    revoke_rule,
 )
-from handaxe.storage.sessions import conversations
-from handaxe.text.counting import counted
-from handaxe.text.near_names import nearest
-from handaxe.text.visible import show
+from handaxe.frontends.cli.interactive.reach import describe_access
+from handaxe.frontends.cli.interactive.screen import ReplRenderer
+from handaxe.frontends.cli.interactive.set_up import (
+    build_agents_table,
+    build_hooks_table,
+    build_servers_table,
+    build_styles_table,
+)
+from handaxe.storage.sessions import list_conversations
+from handaxe.text.counting import format_count
+from handaxe.text.near_names import find_closest_name
+from handaxe.text.visible import to_visible_text
 
-Command = Callable[["Talking", str], Awaitable[None]]
+Command = Callable[["SlashCommandContext", str], Awaitable[None]]
 _MAX_SESSIONS = 15
 
 
-class Talking(Protocol):
+class SlashCommandContext(Protocol):
     """The conversation a command was typed in."""
 
     agent: Agent
-    opener: AgentOpener
-    screen: Screen
-    usage: Usage
+    opener: AgentFactory
+    screen: ReplRenderer
+    usage: TokenUsage
     cost_usd: float | None
     tool_tokens: dict[str, int]
 
@@ -51,18 +55,20 @@ class Talking(Protocol):
         ...
 
 
-class Left(Exception):
+class ExitRequested(Exception):
     """The person wants to go."""
 
 
-async def obey(text: str, dialogue: Talking) -> bool:
+async def run_command(text: str, dialogue: SlashCommandContext) -> bool:
     """Do what a line says if it is a command of ours; whether it was."""
-    typed = typed_command(text)
+    typed = parse_slash_command(text)
     if typed is None:
         return False
-    own = {skill.name for skill in commands_of(dialogue.agent.session)}
+    own = {skill.name for skill in list_slash_commands(dialogue.agent.session)}
     if typed.name not in COMMANDS:
-        near = None if typed.name in own else nearest(typed.name, [*COMMANDS, *sorted(own)])
+        near = (
+            None if typed.name in own else find_closest_name(typed.name, [*COMMANDS, *sorted(own)])
+        )
         if near is not None:
             raise SetupError(f"There is no command /{typed.name}. Did you mean /{near}?")
         return False
@@ -73,9 +79,11 @@ async def obey(text: str, dialogue: Talking) -> bool:
     return True
 
 
-async def _help(dialogue: Talking, _: str) -> None:
+async def _show_help(dialogue: SlashCommandContext, _: str) -> None:
     rows = [(f"/{name}", summary) for name, (summary, _) in COMMANDS.items()]
-    rows += [(f"/{s.name}", s.description[:80]) for s in commands_of(dialogue.agent.session)]
+    rows += [
+        (f"/{s.name}", s.description[:80]) for s in list_slash_commands(dialogue.agent.session)
+    ]
     dialogue.screen.table(Table(("command", "what it does"), tuple(rows)))
     dialogue.screen.say(
         "Esc or Ctrl-C stops the agent, Ctrl-C twice or Ctrl-D leaves, Shift-Tab changes the "
@@ -84,7 +92,7 @@ async def _help(dialogue: Talking, _: str) -> None:
     )
 
 
-async def _undo(dialogue: Talking, arguments: str) -> None:
+async def _undo(dialogue: SlashCommandContext, arguments: str) -> None:
     words = arguments.split()
     paths = [word for before, word in pairwise(words) if before == "--path"]
     calls = [word for word in words if not word.startswith("--") and word not in paths]
@@ -97,13 +105,13 @@ async def _undo(dialogue: Talking, arguments: str) -> None:
     dialogue.screen.blocks(result)
 
 
-async def _tools(dialogue: Talking, _: str) -> None:
-    tools = dialogue.agent.session.catalog.offered()
+async def _list_tools(dialogue: SlashCommandContext, _: str) -> None:
+    tools = dialogue.agent.session.catalog.list_offered()
     rows = tuple((tool.name, tool.search_hint or "") for tool in tools)
     dialogue.screen.table(Table(("tool", "for"), rows))
 
 
-async def _permissions(dialogue: Talking, arguments: str) -> None:
+async def _show_permissions(dialogue: SlashCommandContext, arguments: str) -> None:
     session = dialogue.agent.session
     word, _, rule = arguments.partition(" ")
     if word == "revoke":
@@ -114,26 +122,28 @@ async def _permissions(dialogue: Talking, arguments: str) -> None:
         f"Mode: {session.permissions.mode}. /permissions MODE changes it, "
         "/permissions revoke RULE takes back what was allowed."
     )
-    for line in reach(session):
+    for line in describe_access(session):
         dialogue.screen.say(line, "muted")
-    kept = _kept_rules(session).listed()
-    of_files = [(one.behaviour, one.rule, place_of(one), day_of(one)) for one in kept]
+    kept = _open_saved_rules(session).listed()
+    of_files = [
+        (one.behaviour, one.rule, format_rule_location(one), format_rule_date(one)) for one in kept
+    ]
     rules = (rule for rule in session.permissions.rules if rule.file is None)
     of_this_run = [(rule.behaviour, rule.text, rule.source, "now") for rule in rules]
     if rows := (*of_files, *of_this_run):
         dialogue.screen.table(Table(("", "rule", "from", "since"), rows))
 
 
-def _kept_rules(session: Session) -> KeptRules:
-    return KeptRules(session.configuration, session.collaborators.offers[SettingsStore])
+def _open_saved_rules(session: Session) -> SavedRules:
+    return SavedRules(session.configuration, session.collaborators.offers[SettingsStore])
 
 
-async def _revoke(dialogue: Talking, rule: str) -> None:
+async def _revoke(dialogue: SlashCommandContext, rule: str) -> None:
     session = dialogue.agent.session
     granted = [one for one in session.permissions.grants if one.text == rule]
     session.permissions.remove_rules(granted)
     try:
-        files = await revoke(_kept_rules(session), rule)
+        files = await revoke_rule(_open_saved_rules(session), rule)
     except SetupError:
         if not granted:
             raise
@@ -143,14 +153,14 @@ async def _revoke(dialogue: Talking, rule: str) -> None:
     dialogue.screen.say(f"{rule} is taken out of this session{where}.")
 
 
-async def _add_dir(dialogue: Talking, arguments: str) -> None:
+async def _add_dir(dialogue: SlashCommandContext, arguments: str) -> None:
     session = dialogue.agent.session
     if not arguments:
         raise SetupError("Which directory? /add-dir DIRECTORY")
     place = session.workdir
     path = f"{place.home}{arguments[1:]}" if arguments.startswith("~/") else arguments
     path = path if path.startswith("/") else f"{place.current}/{path}"
-    working_directories(place.root, (path,))
+    resolve_working_directories(place.root, (path,))
     before = place.roots
     session.set_directories((*before[1:], path), by="slash_command")
     if place.roots == before:
@@ -158,14 +168,14 @@ async def _add_dir(dialogue: Talking, arguments: str) -> None:
     dialogue.screen.say(f"Working directories: {', '.join(place.roots)}.")
 
 
-async def _resume(dialogue: Talking, arguments: str) -> None:
+async def _resume(dialogue: SlashCommandContext, arguments: str) -> None:
     session = dialogue.agent.session
     wanted = arguments
     if not wanted:
         around = session.surroundings
         others = (
             one
-            for one in conversations(around.data_home, session.workdir.root)
+            for one in list_conversations(around.data_home, session.workdir.root)
             if one.session_id != session.id
         )
         found = list(islice(others, _MAX_SESSIONS))
@@ -173,7 +183,9 @@ async def _resume(dialogue: Talking, arguments: str) -> None:
             dialogue.screen.say("There is no other conversation in this project.")
             return
         for number, one in enumerate(found, 1):
-            dialogue.screen.say(f"  {number}. {one.session_id[:8]}  {show(one.first_words)}")
+            dialogue.screen.say(
+                f"  {number}. {one.session_id[:8]}  {to_visible_text(one.first_words)}"
+            )
         dialogue.screen.say("Which one? (a number; nothing: stay here)")
         line = (await dialogue.read_answer() or "").strip()
         if not line.isdecimal() or not 1 <= int(line) <= len(found):
@@ -182,30 +194,30 @@ async def _resume(dialogue: Talking, arguments: str) -> None:
     wanted = dialogue.opener.found(wanted)
     await dialogue.reopen(wanted)
     dialogue.screen.say(
-        f"Going on with {wanted}: {counted(len(dialogue.agent.messages), 'message')}."
+        f"Going on with {wanted}: {format_count(len(dialogue.agent.messages), 'message')}."
     )
 
 
-async def _model(dialogue: Talking, arguments: str) -> None:
+async def _set_model(dialogue: SlashCommandContext, arguments: str) -> None:
     if arguments:
         dialogue.agent.set_model(arguments)
     dialogue.screen.say(f"Talking to {dialogue.agent.model.name}.")
 
 
-async def _clear(dialogue: Talking, _: str) -> None:
+async def _clear(dialogue: SlashCommandContext, _: str) -> None:
     old = dialogue.agent.session.id
     await dialogue.reopen(None)
     dialogue.screen.say(f"A new conversation. /resume {old} goes back to the old one.")
 
 
-async def _compact(dialogue: Talking, arguments: str) -> None:
+async def _compact_conversation(dialogue: SlashCommandContext, arguments: str) -> None:
     done = await dialogue.agent.compact(arguments)
     if done is None:
         raise SetupError("There is nothing to make shorter.")
     dialogue.screen.show(done, dialogue.agent.session)
 
 
-async def _cost(dialogue: Talking, _: str) -> None:
+async def _show_cost(dialogue: SlashCommandContext, _: str) -> None:
     usage = dialogue.usage
     money = "the price is not known" if dialogue.cost_usd is None else f"${dialogue.cost_usd:.4f}"
     cached = f"{usage.cache_read_tokens:,} from the cache"
@@ -218,8 +230,8 @@ async def _cost(dialogue: Talking, _: str) -> None:
         dialogue.screen.table(Table(("results of", "tokens"), rows))
 
 
-async def _skills(dialogue: Talking, _: str) -> None:
-    skills = commands_of(dialogue.agent.session)
+async def _list_skills(dialogue: SlashCommandContext, _: str) -> None:
+    skills = list_slash_commands(dialogue.agent.session)
     if not skills:
         dialogue.screen.say("There are no skills or commands here.")
         return
@@ -227,7 +239,7 @@ async def _skills(dialogue: Talking, _: str) -> None:
     dialogue.screen.table(Table(("skill", "what it is for"), rows))
 
 
-async def _tasks(dialogue: Talking, _: str) -> None:
+async def _list_tasks(dialogue: SlashCommandContext, _: str) -> None:
     rows = [(a.name or a.agent_id, a.status, a.description) for a in dialogue.agent.agents.listed()]
     rows += [
         (job.job_id, job.status, job.description or job.command or "")
@@ -240,8 +252,8 @@ async def _tasks(dialogue: Talking, _: str) -> None:
     dialogue.screen.table(Table(("task", "state", "what it does"), tuple(rows)))
 
 
-def _listing(table_of: Callable[[Agent], Table], nothing: str) -> Command:
-    async def show(dialogue: Talking, _: str) -> None:
+def _create_table_command(table_of: Callable[[Agent], Table], nothing: str) -> Command:
+    async def show(dialogue: SlashCommandContext, _: str) -> None:
         table = table_of(dialogue.agent)
         if table.rows:
             dialogue.screen.table(table)
@@ -251,10 +263,12 @@ def _listing(table_of: Callable[[Agent], Table], nothing: str) -> Command:
     return show
 
 
-async def _servers(dialogue: Talking, arguments: str) -> None:
+async def _handle_mcp(dialogue: SlashCommandContext, arguments: str) -> None:
     wish, _, name = arguments.partition(" ")
     if not wish:
-        await _listing(servers_table, "There are no MCP servers here.")(dialogue, "")
+        await _create_table_command(build_servers_table, "There are no MCP servers here.")(
+            dialogue, ""
+        )
         return
     servers = dialogue.agent.session.mcp
     if wish != "reconnect" or not name.strip() or servers is None:
@@ -266,36 +280,42 @@ async def _servers(dialogue: Talking, arguments: str) -> None:
     dialogue.screen.say(f"The MCP server {name.strip()!r} is connected.")
 
 
-async def _exit(dialogue: Talking, _: str) -> None:  # noqa: ARG001 - nothing to look at
-    raise Left
+async def _exit(dialogue: SlashCommandContext, _: str) -> None:  # noqa: ARG001 - nothing to look at
+    raise ExitRequested
 
 
 COMMANDS: dict[str, tuple[str, Command]] = {
-    "help": ("this list", _help),
+    "help": ("this list", _show_help),
     "undo": ("put back the last change; CALL_ID, --redo, --force, --path PATH", _undo),
-    "tools": ("the tools on offer", _tools),
-    "permissions": ("the mode and the rules; MODE switches, revoke RULE takes back", _permissions),
+    "tools": ("the tools on offer", _list_tools),
+    "permissions": (
+        "the mode and the rules; MODE switches, revoke RULE takes back",
+        _show_permissions,
+    ),
     "add-dir": ("work in another directory as well", _add_dir),
     "resume": ("go on with another conversation of this project", _resume),
-    "model": ("who answers; NAME switches", _model),
+    "model": ("who answers; NAME switches", _set_model),
     "clear": ("begin a new conversation", _clear),
-    "compact": ("make the conversation shorter, with your wishes for the summary", _compact),
-    "cost": ("tokens and money so far", _cost),
-    "skills": ("skills and commands of the project and yours", _skills),
+    "compact": (
+        "make the conversation shorter, with your wishes for the summary",
+        _compact_conversation,
+    ),
+    "cost": ("tokens and money so far", _show_cost),
+    "skills": ("skills and commands of the project and yours", _list_skills),
     "agents": (
         "types of agents that can be started",
-        _listing(agents_table, "There are no agents here."),
+        _create_table_command(build_agents_table, "There are no agents here."),
     ),
     "hooks": (
         "what runs at which event",
-        _listing(hooks_table, "No settings file names a hook."),
+        _create_table_command(build_hooks_table, "No settings file names a hook."),
     ),
-    "mcp": ("MCP servers and how they stand; reconnect NAME connects one anew", _servers),
+    "mcp": ("MCP servers and how they stand; reconnect NAME connects one anew", _handle_mcp),
     "styles": (
         "output styles; the setting `outputStyle` chooses",
-        _listing(styles_table, "There are no styles."),
+        _create_table_command(build_styles_table, "There are no styles."),
     ),
-    "tasks": ("agents and background commands of this session", _tasks),
+    "tasks": ("agents and background commands of this session", _list_tasks),
     "exit": ("leave", _exit),
     "quit": ("leave", _exit),
 }

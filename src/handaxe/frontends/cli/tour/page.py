@@ -13,9 +13,9 @@ from handaxe.app.session import Session
 from handaxe.contract.decision import PermissionRequest
 from handaxe.contract.display import Code, Diff, Text
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.paint import Painter, write_painted
-from handaxe.frontends.cli.terminal_asker import shown_question
-from handaxe.text.counting import counted
+from handaxe.frontends.cli.paint import BlockRenderer, write_rendered
+from handaxe.frontends.cli.terminal_asker import format_question
+from handaxe.text.counting import format_count
 
 MARGIN = "   "
 WIDTH = 94
@@ -23,10 +23,10 @@ MAX_LINES = 18
 _DIFF_TONES = {"+": "good", "-": "bad"}
 
 
-class Page:
+class TourPage:
     """Writes to standard output."""
 
-    def __init__(self, place: Path, painter: Painter) -> None:
+    def __init__(self, place: Path, painter: BlockRenderer) -> None:
         self._painter = painter
         # The long name of a temporary directory would hide what matters.
         project, sessions = re.escape(f"{place}/project"), re.escape(f"{place}/home/sessions")
@@ -38,13 +38,13 @@ class Page:
 
     def line(self, text: str, tone: str = "plain", *, margin: str = MARGIN) -> None:
         """Some lines in one tone."""
-        for each in self._tidy(text).splitlines():
-            write_painted(margin + self._painter.block(Text(each, tone)))
+        for each in self._clean_text(text).splitlines():
+            write_rendered(margin + self._painter.block(Text(each, tone)))
         sys.stdout.flush()
 
     def gap(self) -> None:
         """An empty line."""
-        write_painted("\n")
+        write_rendered("\n")
 
     def chapter(self, number: int, title: str, says: Iterable[str]) -> None:
         """The head of a chapter."""
@@ -71,42 +71,42 @@ class Page:
         """What a call gave: its diff or its text, or why it was refused."""
         blocks = session.show(result, call_input) if result.ok else None
         if any(isinstance(block, Code | Diff) for block in blocks or ()):
-            tidy = msgspec.structs.replace(result, text=self._tidy(result.text))
+            tidy = msgspec.structs.replace(result, text=self._clean_text(result.text))
             painted = self._painter.result(session, tidy, call_input)
-            write_painted(_indented(painted, MARGIN))
+            write_rendered(_indent_text(painted, MARGIN))
             return
         if not result.ok:
             self.line(f"refused: {result.code}", "bad")
-        for each in _short(self._tidy(result.text)):
+        for each in _limit_lines(self._clean_text(result.text)):
             self.line(each, _DIFF_TONES.get(each[:1], "plain"))
 
     def question(self, request: PermissionRequest, typed: str) -> None:
         """A permission question as a terminal shows it, and what is typed."""
-        question = self._tidy(shown_question(request, self._painter))
-        write_painted(_indented(question.strip("\n") + "\n", f"{MARGIN}| "))
+        question = self._clean_text(format_question(request, self._painter))
+        write_rendered(_indent_text(question.strip("\n") + "\n", f"{MARGIN}| "))
         self.line(f"| Allow?  {typed}    <- the tour answers", "warning")
 
-    def _tidy(self, text: str) -> str:
+    def _clean_text(self, text: str) -> str:
         for long, short in self._hidden:
             text = long.sub(short, text)
         lines = text.rstrip("\n").split("\n")
         return "\n".join(
-            _wrapped(line) if len(line) > WIDTH and "\x1b" not in line else line for line in lines
+            _wrap_line(line) if len(line) > WIDTH and "\x1b" not in line else line for line in lines
         )
 
 
-def _wrapped(line: str) -> str:
+def _wrap_line(line: str) -> str:
     return textwrap.fill(
         line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
 
 
-def _indented(text: str, margin: str) -> str:
+def _indent_text(text: str, margin: str) -> str:
     return "".join(f"{margin}{line}".rstrip() + "\n" for line in text.splitlines())
 
 
-def _short(text: str) -> list[str]:
+def _limit_lines(text: str) -> list[str]:
     lines = text.rstrip().splitlines()
     if len(lines) <= MAX_LINES:
         return lines
-    return [*lines[: MAX_LINES - 1], f"... {counted(len(lines) - MAX_LINES + 1, 'more line')}"]
+    return [*lines[: MAX_LINES - 1], f"... {format_count(len(lines) - MAX_LINES + 1, 'more line')}"]

@@ -9,7 +9,7 @@ import msgspec
 from handaxe.models.scripted import ScriptedModel, parse_script
 
 
-class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TourFileChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What somebody else changes in a file."""
 
     file: str
@@ -17,7 +17,7 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: str
 
 
-class Chapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TourChapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One prompt, and how the calls that follow have to end."""
 
     title: str
@@ -28,14 +28,14 @@ class Chapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Per call of the main agent: `ok`, or the code of its failure."""
     answers: tuple[str, ...] = ()
     """What is typed at the questions, in their order."""
-    somebody_changes: Change | None = None
+    somebody_changes: TourFileChange | None = None
     is_timed: bool = False
     """Whether to tell how long the calls took, together and each."""
     undoes: bool = False
     """Whether the last change is put back at the end."""
 
 
-class Story(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TourStory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of it."""
 
     mode: str
@@ -43,7 +43,7 @@ class Story(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deny: tuple[str, ...]
     agents: dict[str, Any]
     files: dict[str, str]
-    chapter: tuple[Chapter, ...]
+    chapter: tuple[TourChapter, ...]
 
     def model(self) -> ScriptedModel:
         """The model that plays its part."""
@@ -52,7 +52,7 @@ class Story(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return ScriptedModel(parse_script(script, "story.toml"))
 
 
-def load_story() -> Story:
+def load_story() -> TourStory:
     """The story that is told."""
     text = Path(__file__).with_name("story.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), Story)
+    return msgspec.convert(tomllib.loads(text), TourStory)

@@ -18,14 +18,14 @@ from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.model import TextDelta
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.terminal_asker import read_answer
-from handaxe.frontends.cli.tour.page import Page
-from handaxe.frontends.cli.tour.story import Chapter
+from handaxe.frontends.cli.tour.page import TourPage
+from handaxe.frontends.cli.tour.story import TourChapter
 
 
-class Telling:
+class ChapterRenderer:
     """Shows events on a page, and remembers how the calls ended."""
 
-    def __init__(self, page: Page, chapter: Chapter) -> None:
+    def __init__(self, page: TourPage, chapter: TourChapter) -> None:
         self._page = page
         self._chapter = chapter
         self._answers = list(chapter.answers)
@@ -49,7 +49,7 @@ class Telling:
             case TextDelta():
                 self._said += event.text
             case ToolCalled():
-                self._speak()
+                self._print_speech()
                 self._calls.append(event.call)
                 self._seen[event.call.id].set()
             case ToolAnswered():
@@ -57,7 +57,7 @@ class Telling:
             case FromAgent():
                 self._show_agent(event)
             case TurnEnded():
-                self._speak()
+                self._print_speech()
                 self._end_turn(session)
             case RunFinished():
                 self.is_success = event.subtype == "success"
@@ -75,7 +75,7 @@ class Telling:
         self._page.question(request, typed)
         return read_answer(typed, request) or Deny("The tour did not expect this question.")
 
-    def _speak(self) -> None:
+    def _print_speech(self) -> None:
         if self._said:
             self._page.gap()
             self._page.says("model", self._said)

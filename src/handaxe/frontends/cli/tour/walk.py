@@ -4,23 +4,23 @@ import os
 import sys
 from pathlib import Path
 
-from handaxe.agent.kinds import built_in_kinds
+from handaxe.agent.kinds import list_builtin_definitions
 from handaxe.app.agent_api import Agent
 from handaxe.app.session import Session
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.frontends.cli.tour.page import Page
-from handaxe.frontends.cli.tour.story import Chapter, Story
-from handaxe.frontends.cli.tour.telling import Telling
+from handaxe.frontends.cli.tour.page import TourPage
+from handaxe.frontends.cli.tour.story import TourChapter, TourStory
+from handaxe.frontends.cli.tour.telling import ChapterRenderer
 
 
-class Walk:
+class TourRunner:
     """The way through one story, in one project."""
 
-    def __init__(self, story: Story, project: Path, page: Page) -> None:
+    def __init__(self, story: TourStory, project: Path, page: TourPage) -> None:
         self._story = story
         self._project = project
         self._page = page
-        self._telling: Telling | None = None
+        self._telling: ChapterRenderer | None = None
         self.calls = 0
         """How many calls were made."""
 
@@ -32,7 +32,7 @@ class Walk:
             permission_mode=self._story.mode,
             allow=self._story.allow,
             deny=self._story.deny,
-            settings={"env": {"PATH": _path_with_python(), "PYTHONDONTWRITEBYTECODE": "1"}},
+            settings={"env": {"PATH": _build_path(), "PYTHONDONTWRITEBYTECODE": "1"}},
             setting_sources=(),
             on_ask=self._answer,
             home=home,
@@ -40,19 +40,19 @@ class Walk:
         went_well = True
         model = self._story.model()
         # Given like this they count before files of the same name in the user's directory.
-        kinds = {kind.name: kind for kind in built_in_kinds()}
+        kinds = {kind.name: kind for kind in list_builtin_definitions()}
         async with session, Agent(model, session, memory=False, agents=kinds) as agent:
             for number, chapter in enumerate(self._story.chapter, 1):
                 self._page.chapter(number, chapter.title, chapter.says)
                 went_well = await self._tell(agent, chapter) and went_well
         return went_well
 
-    async def _tell(self, agent: Agent, chapter: Chapter) -> bool:
+    async def _tell(self, agent: Agent, chapter: TourChapter) -> bool:
         if change := chapter.somebody_changes:
             file = self._project / change.file
             file.write_text(file.read_text("utf-8").replace(change.old, change.new), "utf-8")
         self._page.says("you", chapter.prompt)
-        telling = self._telling = Telling(self._page, chapter)
+        telling = self._telling = ChapterRenderer(self._page, chapter)
         async for event in agent.run(chapter.prompt):
             telling.show(event, agent.session)
         self.calls += len(telling.ends)
@@ -86,7 +86,7 @@ class Walk:
         )
 
 
-def _path_with_python() -> str:
+def _build_path() -> str:
     """The search path, with the Python that runs the tour as `python3`."""
     own = str(Path(sys.executable).parent)
     return os.pathsep.join((own, os.environ.get("PATH", os.defpath)))

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 
 from handaxe.shell.facts import ListedOperands
 from handaxe.shell.fields import Field
-from handaxe.shell.flow import State
-from handaxe.shell.operands import Setting
+from handaxe.shell.flow import ShellState
+from handaxe.shell.operands import ProofContext
 from handaxe.shell.options import Arguments, read_arguments
-from handaxe.shell.tables import ProgramTable, git_forms, names, read_only_programs
-from handaxe.shell.word_reader import Refused
+from handaxe.shell.tables import ProgramTable, load_git_forms, load_read_only_programs, split_names
+from handaxe.shell.word_reader import NotProven
 
 _XARGS = ProgramTable(
-    flags=names("0 r null no-run-if-empty"),
+    flags=split_names("0 r null no-run-if-empty"),
     valued={
         **dict.fromkeys(("n", "P", "max-args", "max-procs"), "number"),
         **dict.fromkeys(("d", "delimiter"), "text"),
@@ -30,80 +30,80 @@ _NEWLINES = frozenset({"\\n", "\n"})
 _SEPARATORS = frozenset(" \t\n\r\v\f'\"\\")
 _PLACES = [Field("known", "./first", "./first"), Field("known", "./second", "./second")]
 """Stand for what xargs appends: two, so that a program which writes its second file is refused."""
-_FIND_PRINTS = names("-ls -printf -print -print0 -quit")
-_RG_LISTS = names("l files-with-matches files files-without-match")
-_RG_PLAIN = _RG_LISTS | names(
+_FIND_PRINTS = split_names("-ls -printf -print -print0 -quit")
+_RG_LISTS = split_names("l files-with-matches files files-without-match")
+_RG_PLAIN = _RG_LISTS | split_names(
     "i w x F P S s v U u . 0 e g t T d ignore-case smart-case case-sensitive word-regexp "
     "line-regexp fixed-strings pcre2 multiline hidden no-hidden no-ignore no-ignore-vcs glob iglob "
     "no-ignore-dot no-ignore-parent no-ignore-global type type-not max-depth regexp sort null "
     "unrestricted one-file-system no-messages no-config invert-match"
 )
-_FD_PLAIN = names(
+_FD_PLAIN = split_names(
     "H I u s i F p g a 0 d t e E S j hidden no-ignore unrestricted case-sensitive ignore-case "
     "glob regex fixed-strings absolute-path full-path print0 no-ignore-vcs no-ignore-parent "
     "one-file-system strip-cwd-prefix prune max-depth min-depth exact-depth type extension exclude "
     "size changed-within changed-before owner threads max-results"
 )
-_LS_FILES_PLAIN = names(
+_LS_FILES_PLAIN = split_names(
     "c m o i z x cached modified others ignored exclude-standard deduplicate exclude"
 )
 
 
 def prove_listed_operands(
-    producer: list[Field], xargs: list[Field], state: State, setting: Setting
+    producer: list[Field], xargs: list[Field], state: ShellState, setting: ProofContext
 ) -> ListedOperands:
     """What `producer | xargs consumer` reads; raises `Refused`.
 
     The producer must be proven read-only by itself as well.
     """
     if state.cwds != frozenset({setting.cwd}):
-        raise Refused("which directory the names are listed from is not known")
-    argv = tuple(_literal(field) for field in producer)
+        raise NotProven("which directory the names are listed from is not known")
+    argv = tuple(_require_literal(field) for field in producer)
     options = read_arguments(xargs[1:], _XARGS)
     null = options.has("0", "null")
     delimiters = [value for name, value in options.options if name in ("d", "delimiter")]
     if any(value is None or value.known not in _NEWLINES for value in delimiters):
-        raise Refused("xargs splits the names at another character than a line end")
-    if null != _lists_null(argv, producer):
-        raise Refused("the listing and xargs end a name with different characters")
+        raise NotProven("xargs splits the names at another character than a line end")
+    if null != _is_null_separated(argv, producer):
+        raise NotProven("the listing and xargs end a name with different characters")
     if null and delimiters:
-        raise Refused("xargs is given two separators")
+        raise NotProven("xargs is given two separators")
     if not options.operands:
-        raise Refused("xargs is given no program")
-    consumer = tuple(_literal(field) for field in options.operands)
+        raise NotProven("xargs is given no program")
+    consumer = tuple(_require_literal(field) for field in options.operands)
     _check_consumer(options.operands, state, setting)
     return ListedOperands(argv, consumer, null, bool(delimiters), setting.cwd)
 
 
-def _literal(field: Field) -> str:
+def _require_literal(field: Field) -> str:
     if field.known is None:
-        raise Refused(f"{field.text} is not known before the command runs")
+        raise NotProven(f"{field.text} is not known before the command runs")
     return field.value
 
 
-def _lists_null(argv: tuple[str, ...], fields: list[Field]) -> bool:
+def _is_null_separated(argv: tuple[str, ...], fields: list[Field]) -> bool:
     """Whether the names end with a NUL; raises `Refused` unless only names are printed."""
     program = argv[0]
     if program == "find":
-        return _find_lists_null(argv)
+        return _is_find_null_separated(argv)
     if program == "git" and argv[1:2] == ("ls-files",):
-        found = read_arguments(fields[2:], git_forms()["ls-files"])
-        return _check_plain(found, _LS_FILES_PLAIN, names("z"), "git ls-files")
+        found = read_arguments(fields[2:], load_git_forms()["ls-files"])
+        return _check_plain(found, _LS_FILES_PLAIN, split_names("z"), "git ls-files")
     if program == "rg":
-        found = read_arguments(fields[1:], read_only_programs()["rg"])
+        found = read_arguments(fields[1:], load_read_only_programs()["rg"])
         if not found.has(*_RG_LISTS):
-            raise Refused("rg lists names only with -l or --files")
-        return _check_plain(found, _RG_PLAIN, names("0 null"), program)
+            raise NotProven("rg lists names only with -l or --files")
+        return _check_plain(found, _RG_PLAIN, split_names("0 null"), program)
     if program in ("fd", "fdfind"):
-        found = read_arguments(fields[1:], read_only_programs()["fd"])
-        return _check_plain(found, _FD_PLAIN, names("0 print0"), program)
-    raise Refused(f"{program} is not known to list names and nothing else")
+        found = read_arguments(fields[1:], load_read_only_programs()["fd"])
+        return _check_plain(found, _FD_PLAIN, split_names("0 print0"), program)
+    raise NotProven(f"{program} is not known to list names and nothing else")
 
 
-def _find_lists_null(argv: tuple[str, ...]) -> bool:
+def _is_find_null_separated(argv: tuple[str, ...]) -> bool:
     printing = {word for word in argv[1:] if word in _FIND_PRINTS} - {"-quit"}
     if not printing <= {"-print", "-print0"} or len(printing) > 1:
-        raise Refused("find prints more than names")
+        raise NotProven("find prints more than names")
     return printing == {"-print0"}
 
 
@@ -112,34 +112,34 @@ def _check_plain(
 ) -> bool:
     for name, _ in found.options:
         if name not in plain:
-            raise Refused(f"with the option {name} {program} may print more than names")
+            raise NotProven(f"with the option {name} {program} may print more than names")
     return found.has(*null)
 
 
-def _check_consumer(consumer: list[Field], state: State, setting: Setting) -> None:
+def _check_consumer(consumer: list[Field], state: ShellState, setting: ProofContext) -> None:
     """Prove the program that gets the names: they are files it reads, or words it prints."""
     if consumer[0].known == "echo":
         return
     # Loaded late: the proofs of programs are many, and few commands have xargs.
     from handaxe.shell.checks import CHECKS
-    from handaxe.shell.operands import path_uses
+    from handaxe.shell.operands import collect_path_uses
 
-    program = _literal(consumer[0])
-    table = read_only_programs().get(program)
+    program = _require_literal(consumer[0])
+    table = load_read_only_programs().get(program)
     if table is None or table.check not in ("", "jq"):
-        raise Refused(f"{program} is not known to only read the names that xargs gives it")
+        raise NotProven(f"{program} is not known to only read the names that xargs gives it")
     if table.at_files:
-        raise Refused(f"{program} takes a name that begins with @ for a file of arguments")
+        raise NotProven(f"{program} takes a name that begins with @ for a file of arguments")
     fields = [*consumer[1:], *_PLACES]
     if table.check:
         CHECKS[table.check](fields, table, state, setting)
     arguments = read_arguments(fields, table)
-    path_uses(arguments, program, state, setting)
+    collect_path_uses(arguments, program, state, setting)
     if [kind for kind, field in arguments.typed if field in _PLACES] not in (
         ["path", "path"],
         ["names", "names"],
     ):
-        raise Refused(f"{program} takes the names that xargs gives it for something else")
+        raise NotProven(f"{program} takes the names that xargs gives it for something else")
 
 
 def find_listed_name_problem(listed: Iterable[str], operands: ListedOperands) -> str | None:

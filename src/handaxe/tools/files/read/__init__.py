@@ -8,8 +8,8 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display, Text
 from handaxe.contract.effects import Effects
-from handaxe.contract.file_faults import Binary, NotFound, TooLarge
-from handaxe.contract.ports.files import Files, Window
+from handaxe.contract.file_faults import Binary, FileTooLarge, NotFound
+from handaxe.contract.ports.files import Files, FileWindow
 from handaxe.contract.ports.media import Media
 from handaxe.contract.ports.tool_index import ToolIndex
 from handaxe.contract.result import ToolResult
@@ -18,7 +18,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 from handaxe.tools.files.read.text import LINE_CHARS, TextPage
 
 
@@ -31,7 +31,8 @@ class ReadArgs(ToolArgs, kw_only=True):
     limit: Annotated[int | None, "How many lines (or notebook cells) to read."] = None
     pages: Annotated[str | None, "The pages of a PDF, such as `3`, `1-5` or `2-4,7`."] = None
     column: Annotated[
-        int | None, "The character to start each line from, counted from 1; for very long lines."
+        int | None,
+        "The character to start each line from, counted from 1; for very long lines.",
     ] = None
 
 
@@ -56,24 +57,24 @@ class Read(Tool[ReadArgs]):
 
     async def validate(self, args: ReadArgs, ctx: ToolContext) -> None:
         if args.pages is not None:
-            from handaxe.tools.files.read.pdf import ranges_of
+            from handaxe.tools.files.read.pdf import parse_page_ranges
 
-            ranges_of(args.pages)
+            parse_page_ranges(args.pages)
 
     async def call(self, args: ReadArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
         if args.file_path.endswith(("/", ".")):
-            from handaxe.tools.files.named import named_file
+            from handaxe.tools.files.named import resolve_file
 
-            await named_file(args.file_path, ctx)
+            await resolve_file(args.file_path, ctx)
         try:
             if path.lower().endswith(".ipynb"):
                 return await self._notebook(path, args, ctx)
-            return await self._by_content(path, args, ctx)
+            return await self._read_by_content(path, args, ctx)
         except NotFound as missing:
-            from handaxe.tools.files.missing import with_near_names
+            from handaxe.tools.files.missing import add_near_names
 
-            raise await with_near_names(missing, path, ctx) from None
+            raise await add_near_names(missing, path, ctx) from None
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"Read({partial_input.get('file_path', '')})"
@@ -93,9 +94,9 @@ class Read(Tool[ReadArgs]):
         if not result.ok or result.data["type"] != "text":
             return super().summary(args, result)
         file = result.data["file"]
-        return f"Read {counted(file['numLines'], 'line')} of {file['filePath']}"
+        return f"Read {format_count(file['numLines'], 'line')} of {file['filePath']}"
 
-    async def _by_content(self, path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:
+    async def _read_by_content(self, path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:
         try:
             window = await self._window(path, args, ctx)
         except Binary:
@@ -117,16 +118,16 @@ class Read(Tool[ReadArgs]):
             return self._page(window, path, args, ctx, note)
 
     async def _text(
-        self, window: Window, path: str, args: ReadArgs, ctx: ToolContext
+        self, window: FileWindow, path: str, args: ReadArgs, ctx: ToolContext
     ) -> ToolResult:
         """A page; with the first one of many comes what else there is."""
         result = self._page(window, path, args, ctx)
         is_plain = (args.offset or 1, args.limit, args.column) == (1, None, None)
         if not is_plain or result.data["file"]["numLines"] >= window.total_lines:
             return result
-        from handaxe.tools.files.read.outline import outlined
+        from handaxe.tools.files.read.outline import describe_outline
 
-        notice, facts = await outlined(window, path, ctx)
+        notice, facts = await describe_outline(window, path, ctx)
         return msgspec.structs.replace(
             result, text=result.text + notice, data={**result.data, **facts}
         )
@@ -143,17 +144,17 @@ class Read(Tool[ReadArgs]):
             )
         except NotANotebook as wrong:
             note = f"This is not a valid notebook: {wrong}. It is shown as text."
-        except TooLarge:
+        except FileTooLarge:
             note = "This notebook is too large to be shown by cells; it is shown as text."
         window = await self._window(path, args, ctx)
         return self._page(window, path, args, ctx, note)
 
-    async def _window(self, path: str, args: ReadArgs, ctx: ToolContext) -> Window:
+    async def _window(self, path: str, args: ReadArgs, ctx: ToolContext) -> FileWindow:
         limit = self.default_lines if args.limit is None else max(1, args.limit)
-        return await ctx[Files].window(path, args.offset or 1, limit)
+        return await ctx[Files].read_window(path, args.offset or 1, limit)
 
     def _page(
-        self, window: Window, path: str, args: ReadArgs, ctx: ToolContext, *notices: str
+        self, window: FileWindow, path: str, args: ReadArgs, ctx: ToolContext, *notices: str
     ) -> ToolResult:
         if args.limit is not None and args.limit < 1:
             notices = (*notices, f"limit {args.limit} was taken as 1.")
@@ -167,23 +168,23 @@ class Read(Tool[ReadArgs]):
             column=max(1, args.column or 1),
             line_format=options.line_format,
             max_tokens=options.max_tokens,
-            has_tags=_edits_by_tags(ctx),
+            has_tags=_is_editing_by_tags(ctx),
         )
         return page.result(ctx[ReadLedger], *notices)
 
 
-def _edits_by_tags(ctx: ToolContext) -> bool:
+def _is_editing_by_tags(ctx: ToolContext) -> bool:
     """Whether whoever reads changes lines by their tags; nobody else pays for them."""
     index = ctx.find(ToolIndex)
-    return index is not None and index.shows("EditLines")
+    return index is not None and index.is_shown("EditLines")
 
 
 async def _open_binary(path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:
     """A picture or a PDF, told by its first bytes; `Binary` again if it is neither."""
-    from handaxe.text.magic import HEAD_BYTES, image_kind, is_pdf
+    from handaxe.text.magic import HEAD_BYTES, detect_image_type, is_pdf
 
     head = await ctx[Files].head(path, HEAD_BYTES)
-    if image_kind(head):
+    if detect_image_type(head):
         from handaxe.tools.files.read.image import read_image
 
         return await read_image(path, ctx)

@@ -18,24 +18,24 @@ MAX_FILE_BYTES = 128 * 1024 * 1024
 
 async def read_image(path: str, ctx: ToolContext) -> ToolResult:
     """The picture at `path` as a block, and what was done to make it fit."""
-    media = media_of(ctx, "a picture")
+    media = require_media(ctx, "a picture")
     info = await ctx[Files].look(path)
     if info is not None and info.size_bytes > MAX_FILE_BYTES:
         raise TooLargeToShow(path, info.size_bytes, MAX_FILE_BYTES)
     loaded = await ctx[Files].load(path, max_bytes=MAX_FILE_BYTES)
     version = loaded.version
-    picture = await media.fit_image(loaded.data, image_limits(ctx))
+    picture = await media.fit_image(loaded.data, read_image_limits(ctx))
     del loaded
-    ctx[ReadLedger].saw(version)
-    block = image_block(picture)
+    ctx[ReadLedger].record_read(version)
+    block = to_image_block(picture)
     return ToolResult(
-        _described(path, picture, version.size_bytes),
-        data=_data(path, picture, block, version.size_bytes),
+        _describe_image(path, picture, version.size_bytes),
+        data=_to_data(path, picture, block, version.size_bytes),
         content=(block,),
     )
 
 
-def media_of(ctx: ToolContext, what: str) -> Media:
+def require_media(ctx: ToolContext, what: str) -> Media:
     """Whoever opens pictures and PDFs here; a fault that says what to install if nobody does."""
     media = ctx.find(Media)
     if media is None:
@@ -43,18 +43,18 @@ def media_of(ctx: ToolContext, what: str) -> Media:
     return media
 
 
-def image_limits(ctx: ToolContext) -> ImageLimits:
+def read_image_limits(ctx: ToolContext) -> ImageLimits:
     """What a picture may be at most, by the settings; they count it as it travels, in base64."""
     options = ctx[Settings].read
     return ImageLimits(options.image_max_side, options.image_max_bytes // 4 * 3)
 
 
-def image_block(picture: Picture) -> ImageBlock:
+def to_image_block(picture: Picture) -> ImageBlock:
     """A picture as a block of a message."""
     return ImageBlock(picture.media_type, b64encode(picture.data).decode("ascii"))
 
 
-def _described(path: str, picture: Picture, size_bytes: int) -> str:
+def _describe_image(path: str, picture: Picture, size_bytes: int) -> str:
     before = f"{picture.original_width} x {picture.original_height} pixels, {size_bytes:,} bytes"
     if not picture.is_changed:
         kind = picture.media_type.partition("/")[2].upper()
@@ -71,7 +71,7 @@ def _described(path: str, picture: Picture, size_bytes: int) -> str:
     return text
 
 
-def _data(path: str, picture: Picture, block: ImageBlock, size_bytes: int) -> dict[str, Any]:
+def _to_data(path: str, picture: Picture, block: ImageBlock, size_bytes: int) -> dict[str, Any]:
     return {
         "type": "image",
         "file": {

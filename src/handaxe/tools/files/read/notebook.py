@@ -10,17 +10,17 @@ import msgspec
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.ports.files import Loaded
+from handaxe.contract.ports.files import LoadedFile
 from handaxe.contract.ports.media import Media
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.counting import counted
-from handaxe.text.json_spans import BadJson, Span, value_at
-from handaxe.text.notebook import Cell, NotANotebook, Notebook, joined, read_notebook
+from handaxe.text.counting import format_count
+from handaxe.text.json_spans import MalformedJson, Span, parse_value
+from handaxe.text.notebook import Cell, NotANotebook, Notebook, join_lines, read_notebook
 from handaxe.text.notebook_outputs import Output, read_outputs
-from handaxe.text.outline import Mark, Outline, spread
-from handaxe.tools.files.read.image import image_block, image_limits
-from handaxe.tools.files.read.outline import told
+from handaxe.text.outline import Outline, OutlineEntry, sample_evenly
+from handaxe.tools.files.read.image import read_image_limits, to_image_block
+from handaxe.tools.files.read.outline import format_outline
 
 MAX_FILE_BYTES = 100 * 1024 * 1024
 SMALL_BYTES = 256 * 1024
@@ -49,7 +49,7 @@ class ShownCell(msgspec.Struct, frozen=True):
 
 
 async def read_cells(
-    path: str, loaded: Loaded, ctx: ToolContext, *, offset: int, limit: int | None
+    path: str, loaded: LoadedFile, ctx: ToolContext, *, offset: int, limit: int | None
 ) -> ToolResult:
     """The cells from the `offset`-th on; raises `NotANotebook` if there are none to be found."""
     if len(loaded.data) <= SMALL_BYTES:
@@ -79,7 +79,7 @@ def _choose(data: bytes, offset: int, limit: int | None) -> tuple[Notebook, list
             if left < 0 and shown:
                 break
             shown.append(ShownCell(cell, cell.source[:MAX_CHARS], outputs))
-    except BadJson as bad:
+    except MalformedJson as bad:
         raise NotANotebook(f"it is not JSON: {bad}") from None
     return notebook, shown
 
@@ -91,14 +91,14 @@ class _Page:
         self._path = path
         self._notebook = notebook
         self._media = ctx.find(Media)
-        self._limits = image_limits(ctx)
+        self._limits = read_image_limits(ctx)
         self._parts: list[str] = []
         self._cells: list[dict[str, Any]] = []
         self._pictures: list[ImageBlock] = []
 
     async def add(self, shown: ShownCell) -> None:
         cell = shown.cell
-        parts = [self._heading(cell), shown.source]
+        parts = [self._format_heading(cell), shown.source]
         if len(shown.source) < len(cell.source):
             parts.append(
                 f"[The source goes on: {len(cell.source):,} characters. {self._raw(cell)}]"
@@ -108,8 +108,8 @@ class _Page:
         outputs: list[dict[str, Any]] = []
         for number, output in enumerate(shown.outputs, 1):
             note = await self._look(output) if output.image else ""
-            parts.append(self._output_text(cell, number, output, note))
-            outputs.append(_output_data(output, note))
+            parts.append(self._format_output(cell, number, output, note))
+            outputs.append(_to_output_data(output, note))
         self._parts.append("\n".join(part for part in parts if part))
         self._cells.append(
             {
@@ -129,10 +129,10 @@ class _Page:
             f"{self._path}: notebook of {total:,} cell{'s' * (total != 1)} ({notebook.language}, "
             f"format 4.{notebook.minor}), {size_bytes:,} bytes."
         )
-        notice = self._notice(shown, total, offset)
-        outline = _outline(notebook) if offset == 1 and 0 < len(shown) < total else None
+        notice = self._format_notice(shown, total, offset)
+        outline = _build_outline(notebook) if offset == 1 and 0 < len(shown) < total else None
         if outline is not None:
-            self._parts.append(f"[{told(outline, 'cell, counted from 1')}]")
+            self._parts.append(f"[{format_outline(outline, 'cell, counted from 1')}]")
         file = {
             "filePath": self._path,
             "cells": self._cells,
@@ -146,12 +146,12 @@ class _Page:
             content=tuple(self._pictures),
         )
 
-    def _heading(self, cell: Cell) -> str:
+    def _format_heading(self, cell: Cell) -> str:
         ran = f", run {cell.execution_count}" if cell.execution_count is not None else ""
         name = f" id {cell.cell_id}," if cell.cell_id else ""
         return f"--- cell-{cell.index}:{name} {cell.cell_type}{ran} ---"
 
-    def _output_text(self, cell: Cell, number: int, output: Output, note: str) -> str:
+    def _format_output(self, cell: Cell, number: int, output: Output, note: str) -> str:
         forms = f"; also as {', '.join(output.more_forms)}" if output.more_forms else ""
         lines = [f"[output {number}: {output.kind}{note}{forms}]"]
         if output.text:
@@ -166,13 +166,12 @@ class _Page:
     def _raw(self, cell: Cell) -> str:
         return f"jq '.cells[{cell.index}]' {self._path}"
 
-    def _notice(self, shown: list[ShownCell], total: int, offset: int) -> str:
+    def _format_notice(self, shown: list[ShownCell], total: int, offset: int) -> str:
         if not total:
             return "The notebook has no cells."
         if not shown:
-            return (
-                f"The notebook has only {counted(total, 'cell')}; offset {offset} is past its end."
-            )
+            cells = format_count(total, "cell")
+            return f"The notebook has only {cells}; offset {offset} is past its end."
         last = shown[-1].cell.index + 1
         if last < total:
             first = shown[0].cell.index + 1
@@ -191,35 +190,35 @@ class _Page:
         if len(self._pictures) >= MAX_PICTURES:
             return f" ({media_type}, not shown: read this cell alone to see it)"
         try:
-            data = _decoded(self._notebook.data, span)
+            data = _decode_image(self._notebook.data, span)
             picture = await self._media.fit_image(data, self._limits)
-        except (ToolFault, BadJson, NotANotebook, binascii.Error, ValueError) as error:
+        except (ToolFault, MalformedJson, NotANotebook, binascii.Error, ValueError) as error:
             reason = error.code if isinstance(error, ToolFault) else "it is damaged"
             return f" ({media_type}, not shown: {reason})"
-        self._pictures.append(image_block(picture))
+        self._pictures.append(to_image_block(picture))
         size = f"{picture.original_width} x {picture.original_height}"
         return f" ({media_type}, {size} pixels: attached picture {len(self._pictures)})"
 
 
-def _outline(notebook: Notebook) -> Outline | None:
+def _build_outline(notebook: Notebook) -> Outline | None:
     """The headings of all cells, by cell."""
-    marks: list[Mark] = []
+    marks: list[OutlineEntry] = []
     for index in range(min(len(notebook.spans), OUTLINED_CELLS)):
         cell = notebook.cell(index)
         first = cell.source.lstrip()[:_HEADING_CHARS].partition("\n")[0]
         if cell.cell_type == "markdown" and first.startswith("#"):
-            marks.append(Mark(index + 1, first.strip()))
-    return Outline(spread(marks), len(marks)) if marks else None
+            marks.append(OutlineEntry(index + 1, first.strip()))
+    return Outline(sample_evenly(marks), len(marks)) if marks else None
 
 
-def _decoded(data: bytes, span: Span) -> bytes:
+def _decode_image(data: bytes, span: Span) -> bytes:
     if span[1] - span[0] > MAX_PICTURE_CHARS:
         raise NotANotebook("the picture is too large")
-    value = value_at(data, span)
-    return base64.b64decode(joined(value))
+    value = parse_value(data, span)
+    return base64.b64decode(join_lines(value))
 
 
-def _output_data(output: Output, note: str) -> dict[str, Any]:
+def _to_output_data(output: Output, note: str) -> dict[str, Any]:
     data: dict[str, Any] = {"output_type": output.kind, "text": output.text}
     if output.image is not None:
         data["image"] = output.image[0]
@@ -230,12 +229,12 @@ def _output_data(output: Output, note: str) -> dict[str, Any]:
 
 
 def _remember(
-    loaded: Loaded, notebook: Notebook, shown: list[ShownCell], ledger: ReadLedger
+    loaded: LoadedFile, notebook: Notebook, shown: list[ShownCell], ledger: ReadLedger
 ) -> None:
     """Note what was seen, in lines of the file: that is how Write and Edit count."""
     data, version = loaded.data, loaded.version
     if len(shown) == len(notebook.spans) and not any(cell.is_cut for cell in shown):
-        ledger.saw(version, content=data)
+        ledger.record_read(version, content=data)
         return
     total = data.count(b"\n") + (not data.endswith(b"\n"))
     first = last = 0
@@ -247,4 +246,4 @@ def _remember(
     lines = (first, last) if first <= last else (0, 0)
     if any(cell.is_cut for cell in shown):
         lines = (0, 0)
-    ledger.saw(version, content=data, total_lines=total, lines=lines)
+    ledger.record_read(version, content=data, total_lines=total, lines=lines)

@@ -6,15 +6,18 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.context import ToolContext
-from handaxe.contract.ports.files import Files, Window
-from handaxe.text.outline import Outline, outline_of
+from handaxe.contract.ports.files import Files, FileWindow
+from handaxe.text import outline as text_outline
+from handaxe.text.outline import Outline
 
 MAX_BYTES = 1 << 20
 """How far into a file its headings and definitions are looked for."""
 _SMALL_BYTES = 128 * 1024
 
 
-async def outlined(window: Window, path: str, ctx: ToolContext) -> tuple[str, dict[str, Any]]:
+async def describe_outline(
+    window: FileWindow, path: str, ctx: ToolContext
+) -> tuple[str, dict[str, Any]]:
     """What to tell of a cut file, in words and as data; both empty where nothing is known."""
     data = window.content
     if data is None:
@@ -23,17 +26,17 @@ async def outlined(window: Window, path: str, ctx: ToolContext) -> tuple[str, di
     if "\n" not in text:
         text = text.replace("\r", "\n")
     if len(text) <= _SMALL_BYTES:
-        outline = outline_of(text, path)
+        outline = text_outline.build_outline(text, path)
     else:
-        outline = await asyncio.to_thread(outline_of, text, path)
+        outline = await asyncio.to_thread(text_outline.build_outline, text, path)
     if outline is None or not outline.marks:
         return "", {}
     is_partial = window.version.size_bytes > MAX_BYTES
-    notice = f"\n[{told(outline, 'line', is_partial=is_partial)}]"
+    notice = f"\n[{format_outline(outline, 'line', is_partial=is_partial)}]"
     return notice, {"outline": msgspec.to_builtins(outline)}
 
 
-def told(outline: Outline, unit: str, *, is_partial: bool = False) -> str:
+def format_outline(outline: Outline, unit: str, *, is_partial: bool = False) -> str:
     """An outline in words."""
     some = (
         f"{len(outline.marks)} of {outline.total:,}, " if len(outline.marks) < outline.total else ""

@@ -9,10 +9,10 @@ from handaxe.contract.ports.files import Files, FileVersion
 from handaxe.contract.ports.media import PageRange, PdfPage, PdfPages
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 from handaxe.text.page_ranges import BadRange, count_pages, parse_pages
 from handaxe.tools.files.faults import TooLargeToShow
-from handaxe.tools.files.read.image import image_block, image_limits, media_of
+from handaxe.tools.files.read.image import read_image_limits, require_media, to_image_block
 
 DEFAULT_PAGES = 10
 MAX_PAGES = 20
@@ -24,7 +24,7 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 _NO_LINE = (0, 0)
 
 
-def ranges_of(pages: str | None) -> tuple[PageRange, ...]:
+def parse_page_ranges(pages: str | None) -> tuple[PageRange, ...]:
     """The pages asked for; without a word the first ten."""
     if pages is None:
         return ((1, DEFAULT_PAGES),)
@@ -43,7 +43,7 @@ def ranges_of(pages: str | None) -> tuple[PageRange, ...]:
 
 async def read_pdf(path: str, pages: str | None, ctx: ToolContext) -> ToolResult:
     """Text and pictures of the pages asked for, and how to go on."""
-    media = media_of(ctx, "a PDF")
+    media = require_media(ctx, "a PDF")
     info = await ctx[Files].look(path)
     if info is not None and info.size_bytes > MAX_FILE_BYTES:
         raise TooLargeToShow(path, info.size_bytes, MAX_FILE_BYTES)
@@ -51,8 +51,8 @@ async def read_pdf(path: str, pages: str | None, ctx: ToolContext) -> ToolResult
     version = loaded.version
     found = await media.read_pdf(
         loaded.data,
-        ranges_of(pages),
-        image_limits(ctx),
+        parse_page_ranges(pages),
+        read_image_limits(ctx),
         max_pages=MAX_PAGES,
         max_drawn=MAX_DRAWN,
     )
@@ -60,15 +60,17 @@ async def read_pdf(path: str, pages: str | None, ctx: ToolContext) -> ToolResult
     if not found.wanted:
         raise NoPage(pages or "1", found.total_pages)
     is_whole = len(found.pages) == found.total_pages
-    ctx[ReadLedger].saw(version, lines=None if is_whole else _NO_LINE)
-    return _result(path, version, found)
+    ctx[ReadLedger].record_read(version, lines=None if is_whole else _NO_LINE)
+    return _build_result(path, version, found)
 
 
-def _result(path: str, version: FileVersion, found: PdfPages) -> ToolResult:
+def _build_result(path: str, version: FileVersion, found: PdfPages) -> ToolResult:
     total = found.total_pages
-    parts = [f"{path}: PDF, {counted(total, 'page')}, {counted(version.size_bytes, 'byte')}."]
-    parts += [_page_text(page, total) for page in found.pages]
-    notices = _notices(path, found)
+    parts = [
+        f"{path}: PDF, {format_count(total, 'page')}, {format_count(version.size_bytes, 'byte')}."
+    ]
+    parts += [_format_page(page, total) for page in found.pages]
+    notices = _format_notices(path, found)
     if notices:
         parts.append("\n".join(f"[{line}]" for line in notices))
     return ToolResult(
@@ -79,14 +81,14 @@ def _result(path: str, version: FileVersion, found: PdfPages) -> ToolResult:
                 "filePath": path,
                 "originalSize": version.size_bytes,
                 "numPages": total,
-                "pages": [_page_data(page) for page in found.pages],
+                "pages": [_to_page_data(page) for page in found.pages],
             },
         },
-        content=tuple(image_block(page.picture) for page in found.pages if page.picture),
+        content=tuple(to_image_block(page.picture) for page in found.pages if page.picture),
     )
 
 
-def _page_text(page: PdfPage, total: int) -> str:
+def _format_page(page: PdfPage, total: int) -> str:
     shown = page.text.strip("\n")
     if page.is_broken:
         shown = "[This page is damaged and cannot be opened.]"
@@ -97,17 +99,17 @@ def _page_text(page: PdfPage, total: int) -> str:
     return f"--- page {page.number} of {total} ---\n{shown}"
 
 
-def _page_data(page: PdfPage) -> dict[str, Any]:
+def _to_page_data(page: PdfPage) -> dict[str, Any]:
     picture = page.picture
     drawn = {"width": picture.width, "height": picture.height} if picture else None
     return {"page": page.number, "text": page.text, "image": drawn}
 
 
-def _notices(path: str, found: PdfPages) -> list[str]:
+def _format_notices(path: str, found: PdfPages) -> list[str]:
     notices: list[str] = []
     drawn = [page.number for page in found.pages if page.picture]
     if drawn:
-        notices.append(f"Pictures of pages {_ranges(drawn)} are attached, in this order.")
+        notices.append(f"Pictures of pages {_format_ranges(drawn)} are attached, in this order.")
     if len(found.pages) < len(found.wanted):
         missing = [str(number) for number in found.wanted[len(found.pages) :]]
         notices.append(f"The time was up before page {missing[0]}; ask for fewer pages at once.")
@@ -123,7 +125,7 @@ def _notices(path: str, found: PdfPages) -> list[str]:
     return notices
 
 
-def _ranges(numbers: list[int]) -> str:
+def _format_ranges(numbers: list[int]) -> str:
     """`1-3, 7` for the pages 1, 2, 3 and 7."""
     runs: list[list[int]] = []
     for number in numbers:

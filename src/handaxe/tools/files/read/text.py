@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from handaxe.contract.ports.files import Window
+from handaxe.contract.ports.files import FileWindow
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.counting import counted
-from handaxe.text.windows import LineFormat, numbered
+from handaxe.text.counting import format_count
+from handaxe.text.windows import LineFormat, number_lines
 
 CHARS_PER_TOKEN = 4
 LINE_CHARS = 2_000
@@ -24,7 +24,7 @@ class TextPage:
 
     def __init__(
         self,
-        window: Window,
+        window: FileWindow,
         path: str,
         *,
         offset: int,
@@ -48,14 +48,14 @@ class TextPage:
         """The result, with what else there is to say about the file in front of our own notices."""
         self._notices = list(notices)
         window = self._window
-        shown = self._shown_lines()
+        shown = self._shorten_lines()
         last = window.first_line + len(shown) - 1
         if len(self._cut_numbers) > SHOWN_CUTS:
             more = self._cut_numbers[SHOWN_CUTS:]
             are = "is" if len(more) == 1 else "are"
-            told = f"{counted(len(more), 'more line')} {are} cut, the first of them {more[0]}."
+            told = f"{format_count(len(more), 'more line')} {are} cut, the first of them {more[0]}."
             self._notices.append(told)
-        self._say_what_is_missing(len(shown), last)
+        self._note_missing(len(shown), last)
         if window.encoding != "utf-8":
             self._notices.append(
                 f"The file is stored as {window.encoding}; Edit and Write keep it so."
@@ -63,33 +63,36 @@ class TextPage:
         is_new = self._column == 1 and ledger.find(window.version.path) is None
         if self._column == 1:
             self._remember(ledger, last)
-        text = self._numbered(shown) if shown else ""
+        text = self._format_numbered(shown) if shown else ""
         if self._notices:
             text += ("\n\n" if text else "") + "\n".join(f"[{line}]" for line in self._notices)
         data = self._data(shown)
         told = _TOLD.get(data["indentation"]) if is_new else None
         return ToolResult(text=text, data=data, notes=(told,) if told else ())
 
-    def _numbered(self, shown: list[str]) -> str:
+    def _format_numbered(self, shown: list[str]) -> str:
         window = self._window
         if not self._has_tags:
-            return numbered(shown, window.first_line, self._line_format)
-        from handaxe.text.line_tags import tagged
+            return number_lines(shown, window.first_line, self._line_format)
+        from handaxe.text.line_tags import format_tagged_lines
 
         # Of a line that goes on behind the window nobody knows the tag.
         cut = window.first_line + len(window.lines) - 1 if window.is_cut else None
         if cut is not None and len(shown) == len(window.lines):
             self._notices.append(f"Line {cut} has no tag: it is too long to be read at once.")
-        return tagged(shown, window.first_line, self._line_format, whole=window.lines, untagged=cut)
+        return format_tagged_lines(
+            shown, window.first_line, self._line_format, whole=window.lines, untagged=cut
+        )
 
-    def _say_what_is_missing(self, count: int, last: int) -> None:
+    def _note_missing(self, count: int, last: int) -> None:
         window = self._window
         if not window.total_lines:
             self._notices.append("The file exists but is empty.")
         elif not count:
             self._notices.append(
-                f"The file has only {counted(window.total_lines, 'line')}; offset {self._offset} "
-                f"is past its end. Its last lines: Read(file_path={self._path!r}, offset=-20)"
+                f"The file has only {format_count(window.total_lines, 'line')}; "
+                f"offset {self._offset} is past its end. "
+                f"Its last lines: Read(file_path={self._path!r}, offset=-20)"
             )
         elif last < window.total_lines:
             partial = "PARTIAL view. " if self._is_cut_short else ""
@@ -99,7 +102,7 @@ class TextPage:
                 f"Read(file_path={self._path!r}, offset={last + 1})"
             )
 
-    def _shown_lines(self) -> list[str]:
+    def _shorten_lines(self) -> list[str]:
         """The lines, each cut to what is useful, and not more of them than fits."""
         lines = self._window.lines
         if self._column > 1:
@@ -126,10 +129,10 @@ class TextPage:
                 break
             shown.append(line)
             if len(whole) > end:
-                self._say_where_it_goes_on(number, len(whole), len(line), end)
+                self._note_continuation(number, len(whole), len(line), end)
         return shown
 
-    def _say_where_it_goes_on(self, number: int, length: int, shown: int, end: int) -> None:
+    def _note_continuation(self, number: int, length: int, shown: int, end: int) -> None:
         self._cut_numbers.append(number)
         if len(self._cut_numbers) > SHOWN_CUTS:
             return
@@ -146,7 +149,7 @@ class TextPage:
         is_whole = window.first_line <= 1 and last >= window.total_lines
         if not is_whole and last < window.first_line:
             return
-        ledger.saw(
+        ledger.record_read(
             window.version,
             content=window.content,
             total_lines=window.total_lines,
@@ -172,11 +175,11 @@ class TextPage:
             "encoding": window.encoding,
             "hasBom": window.has_bom,
             "sizeBytes": window.version.size_bytes,
-            "indentation": _indentation(content),
+            "indentation": _detect_indentation(content),
         }
 
 
-def _indentation(content: str) -> str | None:
+def _detect_indentation(content: str) -> str | None:
     """What the lines shown begin with, where they are indented at all."""
     has_tabs = "\n\t" in content or content.startswith("\t")
     if "\n  " in content or content.startswith("  "):

@@ -11,7 +11,7 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.previews import CommandPreviews
 from handaxe.contract.ports.shell import Confiner, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
-from handaxe.contract.shell_faults import BadCommand, NoDirectory
+from handaxe.contract.shell_faults import BadCommand, BadWorkdir
 from handaxe.contract.subjects import CommandSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
@@ -53,7 +53,7 @@ class Bash(Tool[BashArgs]):
     inline_chars = 30_000
 
     def effects_of(self, args: BashArgs) -> Effects:
-        return _effects(args)
+        return _read_effects(args)
 
     def subjects(self, args: BashArgs) -> tuple[Subject, ...]:
         return (CommandSubject(args.command, unconfined=args.disable_sandbox),)
@@ -84,25 +84,25 @@ class Bash(Tool[BashArgs]):
 
     async def call(self, args: BashArgs, ctx: ToolContext) -> ToolResult:
         from handaxe.tools.shell.bash import running
-        from handaxe.tools.shell.bash.patience import patience_for
+        from handaxe.tools.shell.bash.patience import choose_timeout
 
         settings = ctx[Settings]
-        patience = patience_for(args.timeout, settings)
-        command = _command(args, ctx)
-        remark = _background_note(args, ctx)  # now: a wait may well end with what it is for
+        patience = choose_timeout(args.timeout, settings)
+        command = _make_command(args, ctx)
+        remark = _note_background(args, ctx)  # now: a wait may well end with what it is for
         try:
             if args.dry_run:
-                result = await running.previewed(command, patience.timeout_s, ctx)
+                result = await running.run_preview(command, patience.timeout_s, ctx)
             elif args.run_in_background and settings.background_tasks:
-                result = await running.in_background(command, ctx)
+                result = await running.run_in_background(command, ctx)
             else:
                 stays = bool(args.cwd)
-                result = await running.in_foreground(command, patience, ctx, stays=stays)
-        except NoDirectory as fault:
+                result = await running.run_in_foreground(command, patience, ctx, stays=stays)
+        except BadWorkdir as fault:
             if args.cwd:
                 raise
-            result = running.told_of_lost_directory(fault, ctx)
-        if result.data and (level := _sandbox_level(args, ctx)) is not None:
+            result = running.reset_lost_directory(fault, ctx)
+        if result.data and (level := _find_sandbox_level(args, ctx)) is not None:
             result = msgspec.structs.replace(result, data={**result.data, "sandbox": level})
         notes = (*patience.notes, *remark, *result.notes)
         return msgspec.structs.replace(result, notes=notes)
@@ -119,7 +119,7 @@ class Bash(Tool[BashArgs]):
         if "stdout" not in data:
             return None
         if "backgroundTaskId" in data:
-            return _shown_in_background(args, data)
+            return _display_background(args, data)
         tone = "muted" if result.ok else "bad"
         said = data["stdout"] or "(no output)"
         code = data.get("exitCode") if not data.get("interrupted") else None
@@ -145,7 +145,7 @@ class Bash(Tool[BashArgs]):
         return f"exit code {data['exitCode']}, {lines:,} line{'' if lines == 1 else 's'}"
 
 
-def _shown_in_background(args: BashArgs, data: dict[str, Any]) -> Display:
+def _display_background(args: BashArgs, data: dict[str, Any]) -> Display:
     where = f"running in the background as {data['backgroundTaskId']}, in {data['cwd']}"
     blocks = [Text(f"$ {args.command}")]
     if data["stdout"]:
@@ -156,7 +156,7 @@ def _shown_in_background(args: BashArgs, data: dict[str, Any]) -> Display:
     return tuple(blocks)
 
 
-def _command(args: BashArgs, ctx: ToolContext) -> ShellCommand:
+def _make_command(args: BashArgs, ctx: ToolContext) -> ShellCommand:
     may_leave = ctx[Settings].sandbox.allow_unsandboxed_commands
     return ShellCommand(
         call_id=ctx.call_id,
@@ -167,29 +167,29 @@ def _command(args: BashArgs, ctx: ToolContext) -> ShellCommand:
     )
 
 
-def _background_note(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
+def _note_background(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
     """What a model should know that wants no background, or sleeps while something goes on."""
     if args.run_in_background and not args.dry_run and not ctx[Settings].background_tasks:
         return ("Nothing may go on in the background here, so the command was waited for.",)
     running = [] if args.run_in_background or args.dry_run else ctx[Jobs].running()
     if not running:
         return ()
-    from handaxe.tools.shell.bash.sleeping import slept_for
+    from handaxe.tools.shell.bash.sleeping import find_awaited_jobs
 
-    listed = ", ".join(state.job_id for state in slept_for(args.command, running))
+    listed = ", ".join(state.job_id for state in find_awaited_jobs(args.command, running))
     if not listed:
         return ()
     return (f"You will be notified when {listed} ends; there is no need to sleep.",)
 
 
-def _sandbox_level(args: BashArgs, ctx: ToolContext) -> dict[str, Any] | None:
+def _find_sandbox_level(args: BashArgs, ctx: ToolContext) -> dict[str, Any] | None:
     confiner = ctx.find(Confiner)
-    if confiner is None or not confiner.will_confine(args.command, unconfined=args.disable_sandbox):
+    if confiner is None or not confiner.is_confining(args.command, unconfined=args.disable_sandbox):
         return None
     return msgspec.to_builtins(confiner.level)
 
 
-def _effects(args: BashArgs) -> Effects:
+def _read_effects(args: BashArgs) -> Effects:
     from handaxe.tools.shell.command_effects import read_effects
 
     return Effects.none() if args.dry_run else read_effects(args.command)

@@ -15,7 +15,7 @@ _COMPLAINTS = re.compile(
 )
 
 
-def missing_program(said: str) -> str | None:
+def find_missing_program(said: str) -> str | None:
     """The name of the last one; None where nothing was said."""
     named = [found[found.lastgroup or 0] for found in _COMPLAINTS.finditer(said)]
     return named[-1] if named else None

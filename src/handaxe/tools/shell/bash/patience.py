@@ -6,7 +6,7 @@ from handaxe.settings.model import Settings
 from handaxe.shell.analysis.analyze import analyze
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
+class CommandTimeout(msgspec.Struct, frozen=True, kw_only=True):
     """The time of one command."""
 
     timeout_s: float
@@ -20,7 +20,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         return self.timeout_s if self.budget_s is None else min(self.timeout_s, self.budget_s)
 
 
-def patience_for(timeout_ms: float | None, settings: Settings) -> Patience:
+def choose_timeout(timeout_ms: float | None, settings: Settings) -> CommandTimeout:
     """The time a command gets; one that asks for more than there is gets the most there is."""
     options = settings.shell
     most = max(options.max_timeout_ms, options.default_timeout_ms)
@@ -32,7 +32,7 @@ def patience_for(timeout_ms: float | None, settings: Settings) -> Patience:
     elif wanted <= 0:
         notes = (f"A timeout of {wanted:g} ms is none; {options.default_timeout_ms:,} ms hold.",)
         wanted = options.default_timeout_ms
-    return Patience(
+    return CommandTimeout(
         timeout_s=wanted / 1000,
         budget_s=options.blocking_budget_s if settings.background_tasks else None,
         notes=notes,
@@ -50,7 +50,7 @@ def can_move(command: str) -> bool:
     return not facts.problems and not runs_git and command.split(maxsplit=1)[:1] != ["sleep"]
 
 
-def spelled(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as people say it: `2m 0s`, `15s`, `0.5s`."""
     if seconds < 60:
         return f"{seconds:g}s"

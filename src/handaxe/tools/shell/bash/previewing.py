@@ -4,25 +4,26 @@ from handaxe.contract.display import Block, Diff, Items, Text
 from handaxe.contract.ports.previews import Preview
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.contract.result import ToolResult
-from handaxe.tools.shell.bash.patience import spelled
-from handaxe.tools.shell.bash.telling import joined
+from handaxe.tools.shell.bash.patience import format_duration
+from handaxe.tools.shell.bash.telling import join_output
 
 MAX_CHARS = 30_000
 
 
-def told_of_preview(
+def format_preview(
     command: ShellCommand, preview: Preview, timeout_s: float, *, next_cwd: str
 ) -> ToolResult:
     """The changes as diffs, with what the command said; nothing of it lasts."""
     end, output = preview.end, preview.output
-    changes = "\n".join([*(_spelled(diff) for diff in preview.diffs), *preview.others])
-    said = joined(output)
+    changes = "\n".join([*(_format_diff(diff) for diff in preview.diffs), *preview.others])
+    said = join_output(output)
     if output.is_binary:
         said = f"[binary output, {output.total_bytes:,} bytes]"
     is_late = end.how == "time_up"
     tried = f"With exit code {end.exit_code} the command would change:"
     if is_late:
-        tried = f"The trial was ended after {spelled(timeout_s)}; the command would have changed:"
+        after = format_duration(timeout_s)
+        tried = f"The trial was ended after {after}; the command would have changed:"
     lines = [
         f"Nothing was changed. {tried}",
         _cut(changes) if changes else "(nothing in the working directories)",
@@ -52,7 +53,7 @@ def told_of_preview(
     return ToolResult("\n".join(filter(None, lines)), data=data, display=tuple(display))
 
 
-def _spelled(diff: Diff) -> str:
+def _format_diff(diff: Diff) -> str:
     rows = [f"{sign} {diff.path}".replace("\n", "\\n") for sign in ("---", "+++")]
     for hunk in diff.hunks:
         old, new = f"{hunk.old_start},{hunk.old_lines}", f"{hunk.new_start},{hunk.new_lines}"

@@ -15,7 +15,7 @@ from handaxe.text.paths import normalize
 from handaxe.text.windows import split_lines
 
 
-async def note_reading(command: str, running: RunningCommand, ctx: ToolContext) -> None:
+async def record_read(command: str, running: RunningCommand, ctx: ToolContext) -> None:
     """Remember the file that the command showed, if it showed one whole."""
     shown = analyze(command).printed_file
     ledger = ctx.find(ReadLedger)
@@ -32,4 +32,4 @@ async def note_reading(command: str, running: RunningCommand, ctx: ToolContext) 
         return
     if loaded.data == output.head.encode():
         lines = len(split_lines(output.head))
-        ledger.saw(loaded.version, content=loaded.data, total_lines=lines)
+        ledger.record_read(loaded.version, content=loaded.data, total_lines=lines)

@@ -30,7 +30,7 @@ _PATH = re.compile(r"""(?<![\w.~/-])(?:\.\.|/)[^\s:;,'"`()\[\]<>]*""")
 _MOST_CHARS = 20_000
 
 
-def sandbox_hint(
+def build_sandbox_hint(
     command: str,
     output: str,
     level: ConfinementLevel,
@@ -40,12 +40,12 @@ def sandbox_hint(
 ) -> str | None:
     """What may have been refused, and what can be done; None where nothing points to it."""
     limits: list[str] = []
-    if files is not None and (hidden := _hidden_path(output, files, cwd)) is not None:
+    if files is not None and (hidden := _find_hidden_path(output, files, cwd)) is not None:
         limits.append(f"it cannot read {hidden} unless sandbox.filesystem.allowRead names it")
     if level.files != "open" and _FILES.search(output):
         limits.append("it can write only in the working directories and in $TMPDIR")
     if level.network != "open" and _NETWORK.search(output):
-        limits.append(f"it reaches {_reached(level, options)}")
+        limits.append(f"it reaches {_describe_network(level, options)}")
     if not limits or _is_ignored(command, output, options.ignore_violations):
         return None
     way_out = " If so, it can ask to run outside (dangerouslyDisableSandbox)."
@@ -53,7 +53,7 @@ def sandbox_hint(
     return hint + (way_out if options.allow_unsandboxed_commands else "")
 
 
-def _hidden_path(output: str, files: ReadableFiles, cwd: str) -> str | None:
+def _find_hidden_path(output: str, files: ReadableFiles, cwd: str) -> str | None:
     """A path that the output says is missing and that the sandbox hides."""
     for line in output[-_MOST_CHARS:].splitlines():
         if not _MISSING.search(line):
@@ -65,7 +65,7 @@ def _hidden_path(output: str, files: ReadableFiles, cwd: str) -> str | None:
     return None
 
 
-def _reached(level: ConfinementLevel, options: SandboxOptions) -> str:
+def _describe_network(level: ConfinementLevel, options: SandboxOptions) -> str:
     listed = "sandbox.network.allowedDomains"
     if level.network != "off":
         return f"only hosts that {listed} names, local ones only by their own names"

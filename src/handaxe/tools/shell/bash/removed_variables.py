@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from handaxe.text.secret_names import matches_any
+from handaxe.text.secret_names import has_matching_pattern
 
 MAX_SHOWN = 6
 
@@ -132,13 +132,14 @@ def explain_removed_variables(
 
     `said` is the end of its output.
     """
-    missing = [name for name in removed if _expands(command, name)]
+    missing = [name for name in removed if _is_expanding(command, name)]
     if failed:
         patterns = _find_needed(command)
         missing += [
             name
             for name in removed
-            if name not in missing and (matches_any(name, patterns) or _names(said, name))
+            if name not in missing
+            and (has_matching_pattern(name, patterns) or _is_naming(said, name))
         ]
     if not missing:
         return None
@@ -154,25 +155,25 @@ def _find_needed(command: str) -> Iterable[str]:
     return [
         pattern
         for words, patterns in PROGRAMS.items()
-        if words.partition(" ")[0] in command and re.search(_start_of(words), command)
+        if words.partition(" ")[0] in command and re.search(_build_start_pattern(words), command)
         for pattern in patterns
     ]
 
 
-def _start_of(words: str) -> str:
+def _build_start_pattern(words: str) -> str:
     """Matches where a command may begin with these words, without reading the whole command."""
     options = r"(?:\s+-\S+(?:\s+[^\s;&|-]\S*)?)*?\s+"
     spaced = options.join(map(re.escape, words.split()))
     return rf"(?:^|[\s;&|(`/\"']){spaced}(?=$|[\s;&|)`\"'])"
 
 
-def _expands(command: str, name: str) -> bool:
+def _is_expanding(command: str, name: str) -> bool:
     return name in command and bool(
         re.search(rf"\$\{{?[#!]?{re.escape(name)}(?![A-Za-z0-9_])", command)
     )
 
 
-def _names(said: str, name: str) -> bool:
+def _is_naming(said: str, name: str) -> bool:
     return name in said and bool(
         re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", said)
     )

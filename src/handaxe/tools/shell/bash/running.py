@@ -17,29 +17,29 @@ from handaxe.contract.ports.shell import (
     ShellCommand,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.contract.shell_faults import NoDirectory
-from handaxe.contract.stopping import Stopped
+from handaxe.contract.shell_faults import BadWorkdir
+from handaxe.contract.stopping import CancelledWithResult
 from handaxe.session.jobs import Jobs
 from handaxe.session.workdir import Workdir
 from handaxe.settings.model import Settings
 from handaxe.shell.analysis.analyze import analyze
 from handaxe.text.paths import is_inside
-from handaxe.tools.shell.bash.missing import NOT_FOUND, missing_program
-from handaxe.tools.shell.bash.patience import Patience, can_move, spelled
-from handaxe.tools.shell.bash.previewing import told_of_preview
-from handaxe.tools.shell.bash.reading import note_reading
-from handaxe.tools.shell.bash.refusals import sandbox_hint
+from handaxe.tools.shell.bash.missing import NOT_FOUND, find_missing_program
+from handaxe.tools.shell.bash.patience import CommandTimeout, can_move, format_duration
+from handaxe.tools.shell.bash.previewing import format_preview
+from handaxe.tools.shell.bash.reading import record_read
+from handaxe.tools.shell.bash.refusals import build_sandbox_hint
 from handaxe.tools.shell.bash.removed_variables import explain_removed_variables
 from handaxe.tools.shell.bash.telling import (
     FAILURE_CHARS,
     Directories,
-    told_of_background,
-    told_of_cancel,
-    told_of_end,
-    told_of_time_up,
+    format_background,
+    format_cancellation,
+    format_end,
+    format_timeout,
 )
 from handaxe.tools.shell.faults import NoPreview
-from handaxe.tools.shell.starting import started_in_background, surely
+from handaxe.tools.shell.starting import shield_until_done, start_in_background
 
 REPORT_EVERY_S = 0.4
 REPORT_CHARS = 2_000
@@ -54,7 +54,7 @@ class Foreground:
         self,
         command: ShellCommand,
         running: RunningCommand,
-        patience: Patience,
+        patience: CommandTimeout,
         ctx: ToolContext,
         *,
         stays: bool,
@@ -73,8 +73,10 @@ class Foreground:
             return await self._wait()
         except asyncio.CancelledError:
             # Even a second cancellation must not leave it running.
-            await surely(self._running.stop())
-            raise Stopped(told_of_cancel(self._running, _unmoved(self._ctx))) from None
+            await shield_until_done(self._running.stop())
+            raise CancelledWithResult(
+                format_cancellation(self._running, _keep_directory(self._ctx))
+            ) from None
 
     async def _wait(self) -> ToolResult:
         clock = asyncio.get_running_loop().time
@@ -101,45 +103,50 @@ class Foreground:
                 return await self._give_up(f"{why} was moved to the background", if_ended=why)
         if self._running.end is not None:
             return await self._ended()
-        return await self._time_is_up()
+        return await self._handle_timeout()
 
     async def _ended(self) -> ToolResult:
         end = self._running.end
         assert end is not None
         if end.exit_code == 0:
-            await note_reading(self._command, self._running, self._ctx)
+            await record_read(self._command, self._running, self._ctx)
         if end.exit_code == NOT_FOUND and end.how == "exit":
-            end = await self._with_second_look(end)
+            end = await self._add_install_hint(end)
         elif end.exit_code and end.how == "exit":
-            end = self._with_hint(end)
-        end = self._with_removed_variables(end)
-        where = _unmoved(self._ctx) if self._stays else _moved(end.cwd, self._ctx)
+            end = self._add_sandbox_hint(end)
+        end = self._add_variable_hint(end)
+        where = _keep_directory(self._ctx) if self._stays else _follow_directory(end.cwd, self._ctx)
         most = self._ctx[Settings].shell.max_inline_chars
-        return told_of_end(self._command, self._running, end, where, max_chars=most)
+        return format_end(self._command, self._running, end, where, max_chars=most)
 
-    async def _with_second_look(self, end: CommandEnd) -> CommandEnd:
+    async def _add_install_hint(self, end: CommandEnd) -> CommandEnd:
         """What the program that is missing may have been installed as meanwhile."""
-        program = missing_program(self._running.tail(FAILURE_CHARS))
+        program = find_missing_program(self._running.tail(FAILURE_CHARS))
         if program is None:
             return end
         told = await self._ctx[Shell].seek(program, self._ctx.cwd)
         return msgspec.structs.replace(end, notes=(*end.notes, told)) if told else end
 
-    def _with_hint(self, end: CommandEnd) -> CommandEnd:
+    def _add_sandbox_hint(self, end: CommandEnd) -> CommandEnd:
         """What the sandbox may have to do with a failure."""
         options = self._ctx[Settings].sandbox
         confiner = self._ctx.find(Confiner) if options.enabled and not end.notes else None
-        if confiner is None or not confiner.will_confine(
+        if confiner is None or not confiner.is_confining(
             self._command, unconfined=self._is_unconfined
         ):
             return end
         said = self._running.tail(FAILURE_CHARS)
-        hint = sandbox_hint(
-            self._command, said, confiner.level, options, confiner.readable_files(), self._ctx.cwd
+        hint = build_sandbox_hint(
+            self._command,
+            said,
+            confiner.level,
+            options,
+            confiner.get_readable_files(),
+            self._ctx.cwd,
         )
         return msgspec.structs.replace(end, notes=(hint,)) if hint else end
 
-    def _with_removed_variables(self, end: CommandEnd) -> CommandEnd:
+    def _add_variable_hint(self, end: CommandEnd) -> CommandEnd:
         """Which variables the command may have missed."""
         removed = self._ctx[Shell].removed_variables
         if not removed:
@@ -148,10 +155,10 @@ class Foreground:
         note = explain_removed_variables(self._command, said, removed, failed=bool(end.exit_code))
         return msgspec.structs.replace(end, notes=(*end.notes, note)) if note else end
 
-    async def _time_is_up(self) -> ToolResult:
+    async def _handle_timeout(self) -> ToolResult:
         patience = self._patience
         if patience.budget_s is not None and patience.budget_s < patience.timeout_s:
-            budget = spelled(patience.budget_s)
+            budget = format_duration(patience.budget_s)
             why = f"Command did not complete within {budget} and was moved to the background"
             with suppress(ToolFault):
                 return self._let_go(why)
@@ -161,7 +168,7 @@ class Foreground:
         )
         return await self._give_up(
             why,
-            if_ended=f"Command timed out after {spelled(patience.timeout_s)}",
+            if_ended=f"Command timed out after {format_duration(patience.timeout_s)}",
             timed_out_s=patience.timeout_s,
         )
 
@@ -172,48 +179,48 @@ class Foreground:
         if can_move(self._command):
             with suppress(ToolFault):
                 return self._let_go(why, timed_out_s=timed_out_s)
-        await surely(self._running.stop())
-        where = _unmoved(self._ctx)
-        return told_of_time_up(self._running, where, why=if_ended, timed_out_s=timed_out_s)
+        await shield_until_done(self._running.stop())
+        where = _keep_directory(self._ctx)
+        return format_timeout(self._running, where, why=if_ended, timed_out_s=timed_out_s)
 
     def _let_go(self, why: str, *, timed_out_s: float | None = None) -> ToolResult:
         self._ctx[Jobs].refuse_if_full()
         self._running.let_go()
         self._ctx[Jobs].add(self._running)
-        where = _unmoved(self._ctx)
+        where = _keep_directory(self._ctx)
         if analyze(self._command).changes_directory:
             notice = (
                 f"Session cwd remains {where.next}; directory changes made by the backgrounded "
                 "command do not apply to subsequent commands."
             )
             where = msgspec.structs.replace(where, notice=notice)
-        return told_of_background(self._running, where, why=why, timed_out_s=timed_out_s)
+        return format_background(self._running, where, why=why, timed_out_s=timed_out_s)
 
 
-async def in_foreground(
-    command: ShellCommand, patience: Patience, ctx: ToolContext, *, stays: bool = False
+async def run_in_foreground(
+    command: ShellCommand, patience: CommandTimeout, ctx: ToolContext, *, stays: bool = False
 ) -> ToolResult:
     """Run a command while the model waits; the session follows its `cd` unless it `stays`."""
     running = await ctx[Shell].start(command)
     return await Foreground(command, running, patience, ctx, stays=stays).finish()
 
 
-async def in_background(command: ShellCommand, ctx: ToolContext) -> ToolResult:
+async def run_in_background(command: ShellCommand, ctx: ToolContext) -> ToolResult:
     """Start a command and let it go at once."""
-    running = await started_in_background(command, ctx)
-    return told_of_background(running, _unmoved(ctx))
+    running = await start_in_background(command, ctx)
+    return format_background(running, _keep_directory(ctx))
 
 
-async def previewed(command: ShellCommand, timeout_s: float, ctx: ToolContext) -> ToolResult:
+async def run_preview(command: ShellCommand, timeout_s: float, ctx: ToolContext) -> ToolResult:
     """Show what a command would change."""
     previews = ctx.find(CommandPreviews)
     if previews is None:
         raise NoPreview
     found = await previews.preview(command, timeout_s)
-    return told_of_preview(command, found, timeout_s, next_cwd=ctx[Workdir].current)
+    return format_preview(command, found, timeout_s, next_cwd=ctx[Workdir].current)
 
 
-def told_of_lost_directory(fault: NoDirectory, ctx: ToolContext) -> ToolResult:
+def reset_lost_directory(fault: BadWorkdir, ctx: ToolContext) -> ToolResult:
     """The result where the directory is gone; the session goes back to its root."""
     place = ctx[Workdir]
     result = ToolResult.from_fault(fault)
@@ -225,16 +232,16 @@ def told_of_lost_directory(fault: NoDirectory, ctx: ToolContext) -> ToolResult:
     return msgspec.structs.replace(result, text=text, data={"stderr": notice, "cwd": place.root})
 
 
-def _unmoved(ctx: ToolContext) -> Directories:
+def _keep_directory(ctx: ToolContext) -> Directories:
     """The session stays where it is."""
     return Directories(ran_in=ctx.cwd, next=ctx[Workdir].current)
 
 
-def _moved(ended_in: str | None, ctx: ToolContext) -> Directories:
+def _follow_directory(ended_in: str | None, ctx: ToolContext) -> Directories:
     """Where the session goes after a command: with it, as long as it stayed in the roots."""
     place, ran_in = ctx[Workdir], ctx.cwd
     if ended_in is None or ended_in == ran_in or not ctx[Settings].shell.carry_directory:
-        return _unmoved(ctx)
+        return _keep_directory(ctx)
     found = ctx[Files].locate(place.resolve(ended_in), place.roots)
     if found.is_final and any(is_inside(found.real, root) for root in place.roots):
         place.move(found.real)

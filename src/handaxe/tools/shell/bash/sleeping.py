@@ -17,7 +17,7 @@ _WORD = re.compile(r"[\w./~+-]{3,}")
 _FILE = re.compile(r"(?!/dev/)(?=.*[A-Za-z]).*[./].*")
 
 
-def slept_for(command: str, running: Iterable[JobState]) -> list[JobState]:
+def find_awaited_jobs(command: str, running: Iterable[JobState]) -> list[JobState]:
     """The work whose end a command sleeps for."""
     if _SLEEP.search(command) is None:
         return []

@@ -9,10 +9,10 @@ from handaxe.contract.faults import Cancelled, TimedOut
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, RunningCommand
 from handaxe.contract.result import ToolResult
 from handaxe.shell.analysis.analyze import analyze
-from handaxe.text.counting import counted
+from handaxe.text.counting import format_count
 from handaxe.text.framing import frame
 from handaxe.text.windows import PREVIEW_CHARS
-from handaxe.tools.shell.bash.patience import spelled
+from handaxe.tools.shell.bash.patience import format_duration
 from handaxe.tools.shell.faults import CommandFailed
 
 FAILURE_CHARS = 10_000
@@ -27,7 +27,7 @@ class Directories(msgspec.Struct, frozen=True, kw_only=True):
     """What has to be said of it: a reset, a `cd` that does not count."""
 
 
-def told_of_end(
+def format_end(
     command: str, running: RunningCommand, end: CommandEnd, where: Directories, *, max_chars: int
 ) -> ToolResult:
     """The result of a command that has ended; output of a success is shown up to `max_chars`."""
@@ -37,58 +37,63 @@ def told_of_end(
         facts, has_failed = analyze(command), "cd: " in running.tail(FAILURE_CHARS)
         meaning = facts.meaning_after_cd if has_failed else facts.meaning_of_one
     is_fine = end.how == "exit" and (code == 0 or meaning is not None)
-    text, output, kept = _successful(running, max_chars) if is_fine else _failed(running)
-    data = _data(running, output, where, stdout=text)
+    text, output, kept = (
+        _format_success(running, max_chars) if is_fine else _format_failure(running)
+    )
+    data = _to_data(running, output, where, stdout=text)
     data |= _end_data(end)
     if meaning is not None:
         data["returnCodeInterpretation"] = meaning
     data |= kept
-    notices = [where.notice, _survivors(end), *end.notes]
+    notices = [where.notice, _describe_survivors(end), *end.notes]
     data["stderr"] = "\n".join(filter(None, notices))
-    ended = f"exit code {code}" if is_fine else _bad_end(end)
-    trailer = f"[{ended} after {_seconds(end.duration_s)} in {where.ran_in}{_onward(where)}]"
+    ended = f"exit code {code}" if is_fine else _describe_bad_end(end)
+    after, then = _format_seconds(end.duration_s), _describe_next_directory(where)
+    trailer = f"[{ended} after {after} in {where.ran_in}{then}]"
     if is_fine:
         shown = (text or "(no output)", meaning and f"({meaning})", *notices, trailer)
         return ToolResult("\n".join(filter(None, shown)), data=data)
     first = f"Exit code {code if code is not None else 'unknown'}"
-    shown = (first, text, _where_all_is(running, output), *notices, trailer)
+    shown = (first, text, _describe_full_output(running, output), *notices, trailer)
     return ToolResult.from_fault(CommandFailed("\n".join(filter(None, shown)), data))
 
 
-def told_of_time_up(
+def format_timeout(
     running: RunningCommand, where: Directories, *, why: str, timed_out_s: float | None = None
 ) -> ToolResult:
     """The result of a command that was ended because nobody waits for it any longer."""
-    text, output, _ = _failed(running)
+    text, output, _ = _format_failure(running)
     said = f"{why} and was ended with all it had started."
-    data = _data(running, output, where, stdout=text) | _end_data(running.end)
+    data = _to_data(running, output, where, stdout=text) | _end_data(running.end)
     data |= {"interrupted": True, "stderr": said}
     if timed_out_s is not None:
         data["timedOutAfterMs"] = round(timed_out_s * 1000)
     trailer = f"[in {where.ran_in}]"
-    shown = filter(None, (said, text, _where_all_is(running, output), where.notice, trailer))
+    shown = filter(
+        None, (said, text, _describe_full_output(running, output), where.notice, trailer)
+    )
     return ToolResult("\n".join(shown), data=data, ok=False, code=TimedOut.code)
 
 
-def told_of_cancel(running: RunningCommand, where: Directories) -> ToolResult:
+def format_cancellation(running: RunningCommand, where: Directories) -> ToolResult:
     """The result of a command that somebody stopped."""
-    text, output, _ = _failed(running)
+    text, output, _ = _format_failure(running)
     said = "The command was stopped before it finished, with all it had started."
     printed = f"It had printed:\n{text}" if text else "It had printed nothing."
-    data = _data(running, output, where, stdout=text) | _end_data(running.end)
+    data = _to_data(running, output, where, stdout=text) | _end_data(running.end)
     data |= {"interrupted": True, "stderr": said}
     shown = f"{said} Check what it did before you repeat it. {printed}\n[in {where.ran_in}]"
     return ToolResult(shown, data=data, ok=False, code=Cancelled.code)
 
 
-def told_of_background(
+def format_background(
     running: RunningCommand, where: Directories, *, why: str = "", timed_out_s: float | None = None
 ) -> ToolResult:
     """The result of a command that goes on in the background."""
     state = running.state
     output = running.output(PREVIEW_CHARS)
-    said = joined(output)
-    data = _data(running, output, where, stdout="" if not why else said)
+    said = join_output(output)
+    data = _to_data(running, output, where, stdout="" if not why else said)
     data["backgroundTaskId"] = state.job_id
     path = state.output_path
     if not why:
@@ -110,33 +115,33 @@ def told_of_background(
     return ToolResult("\n".join(filter(None, lines)), data=data)
 
 
-def _successful(
+def _format_success(
     running: RunningCommand, max_chars: int
 ) -> tuple[str, CommandOutput, dict[str, Any]]:
     output = running.output(max_chars)
     path = running.state.output_path
     if output.is_binary:
         text = f"[binary output, {output.total_bytes:,} bytes. It is kept in: {path}]"
-        return text, output, _persisted(path, output)
+        return text, output, _to_persisted_data(path, output)
     if not output.tail:
         return output.head.rstrip("\n"), output, {}
     short = running.output(min(2 * PREVIEW_CHARS, max_chars))
     text = frame(
         "persisted-output",
         f"Output too large ({output.total_bytes:,} bytes, {output.total_lines:,} lines). "
-        f"{_kept_where(path, output)}\n\n"
+        f"{_describe_kept_output(path, output)}\n\n"
         f"Preview (first {len(short.head):,} characters):\n{short.head}\n\n"
-        f"[... {_left_out(short):,} characters left out ...]\n\n"
+        f"[... {_count_left_out(short):,} characters left out ...]\n\n"
         f"Preview (last {len(short.tail):,} characters):\n{short.tail}",
     )
-    return str(text), short, _persisted(path, output)
+    return str(text), short, _to_persisted_data(path, output)
 
 
-def _persisted(path: str, output: CommandOutput) -> dict[str, Any]:
+def _to_persisted_data(path: str, output: CommandOutput) -> dict[str, Any]:
     return {"persistedOutputPath": path, "persistedOutputSize": output.kept_bytes}
 
 
-def _kept_where(path: str, output: CommandOutput) -> str:
+def _describe_kept_output(path: str, output: CommandOutput) -> str:
     if not path:
         return "It could not be kept in a file."
     whole = "" if output.kept_bytes >= output.total_bytes else " (its beginning and its end)"
@@ -144,31 +149,31 @@ def _kept_where(path: str, output: CommandOutput) -> str:
     return f"Full output{whole} saved to: {path}\n{how}"
 
 
-def _failed(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]]:
+def _format_failure(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]]:
     output = running.output(FAILURE_CHARS)
     if output.is_binary:
         return f"[binary output, {output.total_bytes:,} bytes]", output, {}
-    return joined(output), output, {}
+    return join_output(output), output, {}
 
 
-def joined(output: CommandOutput) -> str:
+def join_output(output: CommandOutput) -> str:
     """Both ends of what a command said, and how much is missing between them."""
     if not output.tail:
         return output.head.rstrip("\n")
-    cut = f"... [{_left_out(output)} characters truncated] ..."
+    cut = f"... [{_count_left_out(output)} characters truncated] ..."
     head, tail = output.head.rstrip("\n"), output.tail.strip("\n")
     return f"{head}\n\n{cut}\n\n{tail}"
 
 
-def _left_out(output: CommandOutput) -> int:
+def _count_left_out(output: CommandOutput) -> int:
     shown = len(output.head.encode(errors="replace")) + len(output.tail.encode(errors="replace"))
     return max(0, output.total_bytes - shown)
 
 
-def _where_all_is(running: RunningCommand, output: CommandOutput) -> str:
+def _describe_full_output(running: RunningCommand, output: CommandOutput) -> str:
     if not running.state.output_path or not (output.tail or output.is_binary):
         return ""
-    lines, path = counted(output.total_lines, "line"), running.state.output_path
+    lines, path = format_count(output.total_lines, "line"), running.state.output_path
     if output.kept_bytes >= output.total_bytes:
         return f"Full output ({lines}) is in: {path}"
     return (
@@ -177,7 +182,7 @@ def _where_all_is(running: RunningCommand, output: CommandOutput) -> str:
     )
 
 
-def _shown_ranges(output: CommandOutput) -> list[list[int]]:
+def _list_shown_ranges(output: CommandOutput) -> list[list[int]]:
     """First and last line of each piece that is shown; a cut inside a line leaves it in both."""
     total = output.total_lines
     if output.is_binary or not total:
@@ -188,7 +193,7 @@ def _shown_ranges(output: CommandOutput) -> list[list[int]]:
     return [[1, len(output.head.removesuffix("\n").split("\n"))], [first_of_tail, total]]
 
 
-def _data(
+def _to_data(
     running: RunningCommand, output: CommandOutput, where: Directories, *, stdout: str
 ) -> dict[str, Any]:
     path = running.state.output_path
@@ -200,7 +205,7 @@ def _data(
         "nextCwd": where.next,
         "totalBytes": output.total_bytes,
         "totalLines": output.total_lines,
-        "shownRanges": _shown_ranges(output) if stdout else [],
+        "shownRanges": _list_shown_ranges(output) if stdout else [],
         **({"rawOutputPath": path} if path else {}),
     }
 
@@ -212,7 +217,7 @@ def _end_data(end: CommandEnd | None) -> dict[str, Any]:
     return {"exitCode": end.exit_code, "durationMs": round(end.duration_s * 1000, 1), **signal}
 
 
-def _bad_end(end: CommandEnd) -> str:
+def _describe_bad_end(end: CommandEnd) -> str:
     if end.how == "output_cap":
         return "ended because it printed more than may be kept"
     if end.how == "own_output":
@@ -220,27 +225,27 @@ def _bad_end(end: CommandEnd) -> str:
     if end.how == "stopped":
         return "stopped"
     if end.signal is not None:
-        return f"ended by {_signal_name(end.signal)}"
+        return f"ended by {_get_signal_name(end.signal)}"
     return f"exit code {end.exit_code}"
 
 
-def _signal_name(number: int) -> str:
+def _get_signal_name(number: int) -> str:
     try:
         return signals.Signals(number).name
     except ValueError:
         return f"signal {number}"
 
 
-def _survivors(end: CommandEnd) -> str:
+def _describe_survivors(end: CommandEnd) -> str:
     if not end.survivors:
         return ""
     what = "1 process" if end.survivors == 1 else f"{end.survivors} processes"
     return f"{what} it had left running ended with it; use run_in_background for what should stay."
 
 
-def _onward(where: Directories) -> str:
+def _describe_next_directory(where: Directories) -> str:
     return "" if where.next == where.ran_in else f"; the next command runs in {where.next}"
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds < 60 else spelled(seconds)
+def _format_seconds(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 60 else format_duration(seconds)
