@@ -19,7 +19,7 @@ from measure import resident_mb
 from handaxe import Agent, Effects, Session, tool
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import ToolAnswered
-from handaxe.agent.family import SpawnLimits
+from handaxe.agent.subagents.registry import SpawnLimits
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import (
     MessageEnded,

@@ -14,8 +14,8 @@ sys.path.insert(0, str(TESTS))
 
 from reference import decision  # noqa: E402
 
-from handaxe.shell import analyze  # noqa: E402
-from handaxe.shell.parse import parse  # noqa: E402
+from handaxe.shell.analysis import analyze  # noqa: E402
+from handaxe.shell.analysis.parser.parse import parse  # noqa: E402
 
 SIGNS = "abc ls;|&()<>$`'\"\\{}[]*?#!=~\n\t"
 LARGE = (

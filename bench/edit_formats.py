@@ -57,7 +57,7 @@ from handaxe.contract.ports.model import (
     ToolSpec,
     ToolStarted,
 )
-from handaxe.models.choose import open_model
+from handaxe.models.factory import open_model
 from handaxe.text.tokens import estimate_tokens
 
 SYSTEM = "You change files exactly as you are told, with the one tool that you have."

@@ -11,7 +11,7 @@ from itertools import count
 from measure import interleaved
 
 from handaxe import Effects, Session, Tool, ToolArgs, ToolCall, ToolResult
-from handaxe.runtime.hooks.run import Hooks
+from handaxe.hooks.service import Hooks
 from handaxe.testing.fakes import PipelineHarness
 
 ROUNDS = 3000

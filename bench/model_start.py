@@ -29,7 +29,7 @@ TURNS = 5
 OURS = """
 import asyncio, sys, time
 began = time.time()
-from handaxe.models.choose import open_model
+from handaxe.models.factory import open_model
 from handaxe.contract.ports.model import ModelRequest
 from handaxe.contract.messages import UserMessage
 from handaxe.contract.content import TextBlock

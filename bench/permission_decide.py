@@ -6,9 +6,9 @@ Every decision is about another path, so nothing is answered from memory unless 
 import statistics
 import time
 
-from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, Policy, decide
-from handaxe.runtime.permission.policy import make_policy
-from handaxe.runtime.permission.rules import parse_rule
+from handaxe.permission.decide import JudgedPath, PermissionQuery, Policy, decide
+from handaxe.permission.policy import make_policy
+from handaxe.rules.grammar import parse_rule
 
 SHAPES = (
     ("deny", "Read(//etc/private{n}/**)"),

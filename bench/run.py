@@ -315,7 +315,7 @@ async def cold_start(root: Path) -> None:
 
 
 async def settings_files(root: Path) -> None:
-    from handaxe.app.configuration import Configuration
+    from handaxe.config.project import Configuration
 
     def opened() -> Configuration:
         return Configuration(str(root), home=Path(os.environ["HANDAXE_HOME"]))
@@ -334,7 +334,7 @@ async def settings_files(root: Path) -> None:
 
 
 async def nearest_help(root: Path) -> None:
-    from handaxe.text.nearest import find_similar_places
+    from handaxe.text.replace.fuzzy_match import find_similar_places
 
     lines = [LINE.format(n) for n in range(16_000)]
     text = "".join(lines)

@@ -17,10 +17,10 @@ import msgspec
 from measure import interleaved, sync
 
 from handaxe import Session
-from handaxe.app.sandboxing import build_confiner, build_sandbox_policy
-from handaxe.host.sandbox.bubblewrap import ISOLATION, KERNEL_FILES
-from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
-from handaxe.host.sandbox.means import SandboxBackend, find_backend
+from handaxe.app.services.sandbox import build_confiner, build_sandbox_policy
+from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
+from handaxe.shell.sandbox.bubblewrap import ISOLATION, KERNEL_FILES
+from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
 
 ARGV = ["/bin/bash", "-c", "true"]
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from handaxe import Session
 from handaxe.contract.ports.search import Search, TextQuery
-from handaxe.host.search.local import LocalSearch
-from handaxe.host.search.program import find_ripgrep
+from handaxe.search.local_search import LocalSearch
+from handaxe.search.rg.rg_binary import find_ripgrep
 
 WORDS = """
     the value of index name self return import from class def if else for while try except config

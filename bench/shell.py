@@ -19,8 +19,8 @@ from measure import header, interleaved, peak_memory_mb, report, resident_mb, sy
 
 from handaxe import Session
 from handaxe.contract.ports.shell import RunningCommand, ShellCommand
-from handaxe.host.shell.environment import build_command_environment
-from handaxe.host.shell.local import LocalShell, ShellLimits
+from handaxe.shell.exec.environment.command_environment import build_command_environment
+from handaxe.shell.exec.local_shell import LocalShell, ShellLimits
 
 FLOW = "yes 'a line of about eighty characters, as logs and compilers write them all day long' | head -c 100000000"
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from measure import resident_mb
 
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.host.shell.environment import build_command_environment
-from handaxe.host.shell.local import LocalShell
+from handaxe.shell.exec.environment.command_environment import build_command_environment
+from handaxe.shell.exec.local_shell import LocalShell
 
 STAY = "sleep 600.{mark}"
 WAYS = (

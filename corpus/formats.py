@@ -200,9 +200,9 @@ def answer(case: Case, call: dict[str, Any], name: str) -> Answer:
 def plan_of(content: bytes, call: dict[str, Any], name: str) -> Any:  # noqa: ANN401
     """The plan of one call, by the engine behind its tool."""
     from handaxe.text import replace
-    from handaxe.text.patch_text import parse_patch
     from handaxe.text.replace.chain import join_plans
     from handaxe.text.replace.line_edits import LineEdits
+    from handaxe.text.replace.patch_format import parse_patch
 
     if name == "lines":
         return tagged_plan(content, call)
@@ -244,7 +244,7 @@ def tagged_plan(content: bytes, call: dict[str, Any]) -> Any:  # noqa: ANN401
 def as_read(case: Case, name: str) -> str:
     """The file as Read shows it to whoever edits in a format."""
     from handaxe.text.line_tags import format_tagged_lines
-    from handaxe.text.windows import number_lines
+    from handaxe.text.line_window import number_lines
 
     lines = lines_of(decoded(case["before"]))
     return format_tagged_lines(lines, 1) if name == "lines" else number_lines(lines, 1)

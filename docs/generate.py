@@ -18,15 +18,15 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 import handaxe
+from handaxe.app.builder__presets import PRESETS
+from handaxe.catalog.edit_formats import EDIT_TOOLS, OTHERS, load_profiles
+from handaxe.config.settings import Settings
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.tool import Tool
-from handaxe.frontends.cli import exits
+from handaxe.frontends.cli import exit_codes as exits
 from handaxe.frontends.cli.agent_options import add_agent_options
 from handaxe.frontends.cli.main import COMMANDS
-from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, OTHERS, load_profiles
-from handaxe.runtime.catalog.presets import PRESETS
-from handaxe.settings.model import Settings
-from handaxe.text.schema import build_input_schema
+from handaxe.schema.tool_schema import build_input_schema
 from handaxe.text.tokens import estimate_tokens
 from handaxe.tools import build_loaders
 

@@ -9,11 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from handaxe.app.agent_api import Agent
-    from handaxe.app.api import Connection, connect
-    from handaxe.app.open_tasks import open_tasks
-    from handaxe.app.own_tools import tool
+    from handaxe.app.agent import Agent
+    from handaxe.app.agent_setup.session_loop_context__open_tasks import open_tasks
     from handaxe.app.session import Session
+    from handaxe.app.sync import Connection, connect
+    from handaxe.config.settings import Settings
     from handaxe.contract import (
         Allow,
         Ask,
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from handaxe.contract.result_schema import result_schema
-    from handaxe.settings.model import Settings
-    from handaxe.text.result_dialects import image_message
+    from handaxe.schema.provider_results import image_message
+    from handaxe.tools.function_tool import tool
     from handaxe.version import __version__ as __version__
 
 _HOMES = {
     "__version__": "handaxe.version",
-    "Agent": "handaxe.app.agent_api",
+    "Agent": "handaxe.app.agent",
     "Allow": "handaxe.contract",
     "Ask": "handaxe.contract",
-    "Connection": "handaxe.app.api",
+    "Connection": "handaxe.app.sync",
     "Deny": "handaxe.contract",
     "Effects": "handaxe.contract",
     "PermissionRequest": "handaxe.contract",
     "Session": "handaxe.app.session",
-    "Settings": "handaxe.settings.model",
+    "Settings": "handaxe.config.settings",
     "SetupError": "handaxe.contract",
     "Tool": "handaxe.contract",
     "ToolArgs": "handaxe.contract",
@@ -51,11 +51,11 @@ _HOMES = {
     "ToolContext": "handaxe.contract",
     "ToolFault": "handaxe.contract",
     "ToolResult": "handaxe.contract",
-    "connect": "handaxe.app.api",
-    "image_message": "handaxe.text.result_dialects",
-    "open_tasks": "handaxe.app.open_tasks",
+    "connect": "handaxe.app.sync",
+    "image_message": "handaxe.schema.provider_results",
+    "open_tasks": "handaxe.app.agent_setup.session_loop_context__open_tasks",
     "result_schema": "handaxe.contract.result_schema",
-    "tool": "handaxe.app.own_tools",
+    "tool": "handaxe.tools.function_tool",
 }
 
 __all__ = [

@@ -16,7 +16,7 @@ def main() -> int:
     # it on the Pythons we run on; loading it is a tenth of the time a small command takes.
     modules: dict[str, object] = sys.modules  # pyright: ignore[reportAssignmentType]
     modules.setdefault("typing_extensions", None)
-    from handaxe.frontends.cli.seldom_used import enable_lazy_imports
+    from handaxe.frontends.cli.lazy_imports import enable_lazy_imports
 
     enable_lazy_imports()
     from handaxe.frontends.cli.main import run
@@ -31,7 +31,7 @@ def _say(text: str) -> int:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        from handaxe.frontends.cli.standard_streams import is_output_lost
+        from handaxe.frontends.cli.stdio import is_output_lost
 
         if not is_output_lost(error):
             raise

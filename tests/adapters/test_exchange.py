@@ -3,8 +3,8 @@
 import pytest
 
 from handaxe import Session
-from handaxe.adapters.exchange import SessionAdapter
-from handaxe.runtime.hooks.outcome import Outcome
+from handaxe.adapters.tool_conversion import SessionAdapter
+from handaxe.hooks.outcome import Outcome
 
 
 @pytest.mark.proves("AR-1")

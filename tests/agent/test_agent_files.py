@@ -12,8 +12,8 @@ from players import Player, calls, says
 
 from handaxe import Agent, Session
 from handaxe.agent.events import Told, ToolAnswered
-from handaxe.agent.kinds import BadAgentFile, parse_agent_file
-from handaxe.app.agent_kinds import AgentDefinitions
+from handaxe.agent.subagents.definition_files import AgentDefinitions
+from handaxe.agent.subagents.definitions import BadAgentFile, parse_agent_file
 from handaxe.contract.ports.model import ModelRequest
 
 

@@ -8,8 +8,8 @@ import pytest
 from players import Player, calls, says
 
 from handaxe import Agent, Session
-from handaxe.app.agent_memory import get_project_memory
-from handaxe.settings.model import Settings
+from handaxe.agent.memory.persistent_memory import get_project_memory
+from handaxe.config.settings import Settings
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pairing import complaints
 from players import Player, calls, says
 
 from handaxe import Agent, Session
-from handaxe.agent.shortening import select_newest, shorten_results
+from handaxe.agent.truncation import select_newest, shorten_results
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import Compacted
 from handaxe.contract.messages import (

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.agent.memory_files import InstructionFiles, InstructionPaths
-from handaxe.host.files import LocalFiles
+from handaxe.agent.memory.instruction_files import InstructionFiles, InstructionPaths
+from handaxe.disk.local_files import LocalFiles
 
 
 def places_of(project: Path, directory: Path | None = None, **more) -> InstructionPaths:

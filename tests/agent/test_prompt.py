@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from players import Player, says
 
 from handaxe import Agent, Session
-from handaxe.agent.kinds import list_builtin_definitions
-from handaxe.agent.prompt import Environment, MemoryText, PromptParts, build_system_prompt
+from handaxe.agent.subagents.definitions import list_builtin_definitions
+from handaxe.agent.system_prompt import Environment, MemoryText, PromptParts, build_system_prompt
 
 PARTS = PromptParts(
     tools=("Agent", "Read"),
@@ -27,7 +27,7 @@ PARTS = PromptParts(
 @pytest.mark.proves("AR-4")
 def test_equal_arguments_give_equal_bytes_in_every_process():
     code = (
-        "import msgspec, sys; from handaxe.agent.prompt import *; "
+        "import msgspec, sys; from handaxe.agent.system_prompt import *; "
         "parts = msgspec.json.decode(sys.stdin.buffer.read(), type=PromptParts); "
         "sys.stdout.buffer.write(msgspec.json.encode(build_system_prompt(parts)))"
     )

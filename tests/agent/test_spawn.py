@@ -11,8 +11,8 @@ from tests.waiting import until
 
 from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, ToolContext, tool
 from handaxe.agent.events import FromAgent, ToolAnswered
-from handaxe.agent.family import SpawnLimits
-from handaxe.contract.agent_faults import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
+from handaxe.agent.subagents.registry import SpawnLimits
+from handaxe.contract.faults.agent import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
 from handaxe.contract.ports.agents import AgentRequest, AgentState
 from handaxe.contract.ports.model import ModelFailed, ModelRequest
 from handaxe.session.todos import Todos
@@ -653,7 +653,7 @@ async def test_an_agents_todo_list_is_its_own(session: Session):
 
 async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session: Session):
     """Calls that a tool makes go through the pipeline of whoever runs the tool."""
-    from handaxe.contract.ports.tool_caller import ToolCaller
+    from handaxe.contract.ports.tools__tool_caller import ToolCaller
 
     @tool(effects=Effects.none(), uses=(ToolCaller,))
     async def through(ctx: ToolContext) -> str:

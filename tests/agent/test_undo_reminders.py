@@ -79,7 +79,7 @@ async def test_what_the_model_undid_itself_it_knows(project: Path):
 
 
 async def test_a_full_part_of_the_journal_hides_no_undo(project: Path, monkeypatch):
-    monkeypatch.setattr("handaxe.storage.undo.journal.PART_BYTES", 1)
+    monkeypatch.setattr("handaxe.undo.journal.PART_BYTES", 1)
     async with open_session(project) as session:
         model = Player(calls(WRITE), says("Done."), says("I see."))
         agent = Agent(model, session)

@@ -8,11 +8,11 @@ from players import Player, calls, says
 from tests.git.repositories import SLOTS, Canary, git, make_repository
 
 from handaxe import Agent, Allow, Deny, Session
+from handaxe.agent.subagents.git_worktree import NoWorktree, close_worktree, open_worktree
+from handaxe.config.settings import WorktreeOptions
+from handaxe.config.trust_store import TrustRecord
 from handaxe.contract.decision import PermissionRequest
-from handaxe.host.worktrees import NoWorktree, close_worktree, open_worktree
-from handaxe.settings.model import WorktreeOptions
 from handaxe.storage.home import find_data_home
-from handaxe.storage.trust import TrustRecord
 
 NEUTRAL = {
     "core.fsmonitor", "core.pager", "core.editor", "core.hooksPath", "diff.external",

@@ -11,10 +11,10 @@ from players import Player, calls, ended, says
 
 from handaxe import Agent, Session
 from handaxe.agent.events import ToolAnswered
-from handaxe.agent.family import SpawnLimits
+from handaxe.agent.subagents.git_worktree import NoWorktree, close_worktree, open_worktree
+from handaxe.agent.subagents.registry import SpawnLimits
+from handaxe.config.settings import WorktreeOptions
 from handaxe.contract.ports.model import ModelRequest
-from handaxe.host.worktrees import NoWorktree, close_worktree, open_worktree
-from handaxe.settings.model import WorktreeOptions
 
 
 def git(directory: Path, *arguments: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from handaxe import Effects, Session, SetupError, tool
-from handaxe.runtime.permission.families import resolve_tool_alias
+from handaxe.rules.tool_families import resolve_tool_alias
 from handaxe.tools import build_loaders
 
 pytestmark = pytest.mark.proves("AR-1")

@@ -11,7 +11,10 @@ from tests.waiting import until
 from handaxe import Session
 from handaxe.contract.events import CallFinished
 from handaxe.contract.ports.shell import Shell
-from handaxe.tools.shell.bash.removed_variables import PROGRAMS, explain_removed_variables
+from handaxe.tools.shell.bash.failure_hints__removed_variables import (
+    PROGRAMS,
+    explain_removed_variables,
+)
 
 TOKEN = "ghp_Zx81kQpLm2Zx81kQpLm2Zx81kQpLm2"
 MARK = "[redacted: GITHUB_TOKEN]"

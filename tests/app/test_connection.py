@@ -6,7 +6,7 @@ import pytest
 from tests.waiting import HANG_S
 
 import handaxe
-from handaxe.app.api import Connection
+from handaxe.app.sync import Connection
 
 
 def codes_of_calls(

@@ -16,7 +16,7 @@ from handaxe.contract.ports.model import (
     ToolEnded,
     ToolStarted,
 )
-from handaxe.host.shell.wardens import WARDENS
+from handaxe.process.worker_pool import WARDENS
 
 
 class Slow(Model):

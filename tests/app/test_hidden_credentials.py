@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
-from handaxe.host.sandbox.credentials import find_credentials, load_credentials
-from handaxe.host.sandbox.means import find_backend
-from handaxe.host.scratch import TempDirectory
+from handaxe.process.temp_dir import TempDirectory
+from handaxe.shell.sandbox.backend import find_backend
+from handaxe.shell.sandbox.readable_paths__credentials import find_credentials, load_credentials
 
 CANARY = "CANARY"
 USUAL = """

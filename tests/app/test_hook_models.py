@@ -162,7 +162,7 @@ async def test_an_agent_hook_does_not_ask_itself(project: Path):
 
 
 async def test_an_agent_that_never_answers_ends_after_its_turns(project: Path, monkeypatch):
-    monkeypatch.setattr("handaxe.app.hook_models.MAX_TURNS", 2)
+    monkeypatch.setattr("handaxe.agent.model_hooks.MAX_TURNS", 2)
     looking = [called("Glob", "judge", pattern=f"{n}*") for n in range(9)]
     async with at_work(
         project, scripted(*looking, said("Done.")), {"Stop": verdict("agent")}

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from handaxe import Session
-from handaxe.host.sandbox.listener import PORT
-from handaxe.host.sandbox.means import find_backend
-from handaxe.host.shell.own_network import can_have_own_network
+from handaxe.process.netns import can_have_own_network
+from handaxe.shell.sandbox.backend import find_backend
+from handaxe.shell.sandbox.proxy__listener import PORT
 
 pytestmark = pytest.mark.skipif(
     find_backend().name != "bubblewrap" or not can_have_own_network(),
@@ -65,7 +65,7 @@ async def test_a_way_out_is_for_the_command_that_has_one(tmp_path):
 
 IN_TURN = """
 import os, socket
-from handaxe.host.shell.own_network import OwnNetwork
+from handaxe.process.netns import OwnNetwork
 held = []
 def here():
     # Held, so that its number cannot pass to another one.

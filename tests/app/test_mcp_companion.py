@@ -12,17 +12,17 @@ from tests.agent.players import Player, says
 from tests.waiting import until
 
 from handaxe.agent.events import RunStarted
-from handaxe.app.agent_api import Agent
-from handaxe.app.configuration import Configuration
-from handaxe.app.mcp_approval import find_blocking_reason
-from handaxe.app.project_wishes import make_server_request
+from handaxe.app.agent import Agent
+from handaxe.app.services.trust_requests import make_server_request
 from handaxe.app.session import Session
+from handaxe.config.mcp_definitions import read_definitions
+from handaxe.config.project import Configuration
+from handaxe.config.settings import Settings
+from handaxe.config.trust_store import TrustRecord
 from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.events import McpServerChanged
 from handaxe.contract.faults import SetupError
-from handaxe.settings.mcp_servers import read_definitions
-from handaxe.settings.model import Settings
-from handaxe.storage.trust import TrustRecord
+from handaxe.mcp.approval import find_blocking_reason
 
 THIN = str(Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py")
 SERVER = {"command": sys.executable, "args": [THIN]}
@@ -215,7 +215,7 @@ async def test_a_session_without_servers_loads_nothing_for_them(project):
         "async def main():\n"
         f"    async with handaxe.Session({str(project)!r}) as s: await s.call('Glob', pattern='*')\n"
         "asyncio.run(main())\n"
-        "print([m for m in sys.modules if m.split('.')[0] in ('mcp', 'anyio', 'pydantic', 'jsonschema_rs') or m.startswith('handaxe.bridges.mcp')])"
+        "print([m for m in sys.modules if m.split('.')[0] in ('mcp', 'anyio', 'pydantic', 'jsonschema_rs') or m.startswith('handaxe.mcp')])"
     )
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE

@@ -2,9 +2,9 @@
 
 import pytest
 
-from handaxe.app.offers import PortRegistry
+from handaxe.session.jobs__wakeups import Wakeups
+from handaxe.session.port_registry import PortRegistry
 from handaxe.session.todos import Todos
-from handaxe.session.wakeups import Wakeups
 
 TODOS = "handaxe.session.todos.Todos"
 

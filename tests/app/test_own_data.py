@@ -8,7 +8,7 @@ import pytest
 
 from handaxe import Allow, PermissionRequest, Session
 from handaxe.contract.faults import SetupError
-from handaxe.host.sandbox.means import find_backend
+from handaxe.shell.sandbox.backend import find_backend
 
 TRUST = ".local/state/handaxe/handaxe-trust.json"
 FORGED = '{"folders": {}}'

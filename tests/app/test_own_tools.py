@@ -16,11 +16,11 @@ import pydantic
 import pytest
 
 from handaxe import Session, SetupError, ToolFault
-from handaxe.app.own_tools import tool
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.contract.ports.files import Files
-from handaxe.text.coercion import InputProblems, read_input
-from handaxe.text.schema import build_input_schema
+from handaxe.schema.tool_schema import build_input_schema
+from handaxe.schema.validate import InputProblems, read_input
+from handaxe.tools.function_tool import tool
 
 
 class Answer(msgspec.Struct):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
+from handaxe.config import settings_paths as places
+from handaxe.config.settings_paths import get_own_file
 from handaxe.contract.events import HookRan, PermissionsChanged
-from handaxe.settings import places
-from handaxe.settings.places import get_own_file
 from handaxe.storage.sessions import read_events
 
 pytestmark = pytest.mark.proves("HK-1")

@@ -10,7 +10,7 @@ import pytest
 from handaxe import Session
 from handaxe.disk.locks import LockTimeout, hold
 from handaxe.storage.home import find_data_home
-from handaxe.storage.undo.liveness import LivenessFile, get_liveness_directory
+from handaxe.undo.journal_files.liveness import LivenessFile, get_liveness_directory
 
 pytestmark = pytest.mark.proves("SS-4")
 

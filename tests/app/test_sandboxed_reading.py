@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from handaxe import Session
-from handaxe.host.sandbox.means import find_backend
+from handaxe.shell.sandbox.backend import find_backend
 
 pytestmark = pytest.mark.skipif(
     find_backend().name == "none", reason="nothing can be confined here"

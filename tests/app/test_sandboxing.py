@@ -8,16 +8,16 @@ import pytest
 from tests.waiting import until
 
 from handaxe import Allow, Session
-from handaxe.app.companions import SessionContext
-from handaxe.app.configuration import Configuration
-from handaxe.app.sandboxing import (
+from handaxe.app.services.sandbox import (
     build_confiner,
     build_sandbox_policy,
     find_sandbox_problems,
     read_sandbox_options,
 )
+from handaxe.app.services.service import SessionContext
+from handaxe.config.project import Configuration
 from handaxe.contract.faults import SetupError
-from handaxe.host.sandbox.means import find_backend
+from handaxe.shell.sandbox.backend import find_backend
 from handaxe.testing.fakes import RecordingCheckpoints
 
 
@@ -251,7 +251,7 @@ def test_commits_in_a_linked_worktree_reach_its_repository(tmp_path):
     git("worktree", "add", "-q", str(linked), cwd=main)
     _, policy = settled(linked)
     assert policy.roots == (str(linked), f"{main}/.git")
-    from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
+    from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
 
     own = msgspec.structs.replace(
         policy, temp_directory=f"{tmp_path}/t", aside_directory=f"{tmp_path}/a"

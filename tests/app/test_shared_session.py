@@ -11,9 +11,9 @@ from tests.waiting import HANG_S, until
 
 from handaxe import Session, ToolCall, tool
 from handaxe.contract.faults import SessionBusy, SetupError
-from handaxe.storage import presence
+from handaxe.storage import session_lock as presence
 from handaxe.storage.home import find_data_home
-from handaxe.storage.presence import SessionLock, get_holders_file
+from handaxe.storage.session_lock import SessionLock, get_holders_file
 
 pytestmark = pytest.mark.proves("SS-3")
 

@@ -5,13 +5,13 @@ import pytest
 
 from handaxe import Allow, PermissionRequest, Session
 from handaxe.contract.events import PermissionsChanged
-from handaxe.contract.permission_changes import PermissionChange
-from handaxe.frontends.mcp_server.questions import build_elicitation_form, read_answer
-from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, decide
-from handaxe.runtime.permission.policy import make_policy
-from handaxe.runtime.permission.proposals import propose_rules
-from handaxe.runtime.permission.rules import parse_rule
-from handaxe.runtime.permission.suggestions import name_suggestions, suggest_permissions, to_updates
+from handaxe.contract.permission_updates import PermissionChange
+from handaxe.frontends.mcp_server.elicitation import build_elicitation_form, read_answer
+from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
+from handaxe.permission.policy import make_policy
+from handaxe.permission.suggestions import name_suggestions, suggest_permissions, to_updates
+from handaxe.permission.suggestions__proposals import propose_rules
+from handaxe.rules.grammar import parse_rule
 
 SKILL = "---\nname: {name}\ndescription: Greets.\n---\nSay hello.\n"
 

@@ -10,10 +10,10 @@ import pytest
 from tests.agent.players import Player, calls, says
 
 from handaxe import Agent, Allow, Session
-from handaxe.app.main_agent import find_agent_definitions
-from handaxe.app.output_styles import find_output_styles
+from handaxe.agent.output_styles import find_output_styles
+from handaxe.app.agent_setup.main_agent import find_agent_definitions
 from handaxe.app.slash_commands import list_slash_commands
-from handaxe.settings import places
+from handaxe.config import settings_paths as places
 
 pytestmark = pytest.mark.proves("ST-1")
 

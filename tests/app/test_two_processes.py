@@ -14,7 +14,7 @@ from handaxe.contract.events import CallFinished, JobEnded
 from handaxe.storage import event_log
 from handaxe.storage.event_log import EventLog
 from handaxe.storage.home import find_data_home
-from handaxe.storage.presence import LOCK_NAME, SessionPresence
+from handaxe.storage.session_lock import LOCK_NAME, SessionPresence
 from handaxe.storage.sessions import LOG_NAME, read_events, read_history
 
 pytestmark = pytest.mark.proves("SS-3")

@@ -7,7 +7,7 @@ import pytest
 
 from handaxe.contract.context import ToolContext, UndeclaredReachError
 from handaxe.contract.effects import Effects
-from handaxe.contract.subjects import PathSubject, TextSubject
+from handaxe.contract.permission_subjects import PathSubject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
 
 

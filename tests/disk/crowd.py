@@ -2,8 +2,8 @@
 
 import resource
 
+from handaxe.disk.append_log import LineLog
 from handaxe.disk.atomic import DiskWriteFailed, VersionChanged, read_regular, replace
-from handaxe.disk.lines import LineLog
 
 
 def count_up(path: str, times: int) -> int:

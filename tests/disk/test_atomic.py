@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.holding import open_descriptors
 
-from handaxe.disk import renames
+from handaxe.disk import temp_files__renames as renames
 from handaxe.disk.atomic import (
     ABSENT,
     DiskWriteFailed,
@@ -31,7 +31,7 @@ from handaxe.disk.atomic import (
     replace,
     set_mode,
 )
-from handaxe.disk.content import Content
+from handaxe.disk.content_writer import Content
 
 
 def test_a_new_file_appears_with_its_version(place: Path):

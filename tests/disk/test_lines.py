@@ -15,8 +15,8 @@ from crowd import append_many
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.disk.line_format import format_line, parse_line
-from handaxe.disk.lines import LineLog, LogFailed, LogFull, LogRecord, scan
+from handaxe.disk.append_log import LineLog, LogFailed, LogFull, LogRecord, scan
+from handaxe.disk.append_log_records import format_line, parse_line
 
 
 def _write(path: Path, payloads: list[bytes]) -> list[int]:
@@ -107,7 +107,7 @@ def test_a_log_that_rests_is_made_durable_all_the_same_and_once(
 ):
     synced: list[int] = []
     monkeypatch.setattr(
-        "handaxe.disk.lines.sync_content", lambda fd: synced.append(os.fstat(fd).st_ino)
+        "handaxe.disk.append_log.sync_content", lambda fd: synced.append(os.fstat(fd).st_ino)
     )
     log = LineLog(place / "log")
     log.append(b"1")
@@ -338,7 +338,7 @@ def test_threads_share_a_log_object(place: Path):
 
 APPEND_FOR_EVER = """
 import sys
-from handaxe.disk.lines import LineLog
+from handaxe.disk.append_log import LineLog
 log = LineLog(sys.argv[1])
 print("ready", flush=True)
 while True:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handaxe.disk.places import resolve_links
+from handaxe.disk.safe_open import resolve_links
 
 SHUT = "/proc/1/root"
 

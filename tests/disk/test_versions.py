@@ -15,7 +15,7 @@ from handaxe.disk.atomic import (
     read_regular,
     read_version,
 )
-from handaxe.disk.places import stat_without_links
+from handaxe.disk.safe_open import stat_without_links
 
 
 def test_reading_gives_the_bytes_and_their_version(place: Path):

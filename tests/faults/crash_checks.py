@@ -202,7 +202,7 @@ def _redo(expected: Expected, place: Path) -> Iterator[Problem]:
 
 
 async def _undo(place: Path, wanted: UndoRequest) -> tuple[str, str]:
-    from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+    from handaxe.app.undo_commands import choose_session_to_undo, find_past_sessions
 
     try:
         sessions = find_past_sessions(place / "home", root=place / "project")

@@ -189,7 +189,7 @@ async def _packs(call: _Caller) -> None:
 
 
 def _prune(place: Path) -> None:
-    from handaxe.storage.undo.pruning import prune
+    from handaxe.undo.prune import prune
 
     size = sum(p.lstat().st_size for p in (place / "home").rglob("*") if p.is_file())
     prune(place / "home", max_bytes=size // 3, retention_days=30)
@@ -197,7 +197,7 @@ def _prune(place: Path) -> None:
 
 
 async def _undo(place: Path) -> None:
-    from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+    from handaxe.app.undo_commands import choose_session_to_undo, find_past_sessions
     from handaxe.contract.ports.undo import UndoRequest
 
     sessions = find_past_sessions(place / "home", root=place / "project")

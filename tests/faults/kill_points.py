@@ -15,9 +15,9 @@ from pathlib import Path
 import one_change
 import tracing
 
+from handaxe.disk.append_log import LineLog, scan
 from handaxe.disk.atomic import remove_leftovers, replace
-from handaxe.disk.in_place import InPlaceJournal, recover
-from handaxe.disk.lines import LineLog, scan
+from handaxe.undo.in_place__in_place import InPlaceJournal, recover
 
 CHANGES = ("replace", "create", "overwrite", "delete", "recover", "append", "big")
 

@@ -110,10 +110,10 @@ def _recorded(change: str, place: Path) -> Callable[[], object]:
 def _work(change: str, place: Path) -> Callable[[], object]:
     if change.startswith("recorded"):
         return _recorded(change, place)
-    from handaxe.disk import renames
+    from handaxe.disk import temp_files__renames as renames
+    from handaxe.disk.append_log import LineLog
     from handaxe.disk.atomic import ABSENT, delete, read_regular, replace
-    from handaxe.disk.in_place import InPlaceJournal, recover
-    from handaxe.disk.lines import LineLog
+    from handaxe.undo.in_place__in_place import InPlaceJournal, recover
 
     path = target(change, place)
     # Everything lazy happens now, so that the trace between the marks is the change alone.
@@ -136,7 +136,7 @@ def _work(change: str, place: Path) -> Callable[[], object]:
 def main() -> None:
     change, place = sys.argv[1], Path(sys.argv[2])
     work = _work(change, place)
-    from handaxe.disk.faults import DiskFault
+    from handaxe.disk.errors import DiskFault
 
     answer: dict[str, object] = {"fault": None}
     os.sched_yield()

@@ -16,7 +16,7 @@ from tests.storage.undoable import UNDO, shift_clock
 
 from handaxe.storage.home import generate_session_id
 from handaxe.storage.sessions import fork_session, has_session
-from handaxe.storage.undo.pruning import prune
+from handaxe.undo.prune import prune
 
 OTHERS_DURING_COMMANDS = True
 """Whether others write while a command runs: what they wrote is not the command's to undo."""

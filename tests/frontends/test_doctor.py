@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.app.examining import EXTRAS
+from handaxe.app.doctor.checks import EXTRAS
+from handaxe.app.doctor.system_info import find_overlay_problem, find_program
 from handaxe.frontends.cli.main import run
-from handaxe.host.machine import find_overlay_problem, find_program
-from handaxe.host.sandbox.probe import DIMENSIONS
+from handaxe.shell.sandbox.probe import DIMENSIONS
 
 KEYS = {
     "handaxe.version", "python.version", "shell.bash", "shell.zsh", "shell.shfmt", "git.version",

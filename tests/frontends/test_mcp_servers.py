@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.frontends.mcp_server.splices import drop_json, put_json
+from handaxe.frontends.mcp_server.config_edit import drop_json, put_json
 
 THIN = str(Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py")
 

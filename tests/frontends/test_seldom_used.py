@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.frontends.cli.seldom_used import SELDOM_USED
+from handaxe.frontends.cli.lazy_imports import SELDOM_USED
 
 WATCH_A_READ = """
 import sys
 sys.argv[1:] = ["call", "Read", "file_path=a.txt"]
 from handaxe.__main__ import main
 assert main() == 0
-from handaxe.frontends.cli.seldom_used import SELDOM_USED, _Unused
+from handaxe.frontends.cli.lazy_imports import SELDOM_USED, _Unused
 imported = [name for name in sorted(SELDOM_USED) if name in sys.modules]
 print("imported:", *imported)
 print("used:", *[name for name in imported if type(sys.modules[name]) is not _Unused])
@@ -25,7 +25,7 @@ PUT_OFF = """
 import sys
 from types import ModuleType
 from handaxe.frontends.cli import seldom_used
-from handaxe.frontends.cli.seldom_used import SELDOM_USED, _Unused, put_off_seldom_used_modules
+from handaxe.frontends.cli.lazy_imports import SELDOM_USED, _Unused, put_off_seldom_used_modules
 """
 
 

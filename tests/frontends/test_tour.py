@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from handaxe.frontends.cli.commands.tour import NEXT
-from handaxe.frontends.cli.paint import BlockRenderer
+from handaxe.frontends.cli.render import BlockRenderer
 from handaxe.frontends.cli.tour.page import TourPage
-from handaxe.frontends.cli.tour.story import TourChapter, load_story
-from handaxe.frontends.cli.tour.walk import TourRunner
+from handaxe.frontends.cli.tour.page__story import TourChapter, load_story
+from handaxe.frontends.cli.tour.runner import TourRunner
 
 COMMAND = [sys.executable, "-m", "handaxe", "tour"]
 MAX_S = 60

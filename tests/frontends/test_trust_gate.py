@@ -11,12 +11,12 @@ from tests.agent.players import Player, calls, says
 from tests.frontends.terminals import Terminal
 
 from handaxe import Agent, Session
-from handaxe.app.configuration import Configuration
-from handaxe.app.main_agent import find_agent_definitions
-from handaxe.app.output_styles import find_output_styles
+from handaxe.agent.output_styles import find_output_styles
+from handaxe.app.agent_setup.main_agent import find_agent_definitions
 from handaxe.app.slash_commands import expand_prompt
+from handaxe.config.project import Configuration
+from handaxe.config.trust_store import TrustRecord
 from handaxe.storage.home import find_data_home
-from handaxe.storage.trust import TrustRecord
 
 pytestmark = pytest.mark.proves("ST-1")
 

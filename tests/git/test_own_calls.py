@@ -13,6 +13,7 @@ from tests.waiting import until
 
 import handaxe
 from handaxe import Session
+from handaxe.agent.subagents.git_worktree import NoWorktree, close_worktree, open_worktree
 from handaxe.git.command import (
     GitFailed,
     await_git,
@@ -22,8 +23,7 @@ from handaxe.git.command import (
     run_git,
 )
 from handaxe.git.discovery import find_repository
-from handaxe.host.command_look import find_tracked_env_file, list_names
-from handaxe.host.worktrees import NoWorktree, close_worktree, open_worktree
+from handaxe.shell.exec.preflight_scan import find_tracked_env_file, list_names
 
 SOURCE = Path(handaxe.__file__).parent
 THE_ONE = "git/command.py"

@@ -10,10 +10,10 @@ import pytest
 from tests.holding import open_descriptors
 from tests.waiting import HANG_S, blocked_until, is_alive, number_in, until
 
-from handaxe.contract.ports.hook_programs import HookCommand, HookRequest, HookUnreachable
-from handaxe.host.clean_environment import clean_environment
-from handaxe.host.hook_process import MAX_STDERR_BYTES, MAX_STDOUT_BYTES
-from handaxe.host.hook_programs import LocalHookPrograms
+from handaxe.contract.ports.hooks import HookCommand, HookRequest, HookUnreachable
+from handaxe.hooks.command_process import MAX_STDERR_BYTES, MAX_STDOUT_BYTES
+from handaxe.hooks.local_runner import LocalHookPrograms
+from handaxe.process.child_environment import clean_environment
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ async def test_a_program_that_ends_when_told_to_may_clean_up(programs, tmp_path)
 async def test_a_child_that_lives_on_does_not_hold_the_result_and_is_ended(
     programs, tmp_path, monkeypatch, few
 ):
-    monkeypatch.setattr("handaxe.host.marked_processes._FEW", few)
+    monkeypatch.setattr("handaxe.process.process_tags._FEW", few)
     line = "echo said; setsid sleep 600 & echo $! > daemon; sleep 600 & echo $! > child"
     end = await programs.run(command(line, cwd=tmp_path), b"")
     assert (end.exit_code, end.stdout) == (0, b"said\n")
@@ -150,7 +150,7 @@ async def test_cancelling_ends_a_tree_that_is_deaf(programs, tmp_path):
 async def test_the_end_of_a_program_is_seen_without_help_of_the_system(
     programs, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("handaxe.host.hook_process._open_exit_event", lambda pid: None)
+    monkeypatch.setattr("handaxe.hooks.command_process._open_exit_event", lambda pid: None)
     line = "cat; setsid sleep 600 & exit 3"
     end = await programs.run(command(line, cwd=tmp_path, timeout_s=1e12), b"x")
     assert (end.exit_code, end.stdout) == (3, b"x")
@@ -193,8 +193,8 @@ def test_a_forgotten_session_leaves_no_program_behind(tmp_path):
 
     script = f"""
 import asyncio, os
-from handaxe.contract.ports.hook_programs import HookCommand
-from handaxe.host.hook_programs import LocalHookPrograms
+from handaxe.contract.ports.hooks import HookCommand
+from handaxe.hooks.local_runner import LocalHookPrograms
 
 async def main():
     programs = LocalHookPrograms()

@@ -12,13 +12,13 @@ from tests.waiting import HANG_S, blocked_until
 
 HOST = """
 import asyncio, os, sys
-from handaxe.contract.ports.hook_programs import HookCommand
+from handaxe.contract.ports.hooks import HookCommand
 from handaxe.contract.ports.processes import ChildProgram
-from handaxe.host.hook_programs import LocalHookPrograms
-from handaxe.host.processes import LocalProcesses
-from handaxe.host.search.process import Process, Run
-from handaxe.host.search.program import find_ripgrep
-from handaxe.host.search.watch import Watch
+from handaxe.hooks.local_runner import LocalHookPrograms
+from handaxe.process.child_processes import LocalProcesses
+from handaxe.search.rg.rg_process import Process, Run
+from handaxe.search.rg.rg_binary import find_ripgrep
+from handaxe.search.deadline import Watch
 
 kind, top, text = sys.argv[1:]
 
@@ -85,7 +85,7 @@ def test_nothing_is_left_when_the_host_is_killed(tmp_path, word, kind, text, cou
 def test_a_host_that_only_ends_its_supervisor_keeps_its_children(tmp_path, word):
     source = HOST.replace(
         "        await asyncio.sleep(600)",
-        "        from handaxe.host.shell.wardens import WARDENS\n"
+        "        from handaxe.process.worker_pool import WARDENS\n"
         "        WARDENS.shut_down()\n"
         "        print('down', flush=True)\n"
         "        await asyncio.sleep(600)",

@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from handaxe.host.marked_processes import kill_tagged
+from handaxe.process.process_tags import kill_tagged
 
 
 def test_a_process_is_found_while_the_system_loads_its_program(tmp_path):

@@ -11,14 +11,16 @@ import pytest
 from PIL import Image
 from tests.waiting import HANG_S, until
 
-from handaxe.contract.media_faults import BadImage, NotInstalled
+from handaxe.contract.faults.media import BadImage, NotInstalled
 from handaxe.contract.ports.media import ImageLimits
-from handaxe.host import own_program
-from handaxe.host.media import child_process, local, pictures
-from handaxe.host.media.jpeg import encode_jpeg
-from handaxe.host.media.local import LocalMedia
-from handaxe.host.media.memory import MEDIA_MEMORY, MediaMemory
-from handaxe.text.magic import detect_image_type, is_pdf
+from handaxe.media import child_process
+from handaxe.media import images as pictures
+from handaxe.media import local_media as local
+from handaxe.media.jpeg import encode_jpeg
+from handaxe.media.local_media import LocalMedia
+from handaxe.media.memory_budget import MEDIA_MEMORY, MediaMemory
+from handaxe.process import child_environment__own_program as own_program
+from handaxe.text.encoding__magic import detect_image_type, is_pdf
 
 
 def png(size: tuple[int, int] = (8, 8)) -> bytes:
@@ -210,9 +212,9 @@ async def test_a_large_picture_is_never_decoded_in_this_process(tmp_path):
 import asyncio, resource, sys
 from pathlib import Path
 from handaxe.contract.ports.media import ImageLimits
-from handaxe.host.media.local import LocalMedia
-from handaxe.host.media.memory import MEDIA_MEMORY, MediaMemory
-from handaxe.host.media import child_process
+from handaxe.media.local_media import LocalMedia
+from handaxe.media.memory_budget import MEDIA_MEMORY, MediaMemory
+from handaxe.media import child_process
 data = Path(sys.argv[1]).read_bytes()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 picture = asyncio.run(LocalMedia().fit_image(data, ImageLimits(1568, 500_000)))

@@ -9,9 +9,9 @@ import pytest
 from tests.waiting import HANG_S, is_alive, until
 
 from handaxe.contract.ports.processes import Child, ChildProgram, ProcessStartFailed
-from handaxe.host import processes
-from handaxe.host.bounded_log import BoundedLog
-from handaxe.host.processes import LocalProcesses
+from handaxe.process import child_processes as processes
+from handaxe.process.child_processes import LocalProcesses
+from handaxe.process.child_processes__bounded_log import BoundedLog
 from handaxe.text.redact import Redactor
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.host.scratch import TempDirectory, remove_stale_directories
+from handaxe.process.temp_dir import TempDirectory, remove_stale_directories
 
 HOLDER = """
 import sys, time
-from handaxe.host.scratch import Scratch
+from handaxe.process.temp_dir import Scratch
 held = Scratch("preview", sys.argv[1])
 print(held.path, flush=True)
 time.sleep(600)
@@ -22,7 +22,7 @@ time.sleep(600)
 @pytest.fixture(autouse=True)
 def no_youth(monkeypatch):
     """A change of the clock cannot be had, so the limit is moved instead."""
-    monkeypatch.setattr("handaxe.host.scratch._NEW_S", -10.0)
+    monkeypatch.setattr("handaxe.process.temp_dir._NEW_S", -10.0)
 
 
 def holder(place: Path) -> tuple[subprocess.Popen, Path]:
@@ -48,7 +48,7 @@ def test_what_is_held_stays_and_what_a_killed_process_left_goes(tmp_path):
 
 
 def test_a_young_one_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr("handaxe.host.scratch._NEW_S", 3600.0)
+    monkeypatch.setattr("handaxe.process.temp_dir._NEW_S", 3600.0)
     (tmp_path / "handaxe-preview-x").mkdir()
     assert remove_stale_directories(str(tmp_path)) == 0
 

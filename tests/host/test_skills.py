@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
-from handaxe.contract.skill_faults import SkillUnreadable
-from handaxe.host.skill_places import SkillPlaces
-from handaxe.host.skills import DiskSkills
+from handaxe.contract.faults.configuration import SkillUnreadable
+from handaxe.skills.locations import SkillPlaces
+from handaxe.skills.skill_files import DiskSkills
 
 
 def write(path: Path, text: str) -> None:

@@ -9,13 +9,18 @@ import handaxe
 
 SOURCE = Path(handaxe.__file__).parent
 PARSER = (
-    "handaxe.shell.parse",
-    "handaxe.shell.simples",
-    "handaxe.shell.compounds",
-    "handaxe.shell.words",
+    "handaxe.shell.analysis.parser.parse",
+    "handaxe.shell.analysis.parser.simple_commands",
+    "handaxe.shell.analysis.parser.compound_commands",
+    "handaxe.shell.analysis.parser.words",
 )
 VERDICTS = ("bounds", "decide", "fences", "judge", "propose", "rules", "verdicts", "walls")
-SYNTAX = ("handaxe.shell.syntax", "handaxe.shell.flow", "handaxe.shell.prove", *PARSER)
+SYNTAX = (
+    "handaxe.shell.analysis.parser.syntax",
+    "handaxe.shell.analysis.walker",
+    "handaxe.shell.analysis.programs.read_only",
+    *PARSER,
+)
 
 
 @cache
@@ -33,7 +38,7 @@ def test_one_module_reads_command_texts():
     readers = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")
-        if "handaxe.shell.parse" in imports_of(path)
+        if "handaxe.shell.analysis.parser.parse" in imports_of(path)
     }
     assert readers == {"shell/analysis/analyze.py"}
 
@@ -66,6 +71,6 @@ def test_nobody_else_asks_the_analysis_in_the_runtime_of_a_call():
     users = {
         path.relative_to(SOURCE).as_posix()
         for path in (SOURCE / "runtime").rglob("*.py")
-        if {"handaxe.shell.analyze", "handaxe.shell.analysis.analyze"} & imports_of(path)
+        if {"handaxe.shell.analysis.analyze", "handaxe.shell.analysis.analyzer"} & imports_of(path)
     }
     assert users == {"runtime/permission/commands.py"}

@@ -24,14 +24,14 @@ MAY_LOAD_AT_START = {"msgspec", "handaxe"}
 SUPPRESSION_BUDGET = 20
 A_READ_MAY_LOAD = ("argparse", "asyncio", "gc", "hashlib", "locale", "msgspec", "pathlib", "queue")
 A_READ_LOADS_NONE_OF = (
-    "handaxe.agent", "handaxe.app.asking", "handaxe.app.mcp_companion", "handaxe.app.session_shell",
-    "handaxe.bridges", "handaxe.contract.ports.mcp_servers", "handaxe.contract.ports.questions",
+    "handaxe.agent", "handaxe.permission.prompts", "handaxe.app.services.mcp", "handaxe.app.services.session_shell",
+    "handaxe.mcp", "handaxe.contract.ports.mcp_servers", "handaxe.contract.ports.questions",
     "handaxe.contract.ports.search", "handaxe.contract.ports.shell", "handaxe.disk.atomic",
-    "handaxe.frontends.cli.terminal_asker", "handaxe.host.media", "handaxe.host.search",
-    "handaxe.host.settings_file", "handaxe.host.skills", "handaxe.models",
-    "handaxe.runtime.catalog.ranking", "handaxe.runtime.hooks.config",
-    "handaxe.runtime.hooks.rounds", "handaxe.settings.mcp_servers", "handaxe.shell",
-    "handaxe.storage.task_lists", "handaxe.storage.trust", "handaxe.storage.undo",
+    "handaxe.frontends.cli.ask_permission", "handaxe.media", "handaxe.search",
+    "handaxe.config.settings_store", "handaxe.skills.skill_files", "handaxe.models",
+    "handaxe.catalog.deferral__ranking", "handaxe.hooks.config",
+    "handaxe.hooks.dispatcher", "handaxe.config.mcp_definitions", "handaxe.shell.analysis",
+    "handaxe.storage.task_lists", "handaxe.config.trust_store", "handaxe.undo",
 )  # fmt: skip
 """What other calls need."""
 MODULE_BUDGET_OF_A_READ = 160

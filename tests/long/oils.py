@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from handaxe.app.explaining import ExplainRequest, ExplainRules, explain_question
-from handaxe.host.sandbox.bubblewrap import find_bubblewrap
+from handaxe.app.explain import ExplainRequest, ExplainRules, explain_question
+from handaxe.shell.sandbox.bubblewrap import find_bubblewrap
 
 TIME_LIMIT = 5
 OUTPUT_LIMIT = "ulimit -f 65536; ulimit -t 10; "

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
 
 from stdin_canary import PAYLOADS, TAILS, covered_texts, makes_canary
 
-from handaxe.shell.tables import load_toml, split_names
+from handaxe.shell.analysis.program_tables import load_toml, split_names
 
 DIRECTORIES = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 INSIDE = "HANDAXE_PROPOSALS_INSIDE"

@@ -29,7 +29,7 @@ from handaxe.contract.ports.model import (
 )
 from handaxe.models.anthropic import AnthropicModel, build_messages_url
 from handaxe.models.anthropic.request import build_request
-from handaxe.models.wire.direct import DirectTransport
+from handaxe.models.http.asyncio_transport import DirectTransport
 
 START = {
     "type": "message_start",

@@ -12,7 +12,7 @@ from tests.models.test_anthropic import ANSWER
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import TokenUsage
 from handaxe.models.anthropic import AnthropicModel
-from handaxe.models.choose import open_model
+from handaxe.models.factory import open_model
 from handaxe.models.openai import OpenAIModel
 from handaxe.models.prices import cost_usd, find_model_card, load_price_list
 from handaxe.models.scripted import ScriptedModel
@@ -114,7 +114,7 @@ async def test_variables_reach_the_server():
 
 def test_importing_and_opening_models_loads_no_http_library():
     code = (
-        "import sys; from handaxe.models.choose import open_model; "
+        "import sys; from handaxe.models.factory import open_model; "
         "import handaxe.models.sdk_clients, handaxe.models.scripted, handaxe.models.recording; "
         "open_model('claude-x', env={'ANTHROPIC_API_KEY': 'k'}); "
         "print(*sys.modules)"

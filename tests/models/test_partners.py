@@ -13,9 +13,9 @@ from tests.waiting import HANG_S
 
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, Retrying
 from handaxe.models.anthropic import API_VERSION, AnthropicModel
+from handaxe.models.http.asyncio_transport import DirectTransport
 from handaxe.models.openai import OpenAIModel
 from handaxe.models.sdk_clients import from_client
-from handaxe.models.wire.direct import DirectTransport
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

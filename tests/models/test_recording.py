@@ -9,7 +9,7 @@ from handaxe.contract.content import TextBlock
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import AssistantMessage, UserMessage
 from handaxe.contract.ports.model import ModelFailed, ModelRequest, TextDelta
-from handaxe.models.choose import open_model
+from handaxe.models.factory import open_model
 from handaxe.models.recording import RecordingModel, ReplayModel
 from handaxe.models.scripted import ScriptedModel, parse_script
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from handaxe.models.wire import IDLE_TIMEOUT_S
-from handaxe.models.wire.connect import open_transport
+from handaxe.models.http.connect import open_transport
+from handaxe.models.http.transport import IDLE_TIMEOUT_S
 
 
 @pytest.mark.proves("AR-3")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.models.tool_input import is_complete_json, read_input
+from handaxe.models.response_json import is_complete_json, read_input
 
 WHOLE = {
     "": {},

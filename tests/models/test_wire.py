@@ -11,11 +11,11 @@ from tests.models.serving import Reply, model_server
 from tests.waiting import HANG_S
 
 from handaxe.contract.faults import SetupError
-from handaxe.models.wire import TransportFailed
-from handaxe.models.wire.client import ClientTransport
-from handaxe.models.wire.connect import open_transport
-from handaxe.models.wire.direct import DirectTransport
-from handaxe.models.wire.proxies import find_proxy
+from handaxe.models.http.asyncio_transport import DirectTransport
+from handaxe.models.http.connect import open_transport
+from handaxe.models.http.httpx_transport import ClientTransport
+from handaxe.models.http.proxies import find_proxy
+from handaxe.models.http.transport import TransportFailed
 
 PROXY = {
     "HTTPS_PROXY": "http://proxy:3128",

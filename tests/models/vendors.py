@@ -7,8 +7,8 @@ from tests.models.serving import Reply, error, named, plain
 
 from handaxe.contract.ports.model import Model
 from handaxe.models.anthropic import AnthropicModel
+from handaxe.models.http.asyncio_transport import DirectTransport
 from handaxe.models.openai import OpenAIModel
-from handaxe.models.wire.direct import DirectTransport
 
 
 class Vendor(NamedTuple):

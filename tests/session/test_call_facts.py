@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.session.call_facts import CallFingerprints
+from handaxe.session.call_fingerprints import CallFingerprints
 
 
 def number(of: int) -> bytes:

@@ -11,10 +11,11 @@ import pytest
 from tests.counted_work import steps_of
 
 import handaxe
-from handaxe.app.configuration import Configuration
-from handaxe.settings import places, watch
-from handaxe.settings.files import SettingsFile
-from handaxe.storage.trust import TrustRecord
+from handaxe.config import file_watch as watch
+from handaxe.config import settings_paths as places
+from handaxe.config.files import SettingsFile
+from handaxe.config.project import Configuration
+from handaxe.config.trust_store import TrustRecord
 
 BROKEN = '{"permissions": {\n'
 

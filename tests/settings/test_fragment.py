@@ -5,11 +5,11 @@ import re
 import msgspec
 import pytest
 
-from handaxe.settings.fragment import read_data, read_text
-from handaxe.settings.keys import find_nearest_key, list_keys, split_key
-from handaxe.settings.layers import merge
-from handaxe.settings.model import Settings
-from handaxe.settings.narrowing import Trust
+from handaxe.config.keys import find_nearest_key, list_keys, split_key
+from handaxe.config.layers import merge
+from handaxe.config.settings import Settings
+from handaxe.config.source import read_data, read_text
+from handaxe.config.trust import Trust
 
 
 def problems_of(text):

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from handaxe.settings import layers as joining
-from handaxe.settings.fragment import Origin, read_data, read_text
-from handaxe.settings.narrowing import Trust, list_trust_requests
+from handaxe.config import layers as joining
+from handaxe.config.source import Origin, read_data, read_text
+from handaxe.config.trust import Trust, list_trust_requests
 
 CHOOSING = (
     "XDG_CONFIG_HOME", "PYTEST_PLUGINS", "PYTEST_ADDOPTS", "DOCKER_HOST", "CC", "CXX", "MAKEFLAGS",

@@ -7,9 +7,9 @@ import pytest
 
 import handaxe
 from handaxe import Session
-from handaxe.app.sandboxing import build_sandbox_policy
+from handaxe.app.services.sandbox import build_sandbox_policy
+from handaxe.config import settings_paths as places
 from handaxe.contract.events import ModeChanged, SettingsChanged
-from handaxe.settings import places
 
 
 def write(path: Path, data) -> None:

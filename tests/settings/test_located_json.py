@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from handaxe.settings.bad_json import BadSettingsJson
-from handaxe.settings.located_json import LocatedJson
+from handaxe.config.keys__bad_json import BadSettingsJson
+from handaxe.config.located_json import LocatedJson
 
 VALUES = st.recursive(
     st.none()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from handaxe.config import mcp_definitions as mcp_servers
+from handaxe.config.mcp_definitions import RemoteConfig, StdioConfig, read_definitions
 from handaxe.contract.faults import SetupError
-from handaxe.settings import mcp_servers
-from handaxe.settings.mcp_servers import RemoteConfig, StdioConfig, read_definitions
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import handaxe
-from handaxe.settings.variables import read_env_settings
+from handaxe.config.env_vars import read_env_settings
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def find_open_rows(rows) -> list[Row]:
 
 def ask(request: dict) -> dict:
     """The answer line to a request line."""
-    from handaxe.app.explaining import ExplainRequest, explain_question
+    from handaxe.app.explain import ExplainRequest, explain_question
 
     return explain_question(msgspec.convert(request, ExplainRequest), None)
 

@@ -11,7 +11,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from handaxe.shell.tables import load_programs, split_names
+from handaxe.shell.analysis.program_tables import load_programs, split_names
 
 WRITING = sorted(
     split_names(

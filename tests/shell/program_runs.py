@@ -25,13 +25,16 @@ from program_recorder import Recorder, read_trace
 from program_values import FORMS, OPERANDS, values_of
 from reference import decision
 
-from handaxe.shell.find_expression import PRIMARIES, VALUED_PRIMARIES
-from handaxe.shell.tables import (
+from handaxe.shell.analysis.program_tables import (
     ProgramTable,
     load_git_forms,
     load_read_only_programs,
     load_version_calls,
     split_names,
+)
+from handaxe.shell.analysis.programs.read_only_forms__find_expression import (
+    PRIMARIES,
+    VALUED_PRIMARIES,
 )
 
 PACKAGES = sorted(

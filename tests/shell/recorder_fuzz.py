@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from grammar import CHANGING, LOOKING, PROTECTED, WRITERS, Maker
 from reference import decision
 
-from handaxe.host.sandbox.bubblewrap import find_bubblewrap
+from handaxe.shell.sandbox.bubblewrap import find_bubblewrap
 
 BASH = "/bin/bash"
 REAL = ["bash", "sh", "env", "timeout", "nice", "nohup", "xargs", "setsid", "stdbuf"]

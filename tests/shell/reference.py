@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from handaxe.shell import (
+from handaxe.shell.analysis import (
     BashRule,
     PathVerdict,
     Repository,

@@ -3,7 +3,7 @@
 
 import pytest
 
-from handaxe.shell import analyze
+from handaxe.shell.analysis import analyze
 
 CWD, HOME = "/p", "/home/u"
 

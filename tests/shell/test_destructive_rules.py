@@ -4,7 +4,7 @@
 import pytest
 from reference import decision, rules
 
-from handaxe.shell import PathVerdict, analyze, decide
+from handaxe.shell.analysis import PathVerdict, analyze, decide
 
 
 def verdict(command, *allow, mode="default", ask_irreversible=True):

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from reference import decision
 
-from handaxe.shell import count_from_shfmt
+from handaxe.shell.analysis import count_from_shfmt
 
 
 @pytest.mark.parametrize(

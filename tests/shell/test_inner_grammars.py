@@ -11,8 +11,11 @@ import subprocess
 import pytest
 from reference import decision
 
-from handaxe.shell.git_paths import find_revision_paths, split_line_range
-from handaxe.shell.jq_filter import is_plain_jq
+from handaxe.shell.analysis.programs.embedded_languages__jq_filter import is_plain_jq
+from handaxe.shell.analysis.programs.operands__git_paths import (
+    find_revision_paths,
+    split_line_range,
+)
 
 CANARY = "FROM-THE-ENVIRONMENT"
 SECRET = "FROM-THE-SECRET-FILE"

@@ -8,15 +8,15 @@ import subprocess
 
 import pytest
 
+from handaxe.shell.analysis.parser.expansion import Field
 from handaxe.shell.analysis.programs.listed_operands import (
     ListedOperands,
     find_listed_name_problem,
     prove_listed_operands,
 )
-from handaxe.shell.fields import Field
-from handaxe.shell.flow import ShellState
-from handaxe.shell.operands import ProofContext
-from handaxe.shell.options import NotProven
+from handaxe.shell.analysis.programs.operands import ProofContext
+from handaxe.shell.analysis.programs.options import NotProven
+from handaxe.shell.analysis.walker import ShellState
 
 SETTING = ProofContext("/repo", "/home/dev", working_dirs=("/repo",))
 STATE = ShellState(frozenset({"/repo"}), {})

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from handaxe.shell.flow import walk
-from handaxe.shell.parse import parse
+from handaxe.shell.analysis.parser.parse import parse
+from handaxe.shell.analysis.walker import walk
 
 
 def texts(command: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from reference import decision
 
-from handaxe.shell.tables import load_read_only_programs
+from handaxe.shell.analysis.program_tables import load_read_only_programs
 
 HERE = Path(__file__).parent
 LINES = [

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from reference import decision
 
-from handaxe.shell.runners import SHELLS, load_wrappers
+from handaxe.shell.analysis.programs.wrappers import SHELLS, load_wrappers
 
 RUNS_ANYTHING = """
 docker exec c sh

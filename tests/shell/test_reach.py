@@ -3,8 +3,8 @@
 
 import pytest
 
-from handaxe.shell import analyze
-from handaxe.shell.analysis.losses import is_irreversible
+from handaxe.shell.analysis import analyze
+from handaxe.shell.analysis.effects.destructive_commands import is_irreversible
 
 NOTHING, DIFFER, FALSE = "No matches found", "Files differ", "Condition is false"
 

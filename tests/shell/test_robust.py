@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reference import decision
 from tests.counted_work import grows_in_proportion
 
-from handaxe.shell.parse import parse
+from handaxe.shell.analysis.parser.parse import parse
 
 PIECES = [
     "$(",

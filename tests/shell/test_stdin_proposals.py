@@ -11,8 +11,8 @@ import pytest
 from reference import decision
 from stdin_canary import PAYLOADS, covered_texts, makes_canary
 
-from handaxe.shell.stdin_programs import is_stdin_argument
-from handaxe.shell.tables import load_toml
+from handaxe.shell.analysis.program_tables import load_toml
+from handaxe.shell.analysis.programs.stdin_programs import is_stdin_argument
 
 STDIN_DECIDES = """
 bash

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from reference import decision
 
-import handaxe.shell
-from handaxe.shell.tables import (
+import handaxe.shell.analysis
+from handaxe.shell.analysis.program_tables import (
     load_git_forms,
     load_programs,
     load_read_only_programs,
@@ -16,7 +16,7 @@ from handaxe.shell.tables import (
     make_tables,
 )
 
-FILES = sorted((Path(handaxe.shell.__file__).parent / "programs").glob("*.toml"))
+FILES = sorted((Path(handaxe.shell.analysis.__file__).parent / "programs").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -82,7 +82,7 @@ def test_the_words_with_which_a_program_prints_its_version_pass(command):
 def test_a_program_that_consists_of_others_asks_where_the_project_has_its_own():
     from reference import path_rules, rules
 
-    from handaxe.shell import analyze, decide
+    from handaxe.shell.analysis import analyze, decide
 
     for own, verdict in ((frozenset(), "allow"), (frozenset({"gzip"}), "ask")):
         found = decide(

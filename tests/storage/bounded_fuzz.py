@@ -28,18 +28,18 @@ if __name__ == "__main__":
 from tests.storage.commanding import whole_tree
 
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
 from handaxe.contract.ports.undo import UndoRequest
-from handaxe.host.shell.write_trace import WriteTrace
-from handaxe.shell import analyze
-from handaxe.storage.checkpoints import DiskCheckpoints
-from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits
-from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.extents import ExtentLimits, WriteTargets, resolve_extent
-from handaxe.storage.undo.history import JournalHistory
-from handaxe.storage.undo.in_place import SharedContentGuard
-from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.tree_record import TreeTracker
+from handaxe.contract.ports.undo__checkpoints import TRACE_ENDED, TRACED
+from handaxe.process.write_trace import WriteTrace
+from handaxe.shell.analysis import analyze
+from handaxe.undo.checkpoints import DiskCheckpoints
+from handaxe.undo.command_changes import TreeTracker
+from handaxe.undo.content_store import ContentStore
+from handaxe.undo.history import JournalHistory
+from handaxe.undo.in_place import SharedContentGuard
+from handaxe.undo.journal import UndoJournal
+from handaxe.undo.snapshot.snapshot import SnapshotLimits
+from handaxe.undo.write_extent import ExtentLimits, WriteTargets, resolve_extent
 
 BASH = shutil.which("bash") or "/bin/bash"
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

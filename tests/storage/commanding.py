@@ -17,7 +17,7 @@ from tests.waiting import HANG_S, until
 
 from handaxe import Effects, Session, ToolContext, tool
 from handaxe.contract.ports.shell import Shell, ShellCommand
-from handaxe.shell import analyze
+from handaxe.shell.analysis import analyze
 
 AHEAD, BEGIN_AHEAD = "(keep the roots ahead)", "(begin to keep the roots ahead, and wait)"
 BOUNDED = "(look at the words of commands)"

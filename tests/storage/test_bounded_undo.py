@@ -19,10 +19,10 @@ from tests.waiting import HANG_S, until
 
 from handaxe import Session
 from handaxe.contract.effects import Effects
-from handaxe.disk.lines import scan
-from handaxe.shell import analyze
-from handaxe.storage.undo.extents import ExtentLimits, UnboundedWrite, WriteTargets, resolve_extent
-from handaxe.storage.undo.records import decode
+from handaxe.disk.append_log import scan
+from handaxe.shell.analysis import analyze
+from handaxe.undo.journal_files.records import decode
+from handaxe.undo.write_extent import ExtentLimits, UnboundedWrite, WriteTargets, resolve_extent
 
 ROOM = ExtentLimits(1_000, 1 << 20)
 FAMILY = {name: text for name, text in COMMANDS.items() if analyze(text, "/p", "/nowhere").extent}

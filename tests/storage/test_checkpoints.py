@@ -12,16 +12,16 @@ from tests.storage.undoable import in_a_process, open_session, tree
 
 from handaxe import Session, tool
 from handaxe.contract.effects import Effects
+from handaxe.contract.faults.undo import NotRecorded, PrunedCall, UndoConflict
 from handaxe.contract.ports.undo import UndoRequest
-from handaxe.contract.undo_faults import NotRecorded, PrunedCall, UndoConflict
+from handaxe.disk.append_log import scan
 from handaxe.disk.atomic import replace
-from handaxe.disk.lines import scan
-from handaxe.storage.checkpoints import DiskCheckpoints
-from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.history import JournalHistory
-from handaxe.storage.undo.in_place import SharedContentGuard, repair_in_place
-from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.records import LATE_S, decode
+from handaxe.undo.checkpoints import DiskCheckpoints
+from handaxe.undo.content_store import ContentStore
+from handaxe.undo.history import JournalHistory
+from handaxe.undo.in_place import SharedContentGuard, repair_in_place
+from handaxe.undo.journal import UndoJournal
+from handaxe.undo.journal_files.records import LATE_S, decode
 
 LARGE = b"0123456789abcdef" * 10_000
 UNDO_LAST = UndoRequest()
@@ -359,9 +359,9 @@ async def test_names_that_are_no_utf_8_are_put_back(desk, project):
 
 
 async def test_a_tree_too_big_to_remember_is_named(desk, project, monkeypatch):
-    monkeypatch.setattr("handaxe.storage.undo.trees.MAX_FILES", 3)
+    monkeypatch.setattr("handaxe.undo.directory_trees.MAX_FILES", 3)
     monkeypatch.setattr(
-        "handaxe.storage.undo.trees.list_descendants.__kwdefaults__",
+        "handaxe.undo.directory_trees.list_descendants.__kwdefaults__",
         {"max_files": 3, "max_bytes": 99},
     )
     for number in range(5):
@@ -440,7 +440,7 @@ async def test_a_torn_record_is_skipped_and_said(desk, project):
 
 
 async def test_a_full_part_is_closed_and_still_read(desk, project, monkeypatch):
-    monkeypatch.setattr("handaxe.storage.undo.journal.PART_BYTES", 1000)
+    monkeypatch.setattr("handaxe.undo.journal.PART_BYTES", 1000)
     other = Desk(desk.home)
     for number in range(6):
         writer = desk if number % 2 else other

@@ -18,11 +18,11 @@ import pytest
 
 from handaxe import Session
 from handaxe.contract.faults import SetupError
-from handaxe.disk.lines import LineLog, scan
+from handaxe.disk.append_log import LineLog, scan
 from handaxe.disk.private import find_shared_access
 from handaxe.frontends.cli.main import run
 from handaxe.storage.home import find_data_home
-from handaxe.storage.undo.records import (
+from handaxe.undo.journal_files.records import (
     AfterRecord,
     BeforeRecord,
     JournalStart,
@@ -30,7 +30,7 @@ from handaxe.storage.undo.records import (
     TrackedRecord,
     encode,
 )
-from handaxe.storage.undo.states import read_state
+from handaxe.undo.path_state import read_state
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

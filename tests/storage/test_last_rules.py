@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session, SetupError
-from handaxe.settings.fragment import read_text
-from handaxe.storage.last_rules import DIRECTORY, MAX_BYTES, MAX_FILES, RuleCache
+from handaxe.config.rule_cache import DIRECTORY, MAX_BYTES, MAX_FILES, RuleCache
+from handaxe.config.source import read_text
 
 pytestmark = pytest.mark.proves("ST-2")
 

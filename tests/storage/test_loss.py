@@ -9,7 +9,7 @@ from tests.storage.commanding import bounded, bounded_sh, open_session, prepare,
 
 from handaxe import Session
 from handaxe.contract.effects import Effects
-from handaxe.storage.undo import loss
+from handaxe.undo import loss_check as loss
 
 UNKNOWN = Effects.unknown()
 LIMITED = {"undo": {"shell_max_files": 40, "shell_max_bytes": 50_000}}

@@ -11,10 +11,10 @@ from tests.storage.undoable import shift_clock
 from tests.waiting import until
 
 from handaxe import Effects, Session
-from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+from handaxe.app.undo_commands import choose_session_to_undo, find_past_sessions
 from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.result import ToolResult
-from handaxe.shell import analyze
+from handaxe.shell.analysis import analyze
 from handaxe.storage.home import find_data_home
 
 UNSEEN = "no process of the call was seen writing it"

@@ -15,13 +15,13 @@ from tests.storage.test_shell_undo_keeping import Desk
 from tests.waiting import HANG_S, until
 
 from handaxe import Session
-from handaxe.app.undoing import find_past_sessions
+from handaxe.app.undo_commands import find_past_sessions
 from handaxe.contract.effects import Act, Effects, Extent
 from handaxe.contract.ports.undo import UndoRequest
-from handaxe.shell import analyze
-from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.extents import ExtentLimits, resolve_extent
-from handaxe.storage.undo.journal import UndoJournal
+from handaxe.shell.analysis import analyze
+from handaxe.undo.content_store import ContentStore
+from handaxe.undo.journal import UndoJournal
+from handaxe.undo.write_extent import ExtentLimits, resolve_extent
 
 ON_A_FILE = {
     "cp": "cp src/f {file}", "cp over a name in a directory": "cp src/f {directory}",

@@ -28,9 +28,9 @@ from tests.storage.test_shell_undo_crash import COMMAND, killed
 from tests.storage.test_shell_undo_properties import IN_MEMORY, operations
 from tests.waiting import blocked_until, is_alive, until
 
-from handaxe.storage.tree_snapshots import preparation
-from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits, TreeSnapshot
-from handaxe.storage.undo.pruning import prune
+from handaxe.undo.prune import prune
+from handaxe.undo.snapshot import prewarm as preparation
+from handaxe.undo.snapshot.snapshot import SnapshotLimits, TreeSnapshot
 
 OUTSIDERS = {
     "nothing": "true",

@@ -10,9 +10,9 @@ import pytest
 from tests.storage import commanding
 from tests.storage.commanding import open_session, run, whole_tree
 
-from handaxe.app.undoing import find_past_sessions
+from handaxe.app.undo_commands import find_past_sessions
 from handaxe.contract.ports.undo import UndoRequest
-from handaxe.storage.undo.pruning import prune
+from handaxe.undo.prune import prune
 
 COMMAND = (
     "rm -rf deep a.txt; echo new > new.txt; mv empty full; sed -i s/h/H/ .hidden; kill -9 $HOST_PID"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.storage.commanding import open_session, run, whole_tree
 
-from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits, TreeSnapshot
+from handaxe.undo.snapshot.snapshot import SnapshotLimits, TreeSnapshot
 
 COMMANDS = (
     "git reset -q --hard",

@@ -8,17 +8,17 @@ from tests.disk.hostile_places import mounted
 from tests.storage.commanding import open_session, run, whole_tree
 
 from handaxe.contract.effects import Effects
+from handaxe.contract.faults.undo import NotRecorded
 from handaxe.contract.ports.undo import UndoRequest
-from handaxe.contract.undo_faults import NotRecorded
-from handaxe.storage.checkpoints import DiskCheckpoints
-from handaxe.storage.tree_snapshots.snapshot import SnapshotLimits
-from handaxe.storage.undo.contents import ContentStore
-from handaxe.storage.undo.history import JournalHistory
-from handaxe.storage.undo.in_place import SharedContentGuard
-from handaxe.storage.undo.journal import UndoJournal
-from handaxe.storage.undo.place_keeper import PathRecorder
-from handaxe.storage.undo.pruning import measure_usage, prune
-from handaxe.storage.undo.tree_record import TreeTracker
+from handaxe.undo.checkpoints import DiskCheckpoints
+from handaxe.undo.command_changes import TreeTracker
+from handaxe.undo.content_store import ContentStore
+from handaxe.undo.history import JournalHistory
+from handaxe.undo.in_place import SharedContentGuard
+from handaxe.undo.journal import UndoJournal
+from handaxe.undo.path_backup import PathRecorder
+from handaxe.undo.prune import measure_usage, prune
+from handaxe.undo.snapshot.snapshot import SnapshotLimits
 
 LAST = UndoRequest()
 
@@ -232,7 +232,7 @@ async def test_a_tree_in_use_is_not_pruned(tree, tmp_path):
 async def test_a_full_disk_stops_the_command(desk, tree, monkeypatch):
     import errno
 
-    from handaxe.contract.undo_faults import NotRecorded
+    from handaxe.contract.faults.undo import NotRecorded
 
     def full(_fd: int) -> None:
         raise OSError(errno.ENOSPC, "full")
@@ -243,6 +243,6 @@ async def test_a_full_disk_stops_the_command(desk, tree, monkeypatch):
 
 
 def _too_big(*_args, **_kwargs):
-    from handaxe.storage.undo.trees import TooBig
+    from handaxe.undo.directory_trees import TooBig
 
     raise TooBig

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
-from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+from handaxe.app.undo_commands import choose_session_to_undo, find_past_sessions
 from handaxe.contract.ports.undo import UndoRequest
 from handaxe.frontends.cli.main import run
 from handaxe.storage.sessions import list_sessions

@@ -11,12 +11,12 @@ from tests.storage.test_undo_damage import lines_of, write, write_lines
 from tests.storage.undoable import in_a_process
 
 from handaxe import Session
-from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
+from handaxe.app.undo_commands import choose_session_to_undo, find_past_sessions
+from handaxe.contract.faults.undo import DamagedRecord
 from handaxe.contract.ports.undo import UndoRequest
-from handaxe.contract.undo_faults import DamagedRecord
 from handaxe.frontends.cli.main import run
 from handaxe.storage.sessions import fork_session, list_sessions
-from handaxe.storage.undo.pruning import prune
+from handaxe.undo.prune import prune
 
 
 def journal_of(home: Path) -> Path:

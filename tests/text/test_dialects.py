@@ -12,10 +12,10 @@ import pytest
 
 from handaxe.contract import SetupError, ToolArgs, ToolResult
 from handaxe.contract.content import ImageBlock, TextBlock
-from handaxe.text.coercion import read_input
-from handaxe.text.dialects import PROVIDERS, build_tool_schema, to_wire_name
-from handaxe.text.result_dialects import build_tool_result, image_message
-from handaxe.text.schema import build_input_schema
+from handaxe.schema.provider_results import build_tool_result, image_message
+from handaxe.schema.providers import PROVIDERS, build_tool_schema, to_wire_name
+from handaxe.schema.tool_schema import build_input_schema
+from handaxe.schema.validate import read_input
 
 
 class Change(ToolArgs, frozen=True):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.text.coercion import InputProblems
-from handaxe.text.dialects import PROVIDERS, build_tool_schema
-from handaxe.text.foreign_input import JsonSchemaInput
+from handaxe.schema.json_schema_input import JsonSchemaInput
+from handaxe.schema.providers import PROVIDERS, build_tool_schema
+from handaxe.schema.validate import InputProblems
 
 json_values = st.recursive(
     st.none()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.uri import parse_uri
 
-from handaxe.text.hosts import BadSocketAddress, is_local_name, read_socket_address
+from handaxe.text.urls import BadSocketAddress, is_local_name, read_socket_address
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from handaxe.text.line_tags import (
     parse_ref,
     parse_shown_ref,
 )
-from handaxe.text.windows import number_lines, split_lines
+from handaxe.text.line_window import number_lines, split_lines
 
 LINE = st.text(st.characters(exclude_characters="\r\n"), max_size=30)
 

@@ -1,7 +1,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.text.lines import detect_line_break, find_line_end, find_line_start, split_lines
+from handaxe.text.line_window__lines import (
+    detect_line_break,
+    find_line_end,
+    find_line_start,
+    split_lines,
+)
 
 
 @given(st.text(alphabet="ab\n", max_size=30), st.integers(0, 30), st.integers(0, 5))

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counted_work import grows_in_proportion
 
-from handaxe.text.nearest import find_similar_places
+from handaxe.text.escape import describe_character, to_visible_text
 from handaxe.text.replace import plan_replacement
-from handaxe.text.visible import describe_character, to_visible_text
+from handaxe.text.replace.fuzzy_match import find_similar_places
 
 WORDS = ["def", "return", "if", "while", "import", "self", "value", "name", "count", "result"]
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handaxe.text import notebook_edit
 from handaxe.text.json_spans import (
     MalformedJson,
     find_document,
@@ -17,7 +16,8 @@ from handaxe.text.json_spans import (
     list_items,
     parse_value,
 )
-from handaxe.text.notebook import NoSuchCell, NotANotebook, Notebook, read_notebook
+from handaxe.text.notebook import cell_edit as notebook_edit
+from handaxe.text.notebook.document import NoSuchCell, NotANotebook, Notebook, read_notebook
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 sources = words | st.lists(words.map(lambda text: text.replace("\n", "") + "\n"), max_size=4)

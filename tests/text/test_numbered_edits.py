@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.text.encoding import NotText, UnencodableCharacter
+from handaxe.text.line_window import split_lines
 from handaxe.text.replace import SameText
 from handaxe.text.replace.numbered_edits import NumberedChange, NumberedEdits, SharedLine
-from handaxe.text.windows import split_lines
 
 
 def changed(content: bytes, *changes: tuple[int, int, str]) -> bytes:

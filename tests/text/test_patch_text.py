@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handaxe.text.patch_text import BadPatch, find_patch_paths, parse_patch
 from handaxe.text.replace.line_edits import LineHunk
+from handaxe.text.replace.patch_format import BadPatch, find_patch_paths, parse_patch
 
 PATCH = """\
 *** Begin Patch

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.text.globs import GlobPattern, expand_braces
-from handaxe.text.patterns import (
+from handaxe.text.gitignore import (
     MAX_PATTERN_CHARS,
     BadGlobPattern,
     IgnoreFile,
     IgnorePattern,
     escape,
 )
+from handaxe.text.globs import GlobPattern, expand_braces
 
 NAMES = st.text(alphabet="ab.c-", min_size=1, max_size=4).filter(lambda n: n not in {".", ".."})
 PATHS = st.lists(NAMES, min_size=1, max_size=5).map("/".join)

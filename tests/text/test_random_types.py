@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from handaxe.contract import ToolArgs
-from handaxe.text.coercion import InputProblems, read_input
-from handaxe.text.dialects import PROVIDERS, build_tool_schema
-from handaxe.text.schema import build_input_schema
+from handaxe.schema.providers import PROVIDERS, build_tool_schema
+from handaxe.schema.tool_schema import build_input_schema
+from handaxe.schema.validate import InputProblems, read_input
 
 TYPES_OF_A_SEED = 60
 INPUTS_OF_A_TYPE = 6

@@ -16,8 +16,8 @@ from handaxe.text.replace import (
     UnencodableCharacter,
     plan_replacement,
 )
+from handaxe.text.replace.find import MatchSearch
 from handaxe.text.replace.haystack import Haystack
-from handaxe.text.replace.places import MatchSearch
 
 REFUSALS = (SameText, EmptyNeedle, NoPlace, ManyPlaces, UnencodableCharacter, NotText)
 SIGNS = {"’": "'", "“": '"', "”": '"', "–": "-", "\u00a0": " "}

@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from handaxe.contract import ToolArgs
-from handaxe.text.schema import build_input_schema, build_output_schema, is_closed
+from handaxe.schema.tool_schema import build_input_schema, build_output_schema, is_closed
 
 T = TypeVar("T")
 

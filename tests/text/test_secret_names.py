@@ -2,8 +2,8 @@
 
 import pytest
 
-from handaxe.shell.secrets import is_secret_name as judged_by_shell
-from handaxe.text.secret_names import has_matching_pattern, is_secret_name
+from handaxe.shell.analysis.program_tables__secrets import is_secret_name as judged_by_shell
+from handaxe.text.secrets import has_matching_pattern, is_secret_name
 
 SECRET = {
     "forges": """

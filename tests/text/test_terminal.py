@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.text.terminal import is_binary, to_plain_text
+from handaxe.text.ansi import is_binary, to_plain_text
 
 
 @pytest.mark.proves("SH-3")

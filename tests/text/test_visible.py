@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.hostile import SCREEN, UNSEEN, hostile_texts
 
-from handaxe.text.visible import is_hidden, to_visible_json, to_visible_text
+from handaxe.text.escape import is_hidden, to_visible_json, to_visible_text
 
 TEXTS = hostile_texts(5_000)
 

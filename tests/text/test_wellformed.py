@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.text.wellformed import (
+from handaxe.text.sanitize import (
     MAX_DEPTH,
     escape_surrogates,
     find_flaws,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handaxe.text import windows
+from handaxe.text import line_window as windows
 
 texts = st.lists(st.sampled_from(["a", "bc", "", "é", "x\ry"]), max_size=12).flatmap(
     lambda words: st.sampled_from(["\n", "\r\n", "\r"]).flatmap(

@@ -12,9 +12,9 @@ from tests.waiting import HANG_S
 
 from handaxe import Session
 from handaxe.contract.events import CallFinished, CallStarted
+from handaxe.schema.tool_schema import build_input_schema
 from handaxe.storage.event_log import LoggedEvents
 from handaxe.storage.sessions import LOG_NAME
-from handaxe.text.schema import build_input_schema
 from handaxe.tools import BUILTIN, build_loaders
 
 EXAMPLES = int(os.environ.get("HANDAXE_FUZZ_EXAMPLES", "60"))

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 
 from handaxe import Allow, Session
-from handaxe.contract.mcp_faults import LoginFailed, NotConnected
+from handaxe.contract.faults.mcp import LoginFailed, NotConnected
 
 CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
 """The client that the suite's authorisation servers know by its address."""

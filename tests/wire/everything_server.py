@@ -13,12 +13,12 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from handaxe import Effects, Session, Tool, ToolArgs, ToolContext, ToolFault, ToolResult, tool
-from handaxe.app.asking import OnAsk
 from handaxe.contract.content import ImageBlock
-from handaxe.frontends.mcp_server.desk import SessionFactory
 from handaxe.frontends.mcp_server.http import PATH, bind, serve
+from handaxe.frontends.mcp_server.prompts_and_resources import ContentProvider
 from handaxe.frontends.mcp_server.protocol import RESOURCE_NOT_FOUND, RpcError
-from handaxe.frontends.mcp_server.shelf import ContentProvider
+from handaxe.frontends.mcp_server.server_session import SessionFactory
+from handaxe.permission.prompts import OnAsk
 
 PIXEL = base64.b64encode(
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\x06\0\0\0\x1f\x15\xc4\x89"

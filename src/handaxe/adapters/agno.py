@@ -11,7 +11,7 @@ from agno.exceptions import RetryAgentRun
 from agno.media import Image
 from agno.tools.function import Function, FunctionCall, ToolResult
 
-from handaxe.adapters.exchange import FrameworkResult, FrameworkTool, SessionAdapter
+from handaxe.adapters.tool_conversion import FrameworkResult, FrameworkTool, SessionAdapter
 from handaxe.app.session import Session
 
 

@@ -12,7 +12,7 @@ from autogen_core import CancellationToken, trace_tool_span
 from autogen_core.tools import BaseTool, ParametersSchema, ToolSchema
 from pydantic import BaseModel
 
-from handaxe.adapters.exchange import FrameworkTool, SessionAdapter
+from handaxe.adapters.tool_conversion import FrameworkTool, SessionAdapter
 from handaxe.app.session import Session
 
 _UNSEEN = "(AutoGen shows the text of a result only, not its pictures.)"

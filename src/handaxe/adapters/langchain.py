@@ -10,7 +10,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
-from handaxe.adapters.exchange import FrameworkResult, SessionAdapter
+from handaxe.adapters.tool_conversion import FrameworkResult, SessionAdapter
 from handaxe.app.session import Session
 
 

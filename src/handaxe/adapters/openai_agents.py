@@ -10,7 +10,7 @@ import msgspec
 from agents import FunctionTool, Tool, ToolOutputImage, ToolOutputText
 from agents.tool_context import ToolContext
 
-from handaxe.adapters.exchange import FrameworkResult, FrameworkTool, SessionAdapter
+from handaxe.adapters.tool_conversion import FrameworkResult, FrameworkTool, SessionAdapter
 from handaxe.app.session import Session
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_ai import BinaryContent, RunContext, Tool, ToolReturn
 from pydantic_ai.exceptions import ToolFailed
 
-from handaxe.adapters.exchange import FrameworkResult, FrameworkTool, SessionAdapter
+from handaxe.adapters.tool_conversion import FrameworkResult, FrameworkTool, SessionAdapter
 from handaxe.app.session import Session
 
 

@@ -7,10 +7,12 @@ with their results, and the session's own state is told again.
 from collections.abc import Sequence
 from typing import Literal
 
+from handaxe.agent.compaction__single_answer import request_text
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.limits import Meter
-from handaxe.agent.prompt import load_prompt
-from handaxe.agent.shortening import (
+from handaxe.agent.loop_context import LoopContext
+from handaxe.agent.system_prompt import load_prompt
+from handaxe.agent.truncation import (
     estimate_message,
     format_outline,
     get_last_exchange,
@@ -18,8 +20,6 @@ from handaxe.agent.shortening import (
     select_newest,
     shorten_results,
 )
-from handaxe.agent.single_answer import request_text
-from handaxe.agent.workplace import LoopContext
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import Compacted
 from handaxe.contract.messages import Message, TokenUsage, UserMessage

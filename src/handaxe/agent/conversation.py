@@ -7,7 +7,7 @@ a call without its result. Only a call that a hook put off stays open, until it 
 
 from collections.abc import Callable, Iterable, Mapping
 
-from handaxe.agent import wording
+from handaxe.agent import reminders as wording
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid, Compacted, UserSaid
@@ -24,7 +24,7 @@ from handaxe.contract.messages import (
     UserMessage,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.text.result_dialects import collect_result_texts
+from handaxe.schema.provider_results import collect_result_texts
 
 NEVER_RAN = "The call was interrupted before it started: nothing was changed."
 NO_OUTPUT = "(no output)"

@@ -9,7 +9,7 @@ import msgspec
 from handaxe.agent.events import Subtype, TerminalReason
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import TokenUsage
-from handaxe.text.counting import format_count
+from handaxe.text.escape__counting import format_count
 
 MILLION = 1_000_000
 SOFT_SHARE = 0.8

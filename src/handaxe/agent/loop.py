@@ -7,10 +7,10 @@ session's log before anybody sees it. However a run ends, the conversation can b
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from handaxe.agent import endings, wording
+from handaxe.agent import reminders as wording
+from handaxe.agent import structured_output__endings as endings
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import AgentConversation
-from handaxe.agent.endings import RunResult
 from handaxe.agent.events import (
     PASSED_ON,
     AgentEvent,
@@ -20,15 +20,16 @@ from handaxe.agent.events import (
     Told,
     TurnEnded,
 )
+from handaxe.agent.input_messages import InputMessages, Prompt, make_message_id
 from handaxe.agent.limits import Meter
+from handaxe.agent.limits__loop_options import LoopOptions
+from handaxe.agent.limits__patience import ContinuationBudget
+from handaxe.agent.loop_context import LoopContext
 from handaxe.agent.loop_guard import LoopGuard
-from handaxe.agent.loop_options import LoopOptions
-from handaxe.agent.patience import ContinuationBudget
 from handaxe.agent.run_hooks import RunHooks
-from handaxe.agent.speaking import InputMessages, Prompt, make_message_id
-from handaxe.agent.structured import FinalOutput
+from handaxe.agent.structured_output import FinalOutput
+from handaxe.agent.structured_output__endings import RunResult
 from handaxe.agent.turn import ModelTurn
-from handaxe.agent.workplace import LoopContext
 from handaxe.contract.events import Compacted, Event
 from handaxe.contract.faults import Deferred, SetupError
 from handaxe.contract.messages import Message

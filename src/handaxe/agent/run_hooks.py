@@ -5,14 +5,14 @@ from typing import Any
 from uuid import uuid4
 
 from handaxe.agent.events import AgentEvent, Told
-from handaxe.agent.hook_reports import FailedHooks
-from handaxe.agent.occasions import STOP_ERRORS, build_stop_details
-from handaxe.agent.speaking import Prompt, extract_prompt_text
-from handaxe.agent.workplace import LoopContext
+from handaxe.agent.input_messages import Prompt, extract_prompt_text
+from handaxe.agent.loop_context import LoopContext
+from handaxe.agent.run_hooks__hook_reports import FailedHooks
+from handaxe.agent.run_hooks__occasions import STOP_ERRORS, build_stop_details
 from handaxe.contract.events import CallAsked, Event, HookRan
 from handaxe.contract.ports.model import ModelFailed
-from handaxe.runtime.hooks.notify import notify_hooks
-from handaxe.runtime.hooks.outcome import Outcome
+from handaxe.hooks.notify import notify_hooks
+from handaxe.hooks.outcome import Outcome
 
 _UNHEARD = frozenset(
     {

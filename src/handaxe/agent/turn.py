@@ -10,7 +10,7 @@ import msgspec
 
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent, MessageAdded, ToolAnswered, ToolCalled
-from handaxe.agent.workplace import LoopContext
+from handaxe.agent.loop_context import LoopContext
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid
@@ -37,7 +37,7 @@ from handaxe.contract.ports.model import (
     ToolStarted,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.text.wellformed import escape_surrogates
+from handaxe.text.sanitize import escape_surrogates
 
 _MAX_SHOWN_CHARS = 200
 _ID_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")

@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from handaxe.app.assembly import Tools, build_catalog, build_permission_state
-from handaxe.app.background_work import make_command_probes
-from handaxe.app.calling import CallIdGenerator, PipelineCaller
-from handaxe.app.change_record import ChangeTracker
-from handaxe.app.companions import SessionContext
-from handaxe.app.configuration import Configuration, Given
-from handaxe.app.discovery import EVERYTHING, Discovery
-from handaxe.app.doubts import find_config_warnings
-from handaxe.app.hooking import HookArguments, SessionHooks
-from handaxe.app.listing import (
+from handaxe.app.builder import Tools, build_catalog, build_permission_state
+from handaxe.app.config_warnings import find_config_warnings
+from handaxe.app.default_ports import build_default_ports, register_permission_changes
+from handaxe.app.services.background import make_command_probes
+from handaxe.app.services.crash_recovery import recover_project
+from handaxe.app.services.hooks import HookArguments, SessionHooks
+from handaxe.app.services.service import SessionContext
+from handaxe.app.services.session_services import SessionServices
+from handaxe.app.tool_listing import (
     build_display,
     get_tool_schema,
     make_call,
@@ -23,52 +22,53 @@ from handaxe.app.listing import (
     make_closed_result,
     normalize_call,
 )
-from handaxe.app.live_settings import SettingsReloader, validate_mode
-from handaxe.app.loading import build_deferral
-from handaxe.app.offering import build_default_ports, register_permission_changes
-from handaxe.app.opening import SessionServices
-from handaxe.app.recording import EventRecorder, Listener
-from handaxe.app.recovery import recover_project
-from handaxe.app.working_directories import list_directories, resolve_working_directories
+from handaxe.catalog.deferred_tools import build_deferral
+from handaxe.catalog.edit_formats import choose_edit_tool
+from handaxe.config.project import Configuration, Given
+from handaxe.config.project__discovery import EVERYTHING, Discovery
+from handaxe.config.reload import SettingsReloader, validate_mode
+from handaxe.config.settings import Settings
+from handaxe.config.working_directories import list_directories, resolve_working_directories
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import ModeChanged, SessionClosed, SessionStarted
-from handaxe.contract.ports.asker import Classifier
-from handaxe.contract.ports.tool_caller import ToolCaller
-from handaxe.contract.ports.tool_index import ToolIndex
+from handaxe.contract.ports.permission import Classifier
+from handaxe.contract.ports.tools import ToolIndex
+from handaxe.contract.ports.tools__tool_caller import ToolCaller
 from handaxe.contract.ports.undo import ChangedCall, UndoRequest
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
-from handaxe.runtime.catalog.edit_formats import choose_edit_tool
-from handaxe.runtime.hooks.notify import notify_directory_change, notify_hooks
-from handaxe.runtime.permission.decide import build_hidden_check
-from handaxe.runtime.permission.families import is_foreign
-from handaxe.runtime.permission.policy import CurrentPolicy
-from handaxe.runtime.pipeline.collaborators import PipelineContext
-from handaxe.runtime.pipeline.execute import ToolPipeline
+from handaxe.hooks.notify import notify_directory_change, notify_hooks
+from handaxe.permission.decide import build_hidden_check
+from handaxe.permission.policy import CurrentPolicy
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.pipeline import ToolPipeline
+from handaxe.pipeline.pipeline__calling import CallIdGenerator, PipelineCaller
+from handaxe.rules.tool_families import is_foreign
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import Settings
+from handaxe.storage.event_recorder import EventRecorder, Listener
 from handaxe.storage.home import (
     find_data_home,
     generate_session_id,
     get_session_directory,
     validate_session_id,
 )
-from handaxe.storage.presence import SessionLock
 from handaxe.storage.result_store import DiskResultStore
+from handaxe.storage.session_lock import SessionLock
 from handaxe.storage.sessions import LOG_NAME, SessionHistory, read_history
+from handaxe.undo.tracker import ChangeTracker
 from handaxe.version import __version__
 
 if TYPE_CHECKING:
-    from handaxe.app.asking import OnAsk
-    from handaxe.app.beginning import SessionStart
-    from handaxe.app.mcp_companion import McpArguments
+    from handaxe.app.services.mcp import McpArguments
+    from handaxe.app.start import SessionStart
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnQuestion
-    from handaxe.runtime.pipeline.stream import CallStream, OnResult
+    from handaxe.permission.prompts import OnAsk
+    from handaxe.pipeline.streaming import CallStream, OnResult
 
 PathLike = str | os.PathLike[str]
 
@@ -206,7 +206,7 @@ class Session:
             transcript_path=str(directory / LOG_NAME),
         )
         if on_ask or classifier:
-            from handaxe.app.asking import connect_permission_prompts
+            from handaxe.permission.prompts import connect_permission_prompts
 
             connect_permission_prompts(
                 self._collaborators, self.permissions, on_ask, classifier, self.configuration
@@ -225,7 +225,7 @@ class Session:
         )
         self.jobs: Jobs = offers[Jobs]
         if session_id:
-            from handaxe.app.resuming import resume
+            from handaxe.app.resume import resume
 
             resume(history, self.id, record, self._pipeline, offers, self.hooks)
 
@@ -308,7 +308,7 @@ class Session:
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
         """Like `call_many`, under ids of the caller's."""
-        from handaxe.runtime.pipeline.batch import run_batch
+        from handaxe.pipeline.streaming__batch import run_batch
 
         calls = [normalize_call(call, self.new_call_id) for call in calls]
         if self._is_closed:
@@ -329,7 +329,7 @@ class Session:
         """The calls of one message, each started when it is added."""
         if self._is_closed:
             raise RuntimeError("The session is closed. Open a new one.")
-        from handaxe.runtime.pipeline.stream import CallStream
+        from handaxe.pipeline.streaming import CallStream
 
         self.follow()
         return CallStream(self._pipeline, on_result=on_result, noted=self._record.add_log_note)
@@ -347,7 +347,7 @@ class Session:
 
         `redo` takes the last undo back, `force` overrides what others changed, `paths` limits it.
         """
-        from handaxe.app.undoing import HostUndo
+        from handaxe.app.undo_commands import HostUndo
 
         call = ToolCall(self.new_call_id(), "Undo", {})
         if self._is_closed:
@@ -399,7 +399,7 @@ class Session:
 
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
         """A result as the block or message a provider expects for it."""
-        from handaxe.text.result_dialects import build_tool_result
+        from handaxe.schema.provider_results import build_tool_result
 
         return build_tool_result(result, provider)
 

@@ -13,11 +13,11 @@ from handaxe.contract.events import WishRefused
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import Agents
 from handaxe.contract.ports.skills import SkillInfo, Skills
-from handaxe.runtime.hooks.notify import fire_hooks
+from handaxe.hooks.notify import fire_hooks
 from handaxe.session.invoked_skills import InvokedSkills
-from handaxe.session.turn_wishes import TurnOverrides
+from handaxe.session.turn_overrides import TurnOverrides
+from handaxe.text.escape__near_names import find_closest_name
 from handaxe.text.framing import neutralize
-from handaxe.text.near_names import find_closest_name
 
 # With slashes in it, it is a path, unless it names the skill of a part of the project.
 _NAME = r"[A-Za-z][\w.:-]*|[\w.-]+(?:/[\w.-]+)+:[\w.-]+"

@@ -11,8 +11,8 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.permission_subjects import PathSubject, Subject, TextSubject
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
 
 __all__ = [

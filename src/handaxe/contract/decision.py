@@ -92,7 +92,7 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
             "reason": self.reason,
         }
         if self.parts:
-            from handaxe.contract.json_form import replace_tuples
+            from handaxe.contract.json_values import replace_tuples
 
             plain["parts"] = replace_tuples(msgspec.to_builtins(self.parts))
             plain["destructive"] = replace_tuples(msgspec.to_builtins(self.destructive))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from handaxe.contract.decision import DecidedBy, Decision
+from handaxe.contract.events__todo import Todo
 from handaxe.contract.job_state import JobState
 from handaxe.contract.messages import (
     AssistantBlock,
@@ -17,9 +18,8 @@ from handaxe.contract.messages import (
     TokenUsage,
     UserMessage,
 )
-from handaxe.contract.permission_changes import PermissionChange
+from handaxe.contract.permission_updates import PermissionChange
 from handaxe.contract.result import ToolResult
-from handaxe.contract.todo import Todo
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):

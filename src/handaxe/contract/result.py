@@ -51,7 +51,7 @@ class ToolResult(msgspec.Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         """The result object, the same for every door."""
-        from handaxe.contract.json_form import to_json_value
+        from handaxe.contract.json_values import to_json_value
 
         return {
             "id": self.id,
@@ -74,7 +74,7 @@ def to_json_data(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
     """Data with nothing in it that JSON does not know; an own tool may give anything."""
     if data is None:
         return {}
-    from handaxe.contract.json_form import replace_tuples, to_json_or_text
+    from handaxe.contract.json_values import replace_tuples, to_json_or_text
 
     for foreign in (None, to_json_or_text):
         try:

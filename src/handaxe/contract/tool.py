@@ -18,8 +18,8 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Decision, ToolDefinition
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
+from handaxe.contract.permission_subjects import Access, PathSubject, Subject, TextSubject
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import Access, PathSubject, Subject, TextSubject
 
 PATH_FIELDS = ("file_path", "notebook_path", "path")
 
@@ -211,7 +211,7 @@ def _to_text(args: object) -> str:
 
 
 def _encode_foreign(value: object) -> object:
-    from handaxe.contract.json_form import to_json_or_text
+    from handaxe.contract.json_values import to_json_or_text
 
     return to_json_or_text(value)
 

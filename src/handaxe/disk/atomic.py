@@ -9,11 +9,10 @@ import os
 from collections.abc import Sequence
 
 from handaxe.disk import attributes
-from handaxe.disk.content import Content
-from handaxe.disk.current import CurrentFile
+from handaxe.disk.content_writer import Content
 from handaxe.disk.directories import lock_directory
 from handaxe.disk.durability import close, sync_file
-from handaxe.disk.faults import (
+from handaxe.disk.errors import (
     DiskFault,
     DiskWriteFailed,
     LockTimeout,
@@ -24,10 +23,11 @@ from handaxe.disk.faults import (
     describe_os_error,
     wrap_os_errors,
 )
+from handaxe.disk.expected_version import CurrentFile
 from handaxe.disk.overwrite import Intent, Journal
-from handaxe.disk.places import open_regular, split_path
 from handaxe.disk.replacement import Ahead, OwnLinks, Replacement, count_no_links, skip_preparation
-from handaxe.disk.temporary import remove_leftovers
+from handaxe.disk.safe_open import open_regular, split_path
+from handaxe.disk.temp_files import remove_leftovers
 from handaxe.disk.versions import (
     ABSENT,
     Absent,

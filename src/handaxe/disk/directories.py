@@ -9,8 +9,8 @@ import msgspec
 
 from handaxe.disk import locks
 from handaxe.disk.durability import close, sync_directory
-from handaxe.disk.faults import DiskWriteFailed, wrap_os_errors
-from handaxe.disk.places import DIRECTORY, open_directory, refuse_special
+from handaxe.disk.errors import DiskWriteFailed, wrap_os_errors
+from handaxe.disk.safe_open import DIRECTORY, open_directory, refuse_special
 
 _Made = list[tuple[int, str]]
 """Directories made here: open parent and name, outermost first."""

@@ -15,7 +15,7 @@ import fcntl
 import struct
 import time
 
-from handaxe.disk.faults import LockTimeout
+from handaxe.disk.errors import LockTimeout
 
 WAIT_S = 10.0
 

@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager
 import msgspec
 
 from handaxe.disk import attributes
-from handaxe.disk.content import Content
+from handaxe.disk.content_writer import Content
 from handaxe.disk.durability import sync_file
-from handaxe.disk.faults import DiskWriteFailed, describe_os_error
+from handaxe.disk.errors import DiskWriteFailed, describe_os_error
 
 
 class Intent(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from handaxe.disk.places import find_links
+from handaxe.disk.safe_open import find_links
 
 
 def make_private(directory: Path) -> list[Path]:

@@ -14,12 +14,12 @@ from typing import Generic, NoReturn, Self, TypeVar
 
 import msgspec
 
-from handaxe.disk import attributes, locks, renames
-from handaxe.disk.content import Content
-from handaxe.disk.current import CurrentFile
+from handaxe.disk import attributes, locks
+from handaxe.disk import temp_files__renames as renames
+from handaxe.disk.content_writer import Content
 from handaxe.disk.directories import Directory
 from handaxe.disk.durability import begin_sync, close, sync_file
-from handaxe.disk.faults import (
+from handaxe.disk.errors import (
     DiskFault,
     DiskWriteFailed,
     NeedsJournal,
@@ -28,9 +28,10 @@ from handaxe.disk.faults import (
     describe_os_error,
     wrap_os_errors,
 )
+from handaxe.disk.expected_version import CurrentFile
 from handaxe.disk.overwrite import Intent, Journal, overwrite
-from handaxe.disk.places import open_regular
-from handaxe.disk.temporary import Temporary, remove_hard_links
+from handaxe.disk.safe_open import open_regular
+from handaxe.disk.temp_files import Temporary, remove_hard_links
 from handaxe.disk.versions import Absent, Version, VersionChanged, build_version, read_open_file
 
 # Below this a thread costs more than the hashing it would hide.

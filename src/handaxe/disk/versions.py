@@ -7,8 +7,8 @@ import stat
 import msgspec
 
 from handaxe.disk.durability import close
-from handaxe.disk.faults import DiskFault, NotRegularFile, SizeLimitExceeded
-from handaxe.disk.places import open_regular_at
+from handaxe.disk.errors import DiskFault, NotRegularFile, SizeLimitExceeded
+from handaxe.disk.safe_open import open_regular_at
 
 _CHUNK_BYTES = 1 << 20
 

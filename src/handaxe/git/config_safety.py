@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from handaxe.disk.places import resolve_links
+from handaxe.disk.safe_open import resolve_links
 from handaxe.git.discovery import (
     CHOOSING_VARIABLES,
     GitRepository,
@@ -29,8 +29,8 @@ from handaxe.git.submodules import (
     find_module_directories,
     read_linked_paths,
 )
-from handaxe.shell.tables import load_git_forms, split_names
-from handaxe.text.visible import to_visible_text
+from handaxe.shell.analysis.program_tables import load_git_forms, split_names
+from handaxe.text.escape import to_visible_text
 
 MAX_BYTES = 256 * 1024
 _MAX_TOLD = 1000

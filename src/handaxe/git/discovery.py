@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from handaxe.disk.places import resolve_links
+from handaxe.disk.safe_open import resolve_links
 
 CHOOSING_VARIABLES = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY",

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from handaxe.contract.ports.model import Failure, ModelFailed
-from handaxe.models.retries import AttemptFailed, can_retry, read_retry_after_s
-from handaxe.models.wire import TransportFailed
+from handaxe.models.failures__retries import AttemptFailed, can_retry, read_retry_after_s
+from handaxe.models.http.transport import TransportFailed
 
 _MAX_WORDS_CHARS = 600
 

@@ -18,12 +18,12 @@ from handaxe.models.failures import (
     make_transport_failure,
     make_truncation_failure,
 )
+from handaxe.models.failures__retries import AttemptFailed
+from handaxe.models.http.transport import TransportFailed
 from handaxe.models.openai import request as openai_request
-from handaxe.models.openai.allowances import ServerQuirks
+from handaxe.models.openai.request__allowances import ServerQuirks
 from handaxe.models.openai.stream import CompletionReader
 from handaxe.models.prices import find_model_card
-from handaxe.models.retries import AttemptFailed
-from handaxe.models.wire import TransportFailed
 
 
 def from_client(client: Any, name: str) -> Model:  # noqa: ANN401 - a client of either vendor

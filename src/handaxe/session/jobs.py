@@ -97,7 +97,7 @@ class Jobs:
 
     def refuse_if_full(self) -> None:
         """Raise a fault if so much runs that nothing may be added."""
-        from handaxe.contract.job_faults import NoBackground, TooManyTasks
+        from handaxe.contract.faults.agent__job_faults import NoBackground, TooManyTasks
 
         if not self._max_running:
             raise NoBackground
@@ -110,7 +110,7 @@ class Jobs:
 
     def named(self, job_id: str | None) -> tuple[JobState, Job | None]:
         """The work a call speaks of, with its state; a fault if there is none."""
-        from handaxe.contract.job_faults import NoTaskNamed, UnknownJob
+        from handaxe.contract.faults.agent__job_faults import NoTaskNamed, UnknownJob
 
         if not job_id:
             raise NoTaskNamed(self.running())

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from handaxe.contract.events import TodosChanged
-from handaxe.contract.todo import Todo
+from handaxe.contract.events__todo import Todo
 
 
 class Todos:

@@ -87,7 +87,7 @@ def _make_absolute(path: str, current: str, home: str) -> str:
 
 def _unquote(path: str) -> str:
     """The path as it is on disk, if it was spelled the way searches show odd names."""
-    from handaxe.text.path_quoting import unquote_path
+    from handaxe.text.paths__path_quoting import unquote_path
 
     found = unquote_path(path)
     return path if found is None else found
@@ -95,7 +95,7 @@ def _unquote(path: str) -> str:
 
 def _refuse_address(address: str) -> None:
     """Paths are literal; as a relative one an address would only make odd directories."""
-    from handaxe.text.file_address import parse_file_uri
+    from handaxe.text.urls__file_address import parse_file_uri
 
     meant = parse_file_uri(address)
     hint = f" Give the path itself: {meant[:200]!r}." if meant else " Give an absolute path."

@@ -28,14 +28,14 @@ from handaxe.contract.events import (
 )
 from handaxe.contract.faults import ResultLost
 from handaxe.contract.result import ToolResult, to_json_data
-from handaxe.disk.faults import DiskFault
-from handaxe.disk.lines import LineLog, scan
-from handaxe.session.call_facts import CallFingerprints
+from handaxe.disk.append_log import LineLog, scan
+from handaxe.disk.errors import DiskFault
+from handaxe.session.call_fingerprints import CallFingerprints
+from handaxe.storage.event_log__open_files import PooledFile
 from handaxe.storage.home import make_private_directory, sync_directory_names
-from handaxe.storage.open_files import PooledFile
-from handaxe.storage.presence import SessionPresence
+from handaxe.storage.session_lock import SessionPresence
 from handaxe.text.redact import Redactor
-from handaxe.text.wellformed import scrub, to_json_leaf
+from handaxe.text.sanitize import scrub, to_json_leaf
 
 IDLE_S = 5.0
 SYNC_DELAY_S = 0.05

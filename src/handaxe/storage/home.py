@@ -6,17 +6,17 @@ import re
 import sys
 from pathlib import Path
 
-from handaxe.contract.faults import SetupError
-from handaxe.disk import private
-from handaxe.disk.durability import sync_names
-from handaxe.disk.private import find_shared_access
-from handaxe.settings.places import (
+from handaxe.config.settings_paths import (
     MANAGED_DIRECTORIES,
     OWN,
     SHARED,
     get_shared_servers_file,
     get_user_directories,
 )
+from handaxe.contract.faults import SetupError
+from handaxe.disk import private
+from handaxe.disk.durability import sync_names
+from handaxe.disk.private import find_shared_access
 
 _not_kept: set[Path] = set()
 """Directories made by this process whose names were not synced yet."""

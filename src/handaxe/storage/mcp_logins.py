@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.mcp_logins import McpLogin, McpLogins
+from handaxe.contract.ports.mcp_servers__mcp_logins import McpLogin, McpLogins
 from handaxe.disk import locks
-from handaxe.disk.faults import DiskFault, LockTimeout
+from handaxe.disk.errors import DiskFault, LockTimeout
+from handaxe.disk.threads__threads import run_in_thread
 from handaxe.disk.versions import read_regular
 from handaxe.storage.home import make_private_directory
-from handaxe.storage.undo.threads import run_in_thread
 
 DIRECTORY = "handaxe-logins"
 """A name of its own, so that it is protected wherever the data directory lies."""

@@ -45,7 +45,7 @@ from handaxe.storage.home import (
     is_session_id,
     make_private_directory,
 )
-from handaxe.storage.presence import SessionPresence
+from handaxe.storage.session_lock import SessionPresence
 
 LOG_NAME = "events.jsonl"
 NAME_FILE = "name"
@@ -366,7 +366,7 @@ def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
 
 
 def _summarize_session(log: Path) -> SessionSummary:
-    from handaxe.storage.undo.journal_scan import find_damage
+    from handaxe.undo.journal_files.journal_scan import find_damage
 
     try:
         history = read_history(log)

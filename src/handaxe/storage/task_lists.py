@@ -6,17 +6,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from handaxe.contract.ports.task_list import Task, TaskChange, TaskStore
-from handaxe.contract.task_faults import (
+from handaxe.contract.faults.agent__task_faults import (
     NoTask,
     TaskBlocked,
     TaskClaimed,
     TaskCycle,
     TaskListBroken,
 )
+from handaxe.contract.ports.task_list import Task, TaskChange, TaskStore
 from handaxe.disk import atomic
+from handaxe.disk.threads__threads import run_in_thread
 from handaxe.storage.home import make_private_directory
-from handaxe.storage.undo.threads import run_in_thread
 
 FILE_NAME = "tasks.json"
 _ATTEMPTS = 100

@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 from handaxe.contract.tool import Tool
-from handaxe.text.coercion import InputProblems, read_input
-from handaxe.text.dialects import build_tool_schema
-from handaxe.text.schema import build_input_schema
+from handaxe.schema.providers import build_tool_schema
+from handaxe.schema.tool_schema import build_input_schema
+from handaxe.schema.validate import InputProblems, read_input
 
 PROVIDERS = ("anthropic", "openai", "gemini", "json-schema")
 

@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from handaxe.catalog.catalog import Catalog
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.effects import Effects
 from handaxe.contract.events import CallFinished, Event
-from handaxe.contract.ports.asker import Asker
-from handaxe.contract.ports.checkpoints import Checkpoints
+from handaxe.contract.ports.permission import Asker
 from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.ports.undo__checkpoints import Checkpoints
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
-from handaxe.host.files import LocalFiles
-from handaxe.runtime.catalog.catalog import Catalog
-from handaxe.runtime.hooks.run import Hooks
-from handaxe.runtime.permission.policy import CurrentPolicy
-from handaxe.runtime.pipeline.collaborators import PipelineContext
-from handaxe.runtime.pipeline.execute import ToolPipeline
+from handaxe.disk.local_files import LocalFiles
+from handaxe.hooks.service import Hooks
+from handaxe.permission.policy import CurrentPolicy
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.pipeline import ToolPipeline
 from handaxe.session.permission_state import Mode, PermissionState, SourcedRule
 from handaxe.session.workdir import Workdir
 

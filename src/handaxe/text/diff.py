@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from handaxe.text.lines import find_line_end, find_line_start, split_lines
+from handaxe.text.line_window__lines import find_line_end, find_line_start, split_lines
 from handaxe.text.replace.align import Block, align_blocks
-from handaxe.text.replace.outcome import ByteSplice, Plan
+from handaxe.text.replace.plan import ByteSplice, Plan
 
 NO_NEWLINE = "\\ No newline at end of file"
 _MAX_PAIRS = 100_000

@@ -92,7 +92,7 @@ def sniff(data: bytes) -> Format:
         return Format()
     if is_mostly_controls(data):
         raise NotText
-    from handaxe.text.legacy import guess_encoding
+    from handaxe.text.legacy_encoding import guess_encoding
 
     return Format(encoding=guess_encoding(data))
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from string import ascii_lowercase
 from typing import Final
 
-from handaxe.text.visible import is_hidden
+from handaxe.text.escape import is_hidden
 
 RUNTIME_TAGS: Final = (
     "system-reminder",

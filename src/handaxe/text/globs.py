@@ -7,7 +7,7 @@ directory.
 import re
 from collections.abc import Sequence
 
-from handaxe.text.patterns import (
+from handaxe.text.gitignore import (
     MAX_PATTERN_CHARS,
     BadGlobPattern,
     Segment,

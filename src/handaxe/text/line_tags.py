@@ -11,7 +11,7 @@ from zlib import crc32
 
 import msgspec
 
-from handaxe.text.windows import LineFormat
+from handaxe.text.line_window import LineFormat
 
 # Without i, l, o, 0 and 1, which are taken for each other. The letter in front keeps a tag from
 # being read as a part of the number.

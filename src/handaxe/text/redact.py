@@ -10,7 +10,7 @@ from typing import Any, AnyStr, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from handaxe.text.secret_names import is_secret_name
+from handaxe.text.secrets import is_secret_name
 
 MAX_NAME_CHARS = 64
 MAX_DEPTH = 200
@@ -94,7 +94,10 @@ class Redactor:
         is_named = name in self._listed or is_secret_name(name)
         if not value or not (is_named or "://" in value):
             return set()
-        from handaxe.text.secret_values import list_password_spellings, list_value_spellings
+        from handaxe.text.secrets__secret_values import (
+            list_password_spellings,
+            list_value_spellings,
+        )
 
         is_place = value.startswith("/") and self._is_file(value)
         if is_place or value in self._known:
@@ -103,7 +106,7 @@ class Redactor:
         return list_value_spellings(value) if is_named else list_password_spellings(value)
 
     def _sort(self) -> None:
-        from handaxe.text.secret_values import encode_value
+        from handaxe.text.secrets__secret_values import encode_value
 
         markers = set(self._markers.values())
         pairs = [

@@ -427,7 +427,7 @@ async def test_a_reconnect_can_be_asked_for(bench):
 @pytest.fixture
 def fails_while(tmp_path, monkeypatch) -> tuple[Path, dict[str, Any]]:
     """A file, and a server that does not start while it is there."""
-    monkeypatch.setattr("handaxe.bridges.mcp.server.FRESH_S", 0.0)
+    monkeypatch.setattr("handaxe.mcp.server.FRESH_S", 0.0)
     flag = tmp_path / "flag"
     flag.touch()
     script = f"[ ! -e {flag} ] || {{ echo no config >&2; exit 3; }}; exec {sys.executable} {THIN}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handaxe import Session
-from handaxe.bridges.mcp import header_helper
+from handaxe.mcp import header_helper
 
 TOOL = {"name": "greet", "inputSchema": {"type": "object"}}
 ANSWERS: dict[str, Any] = {

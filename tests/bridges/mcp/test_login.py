@@ -17,7 +17,7 @@ import pytest
 from tests.bridges.mcp.authorising import Guarded, guarded_server, serving_json
 
 from handaxe import Session
-from handaxe.contract.mcp_faults import LoginFailed
+from handaxe.contract.faults.mcp import LoginFailed
 
 pytestmark = pytest.mark.proves("AR-2")
 

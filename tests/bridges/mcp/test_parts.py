@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.app.mcp_companion import fill_form_defaults
-from handaxe.bridges.mcp.frames import LineFramer, OversizedLine
-from handaxe.bridges.mcp.names import ToolNameRegistry, build_tool_name
+from handaxe.app.services.mcp import fill_form_defaults
+from handaxe.mcp.line_framing import LineFramer, OversizedLine
+from handaxe.mcp.remote_tool__names import ToolNameRegistry, build_tool_name
 from handaxe.text.redact import Redactor
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from tests.waiting import HANG_S
 
 from handaxe import Effects, Session, ToolContext, tool
-from handaxe.app.asking import OnAsk
-from handaxe.frontends.mcp_server.desk import SessionFactory
-from handaxe.frontends.mcp_server.stdio import serve
+from handaxe.frontends.mcp_server.handlers__stdio import serve
+from handaxe.frontends.mcp_server.server_session import SessionFactory
+from handaxe.permission.prompts import OnAsk
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

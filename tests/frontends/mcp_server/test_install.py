@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.frontends.mcp_server.clients import CLIENTS
-from handaxe.frontends.mcp_server.splices import ConfigEditError, put_json, put_toml
+from handaxe.frontends.mcp_server.client_configs import CLIENTS
+from handaxe.frontends.mcp_server.config_edit import ConfigEditError, put_json, put_toml
 
 
 def install(project, home, *words):

@@ -6,7 +6,7 @@ import pytest
 from tests.frontends.mcp_server.test_sdk_clients import TOKEN, client_of, served
 from tests.waiting import HANG_S, until
 
-from handaxe.frontends.mcp_server import deadlines
+from handaxe.frontends.mcp_server import request_deadlines as deadlines
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n"
 HALVES = {

@@ -7,9 +7,9 @@ import json
 import subprocess
 import sys
 
+from handaxe.contract.faults.shell__preview_faults import CannotPreview
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.contract.preview_faults import CannotPreview
-from handaxe.host.overlay.previews import OverlayPreviews
+from handaxe.shell.exec.dry_run import OverlayPreviews
 
 
 def main(mounted: str, root: str, command: str) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
-from handaxe.host.sandbox.means import SandboxBackend, find_backend
-from handaxe.host.sandbox.policy import SandboxPolicy
-from handaxe.host.sandbox.protection import NO_RULES
-from handaxe.host.scratch import TempDirectory
-from handaxe.host.shell import own_network
+from handaxe.process import netns as own_network
+from handaxe.process.temp_dir import TempDirectory
+from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
+from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.shell.sandbox.readonly_paths import NO_RULES
+from handaxe.shell.sandbox.sandbox_policy import SandboxPolicy
 
 ORDINARY = 1000
 PYTHON = "/usr/bin/python3"
@@ -119,7 +119,7 @@ def _problem(means: str) -> str | None:
         return "needs root, to run as root and as a user"
     if not os.access(PYTHON, os.X_OK):
         return f"needs {PYTHON}"
-    from handaxe.host.sandbox.means import find_landlock_problem
+    from handaxe.shell.sandbox.backend import find_landlock_problem
 
     found = find_backend()
     return find_landlock_problem(PYTHON) if means == "landlock" else found.bubblewrap_problem

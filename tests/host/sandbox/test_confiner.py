@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from tests.holding import open_descriptors
 
-from handaxe.contract.sandbox_faults import NoSandbox
-from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
-from handaxe.host.sandbox.guard import ProtectedPathGuard
-from handaxe.host.sandbox.means import SandboxBackend, find_backend, find_bubblewrap_problem
-from handaxe.host.sandbox.policy import SandboxPolicy, is_readable
-from handaxe.host.sandbox.probe import DIMENSIONS, probe
-from handaxe.host.sandbox.protection import RootPathRules
+from handaxe.contract.faults.shell__sandbox_faults import NoSandbox
+from handaxe.shell.sandbox.backend import SandboxBackend, find_backend, find_bubblewrap_problem
+from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.shell.sandbox.probe import DIMENSIONS, probe
+from handaxe.shell.sandbox.protected_files import ProtectedPathGuard
+from handaxe.shell.sandbox.readonly_paths import RootPathRules
+from handaxe.shell.sandbox.sandbox_policy import SandboxPolicy, is_readable
 
 NOWHERE = SandboxBackend(name="none", bubblewrap_problem="no bwrap", landlock_problem="no Landlock")
 
@@ -126,7 +126,7 @@ def test_closing_twice_is_fine_and_leaves_no_descriptor(policy):
 
 
 def test_a_program_in_a_root_is_never_used(tmp_path, monkeypatch):
-    from handaxe.host.sandbox import bubblewrap
+    from handaxe.shell.sandbox import bubblewrap
 
     (tmp_path / "bwrap").write_text("#!/bin/sh\n")
     (tmp_path / "bwrap").chmod(0o755)
@@ -303,7 +303,7 @@ def test_what_a_guard_puts_back_is_whole_and_nothing_is_lost(tmp_path):
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
-    from handaxe.host.sandbox import placeholders
+    from handaxe.shell.sandbox import mount_points as placeholders
 
     ledger, root = tmp_path / "ledger", tmp_path / "root"
     ledger.mkdir()
@@ -324,7 +324,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
 
 
 def test_placeholders_never_replace_anything_and_leave_what_somebody_put_in(tmp_path):
-    from handaxe.host.sandbox import placeholders
+    from handaxe.shell.sandbox import mount_points as placeholders
 
     root, ledger = tmp_path / "root", str(tmp_path / "ledger")
     root.mkdir()

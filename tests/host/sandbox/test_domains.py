@@ -2,14 +2,14 @@
 
 import pytest
 
-from handaxe.host.sandbox.domains import (
+from handaxe.shell.sandbox.host_allowlist import (
     can_be_private,
     explain_refusal,
     find_pattern_problem,
     is_host_match,
     normalize_host,
 )
-from handaxe.text.addresses import is_public
+from handaxe.text.ip_addresses import is_public
 
 ALLOWED = ("example.com", "*.pypi.org", "localhost", "192.0.2.7")
 

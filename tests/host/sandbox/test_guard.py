@@ -7,13 +7,13 @@ import subprocess
 import msgspec
 import pytest
 
-from handaxe.host.sandbox import guard as guards
-from handaxe.host.sandbox import saved_states
-from handaxe.host.sandbox.guard import CannotSave, ProtectedPathGuard, recover
-from handaxe.host.sandbox.means import find_landlock_weakness
-from handaxe.host.sandbox.policy import SandboxPolicy
-from handaxe.host.sandbox.protection import ProtectionFinder
-from handaxe.host.scratch import TempDirectory
+from handaxe.process.temp_dir import TempDirectory
+from handaxe.shell.sandbox import protected_files as guards
+from handaxe.shell.sandbox import saved_states
+from handaxe.shell.sandbox.backend import find_landlock_weakness
+from handaxe.shell.sandbox.protected_files import CannotSave, ProtectedPathGuard, recover
+from handaxe.shell.sandbox.readonly_paths import ProtectionFinder
+from handaxe.shell.sandbox.sandbox_policy import SandboxPolicy
 
 ORDINARY = 1000
 

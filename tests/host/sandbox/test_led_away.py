@@ -8,9 +8,9 @@ import subprocess
 import msgspec
 import pytest
 
-from handaxe.host.sandbox.confiner import LocalConfiner
-from handaxe.host.sandbox.means import find_backend
-from handaxe.host.sandbox.pinning import can_pin
+from handaxe.shell.sandbox.backend import find_backend
+from handaxe.shell.sandbox.command_resources import can_pin
+from handaxe.shell.sandbox.confiner import LocalConfiner
 
 PYTHON = "/usr/bin/python3"
 

@@ -132,7 +132,7 @@ def test_hostile_requests_neither_connect_nor_end_the_proxy(listed, server):
 
 
 def test_names_that_lead_to_private_addresses_are_refused(server):
-    from handaxe.host.sandbox.proxy import FilteringProxy
+    from handaxe.shell.sandbox.proxy import FilteringProxy
 
     proxy = FilteringProxy(("*",), (), resolve=lambda host, port: ["93.184.216.34", "127.0.0.1"])
     door = proxy.open()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handaxe.host.sandbox.domains import explain_refusal, is_host_match, normalize_host
-from handaxe.host.sandbox.proxy_wire import BadProxyRequest, Target, read_request
+from handaxe.shell.sandbox.host_allowlist import explain_refusal, is_host_match, normalize_host
+from handaxe.shell.sandbox.proxy_protocol import BadProxyRequest, Target, read_request
 
 
 class Sink:

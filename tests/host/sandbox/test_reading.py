@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from handaxe.host.sandbox.readable_places import (
+from handaxe.process.temp_dir import TempDirectory
+from handaxe.shell.sandbox.readable_paths import (
     HOME_PLACES,
     SYSTEM_PLACES,
     find_readable_places,
     find_system_secrets,
 )
-from handaxe.host.scratch import TempDirectory
 
 CANARY = "CANARY"
 

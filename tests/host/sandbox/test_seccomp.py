@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from handaxe.host.sandbox import seccomp
-from handaxe.host.sandbox.seccomp import build_filter, is_supported
+from handaxe.shell.sandbox import seccomp
+from handaxe.shell.sandbox.seccomp import build_filter, is_supported
 
 X86, ARM, I386 = 0xC000003E, 0xC00000B7, 0x40000003
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000

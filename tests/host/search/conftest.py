@@ -11,10 +11,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
     """A second look comes to its end however busy the machine is."""
-    monkeypatch.setattr("handaxe.host.search.second_look.LOOK_S", 30)
+    monkeypatch.setattr("handaxe.search.rg.fallback.LOOK_S", 30)
 
 
 @pytest.fixture
 def settled(monkeypatch):
     """New files count as old ones: what was found in them is not looked at again."""
-    monkeypatch.setattr("handaxe.host.search.unchanged.MARGIN_NS", -60_000_000_000)
+    monkeypatch.setattr("handaxe.search.walk.unchanged_paths.MARGIN_NS", -60_000_000_000)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from handaxe.contract.ports.search import NameQuery, TextQuery
-from handaxe.host.search.local import LocalSearch
+from handaxe.search.local_search import LocalSearch
 
 ENGINES = ("ripgrep", "python", "both")
 """`both` is what users have: ripgrep, with a head start for fixed text."""

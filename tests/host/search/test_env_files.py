@@ -3,7 +3,7 @@
 import pytest
 from search_tree import ENGINES, counts, engine, glob, grep, lines, names, plant
 
-from handaxe.host.search.local import LocalSearch
+from handaxe.search.local_search import LocalSearch
 
 TREE = {
     ".env": "KEY=hidden\n",

@@ -6,7 +6,7 @@ import pytest
 from search_tree import glob, names, opened_path, plant
 
 from handaxe.contract.ports.search import BadQuery
-from handaxe.host.search.local import LocalSearch
+from handaxe.search.local_search import LocalSearch
 
 SEARCH = LocalSearch()
 

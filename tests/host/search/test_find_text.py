@@ -7,7 +7,7 @@ from search_tree import ENGINES, counts, engine, grep, lines, names, plant
 from tests.waiting import HANG_S
 
 from handaxe.contract.ports.search import BadQuery
-from handaxe.host.search.local import LocalSearch
+from handaxe.search.local_search import LocalSearch
 
 pytestmark = pytest.mark.parametrize("search", [engine(name) for name in ENGINES], ids=ENGINES)
 
@@ -39,7 +39,7 @@ async def test_lines_come_in_path_order_part_by_part(search, tmp_path):
 
 @pytest.mark.parametrize("piece", [2, 3, 5_000])
 async def test_lines_of_a_very_large_directory_come_in_order(search, tmp_path, monkeypatch, piece):
-    monkeypatch.setattr("handaxe.host.search.walk.PIECE", piece)
+    monkeypatch.setattr("handaxe.search.walk.walk.PIECE", piece)
     raw = os.fsdecode(b"d/\xff/f")
     files = ["a-b/f", "a.b/f", "a/b", "a/é/f", "b", "c/b", "c/c/f", "d", "é/f", "z/f", "\U0001f600"]
     paths = [f"d/{name}" for name in files] + [raw]

@@ -4,7 +4,7 @@ import pytest
 from search_tree import engine, grep, lines, plant
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.head_start import LiteralPrescan
+from handaxe.search.rg.literal_prescan import LiteralPrescan
 
 RIPGREP, BOTH = engine("ripgrep"), engine("both")
 TREE = {
@@ -28,7 +28,7 @@ TREE = {
 @pytest.fixture(autouse=True)
 def _in_no_hurry(monkeypatch):
     """A busy machine must not change who gives the answer."""
-    monkeypatch.setattr("handaxe.host.search.head_start.ALONE_S", 60)
+    monkeypatch.setattr("handaxe.search.rg.literal_prescan.ALONE_S", 60)
 
 
 @pytest.mark.parametrize("pattern", ["needle", r"needle \(", "\tand", "nee"])

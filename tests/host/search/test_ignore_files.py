@@ -6,10 +6,10 @@ import subprocess
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handaxe.host.search.ignores import Ignores, read_ignores_above
-from handaxe.host.search.program import find_ripgrep
-from handaxe.host.search.walk import DirectoryWalk
-from handaxe.host.search.watch import SearchDeadline
+from handaxe.search.deadline import SearchDeadline
+from handaxe.search.rg.rg_binary import find_ripgrep
+from handaxe.search.walk.ignore_files import Ignores, read_ignores_above
+from handaxe.search.walk.walk import DirectoryWalk
 
 FILES = [
     f"{directory}{name}"

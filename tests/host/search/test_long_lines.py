@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from search_tree import counts, engine, grep, lines, names, plant
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.arguments import MatchMarks
-from handaxe.host.search.cut_search import ChunkedSearch, PieceSearch
-from handaxe.host.search.long_lines import (
+from handaxe.search.chunked_search import ChunkedSearch, PieceSearch
+from handaxe.search.deadline import SearchCancelled, SearchDeadline
+from handaxe.search.hidden_paths import ExclusionFilter
+from handaxe.search.long_lines import (
     LONG_LINE_BYTES,
     OVERLAP_BYTES,
     WINDOW_BYTES,
@@ -24,11 +25,10 @@ from handaxe.host.search.long_lines import (
     Pieces,
     find_long_files,
 )
-from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.program import find_ripgrep
-from handaxe.host.search.ripgrep import Ripgrep
-from handaxe.host.search.screen import ExclusionFilter
-from handaxe.host.search.watch import SearchCancelled, SearchDeadline
+from handaxe.search.rg.rg_binary import find_ripgrep
+from handaxe.search.rg.ripgrep import Ripgrep
+from handaxe.search.rg_arguments import MatchMarks
+from handaxe.search.walk.root import SearchPlace
 
 RG = find_ripgrep(()) or pytest.fail("the tests need ripgrep")
 MEGABYTE = 1 << 20

@@ -4,17 +4,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search.arguments import MatchMarks
-from handaxe.host.search.blocks import (
+from handaxe.search.hidden_paths import ExclusionFilter
+from handaxe.search.match_lines import LineReader, crop_to_matches
+from handaxe.search.pagination import LinePage, UnorderedLines
+from handaxe.search.rg_arguments import MatchMarks
+from handaxe.search.rg_output import (
     MAX_LINE_BYTES,
     CountStream,
     HeadingStream,
     PathStream,
     make_path_key,
 )
-from handaxe.host.search.lines import LineReader, crop_to_matches
-from handaxe.host.search.pages import LinePage, UnorderedLines
-from handaxe.host.search.screen import ExclusionFilter
 
 MARKS = MatchMarks(b"\x1dS\x1d", b"\x1dE\x1d", b"\x1dG\x1d")
 OUTPUT = (

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from search_tree import ENGINES, engine, glob, grep, lines, names, opened_path, plant
 
-from handaxe.host.search.local import LocalSearch
+from handaxe.search.local_search import LocalSearch
 
 both_engines = pytest.mark.parametrize("search", [engine(name) for name in ENGINES], ids=ENGINES)
 RIPGREP = engine("ripgrep")
@@ -184,7 +184,7 @@ async def test_a_directory_is_the_same_in_pieces(search, tmp_path, monkeypatch):
     plant(tmp_path, {**files, ".gitignore": "*.log\n", ".git/x.py": "hay\n", "sub/x.py": "hay\n"})
     whole = names(await glob(search, tmp_path, "**/*.py"), tmp_path)
 
-    monkeypatch.setattr("handaxe.host.search.walk.PIECE", 4)
+    monkeypatch.setattr("handaxe.search.walk.walk.PIECE", 4)
     by_name = await glob(search, tmp_path, "**/*.py")
     by_text = await grep(search, tmp_path, "needle")
 
@@ -196,10 +196,10 @@ async def test_a_directory_is_the_same_in_pieces(search, tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("settled")
 async def test_a_large_directory_at_the_deadline_is_one_to_go_on_with(tmp_path, monkeypatch):
-    monkeypatch.setattr("handaxe.host.search.walk.PIECE", 4)
+    monkeypatch.setattr("handaxe.search.walk.walk.PIECE", 4)
     plant(tmp_path, {f"{n}.py": "" for n in range(9)})
     looks = iter([False, True, True])
-    monkeypatch.setattr("handaxe.host.search.watch.SearchDeadline.is_over", lambda _: next(looks))
+    monkeypatch.setattr("handaxe.search.deadline.SearchDeadline.is_over", lambda _: next(looks))
 
     found = await glob(RIPGREP, tmp_path, "*.py")
 
@@ -211,9 +211,9 @@ class TestLargeTrees:
 
     @pytest.fixture(autouse=True)
     def _nothing_is_small(self, monkeypatch):
-        monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
-        monkeypatch.setattr("handaxe.host.search.asking.QUIET_BYTES", 0)
-        monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 30)
+        monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 0)
+        monkeypatch.setattr("handaxe.search.rg.exclusion_probe.QUIET_BYTES", 0)
+        monkeypatch.setattr("handaxe.search.rg.fallback.SURVEY_S", 30)
 
     async def test_what_would_take_long_to_count_is_counted_in_part_or_not_at_all(self, tmp_path):
         plant(tmp_path, {"deep/c.py": "hay\n", "deep/d.log": "", **TREE})
@@ -251,14 +251,14 @@ class TestLargeTrees:
     async def test_binary_files_are_not_looked_at_where_that_would_take_long(
         self, tmp_path, monkeypatch
     ):
-        monkeypatch.setattr("handaxe.host.search.second_look.LOOK_S", 0)
+        monkeypatch.setattr("handaxe.search.rg.fallback.LOOK_S", 0)
         plant(tmp_path, {"a.bin": b"\0needle"})
 
         assert (await grep(RIPGREP, tmp_path, "needle")).elsewhere == []
 
     async def test_a_survey_that_was_cut_short_says_at_least(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_S", 0)
-        monkeypatch.setattr("handaxe.host.search.second_look.SURVEY_SHARE", 0)
+        monkeypatch.setattr("handaxe.search.rg.fallback.SURVEY_S", 0)
+        monkeypatch.setattr("handaxe.search.rg.fallback.SURVEY_SHARE", 0)
         plant(tmp_path, {".gitignore": "*.log\n", "a.log": "needle\n", "b/c/d/e.log": "needle\n"})
 
         found = await grep(RIPGREP, tmp_path, "needle")
@@ -268,7 +268,7 @@ class TestLargeTrees:
         assert (found.skipped.ignored, found.skipped.ignored_is_least) == (1, True)
 
     async def test_too_many_ignored_entries_are_searched_in_part(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("handaxe.host.search.survey.MAX_TARGETS", 3)
+        monkeypatch.setattr("handaxe.search.walk.ignored_survey.MAX_TARGETS", 3)
         plant(tmp_path, {".gitignore": "*.log\n", **{f"{n}.log": "needle\n" for n in range(5)}})
 
         found = await grep(RIPGREP, tmp_path, "needle")
@@ -282,7 +282,7 @@ class TestLargeQuietTrees:
 
     @pytest.fixture(autouse=True)
     def _nothing_is_small(self, monkeypatch):
-        monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+        monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 0)
 
     @pytest.mark.parametrize("mode", ["files", "content", "count"])
     async def test_everything_but_links_is_counted(self, tmp_path, mode):
@@ -318,7 +318,7 @@ class TestLargeQuietTrees:
         assert (found.elsewhere, found.skipped.binary) == ([], 0)
 
     async def test_a_second_look_goes_to_all_that_ripgrep_told_of(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("handaxe.host.search.survey.IgnoredSurvey.go_on_until", None)
+        monkeypatch.setattr("handaxe.search.walk.ignored_survey.IgnoredSurvey.go_on_until", None)
         far = {
             "a/b/c/d/.ignore": "e\nf\ng\n",
             "a/b/c/d/e/x": "needle\n" * 2,
@@ -346,7 +346,7 @@ async def test_a_tree_with_much_to_tell_of_gets_the_same_answer_every_time(
     tmp_path, monkeypatch, small_tree, mode
 ):
     """The first time ripgrep is asked, and broken off once it has said too much."""
-    monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", small_tree)
+    monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", small_tree)
     plant(tmp_path, {**TREE, **{f"many/{number}.bin": b"\0" for number in range(600)}})
     search = engine("ripgrep")
 
@@ -362,7 +362,7 @@ async def test_with_a_filter_binary_files_are_counted_only_among_few(tmp_path, m
     plant(tmp_path, TREE)
     assert (await grep(engine("ripgrep"), tmp_path, "hay", glob="*.py")).skipped.binary == 1
 
-    monkeypatch.setattr("handaxe.host.search.asking.MAX_FILTERED", 5)
+    monkeypatch.setattr("handaxe.search.rg.exclusion_probe.MAX_FILTERED", 5)
     for query, ignored in (({"glob": "*.py"}, 1), ({"file_type": "py"}, 2)):
         skipped = (await grep(engine("ripgrep"), tmp_path, "hay", **query)).skipped
         assert (skipped.ignored, skipped.binary, skipped.links) == (ignored, None, 0)
@@ -373,7 +373,7 @@ class TestKnownTrees:
 
     @pytest.fixture
     def search(self, monkeypatch) -> LocalSearch:
-        monkeypatch.setattr("handaxe.host.search.known_trees.SETTLED_NS", -(10**12))
+        monkeypatch.setattr("handaxe.search.walk.tree_cache.SETTLED_NS", -(10**12))
         return engine("ripgrep")
 
     @pytest.fixture
@@ -411,14 +411,14 @@ class TestKnownTrees:
         assert await self.counts(search, root) == (ignored, links)
 
     async def test_a_large_one_is_not_walked_twice(self, search, root, monkeypatch):
-        monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 0)
+        monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 0)
         assert await self.counts(search, root) == (3, None)
         monkeypatch.setattr(os, "scandir", None)
 
         assert await self.counts(search, root) == (3, None)
 
     async def test_it_may_grow_and_shrink(self, search, root, monkeypatch):
-        monkeypatch.setattr("handaxe.host.search.survey.SMALL_TREE", 200)
+        monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 200)
         many = {f"deep/er/{number}": "hay\n" for number in range(300)}
         assert await self.counts(search, root) == (3, 0)
         for _ in range(2):
@@ -429,7 +429,7 @@ class TestKnownTrees:
 
     async def test_out_of_time_does_not_mean_large(self, search, root, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr("handaxe.host.search.watch.SearchDeadline.is_over", lambda _: True)
+            patch.setattr("handaxe.search.deadline.SearchDeadline.is_over", lambda _: True)
             assert await self.counts(search, root) == (3, None)
 
         assert await self.counts(search, root) == (3, 0)
@@ -471,8 +471,8 @@ async def test_a_page_is_the_same_whichever_run_finds_it(tmp_path, monkeypatch, 
     plant(tmp_path, {**files, **{f"e/f{n}": "x\nneedle\ny\n" * 9 for n in range(30)}})
     expected = await grep(engine("python"), tmp_path, "needle", mode="content", **query)
 
-    monkeypatch.setattr("handaxe.host.search.ripgrep.GLANCE_S", 0)
-    monkeypatch.setattr("handaxe.host.search.ripgrep.SORTED_SHARE", share)
+    monkeypatch.setattr("handaxe.search.rg.ripgrep.GLANCE_S", 0)
+    monkeypatch.setattr("handaxe.search.rg.ripgrep.SORTED_SHARE", share)
     found = await grep(RIPGREP, tmp_path, "needle", mode="content", **query)
 
     assert lines(found, tmp_path) == lines(expected, tmp_path)

@@ -10,13 +10,13 @@ from tests.holding import open_descriptors
 from tests.waiting import until
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.host.search import program
-from handaxe.host.search.local import LocalSearch
-from handaxe.host.search.place import SearchPlace
-from handaxe.host.search.program import find_ripgrep
-from handaxe.host.search.ripgrep import Ripgrep, RipgrepFailed
-from handaxe.host.search.screen import ExclusionFilter
-from handaxe.host.search.watch import SearchDeadline
+from handaxe.search.deadline import SearchDeadline
+from handaxe.search.hidden_paths import ExclusionFilter
+from handaxe.search.local_search import LocalSearch
+from handaxe.search.rg import rg_binary as program
+from handaxe.search.rg.rg_binary import find_ripgrep
+from handaxe.search.rg.ripgrep import Ripgrep, RipgrepFailed
+from handaxe.search.walk.root import SearchPlace
 
 # A stand-in does not confirm what it tells.
 pytestmark = pytest.mark.usefixtures("settled")
@@ -184,7 +184,7 @@ def test_a_long_search_gives_the_same_lines_as_a_short_one(tmp_path, monkeypatch
     for query in ({}, {"limit": 30}, {"limit": None}, {"before": 1, "limit": 50, "offset": 20}):
         short = answer(RG, root, mode="content", **query)
         with monkeypatch.context() as patched:
-            patched.setattr("handaxe.host.search.ripgrep.GLANCE_S", 0.0)
+            patched.setattr("handaxe.search.rg.ripgrep.GLANCE_S", 0.0)
             long = answer(RG, root, mode="content", **query)
         assert (long.lines, long.has_more) == (short.lines, short.has_more)
 

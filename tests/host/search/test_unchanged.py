@@ -5,8 +5,8 @@ import os
 import pytest
 from search_tree import plant
 
-from handaxe.host.search import unchanged
-from handaxe.host.search.unchanged import UnchangedPaths
+from handaxe.search.walk import unchanged_paths as unchanged
+from handaxe.search.walk.unchanged_paths import UnchangedPaths
 
 PATHS = [b"a/b/file", b"a/other", b"top"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from handaxe.contract.ports.shell import RunningCommand, ShellCommand
-from handaxe.host.shell.environment import build_command_environment
-from handaxe.host.shell.local import LocalShell, ShellLimits
+from handaxe.shell.exec.environment.command_environment import build_command_environment
+from handaxe.shell.exec.local_shell import LocalShell, ShellLimits
 
 
 class Bench:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import HANG_S, until
 
-from handaxe.host.shell.capture import END_BYTES, FILE_FROM_BYTES, OutputCapture
-from handaxe.host.shell.local import ShellLimits
-from handaxe.host.shell.output_room import OutputQuota
+from handaxe.shell.exec.capture import END_BYTES, FILE_FROM_BYTES, OutputCapture
+from handaxe.shell.exec.local_shell import ShellLimits
+from handaxe.shell.exec.output_quota import OutputQuota
 from handaxe.text.redact import Redactor
 
 

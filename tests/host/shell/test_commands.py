@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.waiting import HANG_S, until
 
-from handaxe.contract.ports.shell import ShellCommand
-from handaxe.contract.shell_faults import (
+from handaxe.contract.faults.shell import (
     BadCommand,
     BadWorkdir,
     CannotStart,
     ShellClosed,
 )
-from handaxe.host.shell.environment import build_command_environment
-from handaxe.host.shell.local import LocalShell
+from handaxe.contract.ports.shell import ShellCommand
+from handaxe.shell.exec.environment.command_environment import build_command_environment
+from handaxe.shell.exec.local_shell import LocalShell
 
 TEXTS = [
     "echo hello",

@@ -9,10 +9,10 @@ from tests.holding import open_descriptors
 
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.shell import ConfinedCommand, ConfinementLevel, Confiner
-from handaxe.host.sandbox import seccomp
-from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
-from handaxe.host.sandbox.means import SandboxBackend, find_landlock_problem
-from handaxe.host.sandbox.policy import SandboxPolicy
+from handaxe.shell.sandbox import seccomp
+from handaxe.shell.sandbox.backend import SandboxBackend, find_landlock_problem
+from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.shell.sandbox.sandbox_policy import SandboxPolicy
 
 
 class Impossible(ToolFault):

@@ -14,8 +14,8 @@ from tests.holding import open_descriptors
 from tests.waiting import HANG_S, blocked_until
 
 import handaxe
-from handaxe.contract.shell_faults import CannotStart
-from handaxe.host.shell.wardens import WARDENS
+from handaxe.contract.faults.shell import CannotStart
+from handaxe.process.worker_pool import WARDENS
 
 # A process that stays until it is ended, recognisable by its last argument.
 STAY = "python3 -I -S -c 'import time; time.sleep(600)' {mark}"
@@ -158,8 +158,8 @@ HOST = """
 import asyncio, os, sys
 from pathlib import Path
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.host.shell.environment import command_environment
-from handaxe.host.shell.local import LocalShell
+from handaxe.shell.exec.environment.command_environment import command_environment
+from handaxe.shell.exec.local_shell import LocalShell
 
 async def main():
     shell = LocalShell(Path(sys.argv[1]), environment=command_environment(os.environ))

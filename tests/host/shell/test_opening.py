@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from handaxe.config.settings import Settings, ShellOptions
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.host.shell.capture import OutputCapture
-from handaxe.host.shell.environment import UNATTENDED, build_command_environment
-from handaxe.host.shell.opening import TASKS, create_shell
-from handaxe.host.shell.retention import prune_outputs
-from handaxe.settings.model import Settings, ShellOptions
+from handaxe.shell.exec.capture import OutputCapture
+from handaxe.shell.exec.environment.command_environment import UNATTENDED, build_command_environment
+from handaxe.shell.exec.factory import TASKS, create_shell
+from handaxe.shell.exec.retention import prune_outputs
 
 
 async def said(shell, text: str) -> str:
@@ -64,7 +64,7 @@ async def test_without_a_snapshot_start_up_files_are_not_read(tmp_path, home):
 
 
 async def test_start_up_files_that_never_end_cost_only_the_snapshot(tmp_path, home, monkeypatch):
-    monkeypatch.setattr("handaxe.host.shell.snapshot.CAPTURE_S", 0.3)
+    monkeypatch.setattr("handaxe.shell.exec.environment.shell_snapshot.CAPTURE_S", 0.3)
     (home / ".bashrc").write_text("sleep 600")
     inherited = {**os.environ, "HOME": str(home)}
     shell = create_shell(

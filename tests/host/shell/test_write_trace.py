@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from tests.waiting import HANG_S, blocked_until
 
-from handaxe.contract.ports.checkpoints import TRACE_ENDED, TRACED
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.host.sandbox.confiner import LocalConfiner, SandboxRequirements
-from handaxe.host.sandbox.means import SandboxBackend, find_backend, find_landlock_problem
-from handaxe.host.sandbox.policy import SandboxPolicy
-from handaxe.host.shell.local import LocalShell
-from handaxe.host.shell.privileges import can_be_restricted
-from handaxe.host.shell.write_trace import WriteTrace
+from handaxe.contract.ports.undo__checkpoints import TRACE_ENDED, TRACED
+from handaxe.process.write_trace import WriteTrace
+from handaxe.shell.exec.bash_binary__privileges import can_be_restricted
+from handaxe.shell.exec.local_shell import LocalShell
+from handaxe.shell.sandbox.backend import SandboxBackend, find_backend, find_landlock_problem
+from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
+from handaxe.shell.sandbox.sandbox_policy import SandboxPolicy
 
 CALLS = """
 import ctypes, os
@@ -132,7 +132,7 @@ def test_who_is_not_root_is_traced_where_no_more_rights_can_be_wanted(tmp_path):
     program = textwrap.dedent(
         """
         import ctypes, os, sys
-        from handaxe.host.shell.write_trace import Trace
+        from handaxe.process.write_trace import Trace
         for may_restrict in (False, True):
             file = os.open(f"trace-{may_restrict}", os.O_WRONLY | os.O_CREAT)
             trace = Trace(file, b"begin\\0", b"\\0", may_restrict=may_restrict)
@@ -192,7 +192,7 @@ def test_a_trace_ends_with_the_last_whole_entry_where_room_runs_out(tmp_path):
     program = textwrap.dedent(
         f"""
         import os, resource, signal
-        from handaxe.host.shell.write_trace import Trace
+        from handaxe.process.write_trace import Trace
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         file = os.open("trace", os.O_WRONLY | os.O_CREAT)
         trace = Trace(file, {TRACED!r}, {TRACE_ENDED!r}, may_restrict=True)

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from handaxe import Session
+from handaxe.catalog.deferral import format_deferred_tools
+from handaxe.catalog.deferral__ranking import ToolEntry, rank_tools
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.runtime.catalog.deferral import format_deferred_tools
-from handaxe.runtime.catalog.ranking import ToolEntry, rank_tools
 
 ENTRIES = [
     ToolEntry("mcp__slack__send_message", "", "Send a message to a channel.", ("channel", "text")),

@@ -3,8 +3,8 @@
 import pytest
 
 from handaxe import Session, SetupError
-from handaxe.runtime.catalog.edit_formats import EDIT_TOOLS, choose_edit_tool, load_profiles
-from handaxe.settings.model import EditOptions
+from handaxe.catalog.edit_formats import EDIT_TOOLS, choose_edit_tool, load_profiles
+from handaxe.config.settings import EditOptions
 from handaxe.text.line_tags import make_line_ref
 
 FORMATS = {"Edit", "MultiEdit", "ApplyPatch", "EditLines"}

@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from handaxe.contract.decision import Allow, Ask, Deny
-from handaxe.contract.ports.hook_programs import HookCommandResult, HookResponse
-from handaxe.runtime.hooks.answers import (
+from handaxe.contract.ports.hooks import HookCommandResult, HookResponse
+from handaxe.hooks.outcome import NOTHING, Outcome, merge_outcomes
+from handaxe.hooks.output import (
     InvalidHookOutput,
     from_command,
     from_json,
     from_reply,
     from_value,
 )
-from handaxe.runtime.hooks.outcome import NOTHING, Outcome, merge_outcomes
 
 pytestmark = pytest.mark.proves("HK-1")
 

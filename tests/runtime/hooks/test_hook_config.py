@@ -3,10 +3,10 @@
 import pytest
 
 from handaxe import SetupError
-from handaxe.runtime.hooks.config import CallableHook, CommandHook, HttpHook, read_hooks
-from handaxe.runtime.hooks.matchers import compile_matcher
-from handaxe.runtime.hooks.occasions import EVENTS
-from handaxe.runtime.hooks.run import Hooks
+from handaxe.hooks.config import CallableHook, CommandHook, HttpHook, read_hooks
+from handaxe.hooks.config__matchers import compile_matcher
+from handaxe.hooks.event_types import EVENTS
+from handaxe.hooks.service import Hooks
 
 
 async def watch(event):

@@ -7,12 +7,12 @@ import pytest
 from tests.waiting import HANG_S, until
 
 from handaxe.contract.decision import Allow, Ask, Deny
-from handaxe.contract.ports.hook_programs import HookUnreachable
-from handaxe.host.hook_programs import LocalHookPrograms
-from handaxe.runtime.hooks.config import ARGUMENTS, read_hooks
-from handaxe.runtime.hooks.outcome import NOTHING, Outcome
-from handaxe.runtime.hooks.programs import HookPolicy
-from handaxe.runtime.hooks.run import Hooks
+from handaxe.contract.ports.hooks import HookUnreachable
+from handaxe.hooks.config import ARGUMENTS, read_hooks
+from handaxe.hooks.external import HookPolicy
+from handaxe.hooks.local_runner import LocalHookPrograms
+from handaxe.hooks.outcome import NOTHING, Outcome
+from handaxe.hooks.service import Hooks
 
 
 def about(event="PreToolUse", **more):
@@ -225,8 +225,8 @@ async def test_a_background_hook_may_ask_to_be_heard():
 
 
 async def test_background_hooks_are_bounded_and_ended_at_the_close(monkeypatch):
-    monkeypatch.setattr("handaxe.runtime.hooks.background.MAX_WAITING", 2)
-    monkeypatch.setattr("handaxe.runtime.hooks.background.GRACE_S", 0.2)
+    monkeypatch.setattr("handaxe.hooks.dispatcher__background.MAX_WAITING", 2)
+    monkeypatch.setattr("handaxe.hooks.dispatcher__background.GRACE_S", 0.2)
     line = shell("sleep 600", **{"async": True})
     bench = Bench({"PostToolUse": [{"hooks": [line]}]})
     for _ in range(15):

@@ -6,13 +6,13 @@ import json
 import pytest
 from tests.waiting import until
 
-from handaxe.contract.ports.hook_models import HookModels
-from handaxe.contract.ports.hook_programs import HookUnreachable
-from handaxe.runtime.hooks.answers import InvalidHookOutput
-from handaxe.runtime.hooks.config import AgentHook, PromptHook
-from handaxe.runtime.hooks.outcome import NOTHING
-from handaxe.runtime.hooks.run import Hooks
-from handaxe.runtime.hooks.verdicts import MAX_EVENT_CHARS, build_hook_question, from_verdict
+from handaxe.contract.ports.hooks import HookUnreachable
+from handaxe.contract.ports.hooks__hook_models import HookModels
+from handaxe.hooks.config import AgentHook, PromptHook
+from handaxe.hooks.external__verdicts import MAX_EVENT_CHARS, build_hook_question, from_verdict
+from handaxe.hooks.outcome import NOTHING
+from handaxe.hooks.output import InvalidHookOutput
+from handaxe.hooks.service import Hooks
 
 PROMPT = PromptHook(prompt="ok?")
 PATIENT = PromptHook(prompt="ok?", continue_on_block=True)

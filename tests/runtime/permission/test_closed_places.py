@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 
-from handaxe.runtime.permission.commands import decide_command
-from handaxe.runtime.permission.policy import make_policy
-from handaxe.runtime.permission.rules import parse_rule
-from handaxe.shell import analyze
+from handaxe.permission.policy import make_policy
+from handaxe.permission.shell_commands import decide_command
+from handaxe.rules.grammar import parse_rule
+from handaxe.shell.analysis import analyze
 
 CLOSED = ("Read(secret/**)", "Read(.env)", "Read(*.pem)")
 

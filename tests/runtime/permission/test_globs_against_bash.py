@@ -3,11 +3,11 @@
 import random
 import subprocess
 
-from handaxe.runtime.permission.commands import decide_command, decide_path
-from handaxe.runtime.permission.decide import JudgedPath
-from handaxe.runtime.permission.policy import make_policy
-from handaxe.runtime.permission.rules import parse_rule
-from handaxe.shell import analyze
+from handaxe.permission.decide import JudgedPath
+from handaxe.permission.policy import make_policy
+from handaxe.permission.shell_commands import decide_command, decide_path
+from handaxe.rules.grammar import parse_rule
+from handaxe.shell.analysis import analyze
 
 FILES = [
     ".env",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from handaxe.contract.decision import Allow, Ask, Deny
-from handaxe.runtime.permission.decide import (
+from handaxe.permission.decide import (
     JudgedPath,
     PermissionQuery,
     build_hidden_check,
@@ -14,10 +14,10 @@ from handaxe.runtime.permission.decide import (
     is_final,
     is_read_denied,
 )
-from handaxe.runtime.permission.families import Behaviour
-from handaxe.runtime.permission.policy import CurrentPolicy, make_policy
-from handaxe.runtime.permission.proposals import propose_rules
-from handaxe.runtime.permission.rules import parse_rule
+from handaxe.permission.policy import CurrentPolicy, make_policy
+from handaxe.permission.suggestions__proposals import propose_rules
+from handaxe.rules.grammar import parse_rule
+from handaxe.rules.tool_families import Behaviour
 from handaxe.session.permission_state import Mode, PermissionState, SourcedRule
 from handaxe.session.workdir import Workdir
 

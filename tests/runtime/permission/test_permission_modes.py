@@ -1,6 +1,6 @@
 import pytest
 
-from handaxe.runtime.permission.modes import list_mode_names, parse_mode
+from handaxe.rules.modes import list_mode_names, parse_mode
 
 
 @pytest.mark.parametrize("name", list_mode_names())

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe.contract.decision import Allow, Ask, Deny
-from handaxe.runtime.permission.decide import JudgedPath, PermissionQuery, decide
-from handaxe.runtime.permission.policy import make_policy
-from handaxe.runtime.permission.rules import parse_rule
+from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
+from handaxe.permission.policy import make_policy
+from handaxe.rules.grammar import parse_rule
 from handaxe.text.paths import is_inside, normalize
 
 MODES = st.sampled_from(["default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"])

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.runtime.permission.rules import PermissionRule, format_rule, parse_rule, split_rules
+from handaxe.rules.grammar import PermissionRule, format_rule, parse_rule, split_rules
 
 TOOL_NAMES = st.from_regex(r"\A[A-Za-z][A-Za-z0-9_-]{0,20}\Z")
 SPECIFIERS = st.text(min_size=1, max_size=40).filter(lambda text: text.strip() not in {"", "*"})

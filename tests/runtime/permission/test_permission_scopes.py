@@ -2,15 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.runtime.permission.families import Behaviour
-from handaxe.runtime.permission.rules import PermissionRule, parse_rule
-from handaxe.runtime.permission.scopes import (
+from handaxe.rules.grammar import PermissionRule, parse_rule
+from handaxe.rules.path_scopes import (
     Anchors,
     PathIndex,
     compile_scopes,
     split_path,
     suggest_scope,
 )
+from handaxe.rules.tool_families import Behaviour
 from handaxe.text.paths import is_inside, normalize
 
 ANCHORS = Anchors(project_root="/repo", cwd="/repo", home="/home/dev")

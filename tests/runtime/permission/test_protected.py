@@ -1,6 +1,6 @@
 import pytest
 
-from handaxe.runtime.permission.protected import find_protected_name
+from handaxe.permission.protected_paths import find_protected_name
 
 PROTECTED = """
 .git/config .git/hooks/pre-commit .GIT/config .Git .gitmodules .gitconfig .config/git/config

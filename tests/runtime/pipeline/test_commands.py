@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from handaxe import Allow, Session
-from handaxe.app import session_shell
-from handaxe.app.explaining import explain
+from handaxe.app.explain import explain
+from handaxe.app.services import session_shell
+from handaxe.contract.faults.shell import CannotStart
 from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
 from handaxe.contract.readable_files import ReadableFiles
-from handaxe.contract.shell_faults import CannotStart
-from handaxe.host.shfmt import count_commands
-from handaxe.runtime.permission.policy import make_policy
-from handaxe.runtime.permission.request import PermissionQuery
-from handaxe.runtime.pipeline.telling import is_covered_by_rule
+from handaxe.permission.policy import make_policy
+from handaxe.permission.policy__request import PermissionQuery
+from handaxe.pipeline.hook_events import is_covered_by_rule
+from handaxe.shell.exec.shfmt import count_commands
 
 TABLE = tomllib.loads((Path(__file__).parents[2] / "shell/table.toml").read_text("utf-8"))["group"]
 
@@ -141,7 +141,7 @@ async def test_writes_through_links_are_judged_where_they_lead(project, tmp_path
 
 
 async def test_a_glob_with_no_end_asks(project, monkeypatch):
-    from handaxe.runtime.pipeline import commands
+    from handaxe.pipeline import command_decision as commands
 
     monkeypatch.setattr(commands, "MAX_MATCHES", 3)
     for n in range(5):

@@ -21,9 +21,9 @@ from handaxe import (
     ToolResult,
 )
 from handaxe.contract.events import CallAsked, CallDecided, CallFinished, CallProgress, CallStarted
-from handaxe.runtime.hooks.outcome import Outcome
-from handaxe.runtime.hooks.run import Hooks
-from handaxe.runtime.pipeline.batch import run_batch
+from handaxe.hooks.outcome import Outcome
+from handaxe.hooks.service import Hooks
+from handaxe.pipeline.streaming__batch import run_batch
 from handaxe.session.permission_state import SourcedRule
 from handaxe.session.workdir import Workdir
 from handaxe.testing.fakes import PipelineHarness, RecordingCheckpoints, ScriptedAsker

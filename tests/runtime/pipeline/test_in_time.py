@@ -8,6 +8,7 @@ from probes import Step, Wait
 from tests.waiting import until
 
 from handaxe import Effects, Session, ToolCall, ToolFault, ToolResult
+from handaxe.contract.cancellation import CancelledWithResult
 from handaxe.contract.context import CallOverError
 from handaxe.contract.events import (
     CallFinished,
@@ -17,9 +18,10 @@ from handaxe.contract.events import (
     SessionClosed,
 )
 from handaxe.contract.ports.files import Files
-from handaxe.contract.stopping import CancelledWithResult
-from handaxe.runtime.pipeline import batch, execute, in_time
-from handaxe.runtime.pipeline.batch import run_batch
+from handaxe.pipeline import pipeline as execute
+from handaxe.pipeline import run__in_time as in_time
+from handaxe.pipeline import streaming__batch as batch
+from handaxe.pipeline.streaming__batch import run_batch
 from handaxe.session.workdir import Workdir
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import read_events

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from handaxe import Session
-from handaxe.app import session_shell
-from handaxe.app.explaining import explain_in_session
+from handaxe.app.explain import explain_in_session
+from handaxe.app.services import session_shell
+from handaxe.contract.faults.shell import CannotStart
 from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
 from handaxe.contract.readable_files import ReadableFiles
-from handaxe.contract.shell_faults import CannotStart
-from handaxe.host.shfmt import count_commands
+from handaxe.shell.exec.shfmt import count_commands
 
 
 class RefusingShell(Shell):

@@ -11,7 +11,7 @@ from tests.waiting import until
 from handaxe import Effects, ToolCall, tool
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.contract.faults import BadInput
-from handaxe.runtime.pipeline.stream import CallStream
+from handaxe.pipeline.streaming import CallStream
 from handaxe.testing.fakes import PipelineHarness
 
 PATHS = st.sampled_from(["/project/a", "/project/b", "/project/c"])

@@ -11,9 +11,9 @@ from handaxe import Session
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Diff
 from handaxe.contract.ports.files import Files, LoadedFile
-from handaxe.host.files import LocalFiles
+from handaxe.disk.local_files import LocalFiles
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.tools.files.faults import PatchBroken
+from handaxe.tools.files.edit_faults import PatchBroken
 from handaxe.tools.files.patched_files import PatchedFile, write_patches
 
 
@@ -359,7 +359,7 @@ async def test_a_large_patch_of_many_hunks_and_files(session, project):
 KILLED = """
 import asyncio, os, signal, sys
 from handaxe import Session
-from handaxe.host.files import LocalFiles
+from handaxe.disk.local_files import LocalFiles
 
 project, survives = sys.argv[1], int(sys.argv[2])
 write = {"left": survives}

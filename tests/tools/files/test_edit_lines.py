@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from handaxe import Session
 from handaxe.contract.display import Diff
 from handaxe.text.line_tags import compute_tag, make_line_ref
-from handaxe.text.windows import split_lines
+from handaxe.text.line_window import split_lines
 
 LINES = {"edit": {"format": "lines"}}
 

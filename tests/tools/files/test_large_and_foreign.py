@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handaxe import Session
-from handaxe.host import files as host_files
-from handaxe.host import line_scan
-from handaxe.host.files import LocalFiles
-from handaxe.text.windows import split_lines
+from handaxe.disk import line_windows as line_scan
+from handaxe.disk import local_files as host_files
+from handaxe.disk.local_files import LocalFiles
+from handaxe.text.line_window import split_lines
 
 TEXTS = st.lists(
     st.sampled_from(["a", "bb", "\n", "\r\n", "\r", "é", "\f", "x" * 50]), max_size=60

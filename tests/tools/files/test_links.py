@@ -150,7 +150,7 @@ async def test_a_directory_whose_name_begins_like_the_project_is_outside(
 
 async def test_a_link_swapped_in_after_the_check_is_not_followed(project, outside, monkeypatch):
     """Swap the directory for a link at the very moment between decision and opening."""
-    from handaxe.host import files as host_files
+    from handaxe.disk import local_files as host_files
 
     (project / "dir").mkdir()
     (project / "dir/secret.txt").write_text("harmless\n")

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
 from handaxe import Session
-from handaxe.contract.media_faults import BadImage, ImageTooLarge
+from handaxe.contract.faults.media import BadImage, ImageTooLarge
 from handaxe.contract.ports.media import ImageLimits
-from handaxe.host.media import local
-from handaxe.host.media.local import LocalMedia
+from handaxe.media import local_media as local
+from handaxe.media.local_media import LocalMedia
 
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 LIMITS = ImageLimits(1568, 375_000)

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from tests.counted_work import grows_in_proportion
 
-from handaxe.text.notebook import read_notebook
-from handaxe.text.notebook_outputs import read_outputs
+from handaxe.text.notebook.cell_outputs import read_outputs
+from handaxe.text.notebook.document import read_notebook
 
 
 def picture(size: tuple[int, int] = (20, 10)) -> str:

@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 from tests.waiting import until
 
-from handaxe.contract.media_faults import BadPdf, EncryptedPdf
+from handaxe.contract.faults.media import BadPdf, EncryptedPdf
 from handaxe.contract.ports.media import ImageLimits
-from handaxe.host.media import child_process
-from handaxe.host.media.local import LocalMedia
+from handaxe.media import child_process
+from handaxe.media.local_media import LocalMedia
 from handaxe.text.page_ranges import BadRange, count_pages, parse_pages, pick_pages
 
 LIMITS = ImageLimits(1568, 375_000)

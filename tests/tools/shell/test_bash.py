@@ -13,9 +13,9 @@ from tests.waiting import HANG_S, until
 from handaxe import Allow, Session
 from handaxe.contract.display import Diff, DiffHunk
 from handaxe.contract.events import CallProgress, JobEnded, JobStarted
-from handaxe.contract.ports.previews import CommandPreviews, Preview
+from handaxe.contract.ports.dry_run import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput
-from handaxe.host.overlay.program import find_overlay_program
+from handaxe.shell.exec.overlay_mounts__program import find_overlay_program
 
 
 @pytest.fixture
@@ -339,7 +339,7 @@ async def test_progress_shows_the_last_lines(free):
 
 
 async def test_a_command_that_waits_for_input_is_handed_back(free, monkeypatch):
-    from handaxe.tools.shell.bash import running
+    from handaxe.tools.shell.bash import foreground as running
 
     monkeypatch.setattr(running, "WAITING_S", 0.3)
     result = await bash(free, "printf 'Password: '; read -t 600 < <(sleep 600)")
@@ -363,7 +363,7 @@ async def test_bytes_that_are_no_text_are_repaired_at_both_ends_too(free, printe
 
 
 async def test_one_that_waits_and_cannot_move_is_ended_for_that(free, monkeypatch):
-    from handaxe.tools.shell.bash import running
+    from handaxe.tools.shell.bash import foreground as running
 
     monkeypatch.setattr(running, "WAITING_S", 0.3)
     result = await bash(free, "git --version; printf 'Password: '; read -t 600 < <(sleep 600)")

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from handaxe import Session
-from handaxe.host.sandbox.means import find_backend
+from handaxe.shell.sandbox.backend import find_backend
 
 STAND_INS = Path(__file__).with_name("stand_ins.py")
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
@@ -315,7 +315,7 @@ async def test_nobody_is_asked_who_does_not_use_it_or_does_not_want_it(user, nam
 
 
 async def test_one_that_never_answers_is_done_without(user, monkeypatch):
-    monkeypatch.setattr("handaxe.host.shell.local.ANSWER_S", 0.2)
+    monkeypatch.setattr("handaxe.shell.exec.local_shell.ANSWER_S", 0.2)
     user.installs("direnv", f"echo $$ > {user.home}/pid; exec sleep 600")
     user.has(DIRENV_DIFF="x")
     async with user.session() as session:
@@ -445,7 +445,7 @@ async def test_the_login_shell_is_asked_once_for_a_while(user):
 
 
 async def test_a_login_shell_that_hangs_or_is_none_costs_only_the_second_look(user, monkeypatch):
-    monkeypatch.setattr("handaxe.host.shell.local.ANSWER_S", 0.2)
+    monkeypatch.setattr("handaxe.shell.exec.local_shell.ANSWER_S", 0.2)
     (user.home / ".profile").write_text("sleep 600\n")
     async with user.session() as session:
         assert "is neither in PATH" in await told(session, "nothing-a")

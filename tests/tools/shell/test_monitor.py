@@ -7,7 +7,7 @@ from tests.waiting import until
 
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobSaid
-from handaxe.host.sandbox.means import find_backend
+from handaxe.shell.sandbox.backend import find_backend
 
 
 @pytest.fixture

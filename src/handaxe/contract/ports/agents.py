@@ -151,7 +151,7 @@ class Agents(ABC):
     async def start(self, request: AgentRequest, report: Callable[[str], None]) -> AgentOutcome:
         """Start an agent and wait for it, unless it works in the background.
 
-        Raises a fault of `handaxe.contract.agent_faults` where it cannot be started.
+        Raises a fault of `handaxe.contract.faults.agent` where it cannot be started.
         """
 
     @abstractmethod

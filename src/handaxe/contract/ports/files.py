@@ -2,7 +2,7 @@
 
 Every path handed in is absolute. An implementation resolves links itself, asks its judge about
 the file it really arrived at, and opens exactly that file. What goes wrong is raised as one of
-the faults in `handaxe.contract.file_faults`.
+the faults in `handaxe.contract.faults.file`.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from handaxe.contract.subjects import Access
+from handaxe.contract.permission_subjects import Access
 
 FileKind = Literal["file", "directory", "fifo", "socket", "device", "other"]
 

@@ -1,7 +1,7 @@
 """Make pictures and PDF pages small enough to be looked at.
 
 Bytes come in and go out: which file they are from is the business of the `Files` port. What goes
-wrong is raised as one of the faults in `handaxe.contract.media_faults`.
+wrong is raised as one of the faults in `handaxe.contract.faults.media`.
 """
 
 from abc import ABC, abstractmethod

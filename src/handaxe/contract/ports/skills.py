@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.ports.trust_gate import TrustRequest
+from handaxe.contract.trust_gate import TrustRequest
 
 
 class SkillCapabilities(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Sequence
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.opening import add_session_options
-from handaxe.frontends.cli.several_values import check_prompt, expand_variadic_options
-from handaxe.text.near_names import find_closest_name
+from handaxe.frontends.cli.session_options import add_session_options
+from handaxe.frontends.cli.variadic_options import check_prompt, expand_variadic_options
+from handaxe.text.escape__near_names import find_closest_name
 
 _WITHOUT_EFFECT = (
     "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",

@@ -11,36 +11,36 @@ from contextlib import aclosing
 from typing import Any
 
 from handaxe.agent.events import AgentEvent, RunFinished, ToolAnswered, TurnEnded
-from handaxe.agent.hook_reports import BEGINNING, describe_hook_failure
-from handaxe.app.agent_api import Agent
-from handaxe.app.configuration import Configuration
-from handaxe.app.displaying import display_events
+from handaxe.agent.message_display import display_events
+from handaxe.agent.run_hooks__hook_reports import BEGINNING, describe_hook_failure
+from handaxe.app.agent import Agent
 from handaxe.app.slash_commands import expand_prompt
+from handaxe.config.project import Configuration
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.frontends.cli.agent_modes import is_env_true
-from handaxe.frontends.cli.agent_opening import AgentFactory, ConversationNotFound, compute_cost
-from handaxe.frontends.cli.exits import DONE, FAILED, HUNG_UP, INTERRUPTED, REFUSED, TERMINATED
-from handaxe.frontends.cli.opening import read_settings_option
-from handaxe.frontends.cli.paint import print_notice, write_out
-from handaxe.frontends.cli.telling import TextOutput, create_output, print_status
+from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound, compute_cost
+from handaxe.frontends.cli.exit_codes import DONE, FAILED, HUNG_UP, INTERRUPTED, REFUSED, TERMINATED
+from handaxe.frontends.cli.headless_output import TextOutput, create_output, print_status
+from handaxe.frontends.cli.render import print_notice, write_out
+from handaxe.frontends.cli.session_options import read_settings_option
+from handaxe.frontends.cli.session_options__agent_modes import is_env_true
 from handaxe.frontends.line_input import read_chunks, stream_lines
 from handaxe.frontends.signals import SignalListener, list_ending_signals
 from handaxe.frontends.stream_json.codec import StreamOptions
-from handaxe.frontends.stream_json.endings import MessageLookups
-from handaxe.frontends.stream_json.lines import LineWriter
-from handaxe.frontends.stream_json.own_commands import run_local_command
-from handaxe.frontends.stream_json.rewinding import rewind_files
-from handaxe.frontends.stream_json.serve import (
+from handaxe.frontends.stream_json.control_requests__rewinding import rewind_files
+from handaxe.frontends.stream_json.init_message__own_commands import run_local_command
+from handaxe.frontends.stream_json.json_lines import LineWriter
+from handaxe.frontends.stream_json.result_message import MessageLookups
+from handaxe.frontends.stream_json.server import (
     ClientOptions,
     ServeOptions,
     StreamConversation,
     build_codec,
 )
 from handaxe.storage.home import find_data_home
-from handaxe.text.counting import format_count
+from handaxe.text.escape import to_visible_text
+from handaxe.text.escape__counting import format_count
 from handaxe.text.framing import neutralize
-from handaxe.text.visible import to_visible_text
 
 MAX_INPUT_BYTES = 10_000_000
 _PATIENCE_S = 3.0
@@ -210,7 +210,7 @@ async def _answer_prompt(
 
 
 async def _suggest(agent: Agent, final: RunFinished | None, teller: TextOutput) -> None:
-    from handaxe.app.suggesting import suggest_prompt
+    from handaxe.app.prompt_suggestions import suggest_prompt
 
     if (text := await suggest_prompt(agent, final)) is not None:
         teller.print_suggestion(text)

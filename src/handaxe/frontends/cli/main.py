@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.exits import FAILED, INTERRUPTED, USAGE, Terminated
+from handaxe.frontends.cli.exit_codes import FAILED, INTERRUPTED, USAGE, Terminated
 
 COMMANDS = {
     "call": "run one tool through the whole pipeline",
@@ -69,12 +69,12 @@ def _run_safely(argv: Sequence[str]) -> int:
         _print_notice(str(error))
         return USAGE
     except (Terminated, KeyboardInterrupt) as error:
-        from handaxe.frontends.cli.standard_streams import detach_stdout
+        from handaxe.frontends.cli.stdio import detach_stdout
 
         detach_stdout()
         return error.code if isinstance(error, Terminated) else INTERRUPTED
     except Exception as error:
-        from handaxe.frontends.cli.standard_streams import is_output_lost
+        from handaxe.frontends.cli.stdio import is_output_lost
 
         if _is_directory_gone(error):
             _print_notice("The current directory is gone. Change to one that is there.")
@@ -88,7 +88,7 @@ def _run_safely(argv: Sequence[str]) -> int:
 
 
 def _print_notice(sentence: str) -> None:
-    from handaxe.frontends.cli.paint import print_notice
+    from handaxe.frontends.cli.render import print_notice
 
     print_notice(sentence)
 
@@ -116,7 +116,7 @@ def _is_directory_gone(error: Exception) -> bool:
 def _run(argv: Sequence[str]) -> int:
     """Run the named command, or the agent; only the parser that is needed is built."""
     if not argv or argv[0] not in COMMANDS:
-        from handaxe.frontends.cli.agent import run_agent
+        from handaxe.frontends.cli.agent_command import run_agent
 
         parser = _build_parser("handaxe", "The tool runtime for coding agents.")
         _collect_garbage()
@@ -128,7 +128,7 @@ def _run(argv: Sequence[str]) -> int:
     _collect_garbage()
     words, into = argv[1:], argparse.Namespace(command=name)
     if name not in _OF_TOOLS and len(words) > 2:
-        from handaxe.frontends.cli.several_values import expand_variadic_options
+        from handaxe.frontends.cli.variadic_options import expand_variadic_options
 
         words = expand_variadic_options(words)
     # Names among options take a second look at the line, which nobody else need pay for.
@@ -154,7 +154,7 @@ class _Parser(argparse.ArgumentParser):
     """Words that it cannot use may come from anywhere, such as names of files."""
 
     def error(self, message: str) -> NoReturn:
-        from handaxe.text.visible import to_visible_text
+        from handaxe.text.escape import to_visible_text
 
         super().error(to_visible_text(message))
 

@@ -18,8 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.mcp_server.desk import CallChannel, ServerSession, SessionFactory
-from handaxe.frontends.mcp_server.guard import (
+from handaxe.frontends.mcp_server.auth import (
     LOOPBACK_NAMES,
     App,
     AuthMiddleware,
@@ -27,8 +26,8 @@ from handaxe.frontends.mcp_server.guard import (
     Scope,
     Send,
 )
-from handaxe.frontends.mcp_server.modern import complete_result, mark_cacheable
-from handaxe.frontends.mcp_server.parameters import can_show_forms, check_cursor, is_logging_enabled
+from handaxe.frontends.mcp_server.handlers_stateless import complete_result, mark_cacheable
+from handaxe.frontends.mcp_server.handlers_stateless__rounds import MultiRoundChannel
 from handaxe.frontends.mcp_server.protocol import (
     CACHED,
     ENVELOPE_REVISIONS,
@@ -40,8 +39,13 @@ from handaxe.frontends.mcp_server.protocol import (
     SERVER_INFO,
     RpcError,
 )
-from handaxe.frontends.mcp_server.roots import parse_roots
-from handaxe.frontends.mcp_server.rounds import MultiRoundChannel
+from handaxe.frontends.mcp_server.request_params import (
+    can_show_forms,
+    check_cursor,
+    is_logging_enabled,
+)
+from handaxe.frontends.mcp_server.request_params__roots import parse_roots
+from handaxe.frontends.mcp_server.server_session import CallChannel, ServerSession, SessionFactory
 from handaxe.frontends.signals import handle_hangup
 
 PATH = "/mcp"
@@ -348,7 +352,7 @@ async def serve(
     """Answer until a signal comes; which one, where it is none that uvicorn raises again."""
     import uvicorn
 
-    from handaxe.frontends.mcp_server.deadlines import DeadlineProtocol
+    from handaxe.frontends.mcp_server.request_deadlines import DeadlineProtocol
 
     hall = HttpSessions(blueprint)
     app = build_app(hall, port=listening.getsockname()[1], token=token)

@@ -8,6 +8,7 @@ from uuid import uuid4
 import msgspec
 
 from handaxe.agent.conversation import build_result_block
+from handaxe.agent.conversation__message_names import make_answer_id, make_result_id
 from handaxe.agent.events import (
     AgentEvent,
     FromAgent,
@@ -20,7 +21,6 @@ from handaxe.agent.events import (
     ToolCalled,
     TurnEnded,
 )
-from handaxe.agent.message_names import make_answer_id, make_result_id
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (
     AgentEnded,
@@ -51,23 +51,23 @@ from handaxe.contract.ports.model import (
     ToolStarted,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.stream_json.agent_tasks import (
-    SubagentTasks,
-    build_task_ended,
-    build_task_started,
-)
-from handaxe.frontends.stream_json.endings import (
+from handaxe.frontends.stream_json.result_message import (
     MessageLookups,
     build_error_message,
     build_result_message,
 )
-from handaxe.frontends.stream_json.partial import PartialEvents
-from handaxe.frontends.stream_json.shapes import (
+from handaxe.frontends.stream_json.subagent_tasks import (
+    SubagentTasks,
+    build_task_ended,
+    build_task_started,
+)
+from handaxe.frontends.stream_json.wire_types import (
     Json,
     build_structured_result,
     convert_block,
     split_blocks,
 )
+from handaxe.frontends.stream_json.wire_types__partial import PartialEvents
 
 _INTERRUPTED = "[Request interrupted by user"
 _GOES_ON = TextDelta, ThinkingDelta, ToolStarted, ToolInputDelta, CallAsked, CallProgress, FromAgent

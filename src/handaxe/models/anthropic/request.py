@@ -16,9 +16,9 @@ from handaxe.contract.messages import (
     UserMessage,
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
-from handaxe.models import pictures
-from handaxe.models.once_each import cache_by_identity
-from handaxe.text.dialects import build_tool_schema
+from handaxe.models import image_limits as pictures
+from handaxe.models.image_limits__once_each import cache_by_identity
+from handaxe.schema.providers import build_tool_schema
 
 Json = dict[str, Any]
 

@@ -35,10 +35,10 @@ from handaxe.contract.ports.model import (
     ToolSpec,
     ToolStarted,
 )
+from handaxe.models.http.asyncio_transport import DirectTransport
 from handaxe.models.openai import OpenAIModel
-from handaxe.models.tool_input import read_input
-from handaxe.models.wire.direct import DirectTransport
-from handaxe.text.secret_names import is_secret_name
+from handaxe.models.response_json import read_input
+from handaxe.text.secrets import is_secret_name
 from handaxe.text.tokens import estimate_tokens
 
 CONTEXT_TOKENS = 4096
@@ -100,7 +100,7 @@ class LocalModel(Model):
     async def _spawn(self, token: str) -> str:
         # -P: a file of the project must not be taken for a module of ours.
         self._child = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "handaxe.models.local.server",
+            sys.executable, "-P", "-m", "handaxe.models.local.llama_server",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL, env=self._env,
         )  # fmt: skip

@@ -14,11 +14,11 @@ from handaxe.contract.messages import (
     UserMessage,
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
-from handaxe.models import pictures
-from handaxe.models.once_each import cache_by_identity
-from handaxe.models.openai.allowances import ServerQuirks
-from handaxe.text.dialects import build_tool_schema
-from handaxe.text.wellformed import scrub
+from handaxe.models import image_limits as pictures
+from handaxe.models.image_limits__once_each import cache_by_identity
+from handaxe.models.openai.request__allowances import ServerQuirks
+from handaxe.schema.providers import build_tool_schema
+from handaxe.text.sanitize import scrub
 
 Json = dict[str, Any]
 

@@ -16,10 +16,10 @@ from handaxe.contract.ports.model import (
     ToolInputDelta,
     ToolStarted,
 )
-from handaxe.models.exchange import DONE
 from handaxe.models.failures import ModelServer, make_stream_failure
-from handaxe.models.loose_json import Json, to_count, to_object, to_objects, to_text
-from handaxe.models.tool_input import is_complete_json, read_input
+from handaxe.models.http_stream import DONE
+from handaxe.models.response_json import is_complete_json, read_input
+from handaxe.models.response_json__loose_json import Json, to_count, to_object, to_objects, to_text
 
 _STOP_REASONS: dict[str, StopReason] = {
     "length": "max_tokens",

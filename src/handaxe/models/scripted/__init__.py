@@ -25,7 +25,7 @@ from handaxe.contract.ports.model import (
     ToolInputDelta,
     ToolStarted,
 )
-from handaxe.models.scripted.conversation import ScriptedConversations, ScriptedStep
+from handaxe.models.response_json import read_input
 from handaxe.models.scripted.script import (
     ModelScript,
     ScriptedFailure,
@@ -33,7 +33,7 @@ from handaxe.models.scripted.script import (
     load_script,
     parse_script,
 )
-from handaxe.models.tool_input import read_input
+from handaxe.models.scripted.script_position import ScriptedConversations, ScriptedStep
 
 __all__ = ["ModelScript", "ScriptedModel", "load_script", "parse_script"]
 

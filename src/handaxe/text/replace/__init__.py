@@ -5,14 +5,15 @@ nothing else is touched. There is no similarity scoring: a place fits a class or
 two places that fit are a refusal. Refusals are exceptions with data; sentences are the tool's.
 
 Belongs here: finding the places of one text in another and dressing the replacement for them.
-Does not: creating files, reading them, helping after a failure (`handaxe.text.nearest`).
+Does not: creating files, reading them, helping after a failure (`fuzzy_match` does).
 May import: `handaxe.text.encoding`.
 """
 
 from handaxe.text.encoding import Format, NotText, UnencodableCharacter, is_empty, sniff
-from handaxe.text.replace.dress import ReplacementAdapter
+from handaxe.text.replace.adapt import ReplacementAdapter
+from handaxe.text.replace.find import MatchSearch
 from handaxe.text.replace.haystack import Haystack
-from handaxe.text.replace.outcome import (
+from handaxe.text.replace.plan import (
     ByteSplice,
     EmptyNeedle,
     ManyPlaces,
@@ -22,7 +23,6 @@ from handaxe.text.replace.outcome import (
     SameText,
     Tolerance,
 )
-from handaxe.text.replace.places import MatchSearch
 
 __all__ = [
     "ByteSplice",

@@ -8,7 +8,7 @@ from typing import get_args
 
 import msgspec
 
-from handaxe.text.replace.outcome import ByteSplice, MatchedWith, Plan, SameText
+from handaxe.text.replace.plan import ByteSplice, MatchedWith, Plan, SameText
 
 _FROM_EXACT: tuple[MatchedWith, ...] = get_args(MatchedWith)
 

@@ -12,10 +12,11 @@ from itertools import pairwise
 import msgspec
 
 from handaxe.text.encoding import Format, encode_part, sniff
+from handaxe.text.replace.adapt import ReplacementAdapter
 from handaxe.text.replace.chain import SpliceChain, pick_least_exact
-from handaxe.text.replace.dress import ReplacementAdapter
+from handaxe.text.replace.find import MatchSearch, MatchSpan
 from handaxe.text.replace.haystack import Haystack
-from handaxe.text.replace.outcome import (
+from handaxe.text.replace.plan import (
     ByteSplice,
     ManyPlaces,
     MatchedWith,
@@ -24,7 +25,6 @@ from handaxe.text.replace.outcome import (
     SameText,
     Tolerance,
 )
-from handaxe.text.replace.places import MatchSearch, MatchSpan
 
 _BLANKS = " \t"
 _BLANKS_MAY_DIFFER = ("trailing_blanks", "indentation")

@@ -10,10 +10,10 @@ from itertools import pairwise
 import msgspec
 
 from handaxe.text.encoding import Format
-from handaxe.text.replace.dress import ReplacementAdapter
+from handaxe.text.replace.adapt import ReplacementAdapter
+from handaxe.text.replace.find import MatchSpan
 from handaxe.text.replace.line_edits import LineEdits
-from handaxe.text.replace.outcome import ByteSplice
-from handaxe.text.replace.places import MatchSpan
+from handaxe.text.replace.plan import ByteSplice
 
 _WALKED_LINES = 16
 

@@ -4,9 +4,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from handaxe.contract.agent_faults import AgentFailed
+from handaxe.config.settings import AgentOptions, Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
+from handaxe.contract.faults.agent import AgentFailed
+from handaxe.contract.permission_subjects import Subject, TextSubject
 from handaxe.contract.ports.agents import (
     AgentOutcome,
     AgentRequest,
@@ -15,10 +17,8 @@ from handaxe.contract.ports.agents import (
     describe_worktree,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.settings.model import AgentOptions, Settings
-from handaxe.text.counting import format_count
+from handaxe.text.escape__counting import format_count
 
 DEFAULT_KIND = "general-purpose"
 

@@ -7,9 +7,9 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.effects import Effects
+from handaxe.contract.permission_subjects import Subject, TextSubject
 from handaxe.contract.ports.agents import Agents
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
 
 MAX_SUMMARY_CHARS = 200

@@ -3,28 +3,28 @@
 from functools import lru_cache
 from typing import Annotated, Any
 
+from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Block, Code, Display
 from handaxe.contract.effects import Effects
+from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import Settings
 from handaxe.text.diff import count_changes
-from handaxe.text.patch_text import BadPatch, FilePatch, find_patch_paths, parse_patch
-from handaxe.text.path_quoting import quote_path
-from handaxe.tools.files.faults import PatchInvalid
+from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.replace.patch_format import BadPatch, FilePatch, find_patch_paths, parse_patch
+from handaxe.tools.files.edit_faults import PatchInvalid
+from handaxe.tools.files.freshness import decode_small_text, record_later_changes, to_diff_display
 from handaxe.tools.files.patched_files import (
     PatchedFile,
     check_patches,
     plan_patches,
     write_patches,
 )
-from handaxe.tools.files.versions import decode_small_text, record_later_changes, to_diff_display
 
 
 class ApplyPatchArgs(ToolArgs, kw_only=True):

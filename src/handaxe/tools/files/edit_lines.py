@@ -5,27 +5,32 @@ from typing import Annotated, Any
 
 import msgspec
 
+from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import BadInput
+from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import Settings
-from handaxe.text.counting import format_count
 from handaxe.text.diff import Hunk, count_changes, diff_plan
+from handaxe.text.escape__counting import format_count
 from handaxe.text.line_tags import LineRef, compute_tag, parse_ref
-from handaxe.text.path_quoting import quote_path
+from handaxe.text.paths__path_quoting import quote_path
 from handaxe.text.replace.numbered_edits import NumberedChange
-from handaxe.tools.files.changing import MAX_BYTES, check_target, load_as_read, write_plan
-from handaxe.tools.files.faults import LinesUnchanged
-from handaxe.tools.files.named import resolve_file
+from handaxe.tools.files.edit_faults import LinesUnchanged
+from handaxe.tools.files.edit_plan__changing import (
+    MAX_BYTES,
+    check_target,
+    load_as_read,
+    write_plan,
+)
+from handaxe.tools.files.freshness import decode_small_text, record_later_changes, to_diff_display
 from handaxe.tools.files.tagged_lines import CopiedTag, TaggedPlan, WantedChange, plan_tagged
-from handaxe.tools.files.versions import decode_small_text, record_later_changes, to_diff_display
+from handaxe.tools.files.target_file__named import resolve_file
 
 MAX_NEW_TAGS = 40
 

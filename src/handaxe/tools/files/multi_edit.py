@@ -4,27 +4,31 @@ from typing import Annotated, Any
 
 import msgspec
 
+from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import ToolFault
+from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import Settings
 from handaxe.text import replace
 from handaxe.text.diff import Hunk, count_changes, diff_plan
-from handaxe.text.path_quoting import quote_path
+from handaxe.text.paths__path_quoting import quote_path
 from handaxe.text.replace.chain import join_plans
-from handaxe.tools.files.changing import MAX_BYTES, check_target, load_as_read, write_plan
-from handaxe.tools.files.faults import EmptyOldString, NoChange, NoEdits, NoMatch
-from handaxe.tools.files.named import resolve_file
-from handaxe.tools.files.planning import plan_replacement
-from handaxe.tools.files.versions import (
+from handaxe.tools.files.edit_faults import EmptyOldString, NoChange, NoEdits, NoMatch
+from handaxe.tools.files.edit_plan import plan_replacement
+from handaxe.tools.files.edit_plan__changing import (
+    MAX_BYTES,
+    check_target,
+    load_as_read,
+    write_plan,
+)
+from handaxe.tools.files.freshness import (
     decode_small_text,
     describe_fuzzy_match,
     encode_after_mark,
@@ -32,6 +36,7 @@ from handaxe.tools.files.versions import (
     record_later_changes,
     to_diff_display,
 )
+from handaxe.tools.files.target_file__named import resolve_file
 
 
 class OneEdit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

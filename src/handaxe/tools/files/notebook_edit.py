@@ -3,26 +3,24 @@
 import asyncio
 from typing import Annotated, Any, Literal
 
+from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import BadInput
-from handaxe.contract.file_faults import NotFound
+from handaxe.contract.faults.file import NotFound
+from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import LineChange, ReadLedger, SeenFile
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import Settings
-from handaxe.text import notebook_edit as cells
-from handaxe.text.near_names import find_closest_name
-from handaxe.text.notebook import NoSuchCell, NotANotebook, Notebook
-from handaxe.text.path_quoting import quote_path
-from handaxe.tools.files.faults import CellUnchanged, NoCell, NotebookInvalid
-from handaxe.tools.files.missing import add_near_names
-from handaxe.tools.files.named import resolve_file
-from handaxe.tools.files.versions import (
+from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.notebook import cell_edit as cells
+from handaxe.text.notebook.document import NoSuchCell, NotANotebook, Notebook
+from handaxe.text.paths__path_quoting import quote_path
+from handaxe.tools.files.edit_faults import CellUnchanged, NoCell, NotebookInvalid
+from handaxe.tools.files.freshness import (
     compute_hunks,
     decode_small_text,
     find_regular_file,
@@ -31,6 +29,8 @@ from handaxe.tools.files.versions import (
     refuse_unread_or_stale,
     to_diff_display,
 )
+from handaxe.tools.files.target_file import add_near_names
+from handaxe.tools.files.target_file__named import resolve_file
 
 MAX_BYTES = 256 * 1024 * 1024
 SMALL_BYTES = 1024 * 1024

@@ -10,24 +10,24 @@ import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.file_faults import FileTooLarge, NotFound, NotRegular
+from handaxe.contract.faults.file import FileTooLarge, NotFound, NotRegular
 from handaxe.contract.ports.files import FileInfo, Files, FileVersion, LoadedFile
 from handaxe.session.read_ledger import KEPT_FILE_BYTES, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text.diff import Hunk, diff_plan
-from handaxe.text.patch_text import FilePatch
 from handaxe.text.replace import MatchedWith
-from handaxe.tools.files.changing import MAX_BYTES, load_as_read
-from handaxe.tools.files.faults import InTheWay, NamedTwice, PatchBroken
-from handaxe.tools.files.missing import add_near_names
-from handaxe.tools.files.named import resolve_file
-from handaxe.tools.files.planning import HunkPlanner
-from handaxe.tools.files.versions import (
+from handaxe.text.replace.patch_format import FilePatch
+from handaxe.tools.files.edit_faults import InTheWay, NamedTwice, PatchBroken
+from handaxe.tools.files.edit_plan import HunkPlanner
+from handaxe.tools.files.edit_plan__changing import MAX_BYTES, load_as_read
+from handaxe.tools.files.freshness import (
     find_regular_file,
     is_filled,
     refuse_unread_or_stale,
     to_line_changes,
 )
+from handaxe.tools.files.target_file import add_near_names
+from handaxe.tools.files.target_file__named import resolve_file
 
 Action = Literal["updated", "added", "deleted", "moved"]
 

@@ -20,7 +20,7 @@ from handaxe.text.line_tags import (
     parse_shown_ref,
 )
 from handaxe.text.replace.numbered_edits import NumberedChange, NumberedEdits, SharedLine
-from handaxe.tools.files.faults import (
+from handaxe.tools.files.edit_faults import (
     ChangesOverlap,
     IsNotebook,
     LinesMoved,
@@ -28,7 +28,7 @@ from handaxe.tools.files.faults import (
     LinesUnchanged,
     WrongLines,
 )
-from handaxe.tools.files.planning import convert_file_faults
+from handaxe.tools.files.edit_plan import convert_file_faults
 
 MeantBy = Callable[[int], LineCandidates]
 """What a number that was shown may stand for now."""
@@ -106,7 +106,7 @@ def plan_tagged(
 def _refuse_notebook(content: bytes, path: str) -> None:
     if not path.lower().endswith(".ipynb"):
         return
-    from handaxe.text.notebook import NotANotebook, read_notebook
+    from handaxe.text.notebook.document import NotANotebook, read_notebook
 
     try:
         read_notebook(content)

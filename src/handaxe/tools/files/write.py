@@ -2,23 +2,22 @@
 
 from typing import Annotated, Any
 
+from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
-from handaxe.contract.file_faults import CannotEncode, Exists
+from handaxe.contract.faults.file import CannotEncode, Exists
+from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import Settings
 from handaxe.text import encoding
 from handaxe.text.diff import Hunk, count_changes
-from handaxe.text.path_quoting import quote_path
-from handaxe.tools.files.faults import NotReadWhole
-from handaxe.tools.files.named import resolve_file
-from handaxe.tools.files.versions import (
+from handaxe.text.paths__path_quoting import quote_path
+from handaxe.tools.files.edit_faults import NotReadWhole
+from handaxe.tools.files.freshness import (
     compute_hunks,
     decode_small_text,
     find_regular_file,
@@ -27,6 +26,7 @@ from handaxe.tools.files.versions import (
     refuse_unread_or_stale,
     to_diff_display,
 )
+from handaxe.tools.files.target_file__named import resolve_file
 
 
 class WriteArgs(ToolArgs, kw_only=True):

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
+from handaxe.contract.permission_subjects import Subject, TextSubject
 from handaxe.contract.ports.mcp_servers import McpContent, McpServers
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import Subject, TextSubject
 from handaxe.contract.tool import Tool, ToolArgs
 
 

@@ -8,12 +8,12 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Items
 from handaxe.contract.effects import Effects
-from handaxe.contract.mcp_faults import UnknownServer
+from handaxe.contract.faults.mcp import UnknownServer
 from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.contract.ports.tool_index import FoundTool, ToolIndex
+from handaxe.contract.ports.tools import FoundTool, ToolIndex
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.text.counting import format_count
+from handaxe.text.escape__counting import format_count
 
 DEFAULT_RESULTS = 5
 MAX_RESULTS = 50

@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 import msgspec
 
+from handaxe.config.settings import SearchOptions, Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items, Text
 from handaxe.contract.effects import Effects
+from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.search import (
     VERSION_CONTROL,
@@ -18,23 +20,21 @@ from handaxe.contract.ports.search import (
     Search,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import SearchOptions, Settings
-from handaxe.text import patterns
-from handaxe.text.counting import format_count
+from handaxe.text import gitignore as patterns
+from handaxe.text.escape__counting import format_count
 from handaxe.text.globs import GlobPattern
 from handaxe.text.paths import is_inside
-from handaxe.tools.search.faults import BadSearchPattern, NotListable
-from handaxe.tools.search.notes import (
+from handaxe.tools.search.search_paths import escape_path, escape_paths, format_path
+from handaxe.tools.search.search_paths__faults import BadSearchPattern, NotListable
+from handaxe.tools.search.search_paths__notes import (
     describe_skipped,
     describe_timeout,
     format_notes,
     to_skipped_data,
 )
-from handaxe.tools.search.place import find_search_root
-from handaxe.tools.search.spelling import escape_path, escape_paths, format_path
+from handaxe.tools.search.search_paths__place import find_search_root
 
 _NO_VERSION_CONTROL = "Version control directories such as .git are not listed."
 

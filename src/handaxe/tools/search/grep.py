@@ -4,21 +4,21 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from handaxe.config.settings import SearchOptions, Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items, Table, Text
 from handaxe.contract.effects import Effects
+from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import FileInfo, Files
 from handaxe.contract.ports.search import BadQuery, Search, SearchMode, TextQuery
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import SearchOptions, Settings
-from handaxe.text.counting import format_count
-from handaxe.tools.search.advice import suggest_glob, suggest_pattern, suggest_type
-from handaxe.tools.search.answer import SearchOutput
-from handaxe.tools.search.faults import BadSearchPattern
-from handaxe.tools.search.place import find_search_root
+from handaxe.text.escape__counting import format_count
+from handaxe.tools.search.grep__advice import suggest_glob, suggest_pattern, suggest_type
+from handaxe.tools.search.grep_output import SearchOutput
+from handaxe.tools.search.search_paths__faults import BadSearchPattern
+from handaxe.tools.search.search_paths__place import find_search_root
 
 _MODES: dict[str, SearchMode] = {
     "content": "content",

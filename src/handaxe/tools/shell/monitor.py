@@ -7,15 +7,16 @@ from typing import Annotated, Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
+from handaxe.contract.faults.shell import BadCommand
+from handaxe.contract.permission_subjects import CommandSubject, HostSubject, Subject
 from handaxe.contract.ports.shell import Confiner, RunningCommand, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
-from handaxe.contract.shell_faults import BadCommand
-from handaxe.contract.subjects import CommandSubject, HostSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
-from handaxe.text.line_patterns import BadLineRegex, compile_line_matcher
-from handaxe.tools.shell.faults import BadLinePattern, NothingToWatch
-from handaxe.tools.shell.sockets import (
+from handaxe.tools.shell.command_faults import BadLinePattern, NothingToWatch
+from handaxe.tools.shell.command_faults__starting import shield_until_done, start_in_background
+from handaxe.tools.shell.monitor__line_patterns import BadLineRegex, compile_line_matcher
+from handaxe.tools.shell.monitor__sockets import (
     END_WORDS,
     SocketArgs,
     parse_socket,
@@ -23,7 +24,6 @@ from handaxe.tools.shell.sockets import (
     refuse_closed_host,
     refuse_without_client,
 )
-from handaxe.tools.shell.starting import shield_until_done, start_in_background
 
 DEFAULT_TIMEOUT_MS = 300_000
 MAX_TIMEOUT_MS = 3_600_000
@@ -55,7 +55,7 @@ class Monitor(Tool[MonitorArgs]):
     def effects_of(self, args: MonitorArgs) -> Effects:
         if args.ws is not None:
             return Effects.pure()
-        from handaxe.tools.shell.command_effects import read_effects
+        from handaxe.shell.analysis.analyzer__command_effects import read_effects
 
         return read_effects(args.command or "")
 

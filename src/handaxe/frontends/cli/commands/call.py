@@ -9,12 +9,12 @@ import msgspec
 
 from handaxe.contract.faults import SetupError
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.exits import compute_exit_code
-from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.paint import BlockRenderer, write_rendered
+from handaxe.frontends.cli.exit_codes import compute_exit_code
+from handaxe.frontends.cli.render import BlockRenderer, write_rendered
+from handaxe.frontends.cli.session_options import add_session_options, open_session
 
 if TYPE_CHECKING:
-    from handaxe.app.asking import OnAsk
+    from handaxe.permission.prompts import OnAsk
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     call_input = read_call_input(arguments.input)
     result, shown = asyncio.run(_run_call(arguments, call_input))
     if arguments.json:
-        from handaxe.frontends.cli.wire import encode_result, write_line
+        from handaxe.frontends.cli.json_output import encode_result, write_line
 
         write_line(encode_result(result))
     else:
@@ -65,7 +65,7 @@ def _find_asker() -> "OnAsk | None":
     """How to ask for permission, where a person sits at both ends."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
-    from handaxe.frontends.cli.terminal_asker import ask_in_terminal
+    from handaxe.frontends.cli.ask_permission import ask_in_terminal
 
     return ask_in_terminal
 
@@ -75,7 +75,7 @@ def read_call_input(words: list[str]) -> dict[str, Any]:
     call_input: dict[str, Any] = {}
     for word in words:
         if _is_json(word):
-            from handaxe.frontends.cli.wire import decode_text
+            from handaxe.frontends.cli.json_output import decode_text
 
             try:
                 value = decode_text(word)

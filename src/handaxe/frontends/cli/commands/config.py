@@ -6,20 +6,20 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.configuration import Configuration
-from handaxe.app.working_directories import resolve_project
+from handaxe.config.file_edit import parse_value
+from handaxe.config.keys import split_key
+from handaxe.config.project import Configuration
+from handaxe.config.settings_paths import SCOPES
+from handaxe.config.working_directories import resolve_project
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.settings_store import Scope, SettingOrigin, SettingsStore, SettingValue
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import read_settings_option, warn
-from handaxe.frontends.cli.paint import print_error, print_out
-from handaxe.frontends.cli.wire import write_json
-from handaxe.host.files import LocalFiles
-from handaxe.settings.editing import parse_value
-from handaxe.settings.keys import split_key
-from handaxe.settings.places import SCOPES
+from handaxe.disk.local_files import LocalFiles
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import print_error, print_out
+from handaxe.frontends.cli.session_options import read_settings_option, warn
 from handaxe.storage.home import find_data_home
-from handaxe.text.visible import to_visible_text
+from handaxe.text.escape import to_visible_text
 
 ACTIONS = ("list", "get", "set", "unset", "path")
 

@@ -7,15 +7,15 @@ import sys
 
 import msgspec
 
-from handaxe.app.examining import examine
-from handaxe.app.findings import Finding
+from handaxe.app.doctor.checks import examine
+from handaxe.app.doctor.checks__findings import Finding
 from handaxe.contract.ports.mcp_servers import McpServer
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.paint import can_show_colour, print_out, write_rendered
-from handaxe.frontends.cli.wire import write_json
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import can_show_colour, print_out, write_rendered
 from handaxe.storage.home import find_data_home
-from handaxe.text.counting import format_count
-from handaxe.text.visible import to_visible_text
+from handaxe.text.escape import to_visible_text
+from handaxe.text.escape__counting import format_count
 
 _COLOURS = {"ok": "32", "weak": "33", "no": "31"}
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_servers(found: list[Finding]) -> list[Finding]:
     """The findings with how each server that may start took it to be spoken to."""
     from handaxe.app.session import Session
-    from handaxe.frontends.cli.mcp_servers import check_servers
+    from handaxe.frontends.cli.mcp_server_commands import check_servers
 
     session = Session(".")
     rows = asyncio.run(check_servers(session)) if session.mcp is not None else ()

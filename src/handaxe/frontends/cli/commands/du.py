@@ -4,13 +4,13 @@ import argparse
 
 import msgspec
 
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.paint import print_out
-from handaxe.frontends.cli.wire import write_json
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import print_out
 from handaxe.storage.home import find_data_home
-from handaxe.storage.undo.pruning import measure_usage
-from handaxe.text.counting import format_count
-from handaxe.text.visible import to_visible_text
+from handaxe.text.escape import to_visible_text
+from handaxe.text.escape__counting import format_count
+from handaxe.undo.prune import measure_usage
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

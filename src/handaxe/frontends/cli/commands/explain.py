@@ -7,18 +7,18 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.explaining import ExplainRequest, explain_in_session, explain_question
+from handaxe.app.explain import ExplainRequest, explain_in_session, explain_question
 from handaxe.app.session import Session
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.paint import print_notice, write_out
-from handaxe.frontends.cli.wire import decode_line, write_json
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import decode_line, write_json
+from handaxe.frontends.cli.render import print_notice, write_out
+from handaxe.frontends.cli.session_options import add_session_options, open_session
 from handaxe.frontends.line_input import read_lines
-from handaxe.host.shfmt import count_commands
-from handaxe.runtime.permission.families import resolve_tool_alias
-from handaxe.text.near_names import find_closest_name
-from handaxe.text.visible import to_visible_text
+from handaxe.rules.tool_families import resolve_tool_alias
+from handaxe.shell.exec.shfmt import count_commands
+from handaxe.text.escape import to_visible_text
+from handaxe.text.escape__near_names import find_closest_name
 from handaxe.tools import build_loaders
 
 _MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.app.configuration import Configuration
+from handaxe.config.project import Configuration
+from handaxe.config.settings import Settings
 from handaxe.contract.faults import SetupError
-from handaxe.contract.undo_faults import UntrustedRecord
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import read_settings_option
-from handaxe.frontends.cli.paint import print_out
-from handaxe.frontends.cli.wire import write_json
-from handaxe.host.shell.opening import TASKS
-from handaxe.host.shell.retention import find_expired_outputs, remove_output
-from handaxe.settings.model import Settings
+from handaxe.contract.faults.undo import UntrustedRecord
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import print_out
+from handaxe.frontends.cli.session_options import read_settings_option
+from handaxe.shell.exec.factory import TASKS
+from handaxe.shell.exec.retention import find_expired_outputs, remove_output
 from handaxe.storage.home import find_data_home, get_sessions_directory
 from handaxe.storage.result_store import DAY_S, drop_old_results, find_old_results, list_file_sizes
-from handaxe.storage.undo.pruning import prune
-from handaxe.text.counting import format_count
+from handaxe.text.escape__counting import format_count
+from handaxe.undo.prune import prune
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

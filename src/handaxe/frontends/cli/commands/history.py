@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import msgspec
 
-from handaxe.app.undoing import find_past_sessions
-from handaxe.app.working_directories import resolve_project
+from handaxe.app.undo_commands import find_past_sessions
+from handaxe.config.working_directories import resolve_project
 from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import ChangedCall
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import add_session_options
-from handaxe.frontends.cli.paint import BlockRenderer, print_notice, print_out, write_rendered
-from handaxe.frontends.cli.wire import write_json
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import BlockRenderer, print_notice, print_out, write_rendered
+from handaxe.frontends.cli.session_options import add_session_options
 from handaxe.storage.home import find_data_home
-from handaxe.text.visible import to_visible_text
+from handaxe.text.escape import to_visible_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -7,15 +7,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from handaxe.app.asking import OnAsk
 from handaxe.app.session import Session
-from handaxe.app.working_directories import resolve_project
+from handaxe.config.working_directories import resolve_project
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.paint import print_notice, print_out, write_out
-from handaxe.frontends.mcp_server.desk import SessionFactory
-from handaxe.frontends.mcp_server.offer import list_default_tools
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.render import print_notice, print_out, write_out
+from handaxe.frontends.cli.session_options import add_session_options, open_session
+from handaxe.frontends.mcp_server.server_session import SessionFactory
+from handaxe.frontends.mcp_server.tool_list import list_default_tools
+from handaxe.permission.prompts import OnAsk
 from handaxe.tools import BUILTIN
 
 TOKEN_VARIABLE = "HANDAXE_MCP_TOKEN"  # noqa: S105 - the name of a variable
@@ -103,8 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise SetupError(f"The server takes no arguments, such as {arguments.words[0]!r}.")
     if arguments.http is not None:
         return _serve_http(arguments)
-    from handaxe.frontends.mcp_server.lines import take_stdio
-    from handaxe.frontends.mcp_server.stdio import serve
+    from handaxe.frontends.mcp_server.handlers__stdio import serve
+    from handaxe.frontends.mcp_server.stdio_transport import take_stdio
     from handaxe.frontends.signals import SignalListener, list_ending_signals
 
     source, sink = take_stdio()
@@ -114,7 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_server_action(arguments: argparse.Namespace) -> int:
-    from handaxe.frontends.cli import mcp_login, mcp_servers
+    from handaxe.frontends.cli import mcp_server_commands as mcp_servers
+    from handaxe.frontends.cli import mcp_server_commands__mcp_login as mcp_login
 
     return {
         "login": mcp_login.login,
@@ -186,7 +187,12 @@ def _build_session_factory(arguments: argparse.Namespace) -> SessionFactory:
 
 
 def _install(arguments: argparse.Namespace) -> int:
-    from handaxe.frontends.mcp_server.clients import build_entry, find_client, format_entry, install
+    from handaxe.frontends.mcp_server.client_configs import (
+        build_entry,
+        find_client,
+        format_entry,
+        install,
+    )
 
     if len(arguments.words) > 1:
         raise SetupError(f"One client at a time, without {arguments.words[1]!r}.")

@@ -4,18 +4,18 @@ import argparse
 import asyncio
 import time
 
-from handaxe.app.configuration import Configuration
-from handaxe.app.kept_rules import SavedRule, SavedRules
-from handaxe.app.working_directories import resolve_project
+from handaxe.config.project import Configuration
+from handaxe.config.working_directories import resolve_project
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import warn
-from handaxe.frontends.cli.paint import print_error, print_out
-from handaxe.frontends.cli.wire import write_json
-from handaxe.host.files import LocalFiles
+from handaxe.disk.local_files import LocalFiles
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import print_error, print_out
+from handaxe.frontends.cli.session_options import warn
+from handaxe.permission.saved_rules import SavedRule, SavedRules
 from handaxe.storage.home import find_data_home
-from handaxe.text.near_names import find_closest_name
-from handaxe.text.visible import to_visible_text
+from handaxe.text.escape import to_visible_text
+from handaxe.text.escape__near_names import find_closest_name
 
 ACTIONS = ("list", "revoke")
 

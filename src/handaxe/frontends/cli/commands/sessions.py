@@ -7,14 +7,14 @@ import msgspec
 
 from handaxe.contract.events import CallFinished, Event
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.paint import print_error, print_notice, print_out
-from handaxe.frontends.cli.wire import write_json
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import print_error, print_notice, print_out
 from handaxe.storage.home import find_data_home, generate_session_id, get_session_directory
 from handaxe.storage.sessions import delete_session, fork_session, list_sessions, read_events
-from handaxe.storage.undo.journal_scan import find_damage
-from handaxe.text.counting import format_count
-from handaxe.text.visible import to_visible_text
+from handaxe.text.escape import to_visible_text
+from handaxe.text.escape__counting import format_count
+from handaxe.undo.journal_files.journal_scan import find_damage
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -4,16 +4,16 @@ import argparse
 import time
 from collections.abc import Iterable
 
-from handaxe.app.working_directories import resolve_project
+from handaxe.config.working_directories import resolve_project
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.paint import print_out
-from handaxe.frontends.cli.wire import write_json
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import print_out
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import find_session
 from handaxe.storage.statistics import HookCost, Statistics, ToolCost, collect_statistics
-from handaxe.text.counting import format_count
-from handaxe.text.visible import to_visible_text
+from handaxe.text.escape import to_visible_text
+from handaxe.text.escape__counting import format_count
 
 _DAY_S = 86_400
 _HOOK_COLUMNS = ("runs", "failed", "waited s", "slowest s")

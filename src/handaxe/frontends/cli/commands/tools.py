@@ -5,13 +5,13 @@ import asyncio
 import json
 from typing import Any
 
-from handaxe.app.listing import explain_hidden_tool, find_unavailable_tool
+from handaxe.app.tool_listing import explain_hidden_tool, find_unavailable_tool
 from handaxe.contract.faults import SetupError, UnknownTool
-from handaxe.frontends.cli.exits import DONE
-from handaxe.frontends.cli.opening import add_session_options, open_session
-from handaxe.frontends.cli.paint import print_error, print_out, write_out
-from handaxe.frontends.cli.wire import write_line
-from handaxe.text.visible import to_visible_text
+from handaxe.frontends.cli.exit_codes import DONE
+from handaxe.frontends.cli.json_output import write_line
+from handaxe.frontends.cli.render import print_error, print_out, write_out
+from handaxe.frontends.cli.session_options import add_session_options, open_session
+from handaxe.text.escape import to_visible_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from handaxe.frontends.cli.exits import DONE, FAILED
-from handaxe.frontends.cli.paint import BlockRenderer, write_out
+from handaxe.frontends.cli.exit_codes import DONE, FAILED
+from handaxe.frontends.cli.render import BlockRenderer, write_out
 
 NEXT = """
 What to try next, in a project of yours:
@@ -38,8 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no arguments
     """Walk through the story; 0 if everything ended as it says."""
     from handaxe.frontends.cli.tour.page import TourPage
-    from handaxe.frontends.cli.tour.story import load_story
-    from handaxe.frontends.cli.tour.walk import TourRunner
+    from handaxe.frontends.cli.tour.page__story import load_story
+    from handaxe.frontends.cli.tour.runner import TourRunner
 
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         # Where there is no arrow, a question mark will do.

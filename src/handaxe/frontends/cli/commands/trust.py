@@ -4,15 +4,15 @@ import argparse
 import sys
 import time
 
-from handaxe.app.configuration import Configuration
-from handaxe.app.working_directories import resolve_project
-from handaxe.frontends.cli.exits import DONE, FAILED
-from handaxe.frontends.cli.paint import print_error, print_out, write_error
-from handaxe.frontends.cli.trust_question import confirm_trust, describe_wishes, trust_folder
-from handaxe.frontends.cli.wire import write_json
+from handaxe.config.project import Configuration
+from handaxe.config.trust_store import TrustRecord
+from handaxe.config.working_directories import resolve_project
+from handaxe.frontends.cli.exit_codes import DONE, FAILED
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import print_error, print_out, write_error
+from handaxe.frontends.cli.trust_prompt import confirm_trust, describe_wishes, trust_folder
 from handaxe.storage.home import find_data_home
-from handaxe.storage.trust import TrustRecord
-from handaxe.text.visible import to_visible_text
+from handaxe.text.escape import to_visible_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,19 +6,19 @@ import os
 import sys
 from typing import cast
 
-from handaxe.app.undoing import choose_session_to_undo, find_past_sessions
-from handaxe.app.working_directories import resolve_project
+from handaxe.app.undo_commands import choose_session_to_undo, find_past_sessions
+from handaxe.config.working_directories import resolve_project
 from handaxe.contract.display import Text
+from handaxe.contract.faults.undo import UndoOutside
 from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.result import ToolResult
-from handaxe.contract.undo_faults import UndoOutside
-from handaxe.frontends.cli.exits import compute_exit_code
-from handaxe.frontends.cli.opening import add_session_options
-from handaxe.frontends.cli.paint import BlockRenderer, write_error, write_rendered
-from handaxe.frontends.cli.terminal_lines import discard_typed_input, read_line
-from handaxe.frontends.cli.wire import encode_result, write_line
+from handaxe.frontends.cli.exit_codes import compute_exit_code
+from handaxe.frontends.cli.json_output import encode_result, write_line
+from handaxe.frontends.cli.render import BlockRenderer, write_error, write_rendered
+from handaxe.frontends.cli.session_options import add_session_options
+from handaxe.frontends.cli.tty_input import discard_typed_input, read_line
 from handaxe.storage.home import find_data_home
-from handaxe.text.path_quoting import unquote_path
+from handaxe.text.paths__path_quoting import unquote_path
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

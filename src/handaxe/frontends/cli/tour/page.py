@@ -13,9 +13,9 @@ from handaxe.app.session import Session
 from handaxe.contract.decision import PermissionRequest
 from handaxe.contract.display import Code, Diff, Text
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.paint import BlockRenderer, write_rendered
-from handaxe.frontends.cli.terminal_asker import format_question
-from handaxe.text.counting import format_count
+from handaxe.frontends.cli.ask_permission import format_question
+from handaxe.frontends.cli.render import BlockRenderer, write_rendered
+from handaxe.text.escape__counting import format_count
 
 MARGIN = "   "
 WIDTH = 94

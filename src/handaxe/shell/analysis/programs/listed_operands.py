@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from handaxe.shell.facts import ListedOperands
-from handaxe.shell.fields import Field
-from handaxe.shell.flow import ShellState
-from handaxe.shell.operands import ProofContext
-from handaxe.shell.options import Arguments, read_arguments
-from handaxe.shell.tables import ProgramTable, load_git_forms, load_read_only_programs, split_names
-from handaxe.shell.word_reader import NotProven
+from handaxe.shell.analysis.facts import ListedOperands
+from handaxe.shell.analysis.parser.expansion import Field
+from handaxe.shell.analysis.program_tables import (
+    ProgramTable,
+    load_git_forms,
+    load_read_only_programs,
+    split_names,
+)
+from handaxe.shell.analysis.programs.operands import ProofContext
+from handaxe.shell.analysis.programs.options import Arguments, read_arguments
+from handaxe.shell.analysis.programs.options__word_reader import NotProven
+from handaxe.shell.analysis.walker import ShellState
 
 _XARGS = ProgramTable(
     flags=split_names("0 r null no-run-if-empty"),
@@ -121,8 +126,8 @@ def _check_consumer(consumer: list[Field], state: ShellState, setting: ProofCont
     if consumer[0].known == "echo":
         return
     # Loaded late: the proofs of programs are many, and few commands have xargs.
-    from handaxe.shell.checks import CHECKS
-    from handaxe.shell.operands import collect_path_uses
+    from handaxe.shell.analysis.programs.operands import collect_path_uses
+    from handaxe.shell.analysis.programs.program_checks import CHECKS
 
     program = _require_literal(consumer[0])
     table = load_read_only_programs().get(program)

@@ -5,20 +5,20 @@ from typing import Annotated, Any
 
 import msgspec
 
+from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display, Text
 from handaxe.contract.effects import Effects
-from handaxe.contract.file_faults import Binary, FileTooLarge, NotFound
+from handaxe.contract.faults.file import Binary, FileTooLarge, NotFound
+from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files, FileWindow
 from handaxe.contract.ports.media import Media
-from handaxe.contract.ports.tool_index import ToolIndex
+from handaxe.contract.ports.tools import ToolIndex
 from handaxe.contract.result import ToolResult
-from handaxe.contract.subjects import PathSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import Settings
-from handaxe.text.counting import format_count
+from handaxe.text.escape__counting import format_count
 from handaxe.tools.files.read.text import LINE_CHARS, TextPage
 
 
@@ -64,7 +64,7 @@ class Read(Tool[ReadArgs]):
     async def call(self, args: ReadArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
         if args.file_path.endswith(("/", ".")):
-            from handaxe.tools.files.named import resolve_file
+            from handaxe.tools.files.target_file__named import resolve_file
 
             await resolve_file(args.file_path, ctx)
         try:
@@ -72,7 +72,7 @@ class Read(Tool[ReadArgs]):
                 return await self._notebook(path, args, ctx)
             return await self._read_by_content(path, args, ctx)
         except NotFound as missing:
-            from handaxe.tools.files.missing import add_near_names
+            from handaxe.tools.files.target_file import add_near_names
 
             raise await add_near_names(missing, path, ctx) from None
 
@@ -106,7 +106,7 @@ class Read(Tool[ReadArgs]):
             head = await ctx[Files].head(path, 5)
         if not head.startswith(b"%PDF-"):
             return await self._text(window, path, args, ctx)
-        from handaxe.contract.media_faults import BadPdf
+        from handaxe.contract.faults.media import BadPdf
         from handaxe.tools.files.read.pdf import read_pdf
 
         try:
@@ -133,7 +133,7 @@ class Read(Tool[ReadArgs]):
         )
 
     async def _notebook(self, path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:
-        from handaxe.text.notebook import NotANotebook
+        from handaxe.text.notebook.document import NotANotebook
         from handaxe.tools.files.read import notebook
 
         try:
@@ -181,7 +181,7 @@ def _is_editing_by_tags(ctx: ToolContext) -> bool:
 
 async def _open_binary(path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:
     """A picture or a PDF, told by its first bytes; `Binary` again if it is neither."""
-    from handaxe.text.magic import HEAD_BYTES, detect_image_type, is_pdf
+    from handaxe.text.encoding__magic import HEAD_BYTES, detect_image_type, is_pdf
 
     head = await ctx[Files].head(path, HEAD_BYTES)
     if detect_image_type(head):

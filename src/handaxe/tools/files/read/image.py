@@ -3,15 +3,15 @@
 from base64 import b64encode
 from typing import Any
 
+from handaxe.config.settings import Settings
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.context import ToolContext
-from handaxe.contract.media_faults import NotInstalled
+from handaxe.contract.faults.media import NotInstalled
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.media import ImageLimits, Media, Picture
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.settings.model import Settings
-from handaxe.tools.files.faults import TooLargeToShow
+from handaxe.tools.files.edit_faults import TooLargeToShow
 
 MAX_FILE_BYTES = 128 * 1024 * 1024
 

@@ -7,8 +7,8 @@ import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.ports.files import Files, FileWindow
-from handaxe.text import outline as text_outline
-from handaxe.text.outline import Outline
+from handaxe.tools.files.read import outline__outline as text_outline
+from handaxe.tools.files.read.outline__outline import Outline
 
 MAX_BYTES = 1 << 20
 """How far into a file its headings and definitions are looked for."""

@@ -4,14 +4,14 @@ from typing import Any
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import BadInput
-from handaxe.contract.media_faults import NoPage
+from handaxe.contract.faults.media import NoPage
 from handaxe.contract.ports.files import Files, FileVersion
 from handaxe.contract.ports.media import PageRange, PdfPage, PdfPages
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.counting import format_count
+from handaxe.text.escape__counting import format_count
 from handaxe.text.page_ranges import BadRange, count_pages, parse_pages
-from handaxe.tools.files.faults import TooLargeToShow
+from handaxe.tools.files.edit_faults import TooLargeToShow
 from handaxe.tools.files.read.image import read_image_limits, require_media, to_image_block
 
 DEFAULT_PAGES = 10

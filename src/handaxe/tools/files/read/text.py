@@ -5,8 +5,8 @@ from typing import Any
 from handaxe.contract.ports.files import FileWindow
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.counting import format_count
-from handaxe.text.windows import LineFormat, number_lines
+from handaxe.text.escape__counting import format_count
+from handaxe.text.line_window import LineFormat, number_lines
 
 CHARS_PER_TOKEN = 4
 LINE_CHARS = 2_000

@@ -4,20 +4,20 @@ from typing import Annotated, Any
 
 import msgspec
 
+from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Text
 from handaxe.contract.effects import Effects
+from handaxe.contract.faults.shell import BadCommand, BadWorkdir
+from handaxe.contract.permission_subjects import CommandSubject, Subject
+from handaxe.contract.ports.dry_run import CommandPreviews
 from handaxe.contract.ports.files import Files
-from handaxe.contract.ports.previews import CommandPreviews
 from handaxe.contract.ports.shell import Confiner, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
-from handaxe.contract.shell_faults import BadCommand, BadWorkdir
-from handaxe.contract.subjects import CommandSubject, Subject
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.settings.model import Settings
 
 
 class BashArgs(ToolArgs, kw_only=True):
@@ -66,7 +66,7 @@ class Bash(Tool[BashArgs]):
     ) -> tuple[Effects, tuple[Subject, ...]] | None:
         if not self.effects_of(args).writes_everything:
             return None
-        from handaxe.tools.shell.command_effects import read_effects
+        from handaxe.shell.analysis.analyzer__command_effects import read_effects
 
         # What is destroyed for good depends on where the working directories are.
         place, settings = ctx[Workdir], ctx[Settings]
@@ -83,8 +83,8 @@ class Bash(Tool[BashArgs]):
             raise BadCommand("a NUL character")
 
     async def call(self, args: BashArgs, ctx: ToolContext) -> ToolResult:
-        from handaxe.tools.shell.bash import running
-        from handaxe.tools.shell.bash.patience import choose_timeout
+        from handaxe.tools.shell.bash import foreground as running
+        from handaxe.tools.shell.bash.timeout import choose_timeout
 
         settings = ctx[Settings]
         patience = choose_timeout(args.timeout, settings)
@@ -174,7 +174,7 @@ def _note_background(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
     running = [] if args.run_in_background or args.dry_run else ctx[Jobs].running()
     if not running:
         return ()
-    from handaxe.tools.shell.bash.sleeping import find_awaited_jobs
+    from handaxe.tools.shell.bash.timeout__sleeping import find_awaited_jobs
 
     listed = ", ".join(state.job_id for state in find_awaited_jobs(args.command, running))
     if not listed:
@@ -190,6 +190,6 @@ def _find_sandbox_level(args: BashArgs, ctx: ToolContext) -> dict[str, Any] | No
 
 
 def _read_effects(args: BashArgs) -> Effects:
-    from handaxe.tools.shell.command_effects import read_effects
+    from handaxe.shell.analysis.analyzer__command_effects import read_effects
 
     return Effects.none() if args.dry_run else read_effects(args.command)

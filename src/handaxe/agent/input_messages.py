@@ -1,0 +1,87 @@
+"""What is said to the model: by the person, by hooks, by background work, by the runtime."""
+
+from collections.abc import Callable, Sequence
+from uuid import uuid4
+
+from handaxe.agent.conversation import AgentConversation
+from handaxe.agent.events import AgentEvent, MessageAdded
+from handaxe.agent.loop_context import LoopContext
+from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.events import UserSaid
+from handaxe.contract.faults import SetupError
+from handaxe.contract.messages import UserBlock, UserMessage
+from handaxe.text.framing import Framed, frame_reminder
+
+Prompt = str | Sequence[TextBlock | ImageBlock]
+
+
+class InputMessages:
+    """Puts words into one conversation, and keeps those that have to wait."""
+
+    def __init__(
+        self,
+        workplace: LoopContext,
+        conversation: AgentConversation,
+        tell: Callable[[AgentEvent], None],
+    ) -> None:
+        self._workplace = workplace
+        self._conversation = conversation
+        self._tell = tell
+        self._waiting: list[Prompt] = []
+
+    def say(
+        self, prompt: Prompt, *, synthetic: bool = False, message_id: str | None = None
+    ) -> None:
+        """Add a message; it is in the log before the model hears it."""
+        content: tuple[UserBlock, ...] = (
+            (TextBlock(str(prompt)),) if isinstance(prompt, str) else tuple(prompt)
+        )
+        message = UserMessage(content, synthetic=synthetic)
+        said = UserSaid(message_id=message_id or make_message_id(), message=message)
+        self._workplace.among.emit(said)
+        self._conversation.take(said)
+        self._tell(MessageAdded(said.message, said.message_id))
+
+    def remind(self, texts: Sequence[str]) -> None:
+        """Add what no person said, marked as such."""
+        for text in texts:
+            self.say(frame_reminder(text), synthetic=True)
+
+    def keep(self, prompt: Prompt) -> None:
+        """Hold something back until the model can hear it."""
+        self._waiting.append(prompt)
+
+    def flush_queue(self) -> bool:
+        """Say what came in meanwhile: from the person, and from background work."""
+        waiting, self._waiting = self._waiting, []
+        for prompt in waiting:
+            # What an agent said to this one comes framed; no person typed it.
+            self.say(prompt, synthetic=isinstance(prompt, Framed))
+        notices = (*self._workplace.notices(), *self._workplace.among.hooks.take_late())
+        self.remind(notices)
+        return bool(waiting or notices)
+
+    async def wait_for_work(self, limit_s: float) -> bool:
+        """Wait for agents in the background, as long as the host allows; whether one ended."""
+        if limit_s <= 0 or not await self._workplace.await_work(limit_s):
+            return False
+        return self.flush_queue()
+
+
+def refuse_if_empty(prompt: Prompt) -> None:
+    """Raise `SetupError` for a prompt that says nothing: no provider takes an empty message."""
+    has_picture = not isinstance(prompt, str) and any(isinstance(b, ImageBlock) for b in prompt)
+    if not has_picture and not extract_prompt_text(prompt).strip():
+        raise SetupError("The prompt is empty. Say what to do.")
+
+
+def extract_prompt_text(prompt: Prompt) -> str:
+    """A prompt without its pictures."""
+    if isinstance(prompt, str):
+        return prompt
+    return "\n".join(block.text for block in prompt if isinstance(block, TextBlock))
+
+
+def make_message_id() -> str:
+    """An id for a message."""
+    return str(uuid4())

@@ -1,0 +1,72 @@
+"""What a loop needs of the session it works in, joined by `handaxe.app`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from handaxe.agent.memory.nested_memory import NestedMemory
+from handaxe.contract.events import Event
+from handaxe.contract.ports.model import ToolSpec
+from handaxe.hooks.notify import fire_hooks
+from handaxe.hooks.outcome import Outcome
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.streaming import CallStream, OnResult
+
+
+def _return_empty() -> tuple[str, ...]:
+    return ()
+
+
+async def _wait_for_nothing(limit_s: float) -> bool:  # noqa: ARG001 - nothing to wait for
+    return False
+
+
+async def _return_no_reminders() -> tuple[str, ...]:
+    return ()
+
+
+def _return_none() -> None:
+    return None
+
+
+def _ignore_name(name: str) -> None:  # noqa: ARG001 - nothing here has a name
+    return None
+
+
+async def _has_any(tool: str) -> bool:  # noqa: ARG001 - the call itself will tell
+    return True
+
+
+class LoopContext(msgspec.Struct, kw_only=True):
+    """A session, or a sub-agent's share of one, as its loop sees it."""
+
+    among: PipelineContext
+    open_stream: Callable[[OnResult], CallStream]
+    specs: Callable[[], tuple[ToolSpec, ...]]
+    """The tools on offer now, in the order the model sees them."""
+    subscribe: Callable[[Callable[[Event], None]], Callable[[], None]]
+    new_call_id: Callable[[], str]
+    flush: Callable[[], None]
+    notes: Callable[[], tuple[str, ...]] = _return_empty
+    """Sections of the system prompt that only this place knows; asked for once."""
+    changes: Callable[[], Awaitable[Sequence[str]]] = _return_no_reminders
+    """What differs from the notes by now; told with the next request, and no reason for one."""
+    notices: Callable[[], Sequence[str]] = _return_empty
+    """What background work has to say, each thing once."""
+    await_work: Callable[[float], Awaitable[bool]] = _wait_for_nothing
+    """Wait so long for background agents; whether one has ended."""
+    nearby: NestedMemory | None = None
+    """Instructions that count once files near them were read."""
+    reminders: Callable[[], Awaitable[Sequence[str]]] = _return_no_reminders
+    """State that has to be told again when the conversation was made shorter."""
+    has_tool: Callable[[str], Awaitable[bool]] = _has_any
+    """Whether a tool is on offer, once everybody who could bring it was waited for."""
+
+    title: Callable[[], str | None] = _return_none
+    """The session's name, if it has one."""
+    rename: Callable[[str], None] = _ignore_name
+    """Give the session another name."""
+
+    async def fire(self, name: str, **details: object) -> Outcome:
+        """What hooks say to an occasion of the agent's."""
+        return await fire_hooks(self.among, name, **details)

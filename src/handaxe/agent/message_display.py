@@ -1,0 +1,113 @@
+"""What a person sees of an answer, where hooks have a word in it: `MessageDisplay`.
+
+Only what is shown changes. The conversation, the log and the model keep the answer as it is.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from uuid import uuid4
+
+import msgspec
+
+from handaxe.agent.events import AgentEvent, MessageAdded, RunFinished, ToolCalled
+from handaxe.contract.content import TextBlock
+from handaxe.contract.events import AssistantSaid
+from handaxe.contract.messages import AssistantBlock, AssistantMessage
+from handaxe.contract.ports.model import TextDelta
+from handaxe.hooks.notify import fire_hooks
+from handaxe.pipeline.context import PipelineContext
+
+Events = AsyncGenerator[AgentEvent, None]
+
+
+async def display_events(among: PipelineContext, events: Events, *, by_lines: bool) -> Events:
+    """The events of a run as they are shown: line by line on a screen, else whole answers."""
+    async with aclosing(events):
+        if not among.hooks.watches("MessageDisplay"):
+            async for event in events:
+                yield event
+            return
+        display = _LineDisplay(among) if by_lines else _WholeMessageDisplay(among)
+        async for event in events:
+            async for shown in display.show(event):
+                yield shown
+
+
+class _Display:
+    """One run, seen through hooks."""
+
+    def __init__(self, among: PipelineContext) -> None:
+        self._among = among
+        self._turn_id = str(uuid4())
+        self._message_id = str(uuid4())
+        self._index = 0
+
+    async def _replaced(self, delta: str, *, final: bool) -> str:
+        """What is shown in place of a piece; the piece itself if no hook minds."""
+        outcome = await fire_hooks(
+            self._among,
+            "MessageDisplay",
+            turn_id=self._turn_id,
+            message_id=self._message_id,
+            index=self._index,
+            final=final,
+            delta=delta,
+        )
+        self._index += 1
+        if final:
+            self._message_id, self._index = str(uuid4()), 0
+        shown = outcome.extra.get("displayContent")
+        return shown if isinstance(shown, str) else delta
+
+
+class _LineDisplay(_Display):
+    """Whole lines as they come; the rest at the end of the answer, or before its first call."""
+
+    def __init__(self, among: PipelineContext) -> None:
+        super().__init__(among)
+        self._rest = ""
+        self._is_open = False
+
+    async def show(self, event: AgentEvent) -> Events:
+        """What is shown of an event."""
+        if isinstance(event, TextDelta):
+            self._is_open = True
+            lines, newline, self._rest = (self._rest + event.text).rpartition("\n")
+            if newline:
+                yield TextDelta(await self._replaced(lines + newline, final=False))
+            return
+        is_over = isinstance(event, ToolCalled) or (
+            isinstance(event, MessageAdded) and isinstance(event.message, AssistantMessage)
+        )
+        if is_over and self._is_open:
+            rest, self._rest, self._is_open = self._rest, "", False
+            if text := await self._replaced(rest, final=True):
+                yield TextDelta(text)
+        yield event
+
+
+class _WholeMessageDisplay(_Display):
+    """Each answer at once, when it is complete."""
+
+    def __init__(self, among: PipelineContext) -> None:
+        super().__init__(among)
+        self._last = ("", "")
+
+    async def show(self, event: AgentEvent) -> Events:
+        """What is shown of an event."""
+        if isinstance(event, AssistantSaid):
+            content = await self._content(event.content)
+            event = msgspec.structs.replace(event, content=content)
+        elif isinstance(event, RunFinished) and event.result == self._last[0]:
+            event = msgspec.structs.replace(event, result=self._last[1])
+        yield event
+
+    async def _content(self, blocks: tuple[AssistantBlock, ...]) -> tuple[AssistantBlock, ...]:
+        text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
+        if not text:
+            return blocks
+        shown = await self._replaced(text, final=True)
+        self._last = (text, shown)
+        first = next(at for at, block in enumerate(blocks) if isinstance(block, TextBlock))
+        kept = [block for block in blocks if not isinstance(block, TextBlock)]
+        return (*blocks[:first], TextBlock(shown), *kept[first:])

@@ -1,0 +1,131 @@
+"""Hooks that ask a model: answered by the session's own, or by an agent that only looks."""
+
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final
+from uuid import uuid4
+
+from handaxe.agent.compaction__single_answer import request_text
+from handaxe.agent.events import RunFinished
+from handaxe.agent.limits import Meter, RunLimits
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.subagents.spawn import SpawnedAgents, SubagentSession
+from handaxe.agent.system_prompt import load_prompt
+from handaxe.contract.content import TextBlock
+from handaxe.contract.faults import SetupError
+from handaxe.contract.messages import UserMessage
+from handaxe.contract.ports.agents import AgentDefinition, AgentState
+from handaxe.contract.ports.hooks import HookUnreachable
+from handaxe.contract.ports.hooks__hook_models import HookModels, HookQuestion
+from handaxe.contract.ports.model import (
+    Model,
+    ModelFailed,
+    ModelRequest,
+)
+
+MAX_TURNS = 50
+ANSWER_TOKENS = 2_000
+TOOLS: Final = ("Read", "Glob", "Grep", "Bash")
+"""Bash in plan mode: it runs what provably only looks."""
+
+
+class SessionHookModels(HookModels):
+    """Who answers the hooks of one agent's session."""
+
+    def __init__(
+        self, agents: SpawnedAgents, meter: Meter, open_model: Callable[[str | None], Model]
+    ) -> None:
+        """`open_model` opens a model by name; None is the one at work now."""
+        self._agents = agents
+        self._meter = meter
+        self._open = open_model
+        self._opened: dict[str, Model] = {}
+
+    @property
+    def name(self) -> str:
+        """The model of the agent at work."""
+        return self._open(None).name
+
+    async def answer(self, question: HookQuestion) -> str:
+        """The last words of the answer."""
+        model = self._model(question.model)
+        try:
+            if question.may_look:
+                return await self._run_agent(model, question)
+            return await self._said(model, question.prompt)
+        except ModelFailed as failed:
+            raise HookUnreachable(failed.sentence) from None
+
+    async def close(self) -> None:
+        """Let go of the models that only hooks wanted."""
+        opened, self._opened = self._opened, {}
+        for model in opened.values():
+            await model.close()
+
+    def _model(self, name: str | None) -> Model:
+        if name is None:
+            return self._open(None)
+        if name not in self._opened:
+            try:
+                self._opened[name] = self._open(name)
+            except SetupError:
+                # A hook written for another provider still works, with the model at hand.
+                return self._open(None)
+        return self._opened[name]
+
+    async def _said(self, model: Model, prompt: str) -> str:
+        request = ModelRequest(
+            system=(load_prompt("hook_prompt"),),
+            messages=(UserMessage((TextBlock(prompt),)),),
+            max_tokens=ANSWER_TOKENS,
+        )
+        return await request_text(model, request, self._meter)
+
+    async def _run_agent(self, model: Model, question: HookQuestion) -> str:
+        meter = Meter(RunLimits(max_turns=MAX_TURNS), self._meter.prices, parent=self._meter)
+        seat = self._make_session(question, meter)
+        loop = AgentLoop(
+            model,
+            seat.workplace,
+            seat.conversation,
+            system=seat.system,
+            meter=meter,
+            options=self._agents.build_child_options(),
+        )
+        final: RunFinished | None = None
+        try:
+            async with aclosing(loop.run(question.prompt)) as events:
+                async for event in events:
+                    if isinstance(event, RunFinished):
+                        final = event
+        finally:
+            await seat.close()
+        if final is None or final.is_error:
+            raise HookUnreachable(final.result if final is not None else "the agent came to no end")
+        return final.result
+
+    def _make_session(self, question: HookQuestion, meter: Meter) -> SubagentSession:
+        """A place in which an agent can look, and nothing else."""
+        state = AgentState(
+            agent_id=f"hook-{uuid4().hex[:16]}",
+            agent_type="hook",
+            description="answers for a hook",
+            status="running",
+            permission_mode="plan",
+        )
+        kind = AgentDefinition(
+            name=state.agent_type,
+            description=state.description,
+            prompt=load_prompt("hook_agent"),
+            tools=TOOLS,
+            is_lean=True,
+        )
+        seat = self._agents.make_session(state, kind, meter)
+        among = seat.workplace.among
+        among.hooks = among.hooks.make_nested()
+        # Nobody is asked on a hook's behalf: what is not free is refused.
+        among.asker = among.classifier = None
+        cwd, roots = question.cwd, among.workdir.roots
+        if any(cwd == root or cwd.startswith(f"{root}/") for root in roots):
+            among.workdir.current = cwd
+        return seat

@@ -1,0 +1,148 @@
+"""A final answer that fits a JSON Schema, given through a tool of its own.
+
+One success ends the run. What does not fit is answered with every mistake, a few times.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
+
+import msgspec
+
+from handaxe.agent.structured_output__endings import RunResult
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.effects import Effects
+from handaxe.contract.faults import SetupError
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool
+
+NAME = "StructuredOutput"
+_ALIAS = "SyntheticOutput"
+_NAMES = NAME, _ALIAS
+MAX_FAILURES = 5
+_WRAPPED = "result"
+_MAX_PROBLEMS = 20
+
+
+class FinalOutput:
+    """What is wanted, and what was given."""
+
+    def __init__(self, schema: dict[str, Any], *, max_failures: int = MAX_FAILURES) -> None:
+        self._schema = schema
+        self._max_failures = max_failures
+        self._is_wrapped = schema.get("type", "object") != "object"
+        self._validator = _build_validator(schema)
+        self._failures = 0
+        self.is_given = False
+        self.value: Any = None
+
+    def start(self) -> None:
+        """A new run wants a new answer."""
+        self._failures = 0
+        self.is_given = False
+        self.value = None
+
+    @property
+    def text(self) -> str:
+        """The answer as JSON."""
+        return msgspec.json.encode(self.value).decode()
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it was tried often enough."""
+        return self._failures >= self._max_failures
+
+    def heard(self, results: Sequence[ToolResult]) -> bool:
+        """Whether the answer is there; counts one that does not fit, whoever found that."""
+        tried = [result for result in results if result.tool in _NAMES]
+        self._failures += bool(tried) and not any(result.ok for result in tried)
+        return self.is_given
+
+    def demand(self) -> str:
+        """What to say to a model that ends without the answer; counts as a failure."""
+        self._failures += 1
+        return f"Give your final answer by calling {NAME} now, with input that fits its schema."
+
+    def ending(self) -> RunResult:
+        """How a run ends that never got there."""
+        said = f"The model gave no output that fits the schema in {self._failures} attempts."
+        return RunResult(
+            "structured_output_retry_exhausted",
+            said,
+            subtype="error_max_structured_output_retries",
+            is_error=True,
+            errors=(said,),
+        )
+
+    def tool(self) -> Tool[Any]:
+        """The tool to put beside the session's others."""
+        made = type(NAME, (_StructuredOutput,), {"name": NAME, "output": self})
+        made.args_type = self
+        return made()
+
+    def model_json_schema(self) -> dict[str, Any]:
+        """The input of the tool; anything but an object is wrapped in one."""
+        schema = copy.deepcopy(self._schema)
+        if not self._is_wrapped:
+            return {"type": "object", **schema}
+        definitions = {key: schema.pop(key) for key in ("$defs",) if key in schema}
+        return {
+            "type": "object",
+            "properties": {_WRAPPED: schema},
+            "required": [_WRAPPED],
+            **definitions,
+        }
+
+    def model_validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The input, if it fits; raises `ValueError` with every mistake."""
+        value: Any = given[_WRAPPED] if self._is_wrapped else given
+        errors = [
+            f"{'/'.join(map(str, error.instance_path)) or 'the whole'}: {error.message}"
+            for error, _ in zip(
+                self._validator.iter_errors(value), range(_MAX_PROBLEMS), strict=False
+            )
+        ]
+        if errors:
+            raise ValueError("It does not fit the schema: " + "; ".join(errors))
+        return given
+
+    def take(self, given: dict[str, Any]) -> None:
+        """Keep the answer."""
+        self.value = given[_WRAPPED] if self._is_wrapped else given
+        self.is_given = True
+
+
+class _StructuredOutput(Tool[Any]):
+    """The way to give a final answer in the form that was asked for."""
+
+    name = NAME
+    aliases = (_ALIAS,)
+    search_hint = "give the final answer as structured data"
+    effects = Effects.on_state("final output")
+    always_load = True
+    output: ClassVar[FinalOutput]
+
+    def prompt(self) -> str:
+        return (
+            "Gives your final answer as data that fits the schema of its input. Call it once, "
+            "when everything else is done; it ends the work."
+        )
+
+    async def decide(self, args: Any, ctx: ToolContext) -> Decision | None:  # noqa: ANN401, ARG002
+        return Allow("the final answer changes nothing")
+
+    async def call(self, args: Any, ctx: ToolContext) -> ToolResult:  # noqa: ANN401, ARG002
+        if self.output.is_given:
+            return ToolResult("The final answer was given already; the first one counts.")
+        self.output.take(cast("dict[str, Any]", args))
+        return ToolResult("The final answer was taken.", data={"output": self.output.value})
+
+
+def _build_validator(schema: dict[str, Any]) -> Any:  # noqa: ANN401 - an untyped library's
+    import jsonschema_rs
+
+    try:
+        return jsonschema_rs.validator_for(schema)
+    except (ValueError, TypeError) as error:
+        raise SetupError(f"The output schema is no JSON Schema: {error}") from None

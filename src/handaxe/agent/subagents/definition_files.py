@@ -1,0 +1,131 @@
+"""The types of agents that count for a project: the host's, files near to far, built-in ones.
+
+What a project's own file starts, and whose place it takes, counts as far as the gate grants it.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from handaxe.agent.subagents.definitions import (
+    BadAgentFile,
+    list_builtin_definitions,
+    parse_agent_definitions,
+    parse_agent_file,
+)
+from handaxe.app.services.trust_requests import list_agent_files
+from handaxe.config.project import Configuration
+from handaxe.config.settings_paths import is_users_own
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.agents import AgentDefinition
+from handaxe.contract.trust_gate import TrustRequest
+
+
+class AgentDefinitions:
+    """Read once; what is wrong with a file is said and stops nothing else."""
+
+    def __init__(
+        self,
+        given: Mapping[str, Any] | None,
+        directories: Sequence[Path],
+        configuration: Configuration | None = None,
+        managed: Sequence[Path] = (),
+    ) -> None:
+        """`directories` are searched in order; the first file of a name counts.
+
+        `managed` are an organisation's, which count before everything else.
+        Files below the user's directories are the user's own; those of a project may not choose
+        a vendor, and start programs or take the place of others only with the user's word.
+        """
+        found: dict[str, AgentDefinition] = {}
+        self.problems: list[str] = []
+        self._root = configuration.root if configuration is not None else "/"
+        self._gate = configuration.gate if configuration is not None else None
+        try:
+            own, remarks = parse_agent_definitions((given or {}).items())
+        except BadAgentFile as error:
+            raise SetupError(str(error)) from None
+        self.problems += remarks
+        for kind in own:
+            found[kind.name] = self._drop_invalid(kind)
+        # What an organisation says takes the place of all else, its first word last.
+        for path in reversed([path for place in managed for path in list_agent_files(place)]):
+            if (wish := self._read(path, is_own=True)) is not None:
+                kind = self._drop_invalid(wish.grant(None))
+                found[kind.name] = kind
+        waiting: list[AgentDefinition] = []
+        for path in (path for place in directories for path in list_agent_files(place)):
+            wish = self._read(path, is_own=is_users_own(path))
+            if wish is None:
+                continue
+            kind = wish.grant(self._gate)
+            if kind.name not in found and self._can_replace(wish):
+                found[kind.name] = self._drop_invalid(kind)
+            elif kind.name not in found:
+                waiting.append(kind)
+        for kind in list_builtin_definitions():
+            found.setdefault(kind.name, kind)
+        for kind in waiting:
+            if found.setdefault(kind.name, kind).source not in {kind.source, "arguments"}:
+                self.problems.append(
+                    f"{kind.source}: until the project is trusted, it cannot take the place of "
+                    f"the agent {kind.name!r} that is there already."
+                )
+        self._kinds = tuple(sorted(found.values(), key=lambda kind: kind.name))
+
+    def __call__(self) -> tuple[AgentDefinition, ...]:
+        """All types, sorted by name."""
+        return self._kinds
+
+    def _read(self, path: Path, *, is_own: bool) -> TrustRequest[AgentDefinition] | None:
+        try:
+            wish, remarks = parse_agent_file(
+                path.read_text(encoding="utf-8"),
+                str(path),
+                owner="own" if is_own else "project",
+                root=self._root,
+            )
+        except (BadAgentFile, OSError, UnicodeError) as error:
+            self.problems.append(f"An agent file was skipped. {error}")
+            return None
+        self.problems += remarks
+        if self._gate is not None and (refusal := self._gate.refusal(wish)) is not None:
+            self.problems.append(refusal)
+        return wish
+
+    def _can_replace(self, wish: TrustRequest[AgentDefinition]) -> bool:
+        """Whether a file may stand before those that are farther away, and before built-in ones."""
+        return not wish.is_projects or (self._gate is not None and self._gate.allows(wish))
+
+    def _drop_invalid(self, kind: AgentDefinition) -> AgentDefinition:
+        """The type without definitions that are wrong."""
+        if kind.hooks:
+            from handaxe.hooks.config import read_hooks
+            from handaxe.hooks.config__hook_conditions import find_bad_conditions
+
+            book = read_hooks(kind.hooks, source=kind.source)
+            self.problems += [
+                f"{kind.source}: {told}" for told in (*book.problems, *find_bad_conditions(book))
+            ]
+        if servers := get_inline_servers(kind):
+            from handaxe.config.mcp_definitions import read_definitions
+
+            try:
+                read_definitions(self._root, given=[servers], is_strict=True)
+            except SetupError as error:
+                self.problems.append(f"{kind.source}: {error}")
+                names = tuple(entry for entry in kind.mcp_servers if isinstance(entry, str))
+                kind = msgspec.structs.replace(kind, mcp_servers=names)
+        return kind
+
+
+def get_inline_servers(kind: AgentDefinition) -> dict[str, Any]:
+    """The servers that a type defines itself, by name."""
+    return {
+        name: definition
+        for entry in kind.mcp_servers
+        if isinstance(entry, dict)
+        for name, definition in entry.items()
+    }

@@ -1,0 +1,104 @@
+"""A sub-agent's permissions: its parent's rules, in a mode that is never wider.
+
+An agent with a checkout of its own works in there only. Rules that name places of the project
+mean the same places of the checkout; what they forbid in the project stays forbidden as well.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from handaxe.permission.policy import Policy
+from handaxe.rules.grammar import PermissionRule
+from handaxe.rules.modes import choose_strictest_mode
+from handaxe.rules.path_scopes import Anchors
+from handaxe.rules.rule_index import RuleIndex
+from handaxe.rules.tool_families import TEXT_TOOLS
+from handaxe.session.workdir import Workdir
+from handaxe.text.gitignore import escape
+from handaxe.text.paths import is_inside
+
+
+class SubagentRestrictions(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent has less of than its parent."""
+
+    mode: str | None = None
+    """The widest mode it may work in."""
+    checkout: str | None = None
+    """Its own checkout, if it has one."""
+    project: str | None = None
+    """The project that the checkout stands for."""
+    memory: Sequence[str] = ()
+    """Where it keeps what it learned."""
+
+
+class SubagentPolicy:
+    """The policy of an agent, following its parent's from moment to moment."""
+
+    def __init__(
+        self,
+        parent: Callable[[], Policy],
+        parents_place: Workdir,
+        place: Workdir,
+        narrowing: SubagentRestrictions,
+    ) -> None:
+        self._parent = parent
+        self._parents_place = parents_place
+        self._place = place
+        self._narrowing = narrowing
+        self._known: tuple[Policy, object, Policy] | None = None
+
+    def __call__(self) -> Policy:
+        """The policy in force now."""
+        above, place, narrowing = self._parent(), self._place, self._narrowing
+        if narrowing.checkout is None and place.roots != self._parents_place.roots:
+            place.roots = self._parents_place.roots
+        key = (place.roots, place.free_to_read)
+        if self._known is None or self._known[0] is not above or self._known[1] != key:
+            policy = Policy(
+                self._build_rules(above),
+                mode=choose_strictest_mode(above.mode, narrowing.mode) or above.mode,
+                roots=place.roots,
+                free_to_read=place.free_to_read,
+                free_to_write=(*above.free_to_write, *narrowing.memory),
+                own_places=above.own_places,
+                walled_off=narrowing.project or above.walled_off,
+                matches_command=above.matches_command,
+            )
+            self._known = above, key, policy
+        return self._known[2]
+
+    def _build_rules(self, above: Policy) -> RuleIndex:
+        checkout = self._narrowing.checkout
+        if checkout is None:
+            return above.book
+        anchors = Anchors(checkout, checkout, above.home)
+        rules = [
+            twin
+            for rule in above.book.rules
+            for twin in _translate_rule(rule, above.book.anchors.project_root, checkout)
+        ]
+        return RuleIndex(rules, anchors)
+
+
+def _translate_rule(rule: PermissionRule, project: str, checkout: str) -> Iterator[PermissionRule]:
+    """A rule as it reads in the checkout, and what it forbids as it reads in the project."""
+    spoken = rule.specifier
+    if spoken is None or rule.tool in TEXT_TOOLS or rule.root is not None:
+        yield rule
+        return
+    forbids = rule.behaviour != "allow"
+    if spoken.startswith("//"):
+        if is_inside(spoken[1:], project):
+            inside = spoken[1 + len(project) :]
+            yield msgspec.structs.replace(rule, specifier=f"/{escape(checkout)}{inside}")
+        if forbids or not is_inside(spoken[1:], project):
+            yield rule
+        return
+    yield rule
+    if not forbids or spoken.startswith("~"):
+        return
+    below = spoken.removeprefix("./").removeprefix("/")
+    yield msgspec.structs.replace(rule, specifier=f"/{escape(project)}/{below}")
+    if not spoken.startswith("/") and "/" not in below.rstrip("/"):
+        yield msgspec.structs.replace(rule, specifier=f"/{escape(project)}/**/{below}")

@@ -1,0 +1,384 @@
+"""Sub-agents: the same loop again, with fewer tools and never more permission.
+
+An agent belongs to its session. What it did is kept below the session's directory, so that it
+can be found and woken after a restart.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from uuid import uuid4
+
+import msgspec
+
+from handaxe.agent.limits import Meter, RunLimits
+from handaxe.agent.limits__loop_options import LoopOptions
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.reminders import format_agent_message, format_agent_notice
+from handaxe.agent.subagents.definitions import GENERAL
+from handaxe.agent.subagents.execution import AgentRun
+from handaxe.agent.subagents.registry import SubagentRegistry, SubagentSession
+from handaxe.contract.events import AgentEnded, AgentStarted
+from handaxe.contract.faults.agent import (
+    AgentNameTaken,
+    AgentNotFound,
+    AgentsTooDeep,
+    AgentStoppedByUser,
+    NoToolsForAgent,
+    TooManyAgents,
+    UnknownAgentType,
+)
+from handaxe.contract.faults.agent__job_faults import NoBackground
+from handaxe.contract.ports.agents import (
+    AgentDefinition,
+    AgentOutcome,
+    AgentRequest,
+    Agents,
+    AgentState,
+)
+from handaxe.hooks.notify import fire_hooks
+from handaxe.pipeline.context import PipelineContext
+from handaxe.rules.modes import choose_strictest_mode
+from handaxe.session.jobs import Jobs
+from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.framing import frame_reminder, neutralize
+
+
+class SpawnedAgents(Agents):
+    """The agents that one agent, or the session itself, can start and reach."""
+
+    def __init__(
+        self,
+        family: SubagentRegistry,
+        among: PipelineContext,
+        *,
+        meter: Meter,
+        state: AgentState | None = None,
+    ) -> None:
+        self._family = family
+        self._meter = meter
+        self._depth = state.depth if state is not None else 0
+        self._state = state
+        self.among = among
+        """What the agent itself works with; its agents get less."""
+
+    @property
+    def may_start(self) -> bool:
+        """Whether agents at this depth may start more."""
+        return self._depth < self._family.limits.max_depth
+
+    def kinds(self) -> tuple[AgentDefinition, ...]:
+        """The types that can be started, sorted by name."""
+        return self._family.kinds()
+
+    def below(self, state: AgentState, meter: Meter) -> "SpawnedAgents":
+        """The same family, as one of its agents sees it."""
+        return SpawnedAgents(self._family, self.among, meter=meter, state=state)
+
+    def make_session(
+        self, state: AgentState, kind: AgentDefinition, meter: Meter
+    ) -> SubagentSession:
+        """A place to work in for an agent below this one."""
+        return self._family.make_seat(state, kind, self.below(state, meter))
+
+    def build_child_options(self, effort: str | None = None) -> LoopOptions:
+        """How an agent below this one asks its model."""
+        options = self._family.options
+        return msgspec.structs.replace(
+            options,
+            is_sub_agent=True,
+            may_put_off=False,
+            wait_for_agents_s=0.0,
+            effort=effort or options.effort,
+        )
+
+    async def start(self, request: AgentRequest, report: Callable[[str], None]) -> AgentOutcome:
+        """Start an agent and wait for it, unless it works in the background."""
+        family = self._family
+        if not self.may_start:
+            raise AgentsTooDeep(family.limits.max_depth)
+        kind = self._kind(request.kind)
+        self._refuse_if_full()
+        if request.name and self._known(request.name) is not None:
+            raise AgentNameTaken(request.name)
+        agent_id = f"a{uuid4().hex[:16]}"
+        state = AgentState(
+            agent_id=agent_id,
+            agent_type=kind.name,
+            description=request.description,
+            status="running",
+            name=request.name,
+            prompt=request.prompt,
+            model=request.model or kind.model or "",
+            parent_id=self._state.agent_id if self._state is not None else None,
+            tool_use_id=request.call_id,
+            depth=self._depth + 1,
+            permission_mode=self._get_widest_mode(kind),
+            tools=self._tools(),
+            started_at=time.time(),
+            output_file=str(family.files.output_of(agent_id)),
+            effort=request.effort or kind.effort,
+            isolation=request.isolation or kind.isolation,
+        )
+        in_background = kind.background if request.in_background is None else request.in_background
+        in_background = in_background and family.limits.background
+        run = await self._launch(state, kind, request.prompt, report, in_background=in_background)
+        if in_background:
+            return run.outcome(in_background=True)
+        try:
+            if await run.wait(family.limits.auto_background_s):
+                self._read(run)
+                return run.outcome()
+        except asyncio.CancelledError:
+            await run.stop()
+            raise
+        self._move_to_background(run)
+        return run.outcome(in_background=True, timed_out=True)
+
+    async def send(self, to: str, text: str, *, call_id: str | None = None) -> AgentState:
+        """Tell an agent something; one that has ended goes on in the background."""
+        state = self._known(to)
+        if state is None:
+            known = [f"{s.name or s.agent_id} ({s.description})" for s in self.listed()]
+            raise AgentNotFound(to, known)
+        run = self._family.runs.get(state.agent_id)
+        if run is not None and run.is_running:
+            run.loop.send(neutralize(text))
+            return run.agent
+        if state.stopped_by_user:
+            raise AgentStoppedByUser(to)
+        if not self._family.limits.background:
+            raise NoBackground
+        self._refuse_if_full()
+        kind = self._kind(state.agent_type)
+        state = msgspec.structs.replace(state, tool_use_id=call_id, ended_at=None)
+        return (await self._launch(state, kind, text, lambda _: None, in_background=True)).agent
+
+    def tell_main(self, text: str) -> bool:
+        """Tell the session's own agent something; False if that is the one who speaks."""
+        if self._state is None:
+            return False
+        self._family.say_to_main(frame_reminder(format_agent_message(self._state, text)))
+        return True
+
+    async def stop(self, who: str) -> AgentState:
+        """End an agent because a person said so: no message wakes it again."""
+        run = self.find(who)
+        if run is None:
+            raise AgentNotFound(
+                who, [state.agent_id for state in self.listed() if self._runs(state.agent_id)]
+            )
+        await run.stop()
+        run.agent = msgspec.structs.replace(run.agent, stopped_by_user=True)
+        self._family.files.keep(run.agent)
+        return run.agent
+
+    def listed(self) -> tuple[AgentState, ...]:
+        """Every agent of the session, also those of earlier runs, oldest first."""
+        states = {state.agent_id: state for state in self._family.files.states()}
+        for agent_id, run in self._family.runs.items():
+            states[agent_id] = run.agent
+        return tuple(
+            msgspec.structs.replace(state, status="interrupted")
+            if state.status == "running" and not self._runs(state.agent_id)
+            else state
+            for state in states.values()
+        )
+
+    def find(self, who: str) -> AgentRun | None:
+        """The running work of an agent, by id or name."""
+        state = self._known(who)
+        run = self._family.runs.get(state.agent_id) if state is not None else None
+        return run if run is not None and run.is_running else None
+
+    def take_notices(self) -> tuple[str, ...]:
+        """What ended in the background, each told once."""
+        notices, self._family.notices[:] = tuple(self._family.notices), []
+        return notices
+
+    async def await_work(self, limit_s: float) -> bool:
+        """Wait until one of those in the background has ended; False if there is none."""
+        going = [run for run in self._family.runs.values() if run.is_running and run.in_background]
+        if not going:
+            return bool(self._family.notices)
+        waits = [asyncio.ensure_future(run.wait()) for run in going]
+        try:
+            done, _ = await asyncio.wait(
+                waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for wait in waits:
+                wait.cancel()
+        # Whoever announces the end runs right after it, in a task of its own.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return bool(done)
+
+    async def close(self) -> None:
+        """Stop every agent; what they did stays."""
+        going = [run for run in self._family.runs.values() if run.is_running]
+        await asyncio.gather(*(run.stop() for run in going), return_exceptions=True)
+        await asyncio.sleep(0)
+        await asyncio.gather(*self._family.closing, return_exceptions=True)
+
+    async def _launch(
+        self,
+        state: AgentState,
+        kind: AgentDefinition,
+        prompt: str,
+        report: Callable[[str], None],
+        *,
+        in_background: bool,
+    ) -> AgentRun:
+        """Let an agent begin, in a checkout of its own if it wants one."""
+        if state.isolation is None:
+            prompt = await self._with_context(state, prompt)
+            return self._begin(state, kind, prompt, report, in_background=in_background)
+        housing = self._family.housing
+        state = await housing.open(state, self.among.workdir.current)
+        try:
+            prompt = await self._with_context(state, prompt)
+            return self._begin(state, kind, prompt, report, in_background=in_background)
+        except BaseException:
+            await housing.close(state)
+            raise
+
+    async def _with_context(self, state: AgentState, prompt: str) -> str:
+        """The prompt, with what hooks want the agent to know."""
+        outcome = await fire_hooks(
+            self.among, "SubagentStart", agent_id=state.agent_id, agent_type=state.agent_type
+        )
+        return "\n\n".join(
+            (neutralize(prompt), *(frame_reminder(text) for text in outcome.messages))
+        )
+
+    def _begin(
+        self,
+        state: AgentState,
+        kind: AgentDefinition,
+        prompt: str,
+        report: Callable[[str], None],
+        *,
+        in_background: bool,
+    ) -> AgentRun:
+        family = self._family
+        limits = RunLimits(max_turns=kind.max_turns)
+        meter = Meter(limits, family.prices, parent=self._meter)
+        model = family.open_model(state.model or None)
+        seat = self.make_session(msgspec.structs.replace(state, model=model.name), kind, meter)
+        if not seat.workplace.specs():
+            self._let_go(seat)
+            raise NoToolsForAgent(kind.name)
+        loop = AgentLoop(
+            model,
+            seat.workplace,
+            seat.conversation,
+            system=seat.system,
+            meter=meter,
+            options=self.build_child_options(effort=state.effort),
+        )
+        run = AgentRun(
+            loop,
+            msgspec.structs.replace(state, model=model.name),
+            keep=family.files.keep,
+            say=lambda text: family.files.say(state.agent_id, text),
+            tell=family.tell,
+            report=report,
+            prepare=seat.ready,
+            finish=lambda: self._release_checkout(run, seat),
+        )
+        run.max_chars = family.limits.max_output_chars
+        family.runs[state.agent_id] = run
+        family.emit(
+            AgentStarted(
+                agent_id=state.agent_id,
+                agent_type=state.agent_type,
+                description=state.description,
+                name=state.name,
+                call_id=state.tool_use_id,
+                in_background=in_background,
+            )
+        )
+        task = run.start(prompt)
+        task.add_done_callback(lambda done: self._ended(run, seat, done))
+        if in_background:
+            self._move_to_background(run)
+        return run
+
+    def _move_to_background(self, run: AgentRun) -> None:
+        run.in_background = True
+        if self._family.book is not None:
+            # Whoever started it is told of its end.
+            self.among.offers.get(Jobs, self._family.book).add(run)
+
+    def _ended(self, run: AgentRun, seat: SubagentSession, task: "asyncio.Task[None]") -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            # A bug in an agent is told to its parent like any other failure.
+            if (error := task.exception()) is not None:
+                run.failed(error)
+        self._let_go(seat, keeps=run.in_background)
+        status = run.state.status
+        self._family.emit(
+            AgentEnded(
+                agent_id=run.agent.agent_id,
+                status="failed" if status == "running" else status,
+                summary=run.agent.result[:500],
+            )
+        )
+        if run.in_background and self._family.book is None:
+            limit = self._family.limits.max_output_chars
+            self._family.notices.append(format_agent_notice(run.agent, limit))
+            self._read(run)
+
+    async def _release_checkout(self, run: AgentRun, seat: SubagentSession) -> None:
+        """Give back an agent's own checkout, which stays where something was changed."""
+        if run.agent.worktree_path:
+            # Nothing may still run in there.
+            await seat.close()
+            run.agent = await self._family.housing.close(run.agent)
+
+    def _let_go(self, seat: SubagentSession, *, keeps: bool = False) -> None:
+        closing = asyncio.ensure_future(seat.close(keeps=keeps))
+        self._family.closing.add(closing)
+        closing.add_done_callback(self._family.closing.discard)
+
+    def _read(self, run: AgentRun) -> None:
+        run.agent = msgspec.structs.replace(run.agent, is_read=True)
+        self._family.files.keep(run.agent)
+
+    def _get_widest_mode(self, kind: AgentDefinition) -> str | None:
+        mine = self._state.permission_mode if self._state is not None else None
+        return choose_strictest_mode(kind.permission_mode, mine)
+
+    def _tools(self) -> tuple[str, ...] | None:
+        if self._state is None:
+            return None
+        return tuple(tool.name for tool in self.among.catalog.list_offered())
+
+    def _kind(self, name: str | None) -> AgentDefinition:
+        kinds = self.kinds()
+        wanted = name or GENERAL
+        for kind in kinds:
+            if kind.name == wanted:
+                return kind
+        for kind in kinds:
+            if kind.name.casefold() == wanted.casefold():
+                return kind
+        names = [kind.name for kind in kinds]
+        raise UnknownAgentType(wanted, find_closest_name(wanted, names), names)
+
+    def _known(self, who: str) -> AgentState | None:
+        return next(
+            (state for state in reversed(self.listed()) if who in {state.agent_id, state.name}),
+            None,
+        )
+
+    def _runs(self, agent_id: str) -> bool:
+        run = self._family.runs.get(agent_id)
+        return run is not None and run.is_running
+
+    def _refuse_if_full(self) -> None:
+        limit = self._family.limits.max_running
+        if sum(run.is_running for run in self._family.runs.values()) >= limit:
+            raise TooManyAgents(limit)

@@ -1,0 +1,144 @@
+"""Checkouts for agents that work apart, made when they start and given back when they end."""
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from handaxe.agent.subagents.registry import AgentIsolation
+from handaxe.agent.subagents.worktree__git_programs import Ask, GitProgramApproval
+from handaxe.config.project import Configuration
+from handaxe.config.settings import Settings
+from handaxe.config.settings_paths import WORKTREES
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.faults.agent import IsolationUnavailable
+from handaxe.contract.ports.agents import AgentState
+from handaxe.hooks.notify import fire_hooks, notify_hooks
+from handaxe.hooks.outcome import Outcome
+from handaxe.pipeline.context import PipelineContext
+from handaxe.text.paths import is_inside, normalize
+
+
+class WorktreeNotCreated(Exception):
+    """Hooks made no worktree that could be used; the sentence says why."""
+
+
+class WorktreeIsolation(AgentIsolation):
+    """Worktrees of the project's own repository, or whatever hooks make in their place.
+
+    What hooks made has no branch, and is theirs to remove.
+    """
+
+    def __init__(self, among: PipelineContext, configuration: Configuration) -> None:
+        self._among = among
+        self._programs = GitProgramApproval(configuration, self._find_asker)
+
+    async def open(self, state: AgentState, directory: str) -> AgentState:
+        """The agent with a checkout of what is committed around a directory."""
+        from handaxe.agent.subagents.git_worktree import NoWorktree, open_worktree
+
+        if state.isolation != "worktree":
+            raise IsolationUnavailable(
+                str(state.isolation), "no other machine is set up to run agents"
+            )
+        name = f"agent-{state.agent_id}"
+        if state.worktree_path and os.path.isdir(state.worktree_path):  # noqa: ASYNC240
+            if not state.worktree_branch:
+                return state
+            directory = state.worktree_path.rpartition(f"/{WORKTREES}/")[0]
+        elif self._among.hooks.watches("WorktreeCreate"):
+            outcome = await fire_hooks(self._among, "WorktreeCreate", name=name)
+            workdir = self._among.workdir
+            try:
+                path = read_worktree_path(outcome, workdir.current, workdir.roots)
+            except WorktreeNotCreated as why:
+                raise IsolationUnavailable("worktree", str(why)) from None
+            return msgspec.structs.replace(
+                state, worktree_path=path, worktree_branch="", worktree_base=""
+            )
+        try:
+            settings: Settings = self._among.offers[Settings]
+            made = await open_worktree(
+                directory,
+                name,
+                base=state.worktree_base,
+                options=settings.worktree,
+                approve=self._programs.approve,
+            )
+        except NoWorktree as error:
+            raise IsolationUnavailable(state.isolation, str(error)) from None
+        return msgspec.structs.replace(
+            state, worktree_path=made.path, worktree_branch=made.branch, worktree_base=made.base
+        )
+
+    async def close(self, state: AgentState) -> AgentState:
+        """The agent with its checkout where that has changes, without it where it has none."""
+        path = state.worktree_path
+        if not state.worktree_branch:
+            await fire_hooks(self._among, "WorktreeRemove", worktree_path=path)
+            stays = os.path.isdir(path)  # noqa: ASYNC240
+        else:
+            from handaxe.agent.subagents.git_worktree import close_worktree
+
+            stays = await close_worktree(
+                path,
+                state.worktree_branch,
+                state.worktree_base,
+                approve=self._programs.recall,
+            )
+            if not stays:
+                notify_hooks(self._among, "WorktreeRemove", worktree_path=path)
+        if stays:
+            return state
+        return msgspec.structs.replace(
+            state, worktree_path="", worktree_branch="", worktree_base=""
+        )
+
+    def _find_asker(self) -> Ask | None:
+        mode, asker = self._among.policy().mode, self._among.asker
+        if mode == "bypassPermissions":
+            return _allow
+        can_ask = asker is not None and asker.is_there and mode != "dontAsk"
+        return asker.ask if asker is not None and can_ask else None
+
+
+async def _allow(_request: PermissionRequest) -> Allow | Deny:
+    return Allow(by="mode")
+
+
+def find_linked_directories(state: AgentState, names: Sequence[str]) -> list[str]:
+    """Both ends of the links that an agent's own checkout has to directories of the main one."""
+    if not state.worktree_branch:
+        return []
+    own = state.worktree_path
+    top = own.rpartition(f"/{WORKTREES}/")[0]
+    # Any other link was not made by us.
+    linked = [name for name in names if os.path.realpath(f"{own}/{name}") == f"{top}/{name}"]
+    return [f"{end}/{name}" for end in (own, top) for name in linked]
+
+
+def read_worktree_path(outcome: Outcome, directory: str, roots: Sequence[str]) -> str:
+    """The directory that hooks made for work apart; git is not asked where they failed.
+
+    Raises:
+        NotMade: there is none that could be used.
+    """
+    if outcome.blocked is not None:
+        raise WorktreeNotCreated(outcome.blocked)
+    named = outcome.extra.get("worktreePath")
+    if not isinstance(named, str) or not named:
+        said = " ".join(outcome.notes) or f"the hook named no path, but {named!r}"
+        raise WorktreeNotCreated(said)
+    if named.startswith("/") and not {".", ".."}.isdisjoint(named.split("/")):
+        raise WorktreeNotCreated(f"the hook named {named}, with . or .. in it")
+    lies_at = normalize(named if named.startswith("/") else f"{directory}/{named}")
+    path = os.path.realpath(lies_at)
+    if not os.path.isdir(path):
+        raise WorktreeNotCreated(f"the hook named {named}, which is no directory")
+    if any(is_inside(root, path) for root in roots):
+        raise WorktreeNotCreated(f"the hook named {named}, which is the project")
+    if path != lies_at and any(is_inside(lies_at, root) for root in roots):
+        raise IsolationUnavailable(
+            "worktree", f"the hook named {named}, which leads through a link"
+        )
+    return path

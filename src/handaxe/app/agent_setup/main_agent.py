@@ -1,0 +1,90 @@
+"""A session's own agent as one of the types that people write: `--agent reviewer`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from handaxe.agent.loop_context import LoopContext
+from handaxe.agent.subagents.definition_files import AgentDefinitions
+from handaxe.agent.subagents.policy__pool import make_main_tool_filter
+from handaxe.app.agent_setup.subagent_resources import AgentResources
+from handaxe.app.services.trust_requests import find_agent_directories
+from handaxe.app.session import Session
+from handaxe.config.settings_paths import MANAGED_DIRECTORIES, get_user_directories, is_users_own
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.agents import AgentDefinition
+from handaxe.contract.ports.skills import Skills
+from handaxe.rules.modes import choose_strictest_mode
+from handaxe.text.escape__near_names import find_closest_name
+
+
+def find_agent_definitions(session: Session, given: Mapping[str, Any] | None) -> AgentDefinitions:
+    """The types of agents that count for a session."""
+    workdir = session.workdir
+    sources = session.configuration.sources
+    users = get_user_directories() if "user" in sources else ()
+    if "project" in sources:
+        directories = find_agent_directories(workdir.current, workdir.root, users)
+    else:
+        directories = [path for user in users if (path := Path(user) / "agents").is_dir()]
+    managed = [Path(place) / ".claude" / "agents" for place in MANAGED_DIRECTORIES]
+    if not session.configuration.discovery.agents:
+        directories = managed = []
+    return AgentDefinitions(given, directories, session.configuration, managed)
+
+
+def choose_main_agent(name: str | None, kinds: AgentDefinitions) -> AgentDefinition | None:
+    """The type that was chosen for the session's own agent."""
+    if name is None:
+        return None
+    known = {kind.name: kind for kind in kinds()}
+    if name not in known:
+        near = find_closest_name(name, known)
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise SetupError(f"There is no agent {name!r}.{hint} Agents: {', '.join(known)}.")
+    return known[name]
+
+
+class MainAgent:
+    """What a type changes for the session that it leads."""
+
+    def __init__(self, kind: AgentDefinition, session: Session, workplace: LoopContext) -> None:
+        self._kind = kind
+        self._session = session
+        among = session.collaborators
+        self._equipment = AgentResources(
+            kind, session.surroundings, among.hooks, emit=among.emit, is_main=True
+        )
+        among.hooks = self._equipment.hooks
+        among.agent_type = kind.name
+        session.catalog.keep_only(make_main_tool_filter(kind))
+        self._choose_mode()
+        if (memory := self._equipment.memory) is not None:
+            memory.open_in(session.workdir)
+        notes = workplace.notes
+        workplace.notes = lambda: (*notes(), *self._equipment.notes(among.offers.get(Skills)))
+
+    async def open(self) -> None:
+        """Reach what the agent waits for before it begins."""
+        await self._equipment.open(self._session.catalog)
+
+    async def close(self) -> None:
+        """End what is the agent's own."""
+        await self._equipment.close()
+
+    def _choose_mode(self) -> None:
+        """The type's mode; a project's file may only choose a stricter one."""
+        wanted, now = self._kind.permission_mode, self._session.permissions.mode
+        if wanted is None:
+            return
+        is_own = self._kind.source == "arguments" or is_users_own(Path(self._kind.source))
+        chosen = wanted if is_own and now == "default" else choose_strictest_mode(wanted, now)
+        if chosen is not None and chosen != now:
+            self._session.set_mode(chosen)
+
+
+def choose_main_prompt(kind: AgentDefinition | None, replace: str | None) -> str | None:
+    """What stands for identity and rules: the host's words, or those of the type."""
+    if replace is not None or kind is None:
+        return replace
+    return kind.prompt or None

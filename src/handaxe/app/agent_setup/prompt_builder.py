@@ -1,0 +1,201 @@
+"""What an agent of a session is told before anything else, looked up when it starts."""
+
+import os
+import platform
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from handaxe.agent.loop_context import LoopContext
+from handaxe.agent.memory.instruction_files import InstructionFiles, InstructionPaths
+from handaxe.agent.memory.nested_memory import notify_instructions_loaded
+from handaxe.agent.memory.persistent_memory import get_project_memory
+from handaxe.agent.system_prompt import (
+    Environment,
+    MemoryText,
+    PromptParts,
+    build_context_text,
+    build_system_prompt,
+)
+from handaxe.app.agent_setup.prompt_builder__outside_imports import ExternalIncludes
+from handaxe.app.session import Session
+from handaxe.config.settings import AttributionOptions
+from handaxe.config.settings_paths import MANAGED_DIRECTORIES, get_user_directories
+from handaxe.contract.ports.agents import AgentDefinition
+from handaxe.contract.ports.model import ToolSpec
+from handaxe.git.discovery import UnclearRepository, describe_head, find_repository
+
+ADDED_VARIABLE = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
+"""Set to 1, instructions in further working directories count, too."""
+SKILL_CHARS = 1_536
+ALL_SKILLS_CHARS = 8_000
+
+
+class PromptOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a host may say about the system prompt."""
+
+    replace: str | None = None
+    append: str = ""
+    append_for_agents: str = ""
+    """What sub-agents are told at the end of theirs."""
+    style: str = ""
+    style_is_whole: bool = False
+    memory: bool = True
+    apart: bool = False
+    """Whether what differs from place to place stands in the first message, so that the prompt is
+    the same for all who are set up alike."""
+
+
+class SharedPromptContext(msgspec.Struct, frozen=True):
+    """What sub-agents share of the main agent's prompt."""
+
+    environment: Environment
+    memory: tuple[MemoryText, ...] = ()
+    files: InstructionFiles | None = None
+    append: str = ""
+
+
+class SystemPromptBuilder:
+    """The system prompt of one agent; its environment is looked up once."""
+
+    def __init__(self, session: Session, model: str, options: PromptOptions) -> None:
+        self._session = session
+        self.model = model
+        self._options = options
+        self._environment: Environment | None = None
+        self._memory: tuple[MemoryText, ...] = ()
+        self._files: InstructionFiles | None = None
+        self._workplace: LoopContext | None = None
+        self._notes: tuple[str, ...] | None = None
+        self._remembered = ""
+        self._last: tuple[PromptParts, tuple[str, ...]] | None = None
+        self.kinds: tuple[AgentDefinition, ...] = ()
+        self.problems: tuple[str, ...] = ()
+
+    async def load(self, workplace: LoopContext) -> tuple[str, ...]:
+        """Look at the machine and the project, once; what there is to tell a person."""
+        if self._environment is not None:
+            return ()
+        self._workplace = workplace
+        self._environment = describe_environment(self._session, self.model)
+        if self._options.apart:
+            self._add_context_reminder(workplace)
+        session, workdir = self._session, self._session.workdir
+        if not (self._options.memory and session.configuration.discovery.instructions):
+            return self.problems
+        sources = session.configuration.sources
+        places = InstructionPaths(
+            directory=workdir.current,
+            project=workdir.root,
+            home=workdir.home,
+            managed=MANAGED_DIRECTORIES,
+            users=get_user_directories() if "user" in sources else (),
+            scopes=tuple(scope for scope in ("project", "local") if scope in sources),
+            added=workdir.roots[1:] if os.environ.get(ADDED_VARIABLE) == "1" else (),
+            excludes=session.settings.claude_md_excludes,
+        )
+        imports = ExternalIncludes(session)
+        self._files = InstructionFiles(session.collaborators.files, places, imports.allows)
+        found = await self._files.load()
+        self._memory = found.texts
+        for text in found.texts:
+            notify_instructions_loaded(session.collaborators, text, "session_start")
+        if "user" in sources:
+            self._remember()
+        if workplace.nearby is not None:
+            await workplace.nearby.follow(self._files.copy(workdir.current))
+        return (*self.problems, *found.notes)
+
+    def _add_context_reminder(self, workplace: LoopContext) -> None:
+        """Let a summary keep what stands in the first message."""
+        earlier = workplace.reminders
+
+        async def reminders() -> Sequence[str]:
+            return (self.context, *await earlier())
+
+        workplace.reminders = reminders
+
+    def _remember(self) -> None:
+        """Put in sight what earlier sessions in this project noted; as it is now, for the cache."""
+        memory = get_project_memory(self._session.settings, self._session.workdir.root)
+        if memory is not None:
+            memory.open_in(self._session.workdir)
+            self._remembered = memory.note()
+
+    def surroundings(self) -> SharedPromptContext:
+        """What a sub-agent is told as well, and what it may hear later."""
+        environment = self._environment or describe_environment(self._session, self.model)
+        return SharedPromptContext(
+            environment, self._memory, self._files, self._options.append_for_agents
+        )
+
+    def _noted(self) -> tuple[str, ...]:
+        """What the place has to say, asked when the model is first: a hook may have added to it."""
+        if self._notes is None and self._workplace is not None:
+            self._notes = self._workplace.notes()
+        settings = self._session.settings
+        language = settings.language
+        wish = f"# Language\n\nTalk to the person in {language}." if language else ""
+        remembered = "" if self._options.apart else self._remembered
+        wishes = (remembered, wish, _format_attribution(settings.attribution))
+        return (*(self._notes or ()), *filter(None, wishes))
+
+    @property
+    def context(self) -> str:
+        """What the first message tells before anything else; mostly nothing."""
+        if not self._options.apart or self._environment is None:
+            return ""
+        return build_context_text(self._environment, self._memory, (self._remembered,))
+
+    def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
+        """The prompt for these tools; the very same value while nothing changes."""
+        environment = self._environment or describe_environment(self._session, self.model)
+        if environment.model != self.model:
+            environment = msgspec.structs.replace(environment, model=self.model)
+        apart = self._options.apart
+        parts = PromptParts(
+            tools=tuple(spec.name for spec in specs),
+            environment=None if apart else environment,
+            memory=() if apart else self._memory,
+            kinds=self.kinds,
+            notes=self._noted(),
+            style=self._options.style,
+            style_is_whole=self._options.style_is_whole,
+            replace=self._options.replace,
+            append=self._options.append,
+        )
+        if self._last is None or self._last[0] != parts:
+            self._last = parts, build_system_prompt(parts)
+        return self._last[1]
+
+
+def _format_attribution(options: AttributionOptions) -> str:
+    """What stands at the end of what goes to a repository."""
+    wanted = (
+        ("every commit message you write", options.commit),
+        ("every description of a pull request you write", options.pr),
+    )
+    lines = [f"End {what} with these lines:\n\n{text}" for what, text in wanted if text.strip()]
+    return "\n\n".join(("# Attribution", *lines)) if lines else ""
+
+
+def describe_environment(session: Session, model: str) -> Environment:
+    """Where this session works, today."""
+    return Environment(
+        directory=session.workdir.current,
+        more_directories=session.workdir.roots[1:],
+        platform=f"{platform.system()} {platform.release()}",
+        date=time.strftime("%Y-%m-%d"),
+        git=find_head(session.workdir.current) if session.settings.include_git_instructions else "",
+        model=model,
+    )
+
+
+def find_head(directory: str) -> str:
+    """Which branch is checked out, read without running git; empty outside a repository."""
+    try:
+        found = find_repository(directory)
+    except UnclearRepository:
+        return ""
+    return describe_head(found) if found is not None else ""

@@ -1,0 +1,99 @@
+"""Hooks of one agent beside the session's: they hear what the agent does, as long as it works."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from handaxe.app.services.hooks import build_hook_policy
+from handaxe.config.project import Configuration
+from handaxe.contract.events import HookRan
+from handaxe.contract.ports.agents import AgentDefinition
+from handaxe.hooks.outcome import Outcome, merge_outcomes
+from handaxe.hooks.service import Hooks
+
+if TYPE_CHECKING:
+    from handaxe.hooks.dispatcher import Covers
+
+
+class AgentHooks(Hooks):
+    """The session's hooks, which follow its settings, and an agent's own after them."""
+
+    def __init__(
+        self,
+        shared: Hooks,
+        kind: AgentDefinition,
+        configuration: Configuration,
+        *,
+        emit: Callable[[HookRan], None],
+        keep: Callable[[str], str],
+        is_main: bool = False,
+    ) -> None:
+        self._shared = shared
+        self._before = self._after = False
+        super().__init__(emit=emit, keep=keep)
+        self.servers = shared.servers
+        self.variables = shared.variables
+        from handaxe.hooks.config import read_hooks
+        from handaxe.hooks.local_runner import LocalHookPrograms
+
+        hooks = dict(kind.hooks)
+        if not is_main and "Stop" in hooks:
+            # What is a stop to whoever wrote the file is the end of a sub-agent here.
+            hooks["SubagentStop"] = [*hooks.get("SubagentStop", ()), *hooks.pop("Stop")]
+        book = read_hooks(hooks, source=kind.source, is_projects=True)
+        policy = build_hook_policy(configuration.settings, configuration.root)
+        self.configure(book, policy, LocalHookPrograms())
+
+    @property
+    def watch_before(self) -> bool:
+        """Whether anybody wants to hear of calls before they run."""
+        return self._before or self._shared.watch_before
+
+    @watch_before.setter
+    def watch_before(self, own: bool) -> None:
+        self._before = own
+
+    @property
+    def watch_after(self) -> bool:
+        """Whether anybody wants to hear of calls after they ran."""
+        return self._after or self._shared.watch_after
+
+    @watch_after.setter
+    def watch_after(self, own: bool) -> None:
+        self._after = own
+
+    def take_late(self) -> tuple[str, ...]:
+        """Deliver what came late, once; the session's hooks speak to whoever works in it."""
+        return (*self._shared.take_late(), *super().take_late())
+
+    def watches(self, event: str) -> bool:
+        """Whether anybody wants to hear of this event."""
+        return super().watches(event) or self._shared.watches(event)
+
+    async def fire(
+        self,
+        event: dict[str, Any],
+        *,
+        aliases: tuple[str, ...] = (),
+        covers: "Covers | None" = None,
+        call_id: str | None = None,
+    ) -> Outcome:
+        """What all hooks together say to an event."""
+        name = event["hook_event_name"]
+        said = Outcome()
+        for hooks, hears in ((self._shared, self._shared.watches(name)), (super(), True)):
+            if hears:
+                answer = await hooks.fire(event, aliases=aliases, covers=covers, call_id=call_id)
+                said = merge_outcomes(said, answer)
+        return said
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Let all hooks know of an event without waiting for what they say."""
+        self._shared.tell(event)
+        super().tell(event)
+
+
+def has_own_hooks(kind: AgentDefinition, configuration: Configuration) -> bool:
+    """Whether a type's hooks run here."""
+    settings = configuration.settings
+    is_off = settings.disable_all_hooks or settings.allow_managed_hooks_only
+    return bool(kind.hooks) and not is_off

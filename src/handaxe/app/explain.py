@@ -1,0 +1,245 @@
+"""Why a call would be allowed, asked about or denied, before anybody makes it.
+
+A question that brings its own places is answered from its text alone: nothing is run and no file
+is read. In the directory of a session a command is judged as its call would be: by the same facts
+about links, git, programs and the sandbox.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from handaxe.config.settings import Settings
+from handaxe.contract.call import ToolCall
+from handaxe.contract.context import ToolContext
+from handaxe.contract.faults import ToolFault, UnknownTool
+from handaxe.contract.faults.shell import OutsideRoots
+from handaxe.contract.permission_subjects import (
+    CommandSubject,
+    HostSubject,
+    PathSubject,
+    TextSubject,
+)
+from handaxe.contract.ports.shell import Confiner
+from handaxe.permission.decide import JudgedPath, PermissionQuery, Policy, decide
+from handaxe.permission.policy import make_policy
+from handaxe.permission.shell_commands import Machine, judge_command
+from handaxe.pipeline.command_decision import decide_shell_call
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.parse import ParsedCall, parse
+from handaxe.pipeline.permission_request import build_permission_query, collect_judged_paths
+from handaxe.rules.grammar import parse_rule
+from handaxe.rules.modes import parse_mode
+from handaxe.rules.tool_families import COMMAND_TOOLS, Behaviour, resolve_tool_alias
+from handaxe.schema.validate import InputProblems, read_input
+from handaxe.session.workdir import Workdir
+from handaxe.shell.analysis import Repository, SecondOpinion
+from handaxe.text.paths import is_inside
+from handaxe.tools import build_loaders
+
+
+class ExplainRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules of a question, as people write them."""
+
+    allow: list[str] = []
+    ask: list[str] = []
+    deny: list[str] = []
+
+
+class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `handaxe explain --jsonl`."""
+
+    tool: str
+    input: dict[str, Any] = {}
+    mode: str = "default"
+    rules: ExplainRules = ExplainRules()
+    cwd: str | None = None
+    home: str = "/home/dev"
+    working_dirs: list[str] | None = None
+    git_clean: bool = True
+    id: Any = None
+
+
+def explain_question(
+    question: ExplainRequest, second_opinion: SecondOpinion | None
+) -> dict[str, Any]:
+    """The answer to a question that brings its own rules and places."""
+    mode = parse_mode(question.mode)
+    if mode is None:
+        return _make_unreadable(f"{question.mode!r} is not a permission mode")
+    if question.working_dirs is not None and not question.working_dirs:
+        return _make_unreadable("working_dirs is empty; name a directory, or leave it out")
+    roots = question.working_dirs or [question.cwd or "/repo"]
+    if not all(place.startswith("/") for place in (*roots, question.cwd or "/", question.home)):
+        return _make_unreadable("cwd, home and working_dirs have to be absolute paths")
+    policy = make_policy(
+        _parse_rules(question.rules),
+        mode=mode,
+        roots=roots,
+        home=question.home,
+        cwd=question.cwd or roots[0],
+    )
+    workdir = Workdir(policy.roots, home=question.home)
+    workdir.current = policy.cwd
+    return explain(
+        question.tool,
+        question.input,
+        policy,
+        workdir,
+        git_clean=question.git_clean,
+        second_opinion=second_opinion,
+    )
+
+
+async def explain_in_session(
+    tool: str, call_input: dict[str, Any], among: PipelineContext, second_opinion: SecondOpinion
+) -> dict[str, Any]:
+    """The verdict that a call would get in a session, and whether a sandbox would confine it.
+
+    Hooks are not asked.
+    """
+    place, policy = among.workdir, among.policy()
+    if not _is_command(tool, call_input):
+        return explain(tool, call_input, policy, place, second_opinion=second_opinion)
+    try:
+        parsed = parse(ToolCall("explain", tool, call_input), among)
+        cwd = _resolve_directory(parsed.tool.starts_in(parsed.args), place)
+    except UnknownTool:
+        return explain(tool, call_input, policy, place, second_opinion=second_opinion)
+    except ToolFault as fault:
+        return _make_unreadable(str(fault).rstrip("."))
+    ctx = ToolContext("explain", among.offers, parsed.tool.reach, lambda _: None, cwd)
+    request = build_permission_query(parsed, collect_judged_paths(parsed, among))
+    decision = await decide_shell_call(request, parsed, ctx, among)
+    return {**decision.to_json(), **_describe_confinement(parsed, among)}
+
+
+def _describe_confinement(parsed: ParsedCall, among: PipelineContext) -> dict[str, Any]:
+    """Whether the command would run inside the sandbox, where one is asked for."""
+    settings: Settings = among.offers[Settings]
+    if not settings.sandbox.enabled:
+        return {}
+    confiner: Confiner = among.offers[Confiner]
+    subject = next(one for one in parsed.subjects if isinstance(one, CommandSubject))
+    is_confined = confiner.is_confining(subject.command, unconfined=subject.unconfined)
+    return {"sandbox": {"confined": is_confined, **msgspec.to_builtins(confiner.level)}}
+
+
+def explain(
+    tool: str,
+    call_input: dict[str, Any],
+    policy: Policy,
+    workdir: Workdir,
+    *,
+    git_clean: bool = True,
+    second_opinion: SecondOpinion | None = None,
+) -> dict[str, Any]:
+    """The verdict on a call with its parts and reasons."""
+    if _is_command(tool, call_input):
+        try:
+            cwd = _resolve_directory(call_input.get("cwd"), workdir)
+        except ToolFault as fault:
+            return _make_unreadable(str(fault).rstrip("."))
+        machine = Machine(
+            cwd=cwd,
+            repository=Repository(is_clean=git_clean),
+            second_opinion=second_opinion,
+        )
+        request = PermissionQuery(tool=tool, input=call_input, command=call_input["command"])
+        return judge_command(request, policy, machine).to_json()
+    return _explain_tool_call(tool, call_input, policy, workdir)
+
+
+def _is_command(tool: str, call_input: dict[str, Any]) -> bool:
+    command = call_input.get("command")
+    # An empty command beside a web socket is none.
+    is_text = isinstance(command, str) and bool(command.strip() or not call_input.get("ws"))
+    return is_text and resolve_tool_alias(tool) in COMMAND_TOOLS
+
+
+def _resolve_directory(named: object, workdir: Workdir) -> str:
+    """Where a command would run, by name: nothing is looked at."""
+    if not named or not isinstance(named, str):
+        return workdir.current
+    path = workdir.resolve(named)
+    if not any(is_inside(path, root) for root in workdir.roots):
+        raise OutsideRoots(named, workdir.roots)
+    return path
+
+
+def _explain_tool_call(
+    tool: str, call_input: dict[str, Any], policy: Policy, workdir: Workdir
+) -> dict[str, Any]:
+    try:
+        request = _build_request(tool, call_input, workdir)
+    except (InputProblems, ToolFault) as problem:
+        return _make_unreadable(str(problem))
+    decision = decide(request, policy)
+    shown = [path.path for path in request.paths] or [*request.texts, *request.hosts] or [tool]
+    parts = [
+        {
+            "text": text,
+            "verdict": decision.verdict,
+            "rule": decision.rule,
+            "source": decision.source,
+            "reason": decision.reason,
+        }
+        for text in shown
+    ]
+    return {**decision.to_json(), "parts": parts}
+
+
+def _build_request(name: str, call_input: dict[str, Any], workdir: Workdir) -> PermissionQuery:
+    load = build_loaders().get(name) or build_loaders().get(resolve_tool_alias(name))
+    if load is None:
+        address = call_input.get("url")
+        whole = msgspec.json.encode(call_input, enc_hook=str).decode()
+        # Of a tool that is not ours the address is all that rules have a word for.
+        text = address if isinstance(address, str) else whole
+        return PermissionQuery(tool=name, texts=(text,), input=call_input, confined=False)
+    tool = load()
+    args, _ = read_input(tool.args_type, call_input)
+    subjects, effects = tool.subjects(args), tool.effects_of(args)
+    paths: list[JudgedPath] = []
+    for subject in subjects:
+        if isinstance(subject, PathSubject):
+            place = workdir.resolve(subject.path)
+            paths.append(JudgedPath(place, place, subject.access, subject.field))
+    return PermissionQuery(
+        tool=tool.name,
+        aliases=tool.aliases,
+        read_only=effects.is_read_only,
+        paths=tuple(paths),
+        texts=tuple(s.text for s in subjects if isinstance(s, TextSubject)),
+        hosts=tuple(s.host for s in subjects if isinstance(s, HostSubject)),
+        input=call_input,
+        asks_person=tool.asks_person,
+        confined=not effects.writes_everything,
+    )
+
+
+def _parse_rules(rules: ExplainRules) -> list[Any]:
+    listed: dict[Behaviour, Iterable[str]] = {
+        "allow": rules.allow,
+        "ask": rules.ask,
+        "deny": rules.deny,
+    }
+    return [
+        parse_rule(text, behaviour, source="flags")
+        for behaviour, texts in listed.items()
+        for text in texts
+    ]
+
+
+def _make_unreadable(problem: str) -> dict[str, Any]:
+    """What cannot be read is never allowed."""
+    return {
+        "verdict": "ask",
+        "by": "builtin",
+        "rule": None,
+        "source": None,
+        "reason": f"The request cannot be read: {problem}.",
+        "parts": [],
+        "code": "call.bad_line",
+    }

@@ -1,0 +1,34 @@
+"""What the person may want to say next, as the model that knows the conversation sees it."""
+
+from handaxe.agent.compaction import append_question
+from handaxe.agent.compaction__single_answer import request_text
+from handaxe.agent.events import RunFinished
+from handaxe.agent.system_prompt import load_prompt
+from handaxe.app.agent import Agent
+from handaxe.contract.ports.model import ModelFailed, ModelRequest
+
+MAX_CHARS = 200
+_TOKENS = 400
+_NONE = "NONE"
+
+
+async def suggest_prompt(agent: Agent, final: RunFinished | None) -> str | None:
+    """The next prompt, if one suggests itself; nothing after an error and in plan mode.
+
+    The request begins like the conversation's own, so that a cache of it is used.
+    """
+    if final is None or final.is_error or agent.session.permissions.mode == "plan":
+        return None
+    request = ModelRequest(
+        system=agent.system_prompt(),
+        messages=append_question(agent.messages, load_prompt("suggest")),
+        tools=agent.workplace.specs(),
+        tool_choice="none",
+        max_tokens=_TOKENS,
+    )
+    try:
+        said = (await request_text(agent.model, request, agent.meter)).strip()
+    except ModelFailed:
+        return None
+    first = said.partition("\n")[0].strip().strip('"`')
+    return None if not first or first.strip(".") == _NONE or len(first) > MAX_CHARS else first

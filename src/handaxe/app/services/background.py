@@ -1,0 +1,180 @@
+"""The shell and the background work of one session: started with the first command."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from handaxe.app.services.service import SessionContext, SessionService
+from handaxe.config.settings import Settings
+from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
+from handaxe.contract.faults import Cancelled, SetupError, ToolFault, UnknownTool
+from handaxe.contract.job_state import JobState
+from handaxe.contract.permission_subjects import CommandSubject
+from handaxe.contract.ports.jobs import Job
+from handaxe.contract.result import ToolResult
+from handaxe.pipeline.context import CommandProbes, DiskProbe
+from handaxe.session.jobs import Jobs
+from handaxe.session.jobs__wakeups import Wakeups
+from handaxe.session.port_registry import Offered
+from handaxe.session.workdir import Workdir
+
+if TYPE_CHECKING:
+    from handaxe.app.services.background__running_tasks import TaskCounter
+    from handaxe.app.services.session_shell import SessionConfiner, SessionShell
+    from handaxe.contract.ports.agents import AgentState
+    from handaxe.contract.readable_files import ReadableFiles
+
+TASKS = "tasks"
+"""Where the output of commands is, below a session's directory."""
+AGENTS = "agents"
+"""Where what is kept of agents is, below a session's directory."""
+
+
+class BackgroundWork(SessionService):
+    """Offers the shell and the list of what runs."""
+
+    def __init__(self, around: SessionContext, wakeups: Wakeups) -> None:
+        self._around = around
+        self._wakeups = wakeups
+        settings = around.configuration.settings
+        options = settings.shell
+        self.jobs = Jobs(
+            self._announce,
+            max_running=options.max_background if settings.background_tasks else 0,
+            max_of_user=options.max_background_of_user,
+            elsewhere=self._elsewhere,
+            at_end=self._record_changes,
+            kept_agents=self._kept_agents,
+            kept_work=_restore_job,
+        )
+        around.workdir.free_to_read += (str(around.session_directory / TASKS),)
+
+    @property
+    def offers(self) -> Offered:
+        """The shell, started by nobody yet, and the jobs."""
+        return {
+            Jobs: self.jobs,
+            "handaxe.contract.ports.shell.Shell": lambda: self._shell,
+            "handaxe.contract.ports.shell.Confiner": lambda: self._confiner,
+        }
+
+    def _announce(self, event: JobStarted | JobEnded | JobSaid | JobsTold) -> None:
+        if isinstance(event, JobStarted | JobEnded):
+            self._running.note(len(self.jobs.running()))
+        self._around.emit(event)
+
+    def _elsewhere(self) -> int:
+        return self._running.elsewhere()
+
+    def _kept_agents(self) -> "list[AgentState]":
+        from handaxe.storage.agent_files import AgentFiles
+
+        return AgentFiles(self._around.session_directory / AGENTS).states()
+
+    async def _record_changes(self, state: JobState) -> None:
+        """What work changed after its call had ended belongs to that call as well."""
+        if state.call_id:
+            await self._around.checkpoints.after(state.call_id)
+        self._wakeups.wake(f"{state.job_id} has ended.")
+
+    async def close(self) -> None:
+        """End everything that runs."""
+        await self.jobs.close()
+        if "_running" in self.__dict__:
+            self._running.close()
+        if "_shell" in self.__dict__:
+            await self._shell.close()
+        if "_confiner" in self.__dict__:
+            self._confiner.close()
+
+    @cached_property
+    def _running(self) -> "TaskCounter":
+        from handaxe.app.services.background__running_tasks import TaskCounter
+
+        return TaskCounter(self._around.data_home)
+
+    @cached_property
+    def _shell(self) -> "SessionShell":
+        from handaxe.app.services.session_shell import SessionShell
+
+        return SessionShell(self._around, self._confiner)
+
+    @cached_property
+    def _confiner(self) -> "SessionConfiner":
+        from handaxe.app.services.session_shell import SessionConfiner
+
+        return SessionConfiner(self._around)
+
+
+def _restore_job(state: JobState) -> Job:
+    from handaxe.shell.exec.restored_jobs import RestoredJob
+
+    return RestoredJob(state)
+
+
+def make_command_probes(offers: Mapping[type[Any], Any]) -> CommandProbes:
+    """What the machine knows of commands beside their text."""
+
+    def count_commands(text: str) -> int | None:
+        from handaxe.shell.exec.shfmt import count_commands
+
+        return count_commands(text)
+
+    async def environment(directory: str) -> Mapping[str, str] | None:
+        from handaxe.contract.ports.shell import Shell
+
+        shell: Shell | None = offers.get(Shell)
+        try:
+            return None if shell is None else await shell.get_environment(directory)
+        except (SetupError, ToolFault):
+            # Nothing can be run here, as the command itself will say.
+            return None
+
+    async def git_doubt(directory: str) -> str:
+        from handaxe.git.config_safety import explain_git_doubt
+
+        return explain_git_doubt(directory, await environment(directory))
+
+    async def project_programs(directory: str) -> frozenset[str]:
+        from handaxe.shell.exec.bash_binary import list_project_programs
+
+        variables = await environment(directory)
+        if variables is None:
+            return frozenset()
+        return list_project_programs(variables.get("PATH", ""), directory, offers[Workdir].roots)
+
+    def sandbox(subject: CommandSubject) -> "ReadableFiles | None":
+        settings: Settings = offers[Settings]
+        options = settings.sandbox
+        if not options.enabled or not options.auto_allow_bash_if_sandboxed:
+            return None
+        from handaxe.contract.ports.shell import Confiner
+
+        confiner: Confiner | None = offers.get(Confiner)
+        if confiner is None:
+            return None
+        # One that leaves files out answers for none of them.
+        is_confined = confiner.is_confining(subject.command, unconfined=subject.unconfined)
+        return confiner.get_readable_files() if is_confined else None
+
+    def disk() -> DiskProbe:
+        from handaxe.shell.exec import preflight_scan as command_look
+
+        return cast("DiskProbe", command_look)
+
+    return CommandProbes(count_commands, git_doubt, project_programs, sandbox, disk)
+
+
+def append_notices(result: ToolResult, jobs: Jobs) -> ToolResult:
+    """The result with what background work has to tell since, each thing once.
+
+    For whoever has no other way to tell a model than the answer to a call.
+    """
+    if result.code in {Cancelled.code, UnknownTool.code}:
+        # Nobody may read what such an answer says beside its error.
+        return result
+    news = map(str, jobs.take_notices())
+    messages = (*result.messages, *news)
+    return msgspec.structs.replace(result, messages=messages) if messages else result

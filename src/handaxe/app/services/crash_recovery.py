@@ -1,0 +1,62 @@
+"""What killed processes left, made whole when a session starts, before it reads its settings."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from handaxe.storage.home import get_session_directory
+
+
+class RecoveryReport(msgspec.Struct, frozen=True):
+    """What there is to tell, one sentence each."""
+
+    by_commands: tuple[str, ...] = ()
+    """Protected places that sandboxed commands had changed; for the next command's result."""
+    warnings: tuple[str, ...] = ()
+
+
+def recover_project(home: Path, root: str, session_id: str | None) -> RecoveryReport:
+    """Put back, complete and remove what killed processes left; the time for it is bounded.
+
+    Of the session that is resumed, if one is, everything is looked after.
+    """
+    by_commands = _recover_protected_places(home / "sandbox")
+    return RecoveryReport(by_commands, recover_changes(home, root, session_id))
+
+
+def recover_changes(home: Path, root: str, session_id: str | None) -> tuple[str, ...]:
+    """Complete and remove what calls of killed processes left; what there is to tell."""
+    warnings = _repair_files(home)
+    if _list_names(home / "open-journals"):
+        from handaxe.undo.journal_recovery import recover_killed
+
+        warnings += recover_killed(home, root)
+    if session_id and (get_session_directory(home, session_id) / "journal.lock").exists():
+        from handaxe.undo.journal_recovery import recover_session
+
+        warnings += recover_session(home, session_id)
+    return tuple(dict.fromkeys(warnings))
+
+
+def _recover_protected_places(ledger: Path) -> tuple[str, ...]:
+    if not any(name.startswith("before-") for name in _list_names(ledger)):
+        return ()
+    from handaxe.shell.sandbox.protected_files import recover
+
+    return recover(str(ledger))
+
+
+def _repair_files(home: Path) -> tuple[str, ...]:
+    if not (home / "in-place").exists():
+        return ()
+    from handaxe.undo.in_place import repair_in_place
+
+    return repair_in_place(home)
+
+
+def _list_names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []

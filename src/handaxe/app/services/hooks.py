@@ -1,0 +1,325 @@
+"""Hooks joined to a session: from settings and arguments, up to date, told of both its ends."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from handaxe.config.layers import MergedSettings
+from handaxe.config.project import Configuration
+from handaxe.config.settings import Settings
+from handaxe.config.trust import FROM_THE_PROJECT
+from handaxe.contract.events import Event, SkillHooksEntered
+from handaxe.contract.faults import SetupError
+from handaxe.hooks.notify import build_session_event, fire_hooks, notify_hooks
+from handaxe.hooks.service import Hooks
+from handaxe.pipeline.context import PipelineContext
+from handaxe.storage.sessions import SessionHistory
+
+if TYPE_CHECKING:
+    from handaxe.app.services.hooks__watched_files import FileWatcher
+    from handaxe.app.start import SessionStart
+    from handaxe.contract.ports.hooks import HookPrograms
+    from handaxe.contract.ports.mcp_servers import McpServers
+    from handaxe.contract.ports.skills import SkillInfo
+    from handaxe.hooks.config import HookConfig
+    from handaxe.hooks.external import HookPolicy
+    from handaxe.session.invoked_skills__skill_hooks import SkillHooks
+    from handaxe.session.port_registry import PortRegistry
+
+CLOSING_VARIABLE = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
+QUESTIONS = "AskUserQuestion"
+HookArguments = Mapping[str, Sequence[Any]] | None
+"""Hooks as a host program gives them: groups as in settings, or async functions."""
+
+
+class SessionHooks:
+    """The hooks of one session, whoever named them."""
+
+    def __init__(
+        self,
+        arguments: HookArguments,
+        configuration: Configuration,
+        *,
+        emit: Callable[[Event], None],
+        keep: Callable[[str, str], str],
+    ) -> None:
+        self._configuration = configuration
+        self._emit = emit
+        self._own = None if arguments is None else _validate_hooks(arguments)
+        self._skills: dict[str, HookConfig] = {}
+        self._had_any = self._answers_questions = False
+        self._joined: object = None
+        self._start: asyncio.Future[None] | None = None
+        self._asking: asyncio.Future[None] | None = None
+        self._is_holding = False
+        self._among: PipelineContext | None = None
+        self._follow: Callable[[], None] = lambda: None
+        self._programs: HookPrograms | None = None
+        self._watched: FileWatcher | None = None
+        self.problems: tuple[str, ...] = ()
+        self.first_message: str | None = None
+        """What a hook wants said first, once the session has begun."""
+        self.hooks = Hooks(emit=emit, keep=lambda text: keep("hook", text))
+        self.follow()
+
+    def follow(self) -> None:
+        """Take over what the settings say now; cheap if nothing changed."""
+        merged = self._configuration.merged
+        if self._configuration.pending or (
+            self.hooks.watches("ConfigChange") and self._has_skill_news()
+        ):
+            self._hold_calls()
+        if self._watched is not None:
+            self._tell_changes(self._watched)
+        if merged is self._joined:
+            return
+        self._joined = merged
+        self._had_any = self._had_any or self._own is not None or bool(merged.hooks)
+        if self._had_any:
+            self._configure(merged)
+
+    def _has_skill_news(self) -> bool:
+        """Whether files of skills changed."""
+        if self._among is None:
+            return False
+        from handaxe.contract.ports.skills import Skills
+
+        skills: Skills | None = self._among.offers.get(Skills)
+        return skills is not None and bool(skills.news())
+
+    def _configure(self, merged: MergedSettings) -> None:
+        from handaxe.hooks.config import HookConfig, read_hooks
+        from handaxe.hooks.config__hook_conditions import find_bad_conditions
+
+        book = HookConfig()
+        for found in merged.hooks:
+            read = read_hooks(
+                {found.event: [found.group]},
+                source=str(found.origin),
+                is_projects=found.origin.source in FROM_THE_PROJECT,
+            )
+            problems = (*read.problems, *find_bad_conditions(read))
+            book += HookConfig(read.placed, tuple(f"{found.origin}: {text}" for text in problems))
+        self.problems = book.problems
+        everybody = book.placed if self._own is None else (*book.placed, *self._own.placed)
+        self._answers_questions = any(
+            placed.event == "PreToolUse" and QUESTIONS in placed.matcher for placed in everybody
+        )
+        if self._own is not None:
+            book += self._own
+        for skill in self._skills.values():
+            book += skill
+        policy = build_hook_policy(merged.settings, self._configuration.root)
+        self._watched = self._watch(book)
+        if self._watched is not None:
+            policy = msgspec.structs.replace(policy, watch=self._watched.watch)
+        self.hooks.configure(book, policy, self._outside(book))
+
+    def _create_skill_hooks(self) -> "SkillHooks":
+        from handaxe.session.invoked_skills__skill_hooks import SkillHooks
+
+        return SkillHooks(self._take_skill)
+
+    def _take_skill(self, skill: "SkillInfo", *, is_new: bool = True) -> str | None:
+        """The hooks of a skill count from now on; why not, if so."""
+        from handaxe.app.services.hooks__skill_powers import read_skill_hooks
+
+        book = read_skill_hooks(skill, self._configuration)
+        if book.placed:
+            if is_new and skill.path not in self._skills:
+                self._emit(SkillHooksEntered(name=skill.name, path=skill.path))
+            self._skills[skill.path] = book
+            self._had_any = True
+            self._configure(self._configuration.merged)
+        return " ".join(book.problems) or None
+
+    def resume(self, history: SessionHistory) -> None:
+        """Let the hooks of skills that were run before count again, as they are now."""
+        if not history.skill_hooks or self._among is None:
+            return
+        from handaxe.contract.ports.skills import Skills
+
+        skills: Skills = self._among.offers[Skills]
+        known = {(skill.name, skill.path): skill for skill in skills.all()}
+        again = [known.get((entered.name, entered.path)) for entered in history.skill_hooks]
+        for skill in filter(None, again):
+            refused = self._configuration.gate.refusal(skill.powers)
+            told = (refused, self._take_skill(skill, is_new=False))
+            self.problems += tuple(filter(None, told))
+        self.hooks.resume(history.skill_hooks_run)
+
+    def _watch(self, book: "HookConfig") -> "FileWatcher | None":
+        """The files to look at between calls; none if nobody wants to hear of them."""
+        matchers = [placed.matcher for placed in book.placed if placed.event == "FileChanged"]
+        if not matchers:
+            return None
+        from handaxe.app.services.hooks__watched_files import FileWatcher
+
+        directory = self._configuration.root
+        if self._among is not None:
+            directory = self._among.workdir.current
+        return FileWatcher(matchers, directory, self._watched.named if self._watched else ())
+
+    def _tell_changes(self, watched: "FileWatcher") -> None:
+        if self._among is not None:
+            for path, what in list(watched.changes(self._among.workdir.current)):
+                notify_hooks(self._among, "FileChanged", file_path=path, event=what)
+
+    def join(
+        self,
+        among: PipelineContext,
+        start: "SessionStart | str",
+        home: Path,
+        servers: "McpServers | None",
+        follow: Callable[[], None],
+    ) -> None:
+        """Have the first call wait until the hooks were told of the start.
+
+        `home` has the names of sessions. `follow` carries changed settings into the session.
+        """
+        self._among, self._follow = among, follow
+        self._configuration.holds = lambda: self.hooks.watches("ConfigChange")
+
+        async def opening() -> None:
+            if self._start is None:
+                self._start = asyncio.ensure_future(self._begin(among, start, home))
+            await asyncio.shield(self._start)
+            if among.opening is opening:
+                among.opening = None
+
+        among.opening = opening
+        cast("PortRegistry", among.offers).add(
+            {"handaxe.session.invoked_skills__skill_hooks.SkillHooks": self._create_skill_hooks}
+        )
+        self.hooks.servers = servers
+        if self._answers_questions:
+            from handaxe.permission.user_questions import enable_hook_answers
+
+            enable_hook_answers(among.offers)
+
+    async def end(self, among: PipelineContext, reason: str) -> None:
+        """Tell of the end if there was a start, and leave nothing running."""
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._start is not None:
+            self._start.cancel()
+            if self.hooks.watches("SessionEnd"):
+                await self.hooks.fire(
+                    {**build_session_event(among, "SessionEnd"), "reason": reason}
+                )
+        await self.hooks.close()
+
+    async def _begin(self, among: PipelineContext, start: "SessionStart | str", home: Path) -> None:
+        if isinstance(start, str) and not among.hooks.watches("SessionStart"):
+            return
+        from handaxe.app.start import SessionStart, run_start_hooks
+        from handaxe.storage.sessions__session_title import SessionTitle
+
+        told = SessionStart(start) if isinstance(start, str) else start
+        self.first_message = await run_start_hooks(
+            among, told, SessionTitle(home, among.session_id)
+        )
+
+    def _hold_calls(self) -> None:
+        """Let calls wait until the hooks have said whether files may change what holds."""
+        among = self._among
+        if among is None or self._is_holding:
+            return
+        self._is_holding = True
+        earlier = among.opening
+
+        async def asking() -> None:
+            if earlier is not None:
+                await earlier()
+            if self._configuration.pending:
+                refused = await find_refused_changes(among, self._configuration)
+                self._configuration.settle(refused)
+            await settle_skills(among)
+            self._is_holding, self._asking, among.opening = False, None, None
+            self._follow()
+
+        async def opening() -> None:
+            if self._is_holding:
+                self._asking = self._asking or asyncio.ensure_future(asking())
+                await asyncio.shield(self._asking)
+
+        among.opening = opening
+
+    def _outside(self, book: "HookConfig") -> "HookPrograms | None":
+        """The way out of the process, made when the first hook needs it."""
+        from handaxe.hooks.config import CommandHook, HttpHook
+
+        if self._programs is None and any(
+            isinstance(placed.hook, CommandHook | HttpHook) for placed in book.placed
+        ):
+            from handaxe.hooks.local_runner import LocalHookPrograms
+
+            self._programs = LocalHookPrograms()
+        return self._programs
+
+
+def _parse_closing_timeout(given_ms: str) -> float | None:
+    return int(given_ms) / 1000 if given_ms.isdecimal() and int(given_ms) else None
+
+
+def build_hook_policy(settings: Settings, root: str) -> "HookPolicy":
+    """What programs and servers that are hooks get to know, and may reach."""
+    from handaxe.config.env_vars__project_variables import is_steering
+    from handaxe.config.settings__shell_prefix import split_prefix
+    from handaxe.hooks.external import HookPolicy
+
+    return HookPolicy(
+        env={**settings.env, "CLAUDE_PROJECT_DIR": root, "HANDAXE_PROJECT_DIR": root},
+        env_names=settings.shell.pass_variables,
+        prefix=split_prefix(settings.shell),
+        closing_s=_parse_closing_timeout(os.environ.get(CLOSING_VARIABLE, "")),
+        http_urls=settings.allowed_http_hook_urls,
+        http_env_names=settings.http_hook_allowed_env_vars,
+        steers=is_steering,
+    )
+
+
+async def find_refused_changes(among: PipelineContext, configuration: Configuration) -> set[str]:
+    """The changed files whose change a hook does not want; policy is not theirs to refuse."""
+    sources = {file.path: file.source for file in configuration.files}
+    refused: set[str] = set()
+    for path in configuration.pending:
+        source = sources.get(path)
+        if source is None:
+            continue
+        about = {"source": f"{source}_settings", "file_path": path}
+        outcome = await fire_hooks(among, "ConfigChange", **about)
+        if outcome.blocked is not None and source != "policy":
+            refused.add(path)
+    return refused
+
+
+async def settle_skills(among: PipelineContext) -> None:
+    """Let changed skills count, unless a hook does not want it."""
+    from handaxe.contract.ports.skills import Skills
+
+    skills: Skills | None = among.offers.get(Skills)
+    if skills is None:
+        return
+    refused: set[str] = set()
+    for path in skills.news():
+        outcome = await fire_hooks(among, "ConfigChange", source="skills", file_path=path)
+        if outcome.blocked is not None:
+            refused.add(path)
+    skills.settle(refused)
+
+
+def _validate_hooks(arguments: Mapping[str, Sequence[Any]]) -> "HookConfig":
+    from handaxe.hooks.config import ARGUMENTS, read_hooks
+    from handaxe.hooks.config__hook_conditions import find_bad_conditions
+
+    book = read_hooks(arguments, source=ARGUMENTS)
+    problems = (*book.problems, *find_bad_conditions(book))
+    if problems:
+        listed = "\n".join(f"  {problem}" for problem in problems)
+        raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")
+    return book

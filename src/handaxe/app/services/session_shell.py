@@ -1,0 +1,156 @@
+"""The shell of one session and its sandbox, both built when the first command comes."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from handaxe.app.services.service import SessionContext
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.shell import (
+    ConfinedCommand,
+    ConfinementLevel,
+    Confiner,
+    RunningCommand,
+    Shell,
+    ShellCommand,
+)
+from handaxe.contract.readable_files import ReadableFiles
+
+if TYPE_CHECKING:
+    from handaxe.shell.sandbox.confiner import LocalConfiner
+
+SESSION_VARIABLES = ("HANDAXE_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
+"""By these a command knows which session it runs for."""
+
+
+class SessionConfiner(Confiner):
+    """The session's sandbox, built when somebody asks for it."""
+
+    def __init__(self, around: SessionContext) -> None:
+        self._around = around
+        self._made: LocalConfiner | None = None
+
+    @property
+    def level(self) -> ConfinementLevel:
+        """What holds for programs that are confined."""
+        return self._confiner().level
+
+    def is_confining(self, command: str, *, unconfined: bool = False) -> bool:
+        """Whether this command would run inside."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            return False
+        return self._confiner().is_confining(command, unconfined=unconfined)
+
+    def get_readable_files(self) -> ReadableFiles | None:
+        """What confined programs can read."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            return None
+        return self._confiner().get_readable_files()
+
+    def explain_closed_host(self, host: str) -> str | None:
+        """Why nothing that is started here may connect to a host."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            return None
+        return self._confiner().explain_closed_host(host)
+
+    def confine(
+        self,
+        argv: list[str],
+        *,
+        cwd: str,
+        env: dict[str, str],
+        unconfined: bool = False,
+        command: str | None = None,
+    ) -> ConfinedCommand:
+        """How to start `argv`; without a sandbox just so."""
+        if not self._around.configuration.settings.sandbox.enabled:
+            plain = ConfinedCommand(argv=argv, env=env, is_confined=False)
+            if self._around.recovered:
+                plain.close = self._confiner().take_recovered
+            return plain
+        return self._confiner().confine(
+            argv, cwd=cwd, env=env, unconfined=unconfined, command=command
+        )
+
+    def close(self) -> None:
+        """Take away what the sandbox left on disk."""
+        if self._made is not None:
+            self._made.close()
+
+    def _confiner(self) -> "LocalConfiner":
+        if self._made is None:
+            from handaxe.app.services.sandbox import build_confiner
+
+            self._made = build_confiner(self._around)
+        return self._made
+
+
+class SessionShell(Shell):
+    """A shell that is built when the first command comes."""
+
+    def __init__(self, around: SessionContext, confiner: Confiner | None) -> None:
+        self._around = around
+        self._confiner = confiner
+        self._shell: Shell | None = None
+
+    def get_ready(self) -> None:
+        """A command is coming soon; where none can run, it is the command that says so."""
+        with suppress(SetupError):
+            self._get_shell().get_ready()
+        # What reads commands is large; it is loaded while another process starts.
+        import_module("handaxe.shell.analysis")
+
+    async def start(self, command: ShellCommand) -> RunningCommand:
+        """Start it."""
+        left = self._around.among().hooks.variables
+        if left:
+            self._around.configuration.redactor.learn(left)
+            command = msgspec.structs.replace(command, env={**left, **command.env})
+        return await self._get_shell().start(command)
+
+    async def get_environment(self, cwd: str) -> Mapping[str, str]:
+        """The variables that commands in a directory find."""
+        left = self._around.among().hooks.variables
+        return {**await self._get_shell().get_environment(cwd), **left}
+
+    async def seek(self, program: str, cwd: str) -> str:
+        """Look again for a program that a command did not find."""
+        return await self._get_shell().seek(program, cwd)
+
+    @property
+    def removed_variables(self) -> tuple[str, ...]:
+        """Variables of the user that commands do not get because they look like secrets."""
+        return self._get_shell().removed_variables
+
+    async def close(self) -> None:
+        """End what was started, if anything was."""
+        closing = getattr(self._shell, "close", None)
+        if closing is not None:
+            await closing()
+
+    def _get_shell(self) -> Shell:
+        if self._shell is None:
+            self._shell = open_local_shell(self._around, self._confiner)
+        return self._shell
+
+
+def open_local_shell(around: SessionContext, confiner: Confiner | None) -> Shell:
+    """The shell of this machine."""
+    from handaxe.shell.exec.factory import create_shell
+
+    around.configuration.redactor.learn(os.environ)
+    shell = create_shell(
+        around.session_directory,
+        around.configuration.settings,
+        os.environ,
+        more=dict.fromkeys(SESSION_VARIABLES, around.session_id),
+        roots=around.workdir.roots,
+        confiner=confiner,
+        redactor=around.configuration.redactor,
+    )
+    shell.open_trace = around.checkpoints.open_trace
+    return shell

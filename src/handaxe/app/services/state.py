@@ -1,0 +1,143 @@
+"""What a session remembers beside files and permissions: lists, loaded tools, how to answer."""
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from handaxe.app.services.service import SessionContext, SessionService
+from handaxe.config.settings_paths import MANAGED_DIRECTORIES, get_user_directories
+from handaxe.contract.faults import SetupError
+from handaxe.session.jobs__wakeups import Wakeups
+from handaxe.session.loaded_tools import LoadedTools
+from handaxe.session.port_registry import Offered
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.storage.home import get_tasks_directory
+from handaxe.storage.sessions import SessionHistory
+
+if TYPE_CHECKING:
+    from handaxe.contract.ports.skills import Skills
+    from handaxe.contract.ports.task_list import TaskStore
+    from handaxe.session.invoked_skills import InvokedSkills
+    from handaxe.session.todos import Todos
+    from handaxe.session.turn_overrides__brevity import BriefMode
+    from handaxe.session.workdir__identity import SessionIdentity
+    from handaxe.skills.skill_files__skill_versions import SkillVersions
+
+
+class SessionState(SessionService):
+    """State objects of one session, as tools ask for them."""
+
+    def __init__(self, around: SessionContext, history: SessionHistory) -> None:
+        self._around = around
+        self._history = history
+        self.loaded = LoadedTools(around.emit)
+        self.loaded.replay(history.loaded_tools)
+        self.wakeups = Wakeups()
+        self._skill_versions: SkillVersions | None = None
+        shared = around.configuration.settings.task_list
+        if shared is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,80}", shared):
+            raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
+        self._tasks_directory = get_tasks_directory(around.data_home, shared or around.session_id)
+
+    @property
+    def offers(self) -> Offered:
+        """The state objects by type."""
+        return {
+            LoadedTools: self.loaded,
+            Wakeups: self.wakeups,
+            "handaxe.contract.ports.skills.Skills": self._skills,
+            "handaxe.contract.ports.task_list.TaskStore": self._tasks,
+            "handaxe.session.turn_overrides__brevity.BriefMode": self._create_brevity,
+            "handaxe.session.workdir__identity.SessionIdentity": self._create_identity,
+            "handaxe.session.invoked_skills.InvokedSkills": self._create_invoked_skills,
+            "handaxe.session.todos.Todos": self._create_todos,
+        }
+
+    def create_for_agent(self, around: SessionContext, history: SessionHistory) -> "SessionState":
+        """Lists and loaded tools of its own; tasks are shared, and whoever wakes one wakes all."""
+        own = SessionState(around, history)
+        own.wakeups, own._skill_versions = self.wakeups, self._skill_versions
+        return own
+
+    def _skills(self) -> "Skills":
+        from handaxe.skills.locations import SkillPlaces
+        from handaxe.skills.skill_files import DiskSkills
+        from handaxe.skills.skill_files__skill_versions import SkillVersions
+
+        workdir, configuration = self._around.workdir, self._around.configuration
+        wanted = configuration.discovery.skills
+        if wanted == "none":
+            places = SkillPlaces()
+        elif wanted == "added":
+            places = SkillPlaces(added=self._added, commands=False)
+        else:
+            own = (f"{workdir.home}/.claude", f"{workdir.home}/.handaxe")
+            users = tuple(dict.fromkeys((*get_user_directories(), *own)))
+            places = SkillPlaces(
+                managed=MANAGED_DIRECTORIES,
+                users=users if "user" in configuration.sources else (),
+                root=workdir.root,
+                trusted_as=configuration.root,
+            )
+            if "project" in configuration.sources:
+                places = msgspec.structs.replace(
+                    places,
+                    directories=lambda: (workdir.current, workdir.root),
+                    added=self._added,
+                    touched=self._touched,
+                )
+        self._skill_versions = self._skill_versions or SkillVersions()
+        return DiskSkills(places, self._override_of, self._skill_versions)
+
+    def _override_of(self, name: str) -> str:
+        """Who may see a skill."""
+        configuration = self._around.configuration
+        only = configuration.discovery.only_skills
+        if only is not None and name not in only:
+            return "off"
+        return configuration.settings.skill_overrides.get(name, "on")
+
+    def _touched(self) -> tuple[str, ...]:
+        ledger: ReadLedger = self._around.among().offers[ReadLedger]
+        return ledger.paths()
+
+    def _added(self) -> list[str]:
+        """Working directories that somebody added by hand; those of settings are for files only."""
+        named = {os.path.realpath(path) for path in self._around.configuration.directories()[0]}
+        return [root for root in self._around.workdir.roots[1:] if root not in named]
+
+    def _tasks(self) -> "TaskStore":
+        from handaxe.app.services.state__told_tasks import HookedTaskList
+        from handaxe.storage.task_lists import DiskTaskList
+
+        return HookedTaskList(DiskTaskList(self._tasks_directory), self._around.among)
+
+    def _create_brevity(self) -> "BriefMode":
+        from handaxe.session.turn_overrides__brevity import BriefMode
+
+        brevity = BriefMode(self._around.emit)
+        if self._history.brief is not None:
+            brevity.replay(self._history.brief)
+        return brevity
+
+    def _create_identity(self) -> "SessionIdentity":
+        from handaxe.session.workdir__identity import SessionIdentity
+
+        return SessionIdentity(self._around.session_id, self._around.workdir.root)
+
+    def _create_invoked_skills(self) -> "InvokedSkills":
+        from handaxe.session.invoked_skills import InvokedSkills
+
+        invoked = InvokedSkills(self._around.emit)
+        invoked.replay(self._history.skills)
+        return invoked
+
+    def _create_todos(self) -> "Todos":
+        from handaxe.session.todos import Todos
+
+        todos = Todos(self._around.emit)
+        if self._history.todos is not None:
+            todos.replay(self._history.todos)
+        return todos

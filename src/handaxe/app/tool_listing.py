@@ -1,0 +1,145 @@
+"""Tools, calls and results in the form a provider, a front end or a program has them.
+
+A program's mistake in a call is answered like a model's, with a result, never with an exception.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.catalog.catalog import Catalog
+from handaxe.contract.call import ToolCall
+from handaxe.contract.display import Display
+from handaxe.contract.faults import Cancelled, UnknownTool
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool
+from handaxe.permission.decide import Policy, build_hidden_check
+from handaxe.permission.reasons import to_display as as_shown
+
+_OFFERED_WHERE = {
+    "Agents": "a model is at work: `handaxe`, `handaxe -p`, `handaxe.Agent`",
+    "McpServers": "a session has MCP servers",
+    "Questions": "somebody can answer: `handaxe` at a terminal, `on_question` of a host",
+}
+"""Ports that not every session has, by name, and who has them."""
+
+
+def get_tool_schema(tool: Tool[Any], provider: str) -> dict[str, Any]:
+    """One tool's schema in a provider's dialect."""
+    from handaxe.schema.providers import build_tool_schema
+    from handaxe.schema.tool_schema import build_input_schema
+
+    return build_tool_schema(
+        tool.name,
+        tool.prompt(),
+        build_input_schema(tool.args_type),
+        provider,
+        strict=tool.strict,
+        examples=tool.input_examples,
+    )
+
+
+def find_unavailable_tool(name: str) -> tuple[Tool[Any], str] | None:
+    """A built-in tool that only some sessions can offer, and a sentence on which those are."""
+    if name in {"StructuredOutput", "SyntheticOutput"}:
+        from handaxe.agent.structured_output import FinalOutput
+
+        where = "a final answer has to fit a schema (`--json-schema`), which is its input"
+        return FinalOutput({"type": "object"}).tool(), f"It is on offer where {where}."
+    from handaxe.tools import build_loaders
+
+    for load in build_loaders().values():
+        tool = load()
+        if name in {tool.name, *tool.aliases}:
+            where = (_OFFERED_WHERE.get(port.__name__) for port in tool.uses)
+            sentence = next(filter(None, where), None)
+            return None if sentence is None else (tool, f"It is on offer where {sentence}.")
+    return None
+
+
+def explain_hidden_tool(tool: str, policy: Policy) -> str:
+    """A sentence on what keeps a tool out of a model's sight; empty if nothing does."""
+    rule = policy.book.find_hiding_rule(tool)
+    if rule is not None:
+        return (
+            f"The deny rule {as_shown(rule.text)} ({rule.origin}) hides it, and refuses its calls."
+        )
+    if build_hidden_check(policy)(tool):
+        return f"It is hidden while the session is in {policy.mode} mode."
+    return ""
+
+
+def build_display(
+    catalog: Catalog, result: ToolResult, call_input: dict[str, Any]
+) -> Display | None:
+    """What a human sees of a result; None means its text."""
+    from handaxe.schema.validate import InputProblems, read_input
+
+    try:
+        tool, _ = catalog.find(result.tool)
+        return tool.show(read_input(tool.args_type, call_input)[0], result)
+    except (InputProblems, UnknownTool):
+        return None
+
+
+def make_closed_result(call: ToolCall) -> ToolResult:
+    """The result of a call that came after the session's end."""
+    refused = ToolResult.from_fault(Cancelled(started=False))
+    text = "The session is closed. Open a new one."
+    return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
+
+
+def normalize_call(call: object, new_id: Callable[[], str]) -> ToolCall:
+    """The call itself; or, if it has no id or its parts are of other types, one that says so."""
+    if not isinstance(call, ToolCall):
+        return ToolCall(new_id(), _get_tool_name(call), call)
+    # What the types promise a program may not keep.
+    given_id, tool = cast("tuple[object, object]", (call.id, call.tool))
+    if given_id and given_id.__class__ is tool.__class__ is str:
+        return call
+    return ToolCall(str(given_id or new_id()), _get_tool_name(tool), call.input)
+
+
+def make_call(call_id: str, tool: object, given: object, arguments: Mapping[str, Any]) -> ToolCall:
+    """One call with an input, keyword arguments, or both."""
+    if given is None:
+        given = arguments
+    elif isinstance(given, Mapping):
+        given = {**cast("Mapping[str, Any]", given), **arguments}
+    return ToolCall(call_id, _get_tool_name(tool), given)
+
+
+def make_calls(calls: object, new_id: Callable[[], str]) -> list[ToolCall]:
+    """Several calls, each a pair of name and input."""
+    is_many = isinstance(calls, Iterable) and not isinstance(calls, str | bytes | Mapping)
+    listed = cast("Iterable[object]", calls if is_many else (calls,))
+    return [_parse_call(item, new_id()) for item in listed]
+
+
+def _parse_call(item: object, call_id: str) -> ToolCall:
+    is_pair = isinstance(item, tuple | list)
+    parts = tuple(cast("Iterable[object]", item if is_pair else (item,)))
+    if len(parts) == 2:
+        return ToolCall(call_id, _get_tool_name(parts[0]), parts[1])
+    is_name = len(parts) == 1 and isinstance(parts[0], str)
+    return (
+        ToolCall(call_id, _get_tool_name(parts[0]), {})
+        if is_name
+        else ToolCall(call_id, _get_tool_name(item), item)
+    )
+
+
+def describe_call_shape(name: str) -> str | None:
+    """What a call looks like, for whoever gave something else than a name."""
+    if not (name.startswith("<") and name.endswith(">")):
+        return None
+    return (
+        "A call is the name of a tool and its input: `call_many` takes pairs such as "
+        '("Read", {"file_path": "a.txt"}), `run` and `run_many` take a `ToolCall`.'
+    )
+
+
+def _get_tool_name(tool: object) -> str:
+    """A name that can be looked for; of what is no text, one that no tool has."""
+    return str.__str__(tool) if isinstance(tool, str) else f"<{type(tool).__name__}>"

@@ -1,0 +1,293 @@
+"""Undo at the owner's wish: by the program that holds a session, or from a shell after it ended."""
+
+import contextlib
+import os
+import time
+from collections import ChainMap
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from handaxe.app.services.crash_recovery import recover_changes
+from handaxe.catalog.catalog import Catalog
+from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import Allow, PermissionRequest
+from handaxe.contract.events import Event, SessionClosed
+from handaxe.contract.faults import SetupError
+from handaxe.contract.faults.undo import NothingToUndo, UndoOutside, UntrustedRecord
+from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.permission import Asker
+from handaxe.contract.ports.undo import (
+    ChangedCall,
+    ChangeHistory,
+    RestoredPath,
+    TouchedPath,
+    UndoRequest,
+    UndoResult,
+)
+from handaxe.contract.result import ToolResult
+from handaxe.disk.errors import DiskFault
+from handaxe.hooks.service import Hooks
+from handaxe.permission.policy import make_policy
+from handaxe.permission.protected_paths import find_protected_name
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.pipeline import ToolPipeline
+from handaxe.pipeline.scheduler import Scheduler
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir
+from handaxe.storage.event_log import EventLog
+from handaxe.storage.event_recorder import append_log_problem
+from handaxe.storage.home import generate_session_id, get_session_directory, get_sessions_directory
+from handaxe.storage.result_store import DiskResultStore
+from handaxe.storage.sessions import LOG_NAME, read_history, read_session_root
+from handaxe.text.paths import is_inside
+from handaxe.text.paths__path_quoting import quote_path, unquote_path
+from handaxe.text.redact import Redactor
+from handaxe.tools import build_loaders
+from handaxe.undo.journal import read_journal_root, refuse_shared
+from handaxe.undo.journal_files.records__layout import find_newest_record, list_journal_files
+from handaxe.undo.tracker import ChangeTracker
+
+if TYPE_CHECKING:
+    from handaxe.undo.history import UndoGate
+
+
+class HostUndo:
+    """Undo asked for by the program or person that owns the session, whose word is a yes."""
+
+    def __init__(
+        self,
+        among: PipelineContext,
+        record: ChangeTracker,
+        gate: "UndoGate | None" = None,
+        order: Scheduler | None = None,
+    ) -> None:
+        """`order` is that of the session's own calls, where it has any."""
+        gate = gate or make_undo_gate(among.workdir.roots, trusts_seals=True)
+        undo_only = Catalog(
+            {"Undo": build_loaders()["Undo"]}, selected=("Undo",), ports=among.offers.keys()
+        )
+        # Rules bind the model; the owner's own wish needs none, and hides no tool from itself.
+        policy = make_policy(roots=among.workdir.roots, home=among.workdir.home)
+        self._pipeline = ToolPipeline(
+            msgspec.structs.replace(
+                among,
+                catalog=undo_only,
+                offers=ChainMap({ChangeHistory: _GatedHistory(record, gate)}, among.offers),
+                policy=lambda: policy,
+                asker=_OwnerApproval(),
+            ),
+            lanes=1,
+            recall=lambda _: None,
+            order=order,
+        )
+
+    async def undo(self, call_id: str, wanted: UndoRequest) -> ToolResult:
+        """Put back what is wanted, as a call of this id."""
+        paths = tuple(map(_quote_argument, wanted.paths))
+        args = msgspec.to_builtins(msgspec.structs.replace(wanted, paths=paths))
+        return await self._pipeline.call(ToolCall(call_id, "Undo", args))
+
+
+class _GatedHistory(ChangeHistory):
+    """A record whose undo is stopped by a fault where the owner has to be asked first."""
+
+    def __init__(self, record: ChangeTracker, gate: "UndoGate") -> None:
+        self._record = record
+        self._gate = gate
+
+    def touched(self, wanted: UndoRequest) -> tuple[str, ...]:
+        """As the record."""
+        return self._record.touched(wanted)
+
+    def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
+        """As the record."""
+        return self._record.preview_undo(wanted, most)
+
+    def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
+        """As the record."""
+        return self._record.calls(diffs=diffs)
+
+    async def put_back(self, call_id: str, wanted: UndoRequest) -> UndoResult:
+        """Put it back, if the gate lets it."""
+        return await self._record.put_back(call_id, wanted, self._gate)
+
+
+def _quote_argument(path: str) -> str:
+    """A path as the arguments of a call can hold it."""
+    return quote_path(path) if unquote_path(path) is None else path
+
+
+def make_undo_gate(
+    roots: Sequence[str], *, trusts_seals: bool, agreed: Collection[str] | None = ()
+) -> "UndoGate":
+    """Stops an undo of what needs a word of its own, unless its path was agreed to; None: all are.
+
+    That is every path outside the roots, and a protected one where the record of it carries no
+    seal. With `trusts_seals` nothing needs it that does.
+    """
+
+    def check(touched: Sequence[TouchedPath]) -> None:
+        asked = [
+            one
+            for one in touched
+            if not (one.is_sealed and trusts_seals)
+            and (
+                not _is_within(one.path, roots)
+                or (not one.is_sealed and find_protected_name(one.path) is not None)
+            )
+        ]
+        paths = tuple(dict.fromkeys(quote_path(one.path) for one in asked))
+        if agreed is not None and not set(paths).issubset(agreed):
+            raise UndoOutside(paths, is_sealed=all(one.is_sealed for one in asked))
+
+    return check
+
+
+def _is_within(path: str, roots: Sequence[str]) -> bool:
+    """Whether a path lies in a root, after the links on the way to it."""
+    above, name = os.path.split(path)
+    real = os.path.normpath(f"{os.path.realpath(above)}/{name}")
+    return any(is_inside(real, os.path.realpath(root)) for root in roots)
+
+
+class _OwnerApproval(Asker):
+    looks = False
+
+    async def ask(self, request: PermissionRequest) -> Allow:  # noqa: ARG002 - always the same
+        """The owner has asked for it."""
+        return Allow("asked for by the session's owner", "user")
+
+
+class PastSession:
+    """The changes of a session on disk, for whoever comes later, while it runs or after."""
+
+    def __init__(
+        self, home: Path, session_id: str, root: str, *, believed_root: str | None = None
+    ) -> None:
+        """`believed_root`: what counts as the project, where nobody vouches for the record's."""
+        self._believed_root = believed_root or root
+        self.session_id = session_id
+        directory = get_session_directory(home, session_id)
+        self._log_path = directory / LOG_NAME
+        redactor = Redactor(os.environ, is_file=os.path.lexists)
+        self._log = EventLog(self._log_path, redactor=redactor)
+        ledger = ReadLedger(self._emit)
+        recover_changes(home, root, session_id)
+        self._record = ChangeTracker(home, session_id, root, ledger)
+        workdir = Workdir((root,), home=str(Path.home()))
+        policy = make_policy(roots=(root,), home=workdir.home)
+        offers: dict[type[Any], Any] = {
+            Files: self._record.files,
+            ReadLedger: ledger,
+            Workdir: workdir,
+            ChangeHistory: self._record,
+        }
+        self._among = PipelineContext(
+            session_id=session_id,
+            catalog=Catalog({}, selected=(), ports=()),
+            offers=offers,
+            workdir=workdir,
+            files=self._record.files,
+            policy=lambda: policy,
+            hooks=Hooks(None),
+            emit=self._emit,
+            results=DiskResultStore(directory / "results", retention_days=30, redactor=redactor),
+            redactor=redactor,
+            checkpoints=self._record,
+        )
+
+    def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
+        """Every call that changed something, oldest first."""
+        return self._record.calls(diffs=diffs)
+
+    def find_damage(self) -> tuple[str, ...]:
+        """What cannot be read of the record, one sentence each."""
+        return self._record.damage
+
+    def has_call(self, call_id: str) -> bool:
+        """Whether a call of this id changed something, as far as anybody remembers."""
+        return any(call.call_id == call_id for call in self.calls())
+
+    def last_change_at(self, wanted: UndoRequest) -> float | None:
+        """When the change was made that would be put back; None if there is none."""
+        try:
+            return self._record.last_change_at(wanted)
+        except NothingToUndo:
+            return None
+
+    async def undo(self, wanted: UndoRequest, *, agreed: Collection[str] | None = ()) -> ToolResult:
+        """Put back what is wanted; outside the project what was agreed to, None for all of it."""
+        was_closed = read_history(self._log_path).is_closed
+        gate = make_undo_gate((self._believed_root,), trusts_seals=False, agreed=agreed)
+        try:
+            undoing = HostUndo(self._among, self._record, gate)
+            result = await undoing.undo(f"undo_{generate_session_id()[:12]}", wanted)
+        finally:
+            if was_closed:
+                self._emit(SessionClosed())
+            try:
+                await self._record.close()
+            finally:
+                with contextlib.suppress(DiskFault, OSError):
+                    await self._log.close()
+        return (
+            result if self._log.problem is None else append_log_problem(result, self._log.problem)
+        )
+
+    def _emit(self, event: Event) -> None:
+        # As in a session: a log that cannot be written stops no call, and its result says so.
+        with contextlib.suppress(DiskFault, OSError):
+            self._log.append(msgspec.structs.replace(event, at=time.time()))
+
+
+def find_past_sessions(
+    home: Path, *, root: str | os.PathLike[str], session_id: str | None = None
+) -> list[PastSession]:
+    """The sessions that changed something in the project at `root`, or the one named.
+
+    Last used first, and never empty.
+    """
+    here = os.path.realpath(root)
+    if session_id is not None:
+        record = find_newest_record(get_session_directory(home, session_id))
+        if record is None:
+            raise SetupError(f"The session {session_id!r} has changed no file, or is not there.")
+        return [_open(home, record, here)]
+    newest = filter(None, map(find_newest_record, get_sessions_directory(home).glob("*/")))
+    found: list[PastSession] = []
+    for journal in sorted(newest, key=lambda path: path.stat().st_mtime, reverse=True):
+        project, _ = _find_root(home, journal)
+        if project is not None and is_inside(here, project):
+            found.append(_open(home, journal, here))
+    if not found:
+        raise SetupError(f"No session has changed a file in {here} yet.")
+    return found
+
+
+def _open(home: Path, journal: Path, here: str) -> PastSession:
+    try:
+        for part in list_journal_files(journal.parent):
+            refuse_shared(part)
+    except UntrustedRecord as fault:
+        raise SetupError(fault.sentence) from None
+    project, is_sealed = _find_root(home, journal)
+    believed = project if is_sealed else here
+    return PastSession(home, journal.parent.name, project or here, believed_root=believed)
+
+
+def _find_root(home: Path, journal: Path) -> tuple[str | None, bool]:
+    """The project of a journal, also where its own beginning was damaged; whether it is sealed."""
+    found, is_sealed = read_journal_root(journal, home)
+    return found or read_session_root(journal.parent / LOG_NAME), is_sealed
+
+
+def choose_session_to_undo(sessions: Sequence[PastSession], wanted: UndoRequest) -> PastSession:
+    """Whose change is meant: the session of the named call, or of the last change that stands."""
+    if wanted.call_id is not None:
+        having = (session for session in sessions if session.has_call(wanted.call_id))
+        return next(having, sessions[0])
+    latest = [(at, session) for session in sessions if (at := session.last_change_at(wanted))]
+    return max(latest, key=lambda item: item[0])[1] if latest else sessions[0]

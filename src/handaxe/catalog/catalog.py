@@ -1,0 +1,206 @@
+"""The tools of a session: all of them, then those on offer here, found by name or alias.
+
+Built-in tools come as loaders, so that a session that calls one tool imports one tool.
+"""
+
+import logging
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from handaxe.catalog.edit_formats import EDIT_TOOLS, OTHERS, find_hidden_formats
+from handaxe.contract.faults import UnknownTool
+from handaxe.contract.tool import Tool
+from handaxe.text.sanitize import escape_surrogates
+
+AnyTool = Tool[Any]
+_log = logging.getLogger("handaxe.catalog")
+
+
+class Catalog:
+    """All tools of one session, through one funnel.
+
+    All → offered here (selected, ports present, enabled, not hidden by a deny rule) → assembled:
+    built-ins sorted by name as one unbroken prefix, then external tools sorted by name. A name
+    that a built-in has cannot be taken by an external tool. Of the tools that change text only
+    one is shown (`edit_formats`); the others are found by name.
+    """
+
+    def __init__(
+        self,
+        builtin: Mapping[str, Callable[[], AnyTool]],
+        external: Iterable[AnyTool] = (),
+        *,
+        selected: Collection[str],
+        ports: Collection[type[Any]],
+        hides: Callable[[], Callable[[str], bool]] = lambda: _is_never_hidden,
+    ) -> None:
+        """`hides` gives whoever says now which names are out of sight."""
+        self._builtin = builtin
+        self._builtin_names = sorted(builtin)
+        self._selected = selected
+        self._ports = ports
+        self._hides = hides
+        self._loaded: dict[str, AnyTool] = {}
+        self._found: dict[str, tuple[AnyTool, str | None]] = {}
+        self._allows: Callable[[str], bool] = lambda _: True
+        self.edit_tool = EDIT_TOOLS[OTHERS]
+        """Which of the tools that change text is shown."""
+        self._sources: dict[str, tuple[AnyTool, ...]] = {"": tuple(external)}
+        self._own = self._joined()
+        self.stand_ins: frozenset[str] = frozenset()
+        """Names of built-ins in whose place the host's program put tools of its own."""
+        self.left_out: frozenset[str] = frozenset()
+        """Own tools that lost their names to built-in ones."""
+        self._external = ChainMap(self._own)
+        self.why_missing: Callable[[str], str | None] = lambda _: None
+        """A sentence on why a tool that is asked for is not there, where somebody knows."""
+
+    def narrow(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
+        """The same tools as far as `allows` goes, for an agent with ports of its own."""
+        copy = Catalog(self._builtin, selected=self._selected, ports=ports, hides=self._hides)
+        # Shared, so that servers that come and go do so for agents as well; what an agent has of
+        # its own stands before that, and nobody else sees it.
+        copy._external, copy._loaded = ChainMap(copy._own, *self._external.maps), self._loaded
+        copy._allows = lambda name: self._allows(name) and allows(name)
+        copy.edit_tool = self.edit_tool
+        copy.why_missing = self.why_missing
+        return copy
+
+    def ask_what_is_hidden(self, hides: Callable[[], Callable[[str], bool]]) -> None:
+        """Ask somebody else which tools are out of sight."""
+        self._hides = hides
+
+    def add(self, tool: AnyTool) -> None:
+        """Put one more external tool on offer, in place of one of the same name."""
+        if tool.name not in self._builtin:
+            kept = (known for known in self._sources[""] if known.name != tool.name)
+            self.replace_external("", (*kept, tool))
+
+    def replace_external(self, source: str, tools: Iterable[AnyTool]) -> None:
+        """From now on a source of external tools, such as a server, offers these and no others."""
+        self._sources[source] = tuple(tools)
+        joined = self._joined()
+        # In place: the catalogs of sub-agents look at the same table.
+        self._own.clear()
+        self._own.update(joined)
+        self._found.clear()
+
+    def keep_only(self, allows: Callable[[str], bool]) -> None:
+        """From now on nothing else is on offer."""
+        self._allows = allows
+        self._found.clear()
+
+    def has(self, name: str) -> bool:
+        """Whether a tool of this very name is known, on offer or not."""
+        return name in self._builtin or name in self._external
+
+    def names(self) -> frozenset[str]:
+        """Every tool that is known, on offer or not; nothing is loaded to know it."""
+        return frozenset((*self._builtin, *self._external))
+
+    def can_offer(self, *builtin: str) -> bool:
+        """Whether one of these may be on offer, or an external tool that may do anything.
+
+        Nothing is loaded to know it.
+        """
+        external = self._external.items()
+        names = [name for name in builtin if name in self._selected]
+        names += [name for name, tool in external if tool.effects.writes_everything]
+        hides = self._hides()
+        return any(self._allows(name) and not hides(name) for name in names)
+
+    def is_shown(self, edit_tool: str) -> bool:
+        """Whether this is the one of the tools that change text which is shown.
+
+        Nothing is loaded to know it. Rules take all of them for one tool, so only the one that
+        is left has to be asked about.
+        """
+        for name in (self.edit_tool, *EDIT_TOOLS.values()):
+            if name in self._selected and self._allows(name):
+                return name == edit_tool and not self._hides()(name)
+        return False
+
+    def find(self, name: str) -> tuple[AnyTool, str | None]:
+        """The tool of that name, and a note if the name is an old one.
+
+        A tool that a deny rule hides is still found: the rule answers for it.
+        """
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = self._find(name)
+        return found
+
+    def list_visible_names(self) -> frozenset[str]:
+        """The names of the tools on offer."""
+        return frozenset(tool.name for tool in self.list_offered())
+
+    def list_offered(self) -> list[AnyTool]:
+        """Every tool on offer, in the order the model sees them."""
+        builtin = [self._load(name) for name in self._builtin_names]
+        external = [self._external[name] for name in sorted(self._external)]
+        hides = self._hides()
+        offered = [
+            tool
+            for tool in (*builtin, *external)
+            if self._is_offered(tool) and not hides(tool.name)
+        ]
+        left_out = find_hidden_formats({tool.name for tool in offered}, self.edit_tool)
+        return [tool for tool in offered if tool.name not in left_out]
+
+    def _joined(self) -> dict[str, AnyTool]:
+        """External tools by name; of two of one name the tool of the earlier source counts."""
+        joined: dict[str, AnyTool] = {}
+        for source in sorted(self._sources):
+            for tool in self._sources[source]:
+                if tool.name not in self._builtin:
+                    joined.setdefault(tool.name, tool)
+        return joined
+
+    def _find(self, name: str) -> tuple[AnyTool, str | None]:
+        if name in self._builtin or name in self._external:
+            tool = self._external.get(name) or self._load(name)
+            if self._is_offered(tool):
+                return tool, None
+        offered = self.list_offered()
+        left_out = (self._load(n) for n in EDIT_TOOLS.values() if n in self._builtin)
+        for tool in (*offered, *filter(self._is_offered, left_out)):
+            if name in tool.aliases:
+                return tool, f"{name} is now called {tool.name}."
+        names = [tool.name for tool in offered]
+        from handaxe.text.escape__near_names import find_closest_name
+
+        near, why = find_closest_name(name[:100], names), self.why_missing(name)
+        raise UnknownTool(escape_surrogates(name)[:100], near, names, why)
+
+    def _load(self, name: str) -> AnyTool:
+        tool = self._loaded.get(name)
+        if tool is None:
+            tool = self._loaded[name] = self._builtin[name]()
+        return tool
+
+    def _is_offered(self, tool: AnyTool) -> bool:
+        return (
+            (tool.name in self._selected or tool.name in self._external)
+            and self._allows(tool.name)
+            and self._has_ports(tool)
+            and _is_enabled(tool)
+        )
+
+    def _has_ports(self, tool: AnyTool) -> bool:
+        for port in tool.uses:  # noqa: SIM110 - asked for every tool in every turn
+            if port not in self._ports:
+                return False
+        return True
+
+
+def _is_enabled(tool: AnyTool) -> bool:
+    try:
+        return tool.enabled()
+    except Exception:  # noqa: BLE001 - one bad tool keeps no other from being offered
+        _log.exception("%s cannot tell whether it is enabled", tool.name)
+        return False
+
+
+def _is_never_hidden(_: str) -> bool:
+    return False

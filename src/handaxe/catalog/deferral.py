@@ -1,0 +1,161 @@
+"""Which tools send only their names until they are searched for.
+
+What the model has seen never moves: tools that are always sent keep their places, and those
+that are loaded later are appended in the order they came.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from handaxe.catalog.catalog import Catalog
+from handaxe.contract.faults import NotLoaded
+from handaxe.contract.ports.tools import FoundTool, ToolIndex
+from handaxe.contract.tool import Tool
+from handaxe.schema.tool_schema import build_input_schema
+from handaxe.session.loaded_tools import LoadedTools
+
+if TYPE_CHECKING:
+    from handaxe.catalog.deferral__ranking import ToolEntry
+    from handaxe.text.framing import Framed
+
+SEARCH_TOOL = "ToolSearch"
+
+AnyTool = Tool[Any]
+When = Literal["auto", "always", "never"]
+
+
+class Deferral(ToolIndex):
+    """The tools of a session, split into those that are sent and those that wait."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        loaded: LoadedTools,
+        *,
+        when: When = "auto",
+        limit_chars: int,
+    ) -> None:
+        self._catalog = catalog
+        self._loaded = loaded
+        self._when = when
+        self._limit_chars = limit_chars
+        self._sizes: dict[int, int] = {}
+        self._is_on = False
+        self._beside_sent: tuple[str, ...] = ()
+
+    def sent(self) -> list[AnyTool]:
+        """The tools whose schemas a model is sent now, in an order that only grows."""
+        offered = self._catalog.list_offered()
+        if not self._is_used(offered):
+            return offered
+        steady: list[AnyTool] = []
+        by_name: dict[str, AnyTool] = {}
+        for tool in offered:
+            if _can_wait(tool):
+                by_name[tool.name] = tool
+            else:
+                steady.append(tool)
+        self._beside_sent = tuple(name for name in by_name if name not in self._loaded)
+        return steady + [by_name[name] for name in self._loaded.names if name in by_name]
+
+    @property
+    def beside_sent(self) -> tuple[str, ...]:
+        """The names of the tools that waited when tools were sent last."""
+        return self._beside_sent
+
+    def waiting(self) -> tuple[str, ...]:
+        """The names of all tools that are not loaded."""
+        if not self._is_on:
+            return ()
+        offered = self._catalog.list_offered()
+        return tuple(
+            tool.name for tool in offered if _can_wait(tool) and tool.name not in self._loaded
+        )
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """The names of tools that waited once and are loaded now."""
+        return self._loaded.names
+
+    def refuse_unloaded(self, tool: AnyTool) -> None:
+        """Answer a call that was made before its tool was loaded with the tool's schema."""
+        if self._is_on and _can_wait(tool) and tool.name not in self._loaded:
+            self._loaded.load((tool.name,))
+            raise NotLoaded(tool.name, tool.prompt(), _read_schema(tool))
+
+    async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
+        """The best matches among all tools that can wait, loaded ones too."""
+        from handaxe.catalog.deferral__ranking import rank_tools
+
+        candidates = {tool.name: tool for tool in self._catalog.list_offered() if _can_wait(tool)}
+        entries = [_make_entry(tool) for tool in candidates.values()]
+        names = rank_tools(query, entries, max_results)
+        new = set(self._loaded.load(names))
+        return tuple(
+            FoundTool(
+                name=name,
+                description=candidates[name].prompt(),
+                input_schema=_read_schema(candidates[name]),
+                was_loaded=name not in new,
+            )
+            for name in names
+        )
+
+    def is_shown(self, edit_tool: str) -> bool:
+        """Whether this is the one of the tools that change text which a model is shown."""
+        return self._catalog.is_shown(edit_tool)
+
+    def _is_used(self, offered: list[AnyTool]) -> bool:
+        """Whether tools wait; once they do they always do, so that nothing moves."""
+        self._is_on = self._is_on or self._is_worth_it(offered)
+        return self._is_on
+
+    def _is_worth_it(self, offered: list[AnyTool]) -> bool:
+        if self._when == "never" or not any(tool.name == SEARCH_TOOL for tool in offered):
+            return False
+        if self._when == "always":
+            return any(_can_wait(tool) for tool in offered)
+        return sum(self._size(tool) for tool in offered) > self._limit_chars
+
+    def _size(self, tool: AnyTool) -> int:
+        size = self._sizes.get(id(tool))
+        if size is None:
+            schema = msgspec.json.encode(_read_schema(tool))
+            size = self._sizes[id(tool)] = len(tool.name) + len(tool.prompt()) + len(schema)
+        return size
+
+
+def format_deferred_tools(names: Sequence[str]) -> "Framed":
+    """The names of tools that wait, as a model is told them: once per server, not per tool."""
+    from handaxe.text.framing import frame
+
+    by_server: dict[str, list[str]] = {}
+    for name in names:
+        server, _, tool = name.rpartition("__")
+        by_server.setdefault(server, []).append(tool)
+    lines = [
+        f"{server}__: {' '.join(tools)}" if server else " ".join(tools)
+        for server, tools in by_server.items()
+    ]
+    head = "Tools that ToolSearch loads; a name follows its server's prefix:"
+    return frame("available-deferred-tools", head, *lines)
+
+
+def _can_wait(tool: AnyTool) -> bool:
+    """Whether a tool may send only its name: it says so, or a server brought it."""
+    if tool.always_load or tool.name == SEARCH_TOOL:
+        return False
+    return tool.name.startswith("mcp__") if tool.defer is None else tool.defer
+
+
+def _make_entry(tool: AnyTool) -> "ToolEntry":
+    from handaxe.catalog.deferral__ranking import ToolEntry
+
+    properties: dict[str, Any] = _read_schema(tool).get("properties", {})
+    return ToolEntry(tool.name, tool.search_hint, tool.prompt(), tuple(properties))
+
+
+def _read_schema(tool: AnyTool) -> dict[str, Any]:
+    return build_input_schema(tool.args_type)

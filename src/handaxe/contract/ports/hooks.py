@@ -1,0 +1,93 @@
+"""Run the programs and reach the servers that somebody configured as hooks.
+
+What a hook's answer means is the business of `handaxe.hooks`; here it is only started,
+fed, listened to and ended.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+ShellName = Literal["sh", "bash", "powershell"]
+
+
+class HookUnreachable(Exception):
+    """A program or a server could not be reached, or did not answer in its time."""
+
+    def __init__(self, sentence: str, *, timed_out: bool = False) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.timed_out = timed_out
+
+
+class HookCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """A program to run for one event."""
+
+    command: str
+    """A line for a shell; with `args` the program itself."""
+    args: tuple[str, ...] | None = None
+    """Given, even empty: no shell is involved."""
+    shell: ShellName = "sh"
+    prefix: tuple[str, ...] = ()
+    """A program with its first arguments that a shell's line is handed to instead."""
+    cwd: str
+    env: Mapping[str, str] = {}
+    """What the program finds in its environment beside the few harmless names it always gets."""
+    env_names: tuple[str, ...] = ()
+    """Variables of this process that it finds too, names or patterns."""
+    timeout_s: float
+    variables: Mapping[str, str] | None = None
+    """What commands of the session find because of hooks; given, it may leave more of them."""
+
+
+class HookCommandResult(msgspec.Struct, frozen=True):
+    """How a program ended, and what it said, cut where it said too much."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    variables: Mapping[str, str | None] = {}
+    """What it left for later commands; None takes a variable away."""
+
+
+class HookRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A server to send one event to."""
+
+    url: str
+    headers: Mapping[str, str] = {}
+    env_names: tuple[str, ...] = ()
+    """The variables that may stand in a header as `$NAME`; any other becomes empty."""
+    timeout_s: float
+
+
+class HookResponse(msgspec.Struct, frozen=True):
+    """What a server answered, cut where it was too much."""
+
+    status: int
+    body: bytes
+
+
+class HookPrograms(ABC):
+    """Somebody who can start a hook's program and reach a hook's server."""
+
+    @abstractmethod
+    async def run(self, command: HookCommand, stdin: bytes) -> HookCommandResult:
+        """Wait for the program; cancelling ends it and all it started.
+
+        Raises:
+            NoAnswer: it could not be started, or its time was up.
+        """
+
+    @abstractmethod
+    async def post(self, request: HookRequest, body: bytes) -> HookResponse:
+        """Send the event as JSON and wait for the answer.
+
+        Raises:
+            NoAnswer: nobody answered, or the time was up.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End whatever still runs."""

@@ -1,0 +1,65 @@
+"""The MCP servers of `--mcp-config`: which are the client's own, and which are wrong."""
+
+import argparse
+import json
+from typing import Any, cast
+
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.mcp_config_option__option_values import parse_json_object, read_file
+from handaxe.frontends.stream_json.init_message import ClientServers
+from handaxe.frontends.stream_json.wire_types import Json
+
+NO_SDK_SERVERS = "Servers in a client's own process need --input-format stream-json."
+_TYPES = frozenset({"stdio", "http", "sse", "streamable-http", "ws", "sdk"})
+
+
+def partition_servers(arguments: argparse.Namespace) -> tuple[list[str], ClientServers]:
+    """The configurations a session takes, and what a client is told of the other entries.
+
+    Where the first message of a stream can name them, wrong entries are left out; elsewhere the
+    session itself says what is wrong, and does not open.
+    """
+    kept: list[str] = []
+    inside: list[str] = []
+    wrong: list[Json] = []
+    tells = getattr(arguments, "output_format", None) == "stream-json"
+    for text in arguments.mcp_config:
+        read = text if text.lstrip().startswith("{") else read_file(text, "--mcp-config")
+        config = parse_json_object(read, "--mcp-config") or {}
+        listed = config.get("mcpServers")
+        servers = cast("dict[str, Any]", listed) if isinstance(listed, dict) else {}
+        own = [name for name, entry in servers.items() if _is_sdk(entry)]
+        rest = {name: entry for name, entry in servers.items() if name not in own}
+        found = [_find_mistake(name, entry) for name, entry in rest.items()] if tells else []
+        bad = {error["name"]: error for error in found if error is not None}
+        rest = {name: entry for name, entry in rest.items() if name not in bad}
+        kept.append(json.dumps({**config, "mcpServers": rest}) if own or bad else text)
+        inside += own
+        wrong += bad.values()
+    if getattr(arguments, "input_format", None) == "stream-json":
+        return kept, ClientServers(inside=tuple(inside), wrong=tuple(wrong))
+    return kept, ClientServers(dict.fromkeys(inside, NO_SDK_SERVERS), wrong=tuple(wrong))
+
+
+def _find_mistake(name: str, entry: object) -> Json | None:
+    """What is wrong with an entry, if anything is."""
+    from handaxe.config.mcp_definitions import read_definitions
+
+    try:
+        read_definitions(".", given=[{"mcpServers": {name: entry}}], is_strict=True)
+    except SetupError as error:
+        _, _, why = str(error).partition(" is left out: ")
+        return {"name": name, "type": _get_error_type(entry), "message": why or str(error)}
+    return None
+
+
+def _get_error_type(entry: object) -> str:
+    fields = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+    kind = fields.get("type")
+    if kind is None and "url" in fields and "command" not in fields:
+        return "url_missing_type"
+    return "unknown_type" if kind is not None and kind not in _TYPES else "invalid_config"
+
+
+def _is_sdk(entry: object) -> bool:
+    return isinstance(entry, dict) and cast("dict[str, Any]", entry).get("type") == "sdk"

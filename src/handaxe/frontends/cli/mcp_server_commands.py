@@ -1,0 +1,224 @@
+"""`handaxe mcp list`, `get`, `add`, `remove`: the MCP servers that sessions here use."""
+
+import argparse
+import asyncio
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.app.session import Session
+from handaxe.config.mcp_definitions import read_definitions
+from handaxe.config.settings_paths import PROJECT_SERVERS, get_shared_servers_file
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.mcp_servers import McpServer
+from handaxe.frontends.cli.exit_codes import DONE, FAILED
+from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.render import print_out
+from handaxe.frontends.cli.session_options import open_session
+from handaxe.frontends.mcp_server.client_configs import edit_config_file
+from handaxe.frontends.mcp_server.config_edit import ConfigEditError, drop_json, put_json
+from handaxe.text.escape import to_visible_text
+from handaxe.text.escape__counting import format_count
+from handaxe.text.escape__near_names import find_closest_name
+
+SCOPES = ("local", "project", "user")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def list_servers(arguments: argparse.Namespace) -> int:
+    """Every server that is set up, and whether it may start."""
+    rows = _list_rows(arguments)
+    if arguments.json:
+        write_json(rows)
+    elif not rows:
+        print_out("No MCP servers are set up. `handaxe mcp add NAME COMMAND` adds one.")
+    for row in () if arguments.json else rows:
+        print_out(
+            to_visible_text(
+                f"{row.name}: {_format_target(row)} ({row.scope}) - {_format_state(row, arguments)}"
+            )
+        )
+    return _compute_exit_code(rows)
+
+
+def get_server(arguments: argparse.Namespace) -> int:
+    """All about one server."""
+    (name,) = _check_words(arguments, "get NAME", 1)
+    rows = _list_rows(arguments, name)
+    row = next((row for row in rows if row.name == name), None)
+    if row is None:
+        near = find_closest_name(name, [row.name for row in rows])
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise SetupError(f"There is no MCP server {name!r}.{hint}")
+    if arguments.json:
+        write_json(row)
+        return _compute_exit_code([row])
+    lines = [
+        f"{row.name}:",
+        f"  scope      {row.scope}",
+        f"  transport  {(row.config or {}).get('type')}",
+        f"  reached    {_format_target(row)}",
+        f"  status     {_format_state(row, arguments)}",
+        *(f"  tool       {tool.name}" for tool in row.tools),
+    ]
+    print_out("\n".join(to_visible_text(line) for line in lines))
+    return _compute_exit_code([row])
+
+
+def add_server(arguments: argparse.Namespace) -> int:
+    """Write a server's definition into the file of its scope."""
+    if arguments.action == "add-json":
+        name, text = _check_words(arguments, "add-json NAME JSON", 2)
+        entry = _read_json(text)
+    else:
+        name, *words = _check_words(arguments, "add NAME COMMAND|URL [ARGS]", 2, is_open=True)
+        entry = _build_entry(arguments, words)
+    if not _NAME.fullmatch(name):
+        raise SetupError(f"A server's name is made of letters, digits, - and _, not {name!r}.")
+    # A wrong entry is told now, not when the next session starts.
+    read_definitions(".", given=[{name: entry}], is_strict=True)
+    file, path = _find_place(arguments)
+    _edit_file(file, lambda text: put_json(text, (*path, name), entry))
+    print_out(f"{file}: {name} is there ({arguments.scope or 'local'})")
+    return DONE
+
+
+def remove_server(arguments: argparse.Namespace) -> int:
+    """Take a server's definition out of the file of its scope, or of the only one that has it."""
+    (name,) = _check_words(arguments, "remove NAME", 1)
+    changed: list[Path] = []
+    wanted = (arguments.scope,) if arguments.scope else SCOPES
+    having = [scope for scope in wanted if _has_entry(_find_place(arguments, scope), name)]
+    if len(having) > 1:
+        raise SetupError(f"{name!r} stands in {', '.join(having)}. Choose one with --scope.")
+    for scope in having:
+        file, path = _find_place(arguments, scope)
+        _edit_file(file, lambda text, path=path: drop_json(text, (*path, name)))
+        changed.append(file)
+    if not changed:
+        where = f" in the scope {arguments.scope}" if arguments.scope else ""
+        raise SetupError(f"There is no MCP server {name!r}{where} that could be removed.")
+    print_out(f"{changed[0]}: {name} is gone")
+    return DONE
+
+
+def _list_rows(arguments: argparse.Namespace, only: str | None = None) -> Sequence[McpServer]:
+    arguments.root = arguments.root or "."
+    session = open_session(arguments)
+    if session.mcp is None:
+        return ()
+    if not arguments.check:
+        return session.mcp.status()
+    return asyncio.run(check_servers(session, only))
+
+
+async def check_servers(session: Session, only: str | None = None) -> Sequence[McpServer]:
+    """Connect to the servers of a session, or to one, and see how that went."""
+    async with session:
+        session.follow()
+        assert session.mcp is not None
+        known = {row.name for row in session.mcp.status()}
+        if only is None or only in known:
+            await session.mcp.settled(only)
+        return session.mcp.status()
+
+
+def _format_state(row: McpServer, arguments: argparse.Namespace) -> str:
+    if row.status == "disabled":
+        return f"does not start: {row.error}"
+    if not arguments.check:
+        return "may start"
+    why = f": {row.error}" if row.error else ""
+    tools = f", {format_count(len(row.tools), 'tool')}" if row.status == "connected" else ""
+    return f"{row.status}{tools}{why}"
+
+
+def _format_target(row: McpServer) -> str:
+    config = row.config or {}
+    if "url" in config:
+        return config["url"]
+    return " ".join(map(str, [config.get("command", "?"), *config.get("args", ())]))
+
+
+def _compute_exit_code(rows: Sequence[McpServer]) -> int:
+    return FAILED if any(row.status in {"failed", "needs-auth"} for row in rows) else DONE
+
+
+def _check_words(
+    arguments: argparse.Namespace, usage: str, count: int, *, is_open: bool = False
+) -> list[str]:
+    words: list[str] = arguments.words
+    if len(words) < count or (len(words) > count and not is_open):
+        raise SetupError(f"Write: handaxe mcp {usage}")
+    return words
+
+
+def _build_entry(arguments: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
+    """The definition that the words and options describe."""
+    is_address = re.match(r"https?://", words[0]) is not None
+    kind = arguments.transport or ("http" if is_address else "stdio")
+    if kind != "stdio":
+        if len(words) > 1:
+            raise SetupError(f"A server at an address takes no arguments, such as {words[1]!r}.")
+        headers = _parse_pairs(arguments.header, ":", "--header")
+        entry: dict[str, Any] = {"type": kind, "url": words[0]}
+        return {**entry, "headers": headers} if headers else entry
+    env = _parse_pairs(arguments.env, "=", "--env")
+    entry = {"type": "stdio", "command": words[0], "args": list(words[1:])}
+    return {**entry, "env": env} if env else entry
+
+
+def _parse_pairs(given: Sequence[str], between: str, option: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, found, value = text.partition(between)
+        if not found or not name.strip():
+            raise SetupError(f"{option} wants NAME{between}VALUE, not {text!r}.")
+        pairs[name.strip()] = value.strip() if between == ":" else value
+    return pairs
+
+
+def _read_json(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise SetupError(f"The definition is not a JSON object: {error}") from None
+
+
+def _find_place(
+    arguments: argparse.Namespace, scope: str | None = None
+) -> tuple[Path, tuple[str, ...]]:
+    """The file of a scope, and where servers stand in it."""
+    root = os.path.realpath(arguments.root or ".")
+    scope = scope or arguments.scope or "local"
+    if scope == "project":
+        return Path(root) / PROJECT_SERVERS, ("mcpServers",)
+    shared = Path(get_shared_servers_file())
+    if scope == "user":
+        return shared, ("mcpServers",)
+    return shared, ("projects", root, "mcpServers")
+
+
+def _has_entry(place: tuple[Path, tuple[str, ...]], name: str) -> bool:
+    file, path = place
+    try:
+        value: Any = msgspec.json.decode(file.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return False
+    for key in (*path, name):
+        value = cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
+    return value is not None
+
+
+def _edit_file(file: Path, edit: Callable[[str], str]) -> None:
+    def edited(text: str, _: Path) -> str:
+        try:
+            return edit(text)
+        except ConfigEditError as bad:
+            raise SetupError(f"{file} could not be changed ({bad}). Change it by hand.") from None
+
+    edit_config_file(file, edited)

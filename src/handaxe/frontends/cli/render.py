@@ -1,0 +1,150 @@
+"""What the command line writes: display blocks as text, and the one way to a terminal."""
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+from handaxe.contract.display import Block, Code, Diff, Display, Items, Table, Text
+from handaxe.contract.result import ToolResult
+from handaxe.text.line_window import number_lines, split_lines
+
+if TYPE_CHECKING:
+    from handaxe.app.session import Session
+
+_OWN_COLOUR = re.compile("(\x1b\\[(?:0|2|3[1-6])m)")
+# Nothing in these ranges is a mark or a blank that only looks printable.
+_IS_PLAIN = re.compile("[\n -~¡-ʯ‐-‧←-➿]*").fullmatch
+_TONES = {"muted": "2", "good": "32", "warning": "33", "bad": "31"}
+
+
+def can_show_colour(stream: TextIO) -> bool:
+    """Whether a terminal is there that can show more than plain text, and may."""
+    is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+    return stream.isatty() and not is_dumb and not os.environ.get("NO_COLOR")
+
+
+class BlockRenderer:
+    """Turns blocks into text."""
+
+    def __init__(self, *, colour: bool) -> None:
+        self._colour = colour
+
+    @classmethod
+    def create_for_stdout(cls) -> "BlockRenderer":
+        """Colours if standard output is a terminal that wants them."""
+        return cls(colour=can_show_colour(sys.stdout))
+
+    @classmethod
+    def create_for_stderr(cls) -> "BlockRenderer":
+        """Colours if standard error is a terminal that wants them."""
+        return cls(colour=can_show_colour(sys.stderr))
+
+    def result(self, session: "Session", result: ToolResult, call_input: dict[str, Any]) -> str:
+        """A whole result, with its notes."""
+        blocks: Display | None = session.show(result, call_input) if result.ok else None
+        if blocks is None:
+            blocks = (Text(result.text, "plain" if result.ok else "bad"),)
+        elif not any(isinstance(block, Text | Items | Table) for block in blocks):
+            # A diff shows what changed; the words say where, and how it went.
+            blocks = blocks if result.tool == "Read" else (Text(result.text), *blocks)
+        notes = tuple(Text(note, "muted") for note in result.notes)
+        return "".join(self.block(block) for block in (*blocks, *notes))
+
+    def block(self, block: Block) -> str:
+        """One block, ending with a line break."""
+        match block:
+            case Text():
+                return (
+                    self._apply_tone(_show(block.text, lines=True), _TONES.get(block.tone, ""))
+                    + "\n"
+                )
+            case Code():
+                lines = [_show_line(line) for line in split_lines(block.text)]
+                return number_lines(lines, block.first_line) + "\n" if lines else ""
+            case Diff():
+                return self._diff(block)
+            case Table():
+                return _format_table(block)
+            case Items():
+                return "".join(f"  {_show(item)}\n" for item in block.items)
+
+    def _diff(self, diff: Diff) -> str:
+        lines: list[str] = []
+        for hunk in diff.hunks:
+            span = f"@@ -{hunk.old_start},{hunk.old_lines} +{hunk.new_start},{hunk.new_lines} @@"
+            lines.append(self._apply_tone(span, "36"))
+            for line in hunk.lines:
+                tone = {"+": "32", "-": "31"}.get(line[:1], "")
+                lines.append(self._apply_tone(_show_line(line), tone))
+        return "".join(f"{line}\n" for line in lines)
+
+    def _apply_tone(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._colour and code and text else text
+
+
+def write_out(text: str) -> None:
+    """Write to standard output; nothing in the text steers a terminal."""
+    sys.stdout.write(_show(text, lines=True))
+
+
+def write_error(text: str) -> None:
+    """Write to standard error, as safely."""
+    sys.stderr.write(_show(text, lines=True))
+
+
+def write_rendered(text: str, stream: TextIO | None = None) -> None:
+    """Write what a `Painter` made, with its colours and no other control."""
+    pieces = enumerate(_OWN_COLOUR.split(text))
+    safe = (piece if number % 2 else _show(piece, lines=True) for number, piece in pieces)
+    (stream or sys.stdout).write("".join(safe))
+
+
+def print_out(text: str = "") -> None:
+    """A line, or several, on standard output."""
+    write_out(f"{text}\n")
+
+
+def print_error(text: str) -> None:
+    """A line, or several, on standard error, at once."""
+    write_error(f"{text}\n")
+    sys.stderr.flush()
+
+
+def print_notice(sentence: object) -> None:
+    """Say something on standard error in handaxe's name; what it quotes begins no line."""
+    print_error(f"handaxe: {sentence}".replace("\n", "\n  "))
+
+
+def write_answer(text: str) -> None:
+    """The answer of a run: as it is for a program that reads it, safe for a terminal."""
+    whole = text if text.endswith("\n") else f"{text}\n"
+    (write_out if sys.stdout.isatty() else write_raw)(whole)
+
+
+def write_raw(text: str) -> None:
+    """Write what is made for a program, or was found harmless, just as it is."""
+    sys.stdout.write(text)
+
+
+def _show_line(text: str) -> str:
+    """A line of a file, with its tabs."""
+    return "\t".join(_show(piece) for piece in text.split("\t"))
+
+
+def _show(text: str, *, lines: bool = False) -> str:
+    if (text.replace("\n", "") if lines else text).isprintable() and _IS_PLAIN(text):
+        return text
+    from handaxe.text.escape import to_visible_text
+
+    return to_visible_text(text, lines=lines)
+
+
+def _format_table(table: Table) -> str:
+    rows = [[_show(cell) for cell in row] for row in (table.columns, *table.rows)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(table.columns))]
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        + "\n"
+        for row in rows
+    )

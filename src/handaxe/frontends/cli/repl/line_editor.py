@@ -1,0 +1,151 @@
+"""Where a person types: with history and completion if the extra is there, else plain lines."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+from handaxe.disk.private import make_private
+from handaxe.frontends.cli.exit_codes import Terminated
+from handaxe.frontends.cli.render import write_out
+from handaxe.frontends.cli.tty_input import read_line
+
+MAX_PATHS = 50
+_SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
+
+
+class Interrupted(Exception):
+    """The person pressed Ctrl-C."""
+
+
+class LineEditor(Protocol):
+    """Asks for one prompt after the other."""
+
+    @property
+    def has_text(self) -> bool:
+        """Whether somebody is typing, as far as that can be known."""
+        ...
+
+    async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
+        """What was entered, starting from what is typed already; None at the end.
+
+        Raises:
+            Interrupted: Ctrl-C.
+        """
+        ...
+
+
+class PlainEditor:
+    """Lines as the terminal itself edits them."""
+
+    has_text = False
+
+    async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
+        """One line, or several that were pasted together."""
+        write_out(prompt() + typed)
+        sys.stdout.flush()
+        line = await read_line(whole_paste=True)
+        return None if line is None else typed + line
+
+
+class RichEditor:
+    """Line editing, history and completion with prompt-toolkit."""
+
+    def __init__(
+        self,
+        history: Path,
+        *,
+        commands: Callable[[], Sequence[str]],
+        root: Callable[[], str],
+        on_mode: Callable[[], None],
+    ) -> None:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+        from prompt_toolkit.document import Document
+        from prompt_toolkit.history import FileHistory
+        from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+        class _Words(Completer):
+            def get_completions(
+                self,
+                document: Document,
+                complete_event: CompleteEvent,  # noqa: ARG002
+            ) -> Iterator[Completion]:
+                for start, text in find_completions(
+                    document.text_before_cursor, commands(), root()
+                ):
+                    yield Completion(text, start_position=start)
+
+        keys = KeyBindings()
+
+        @keys.add("s-tab")
+        def _next_mode(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction] - bound to a key
+            on_mode()
+            event.app.invalidate()
+
+        @keys.add("escape", "enter")
+        def _new_line(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction] - bound to a key
+            event.current_buffer.insert_text("\n")
+
+        make_private(history.parent)
+        history.touch(mode=0o600)
+        self._session: PromptSession[str] = PromptSession(
+            history=FileHistory(str(history)),
+            completer=_Words(),
+            complete_while_typing=False,
+            key_bindings=keys,
+            enable_history_search=True,
+        )
+
+    @property
+    def has_text(self) -> bool:
+        """Whether something stands in the line."""
+        return bool(self._session.default_buffer.text)
+
+    async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
+        """One prompt; Alt-Enter and pasting give it more lines."""
+        try:
+            return await self._session.prompt_async(prompt, default=typed, handle_sigint=False)
+        except EOFError:
+            return None
+        except Terminated:
+            raise
+        except KeyboardInterrupt:
+            raise Interrupted from None
+
+
+def create_line_editor(
+    history: Path,
+    *,
+    commands: Callable[[], Sequence[str]],
+    root: Callable[[], str],
+    on_mode: Callable[[], None],
+) -> LineEditor:
+    """The best there is for this terminal."""
+    is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+    if is_dumb or find_spec("prompt_toolkit") is None:
+        return PlainEditor()
+    return RichEditor(history, commands=commands, root=root, on_mode=on_mode)
+
+
+def find_completions(text: str, commands: Sequence[str], root: str) -> Iterator[tuple[int, str]]:
+    """What could stand in place of the last word: commands after `/`, paths after `@`."""
+    if text.startswith("/") and " " not in text:
+        for name in commands:
+            if name.startswith(text[1:]):
+                yield -len(text), f"/{name} "
+        return
+    word = text.rsplit(maxsplit=1)[-1] if text and not text[-1].isspace() else ""
+    if not word.startswith("@"):
+        return
+    folder, _, start = word[1:].rpartition("/")
+    try:
+        entries = sorted(Path(root, folder).iterdir())
+    except OSError:
+        return
+    fitting = [e for e in entries if e.name.startswith(start) and e.name not in _SKIPPED]
+    for entry in fitting[:MAX_PATHS]:
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        yield -len(word), f"@{path}{'/' if entry.is_dir() else ' '}"

@@ -1,0 +1,319 @@
+"""A conversation at the terminal, prompt after prompt."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+
+from handaxe.agent.events import RunFinished, ToolAnswered
+from handaxe.agent.message_display import display_events
+from handaxe.app.agent import Agent
+from handaxe.app.slash_commands import expand_prompt, list_slash_commands
+from handaxe.config.project import Configuration
+from handaxe.config.working_directories import resolve_project
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.messages import TokenUsage
+from handaxe.contract.ports.questions import Answers, UserQuestion
+from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound
+from handaxe.frontends.cli.ask_permission import ask_in_terminal
+from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED
+from handaxe.frontends.cli.render import can_show_colour, print_notice
+from handaxe.frontends.cli.repl.builtin_commands import COMMANDS, ExitRequested, run_command
+from handaxe.frontends.cli.repl.line_editor import (
+    Interrupted,
+    LineEditor,
+    create_line_editor,
+)
+from handaxe.frontends.cli.repl.renderer import ReplRenderer
+from handaxe.frontends.cli.repl.repl__questions import ask_in_menu
+from handaxe.frontends.cli.repl.session_info__reach import (
+    describe_access,
+    has_advisory_rules,
+    is_new_here,
+)
+from handaxe.frontends.cli.trust_prompt import ask_for_trust
+from handaxe.frontends.cli.tty_input import KeyWatcher, read_line
+from handaxe.frontends.signals import list_ending_signals
+from handaxe.frontends.stream_json.server import ClientOptions
+from handaxe.hooks.notify import notify_hooks
+from handaxe.storage.home import find_data_home
+from handaxe.text.escape__counting import format_count
+
+WOKEN = "(a hook woke the agent)"
+CYCLE = ("default", "acceptEdits", "plan")
+_TWICE_S = 2.0
+IDLE_S = 60.0
+"""So long after an answer hooks hear that the person has not said anything."""
+
+
+def run_interactive(arguments: argparse.Namespace) -> int:
+    """Talk until the person leaves; the exit code."""
+    if arguments.resume == "":
+        arguments.resume, arguments.pick = None, True
+    if arguments.init or arguments.maintenance:
+        print_notice("--init and --maintenance are for runs with -p.")
+        arguments.init = arguments.maintenance = False
+    try:
+        opener = AgentFactory(arguments)
+    except ConversationNotFound as missing:
+        print_notice(missing)
+        return FAILED
+    try:
+        if not arguments.trust_project:
+            root, sources = resolve_project(arguments.root), arguments.setting_sources
+            ask_for_trust(Configuration(root, home=find_data_home(), sources=sources))
+        return asyncio.run(_run_repl(arguments, opener))
+    finally:
+        opener.clean_up()
+
+
+async def _run_repl(arguments: argparse.Namespace, opener: AgentFactory) -> int:
+    dialogue = Repl(arguments, opener)
+    task = asyncio.ensure_future(dialogue.talk(" ".join(arguments.prompt)))
+    with suppress(NotImplementedError):
+        for number in set(list_ending_signals()) - {signal.SIGINT}:
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(number, dialogue.terminate, task, 128 + number)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return dialogue.ended_by or INTERRUPTED
+    finally:
+        await dialogue.close()
+
+
+class Repl:
+    """One person, one agent at a time."""
+
+    def __init__(self, arguments: argparse.Namespace, opener: AgentFactory) -> None:
+        self.arguments = arguments
+        self.opener = opener
+        # Somebody is here to go on talking; what works in the background reports later.
+        opener.wait_for_agents_s = 0.0
+        opener.defers_calls = False
+        self.screen = ReplRenderer(colour=can_show_colour(sys.stdout))
+        self.usage = TokenUsage()
+        self.cost_usd: float | None = 0.0
+        self.tool_tokens: dict[str, int] = {}
+        self.ended_by = 0
+        """The exit code that a signal calls for."""
+        self._keys = KeyWatcher(self._stop_turn)
+        self._expanding: asyncio.Future[str] | None = None
+        self._interrupted_at = -_TWICE_S
+        self._is_leaving = False
+        self._has_answered = self._is_woken = False
+        self._reading: asyncio.Future[str | None] | None = None
+        self.agent = self._open()
+        self._editor: LineEditor = create_line_editor(
+            find_data_home() / "history",
+            commands=self._list_command_names,
+            root=lambda: self.agent.session.workdir.current,
+            on_mode=self.switch_mode,
+        )
+
+    async def talk(self, first: str) -> int:
+        """Prompt after prompt."""
+        self._greet()
+        if getattr(self.arguments, "pick", False):
+            await run_command("/resume", self)
+        waiting = [first] if first else []
+        while True:
+            text = waiting.pop(0) if waiting else await self._read()
+            if text is None:
+                return INTERRUPTED if self._is_leaving else DONE
+            if not text.strip():
+                continue
+            try:
+                await (self._work(None) if text is WOKEN else self._handle_line(text.strip()))
+            except ExitRequested:
+                return DONE
+            except (SetupError, ToolFault) as error:
+                self.screen.say(str(error), "bad")
+            if self._is_leaving:
+                return INTERRUPTED
+            # Lines that were typed meanwhile are prompts of their own.
+            *lines, rest = self._keys.take().replace("\r", "\n").split("\n")
+            waiting += [line for line in lines if line.strip()]
+            self._keys.typed = rest
+
+    async def reopen(self, session_id: str | None) -> None:
+        """Leave this session and go on in another; None is a new one."""
+        old = self.agent
+        self.arguments.session_id = session_id
+        self.agent = self._open("clear" if session_id is None else "resume")
+        await old.close()
+        await old.session.close("clear" if session_id is None else "resume")
+
+    async def close(self) -> None:
+        """Close the agent with its session."""
+        await self.agent.close()
+        await self.agent.session.close("prompt_input_exit")
+
+    def terminate(self, task: "asyncio.Task[int]", code: int) -> None:
+        """The process has to end: stop in a way that lets the work go on later."""
+        self.ended_by = code
+        self.agent.suspend()
+        task.cancel()
+
+    def switch_mode(self) -> None:
+        """Switch to the next permission mode of the cycle."""
+        mode = self.agent.session.permissions.mode
+        at = CYCLE.index(mode) if mode in CYCLE else -1
+        self.agent.session.set_mode(CYCLE[(at + 1) % len(CYCLE)])
+
+    async def read_answer(self) -> str | None:
+        """A line typed in answer to a question, while the agent waits."""
+        with self._keys.pause_keys():
+            return await read_line()
+
+    def _open(self, source: str | None = None) -> Agent:
+        brought = ClientOptions(on_ask=self._ask, on_question=self._ask_question, source=source)
+        agent = self.opener.open(brought)
+        agent.session.subscribe(self.screen.hear)
+        agent.session.hooks.hooks.wake = self._wake
+        return agent
+
+    def _greet(self) -> None:
+        session = self.agent.session
+        self.screen.say(f"handaxe in {session.workdir.root}, talking to {self.agent.model.name}.")
+        self.screen.say("/help lists commands; Esc stops the agent; Ctrl-D leaves.", "muted")
+        if is_new_here(session):
+            for line in describe_access(session):
+                self.screen.say(line, "muted")
+        elif has_advisory_rules(session):
+            self.screen.say(describe_access(session)[-1], "muted")
+        if said := len(self.agent.messages):
+            self.screen.say(
+                f"Going on with a conversation of {format_count(said, 'message')}.", "muted"
+            )
+
+    def _prompt(self) -> str:
+        mode = self.agent.session.permissions.mode
+        sign = _choose_prompt_sign()
+        return f"{mode} {sign} " if mode != "default" else f"{sign} "
+
+    def _list_command_names(self) -> list[str]:
+        return [*COMMANDS, *(skill.name for skill in list_slash_commands(self.agent.session))]
+
+    async def _read(self) -> str | None:
+        """The next prompt; Ctrl-C twice leaves."""
+        while True:
+            reading = asyncio.ensure_future(self._editor.read(self._prompt, self._keys.take()))
+            self._reading = reading
+            idle = asyncio.get_running_loop().call_later(IDLE_S, self._notify_idle)
+            try:
+                with _on_interrupt(reading.cancel):
+                    await asyncio.wait((reading,))
+            finally:
+                idle.cancel()
+                reading.cancel()
+                self._reading = None
+            if self._is_woken:
+                self._is_woken = False
+                return WOKEN
+            if not reading.cancelled() and not isinstance(reading.exception(), Interrupted):
+                return reading.result()
+            if self._is_repeated_interrupt():
+                self._is_leaving = True
+                return None
+            self.screen.say("\n(Ctrl-C again leaves)", "muted")
+
+    def _wake(self) -> None:
+        """A hook has something for the model; somebody who is typing is not disturbed."""
+        if self._reading is not None and not self._editor.has_text:
+            self._is_woken = self._reading.cancel()
+
+    def _notify_idle(self) -> None:
+        """Let hooks know, once after each answer, that the agent waits for words."""
+        if not self._has_answered or self._editor.has_text:
+            return
+        self._has_answered = False
+        about = {"notification_type": "idle_prompt", "title": "Waiting for you"}
+        said = "The agent is waiting for your input."
+        notify_hooks(self.agent.session.collaborators, "Notification", message=said, **about)
+
+    async def _handle_line(self, text: str) -> None:
+        if await run_command(text, self):
+            return
+        await self._work(text)
+
+    async def _work(self, text: str | None) -> None:
+        """Let the agent work on a line; None: on what came in without one."""
+        with self._keys.watched(), _on_interrupt(self._handle_interrupt):
+            prompt = None if text is None else await self._expanded(text)
+            if prompt is None and text is not None:
+                return
+            among = self.agent.session.collaborators
+            shown = display_events(among, self.agent.run(prompt), by_lines=True)
+            async with aclosing(shown) as events:
+                async for event in events:
+                    self.screen.show(event, self.agent.session)
+                    if isinstance(event, ToolAnswered):
+                        tool, tokens = event.result.tool, event.result.tokens
+                        self.tool_tokens[tool] = self.tool_tokens.get(tool, 0) + tokens
+                    elif isinstance(event, RunFinished):
+                        self._count(event)
+                        self._has_answered = True
+
+    async def _expanded(self, text: str) -> str | None:
+        """What a line stands for; None if that was stopped before it was known."""
+        self._expanding = asyncio.ensure_future(expand_prompt(self.agent.session, text))
+        await asyncio.wait((self._expanding,))
+        return None if self._expanding.cancelled() else self._expanding.result()
+
+    def _count(self, final: RunFinished) -> None:
+        self.usage = self.usage.add_usage(final.usage)
+        known = self.cost_usd is not None and final.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (final.cost_usd or 0.0) if known else None
+
+    def _stop_turn(self) -> None:
+        if self.agent.interrupt() or (self._expanding is not None and self._expanding.cancel()):
+            self.screen.say("Stopping...", "muted")
+
+    def _handle_interrupt(self) -> None:
+        if self._is_repeated_interrupt():
+            self._is_leaving = True
+        self._stop_turn()
+
+    def _is_repeated_interrupt(self) -> bool:
+        now = time.monotonic()
+        is_second = now - self._interrupted_at < _TWICE_S
+        self._interrupted_at = now
+        return is_second
+
+    async def _ask(self, request: PermissionRequest) -> Allow | Deny:
+        with self._keys.pause_keys():
+            self.screen.finish_output()
+            return await ask_in_terminal(request, no_stops=request.agent_id is None)
+
+    async def _ask_question(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
+        self.screen.finish_output()
+        return await ask_in_menu(questions, self.read_answer)
+
+
+def _choose_prompt_sign() -> str:
+    """What stands before the cursor, as far as the terminal can show it."""
+    try:
+        "›".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ">"
+    return "›"
+
+
+class _on_interrupt:  # noqa: N801 - used like a function
+    """Ctrl-C calls this, inside the block."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        with suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._call)
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(NotImplementedError):
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)

@@ -1,0 +1,147 @@
+"""The options every command shares that opens a session, and the session they describe."""
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from handaxe.app.session import Session
+from handaxe.config.keys__bad_json import BadSettingsJson
+from handaxe.config.project import read_given
+from handaxe.config.source import SettingsFragment, read_text
+from handaxe.config.working_directories import make_absolute
+from handaxe.contract.events import Event, SettingsChanged, WishRefused
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.render import print_notice
+
+if TYPE_CHECKING:
+    from handaxe.permission.prompts import OnAsk
+
+
+def add_session_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the common options."""
+    group = parser.add_argument_group("session")
+    group.add_argument("--root", default=".", metavar="DIR", help="the project (default: here)")
+    group.add_argument(
+        "--add-dir", action="append", default=[], metavar="DIR", help="more working directories"
+    )
+    group.add_argument("--permission-mode", metavar="MODE", help="default, acceptEdits, plan, ...")
+    group.add_argument(
+        "--allowedTools",
+        "--allowed-tools",
+        dest="allow",
+        action="append",
+        default=[],
+        metavar="RULES",
+        help="rules for calls that run without a question; several may follow each other",
+    )
+    group.add_argument(
+        "--disallowedTools",
+        "--disallowed-tools",
+        dest="deny",
+        action="append",
+        default=[],
+        metavar="RULES",
+        help="rules for calls that never run; several may follow each other",
+    )
+    group.add_argument("--settings", metavar="FILE|JSON", help="settings for this run")
+    group.add_argument(
+        "--setting-sources",
+        metavar="LIST",
+        help="which settings files are read: user,project,local (default: all; empty: none)",
+    )
+    group.add_argument(
+        "--trust-project",
+        action="store_true",
+        help="let the project's files do what they want to do now, for this run",
+    )
+    group.add_argument("--tools", metavar="LIST|PRESET", help="which tools are on offer")
+    group.add_argument(
+        "--mcp-config",
+        action="append",
+        default=[],
+        metavar="FILE|JSON",
+        help="MCP servers for this run, as in .mcp.json; several may follow each other",
+    )
+    group.add_argument(
+        "--strict-mcp-config",
+        action="store_true",
+        help="use no MCP servers but those of --mcp-config",
+    )
+    group.add_argument("--session-id", metavar="ID", help="the session to go on with, or to name")
+    group.add_argument(
+        "--shared-session",
+        action="store_true",
+        help="work in the session beside other processes that ask for the same",
+    )
+
+
+def open_session(
+    arguments: argparse.Namespace,
+    *,
+    on_ask: "OnAsk | None" = None,
+    **more: Any,  # noqa: ANN401 - further options of `Session`
+) -> Session:
+    """The session that the options describe; not yet entered."""
+    from handaxe.rules.grammar import split_rules
+
+    for option, name in (
+        ("--root", arguments.root),
+        *(("--add-dir", d) for d in arguments.add_dir),
+    ):
+        if not Path(make_absolute(name)).is_dir():
+            raise SetupError(f"{option}: {name} is not a directory.")
+    session = Session(
+        arguments.root,
+        add_dirs=arguments.add_dir,
+        permission_mode=arguments.permission_mode,
+        allow=[rule for text in arguments.allow for rule in split_rules(text)],
+        deny=[rule for text in arguments.deny for rule in split_rules(text)],
+        settings=read_settings_option(arguments.settings),
+        setting_sources=arguments.setting_sources,
+        trusted=True if arguments.trust_project else None,
+        # As the ecosystem spells it: what there is without this option.
+        tools=None if arguments.tools == "default" else arguments.tools,
+        session_id=arguments.session_id,
+        shared=arguments.shared_session,
+        mcp_servers=arguments.mcp_config,
+        strict_mcp=arguments.strict_mcp_config,
+        on_ask=on_ask,
+        **more,
+    )
+    warn(session.warnings)
+    session.subscribe(_print_warnings)
+    return session
+
+
+def warn(sentences: Iterable[str]) -> None:
+    """Say on standard error what is wrong."""
+    for sentence in sentences:
+        print_notice(f"warning: {sentence}")
+
+
+def read_settings_option(given: str | None) -> SettingsFragment | None:
+    """Settings from `--settings`: a JSON object, or a file that holds one."""
+    if given is None:
+        return None
+    if not given.strip():
+        raise SetupError("--settings is empty. Give a file or a JSON object, or leave it out.")
+    is_inline = given.lstrip().startswith("{")
+    name = "the value" if is_inline else given
+    try:
+        text = given if is_inline else Path(given).read_text(encoding="utf-8")
+        fragment = read_text(text, source="flags", file=None if is_inline else given)
+    except OSError as error:
+        raise SetupError(f"--settings: {given} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise SetupError(f"--settings: {given} is not UTF-8 text.") from None
+    except BadSettingsJson as bad:
+        raise SetupError(f"--settings: {name} is not JSON: {bad}.") from None
+    return read_given(fragment, where="--settings")
+
+
+def _print_warnings(event: Event) -> None:
+    if isinstance(event, SettingsChanged):
+        warn(event.warnings)
+    elif isinstance(event, WishRefused):
+        warn((event.reason,))

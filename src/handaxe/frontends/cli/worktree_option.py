@@ -1,0 +1,97 @@
+"""`--worktree`: a run in a worktree of the project, removed afterwards if nothing changed.
+
+Git makes it, or the hooks at `WorktreeCreate` in its place; what they made is theirs to remove.
+"""
+
+import argparse
+import asyncio
+import os
+import re
+import sys
+from typing import Any
+
+from handaxe.agent.subagents.git_worktree import NoWorktree, Worktree, close_worktree, open_worktree
+from handaxe.agent.subagents.worktree import WorktreeNotCreated, read_worktree_path
+from handaxe.agent.subagents.worktree__git_programs import Ask, GitProgramApproval
+from handaxe.app.services.hooks import SessionHooks
+from handaxe.config.project import Configuration
+from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.agent_options import is_headless
+from handaxe.frontends.cli.render import print_notice
+from handaxe.frontends.cli.session_options import read_settings_option
+from handaxe.hooks.outcome import Outcome
+from handaxe.storage.home import find_data_home
+
+
+class RunWorktree:
+    """The worktree of one run."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._root = root = os.path.realpath(arguments.root)
+        name = arguments.worktree or f"session-{os.urandom(4).hex()}"
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+            raise SetupError(f"{name!r} is no name for a worktree: use letters, digits, . _ -")
+        self._configuration = Configuration(
+            root,
+            home=find_data_home(),
+            given=read_settings_option(arguments.settings),
+            sources=arguments.setting_sources,
+        )
+        self._programs = GitProgramApproval(
+            self._configuration, lambda: _find_asker(arguments), tool="--worktree"
+        )
+        try:
+            self._made = asyncio.run(self._open(name))
+        except (NoWorktree, WorktreeNotCreated) as error:
+            raise SetupError(f"There can be no worktree here: {error}.") from None
+
+    @property
+    def path(self) -> str:
+        """Where the run works."""
+        return self._made.path
+
+    def close(self) -> None:
+        """Remove it if nothing changed; otherwise say where it is."""
+        asyncio.run(self._close())
+
+    async def _open(self, name: str) -> Worktree:
+        outcome = await self._fire("WorktreeCreate", name=name)
+        if outcome is None:
+            options = self._configuration.settings.worktree
+            return await open_worktree(
+                self._root, name, options=options, approve=self._programs.approve
+            )
+        return Worktree(read_worktree_path(outcome, self._root, (self._root,)), "", "")
+
+    async def _close(self) -> None:
+        made = self._made
+        if not made.branch:
+            await self._fire("WorktreeRemove", worktree_path=made.path)
+        elif await close_worktree(made.path, made.branch, made.base, approve=self._programs.recall):
+            told = f"The changes are in {made.path} on branch {made.branch}."
+            print_notice(told)
+        else:
+            await self._fire("WorktreeRemove", worktree_path=made.path)
+
+    async def _fire(self, event: str, **details: str) -> Outcome | None:
+        """What hooks of the project say; None if none of them wants to hear of it."""
+        hooks = SessionHooks(
+            None, self._configuration, emit=lambda _: None, keep=lambda _, text: text
+        ).hooks
+        if not hooks.watches(event):
+            return None
+        told: dict[str, Any] = {"session_id": "", "transcript_path": "", "cwd": self._root}
+        try:
+            return await hooks.fire({**told, "hook_event_name": event, **details})
+        finally:
+            await hooks.close()
+
+
+def _find_asker(arguments: argparse.Namespace) -> Ask | None:
+    """How to ask the person who starts the run, where one sits at the terminal."""
+    is_person = sys.stdin.isatty() and sys.stderr.isatty()
+    if is_headless(arguments) or not is_person:
+        return None
+    from handaxe.frontends.cli.ask_permission import ask_in_terminal
+
+    return ask_in_terminal

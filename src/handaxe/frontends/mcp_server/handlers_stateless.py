@@ -1,0 +1,149 @@
+"""The revision without a handshake: every request stands for itself and says who asks."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, cast
+
+from handaxe.frontends.mcp_server.handlers_stateless__rounds import MultiRoundChannel
+from handaxe.frontends.mcp_server.jsonrpc import JsonRpcPeer, JsonRpcRequest, Result
+from handaxe.frontends.mcp_server.protocol import (
+    CACHED,
+    CAPABILITIES_KEY,
+    ENVELOPE_REVISIONS,
+    FETCHABLE,
+    FETCHING,
+    INSTRUCTIONS,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    REVISION_KEY,
+    SERVER_INFO,
+    SERVER_INFO_KEY,
+    SUBSCRIPTION_KEY,
+    UNSUPPORTED_REVISION,
+    Params,
+    RequestId,
+    RpcError,
+)
+from handaxe.frontends.mcp_server.request_params import (
+    can_show_forms,
+    check_cursor,
+    create_progress_reporter,
+)
+from handaxe.frontends.mcp_server.server_session import ServerSession
+
+_LISTABLE = "toolsListChanged"
+
+
+class StatelessHandlers:
+    """One client that speaks a revision without a handshake."""
+
+    def __init__(self, peer: JsonRpcPeer, desk: ServerSession) -> None:
+        self._peer = peer
+        self._desk = desk
+        self._subscribed: dict[RequestId, asyncio.Event] = {}
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether the client wants to hear of changed tools."""
+        return bool(self._subscribed)
+
+    def answer(self, request: JsonRpcRequest) -> Result | Awaitable[Result]:
+        """The result of a request, or its promise."""
+        check_envelope(request.meta)
+        match request.method:
+            case "server/discover":
+                return complete_result(build_discovery())
+            case "tools/list":
+                return self._list_tools(request)
+            case "tools/call":
+                return self._call_tool(request)
+            case "subscriptions/listen":
+                return self._listen(request)
+            case method if method in FETCHING:
+                return self._fetch(request)
+            case _:
+                raise RpcError(METHOD_NOT_FOUND, f"There is no method {request.method!r}.")
+
+    def notify_tools_changed(self) -> None:
+        """The tools on offer have changed."""
+        for number in self._subscribed:
+            self._peer.notify("notifications/tools/list_changed", {"_meta": _build_meta(number)})
+
+    def close(self) -> None:
+        """End subscriptions."""
+        for ended in self._subscribed.values():
+            ended.set()
+
+    async def _list_tools(self, request: JsonRpcRequest) -> Result:
+        check_cursor(request.params)
+        return complete_result(mark_cacheable({"tools": await self._desk.tools()}))
+
+    async def _fetch(self, request: JsonRpcRequest) -> Result:
+        check_cursor(request.params)
+        result = await self._desk.fetch(request.method, request.params)
+        return complete_result(mark_cacheable(result) if request.method in CACHED else result)
+
+    async def _call_tool(self, request: JsonRpcRequest) -> Result:
+        line = MultiRoundChannel(
+            request.params,
+            can_ask=can_show_forms(request.meta[CAPABILITIES_KEY]),
+            progress=create_progress_reporter(self._peer, request),
+        )
+        result = await self._desk.call(request.params, line, request.set_cancel_handler)
+        return complete_result(line.outcome(result))
+
+    async def _listen(self, request: JsonRpcRequest) -> Result:
+        """A request that stays open while the client wants to hear of changes."""
+        wanted = request.params.get("notifications")
+        if not isinstance(wanted, dict):
+            raise RpcError(INVALID_PARAMS, "`notifications` is not an object.")
+        honoured = {_LISTABLE: True} if cast("Params", wanted).get(_LISTABLE) is True else {}
+        mark = _build_meta(request.id)
+        told = {"_meta": mark, "notifications": honoured}
+        self._peer.notify("notifications/subscriptions/acknowledged", told)
+        ended = asyncio.Event()
+        if honoured:
+            self._subscribed[request.id] = ended
+        try:
+            await ended.wait()
+        finally:
+            self._subscribed.pop(request.id, None)
+        return complete_result({"_meta": mark})
+
+
+def check_envelope(meta: Params) -> None:
+    """Refuse a request that does not say which revision it speaks and what its client can do."""
+    revision = meta.get(REVISION_KEY)
+    if not isinstance(revision, str):
+        raise RpcError(INVALID_PARAMS, f"`_meta` has no text under {REVISION_KEY!r}.")
+    if not isinstance(meta.get(CAPABILITIES_KEY), dict):
+        raise RpcError(INVALID_PARAMS, f"`_meta` has no object under {CAPABILITIES_KEY!r}.")
+    if revision not in ENVELOPE_REVISIONS:
+        supported = {"supported": list(ENVELOPE_REVISIONS), "requested": revision}
+        raise RpcError(UNSUPPORTED_REVISION, "Unsupported protocol version", supported)
+
+
+def build_discovery() -> Result:
+    """What `server/discover` says."""
+    return mark_cacheable(
+        {
+            "supportedVersions": list(ENVELOPE_REVISIONS),
+            "capabilities": {"tools": {"listChanged": True}, **FETCHABLE},
+            "instructions": INSTRUCTIONS,
+        }
+    )
+
+
+def mark_cacheable(result: Result) -> Result:
+    """A result that says how long it holds: until the client asks again."""
+    return {**result, "ttlMs": 0, "cacheScope": "private"}
+
+
+def complete_result(result: Result) -> Result:
+    """A result with what this revision wants in every one."""
+    meta: dict[str, Any] = {**result.get("_meta", {}), SERVER_INFO_KEY: SERVER_INFO}
+    return {"resultType": "complete", **result, "_meta": meta}
+
+
+def _build_meta(number: RequestId) -> Params:
+    return {SUBSCRIPTION_KEY: number}

@@ -1,0 +1,230 @@
+"""The session behind one client, whatever the transport: its tools, its calls, its questions."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from handaxe.app.services.background import append_notices
+from handaxe.app.session import Session
+from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.events import (
+    CallProgress,
+    Event,
+    ModeChanged,
+    SettingsChanged,
+    WishRefused,
+)
+from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, RpcError
+from handaxe.frontends.mcp_server.server_session__answers import build_call_result
+from handaxe.permission.prompts import OnAsk
+
+if TYPE_CHECKING:
+    from handaxe.frontends.mcp_server.prompts_and_resources import ContentProvider
+
+ROOTS_WAIT_S = 5.0
+"""How long a first call waits for a client that wants to say where it works."""
+
+
+class SessionFactory(NamedTuple):
+    """How a client's session is opened."""
+
+    open: Callable[[str, Sequence[str], OnAsk], Session]
+    """Gives the session for a root and more directories."""
+    root: str | None = None
+    """The project, where a person named it; otherwise the client's first root or the cwd."""
+    add_dirs: tuple[str, ...] = ()
+    shelf: "Callable[[Session], ContentProvider] | None" = None
+    """What clients may fetch beside calling tools; without it the session's prompts and files."""
+
+
+class CallChannel(ABC):
+    """The way back to the client while one of its calls runs."""
+
+    @property
+    @abstractmethod
+    def can_ask(self) -> bool:
+        """Whether somebody sits there who can answer a form."""
+
+    @property
+    @abstractmethod
+    def wants_progress(self) -> bool:
+        """Whether somebody wants to know how far the call is."""
+
+    @abstractmethod
+    async def ask(self, form: dict[str, Any]) -> object:
+        """Show a form and wait for what `elicitation/create` gives; raises if there is no way."""
+
+    @abstractmethod
+    def progress(self, text: str) -> None:
+        """Say how far the call is."""
+
+
+class InputRequired(Exception):
+    """The client puts the question to its user and then calls again."""
+
+
+class _RunningCall(NamedTuple):
+    session: Session
+    line: CallChannel
+
+
+class ServerSession:
+    """One client's session; it follows the client's roots."""
+
+    def __init__(self, blueprint: SessionFactory) -> None:
+        self._blueprint = blueprint
+        self._roots: asyncio.Future[Sequence[str] | None] | None = None
+        self._running: dict[str, _RunningCall] = {}
+        self._offered: tuple[str, ...] | None = None
+        self.on_offer: Callable[[], None] = lambda: None
+        """Called when the tools on offer have changed since the client saw them."""
+        self.on_warning: Callable[[str], None] = lambda _: None
+        self._opened = ("", ())
+        self._session = self._open(())
+
+    def expect_roots(self, roots: Awaitable[Sequence[str] | None]) -> None:
+        """The client will say where it works, or None; calls wait for it, but not for ever."""
+        self._roots = asyncio.ensure_future(roots)
+
+    async def tools(self) -> list[dict[str, Any]]:
+        """The definitions of the tools on offer."""
+        from handaxe.frontends.mcp_server.tool_list import build_definitions
+
+        session = await self._get_session()
+        session.follow()
+        offered = session.catalog.list_offered()
+        self._offered = tuple(tool.name for tool in offered)
+        return build_definitions(session, offered)
+
+    async def call(
+        self,
+        params: dict[str, Any],
+        line: CallChannel,
+        started: Callable[[Callable[[], object]], None],
+    ) -> dict[str, Any]:
+        """Run one `tools/call`; `started` is told how to stop it."""
+        name, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(name, str):
+            raise RpcError(INVALID_PARAMS, "`name` is not the name of a tool.")
+        session = await self._get_session()
+        call_id = session.new_call_id()
+        session.permissions.never_prompt = not line.can_ask
+        self._running[call_id] = _RunningCall(session, line)
+        started(lambda: session.cancel(call_id))
+        try:
+            call = ToolCall(call_id, name, {} if arguments is None else arguments)
+            result = session.logged(await session.run(call))
+            if line.wants_progress:
+                # What the call told is delivered by the loop, and belongs before its end.
+                await asyncio.sleep(0)
+        finally:
+            del self._running[call_id]
+            await self._close_if_unused(session)
+        return build_call_result(session, append_notices(result, session.jobs))
+
+    async def fetch(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Answer one of the methods about prompts and resources."""
+        from handaxe.frontends.mcp_server.prompts_and_resources import (
+            SessionContentProvider,
+            handle_request,
+        )
+
+        session = await self._get_session()
+        session.follow()
+        try:
+            return await handle_request(
+                (self._blueprint.shelf or SessionContentProvider)(session), method, params
+            )
+        except (ToolFault, SetupError) as fault:
+            raise RpcError(INVALID_PARAMS, str(fault)) from None
+
+    def look(self) -> None:
+        """Take in changed settings; whoever listens hears if the offer is another one."""
+        self._session.follow()
+        if self._offered is None:
+            return
+        offered = tuple(tool.name for tool in self._session.catalog.list_offered())
+        if offered != self._offered:
+            self._offered = offered
+            self.on_offer()
+
+    async def close(self) -> None:
+        """End the session and whatever still runs in it."""
+        if self._roots is not None:
+            self._roots.cancel()
+        for session in {id(s): s for s, _ in self._running.values()}.values():
+            await session.close()
+        await self._session.close()
+
+    def _open(self, roots: Sequence[str]) -> Session:
+        plan = self._blueprint
+        root = plan.root or (roots[0] if roots else ".")
+        more = (*plan.add_dirs, *(roots if plan.root else roots[1:]))
+        if self._opened[0] == root:
+            self._session.set_directories(more)
+            return self._session
+        session = plan.open(root, more, self._on_ask)
+        session.subscribe(self._on_event)
+        self._opened = (root, more)
+        return session
+
+    async def _get_session(self) -> Session:
+        """The session, once it is known where the client works."""
+        waiting = self._roots
+        if waiting is None:
+            return self._session
+        done, _ = await asyncio.wait([waiting], timeout=ROOTS_WAIT_S)
+        if self._roots is waiting:
+            self._roots = None
+            if not done:
+                self.on_warning("The client did not say which directories it works in.")
+            elif not waiting.cancelled() and (roots := waiting.result()) is not None:
+                await self._move(roots)
+        return self._session
+
+    async def _move(self, roots: Sequence[str]) -> None:
+        before = self._session
+        try:
+            self._session = self._open(roots)
+        except SetupError as error:
+            self.on_warning(str(error))
+            return
+        if self._session is not before:
+            await self._close_if_unused(before)
+
+    async def _close_if_unused(self, session: Session) -> None:
+        """Close a session that was left behind, once its last call is over."""
+        if session is not self._session and not any(
+            running.session is session for running in self._running.values()
+        ):
+            await session.close()
+
+    async def _on_ask(self, request: PermissionRequest) -> Allow | Deny:
+        from handaxe.frontends.mcp_server.elicitation import build_elicitation_form, read_answer
+
+        running = self._running.get(request.call_id) or next(iter(self._running.values()), None)
+        if running is None or not running.line.can_ask:
+            return Deny("Nobody is here to ask.", by="user")
+        try:
+            given = await running.line.ask(build_elicitation_form(request))
+        except InputRequired:
+            return Deny("The client asks its user first, and then calls again.", by="callback")
+        except RpcError as error:
+            return Deny(f"The client could not ask its user ({error.message}).", by="user")
+        return read_answer(given, request)
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, CallProgress):
+            running = self._running.get(event.call_id)
+            if running is not None:
+                running.line.progress(event.text)
+        elif isinstance(event, WishRefused):
+            self.on_warning(event.reason)
+        elif isinstance(event, SettingsChanged | ModeChanged):
+            self.look()
+            if isinstance(event, SettingsChanged):
+                for warning in event.warnings:
+                    self.on_warning(warning)

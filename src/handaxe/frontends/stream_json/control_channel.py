@@ -1,0 +1,59 @@
+"""Requests to the other end of the stream, and the answers they wait for."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+from uuid import uuid4
+
+from handaxe.frontends.stream_json.wire_types import Json
+
+
+class ClientRequestFailed(Exception):
+    """The other end could not answer, or has gone."""
+
+
+class ControlChannel:
+    """Asks the other end, one answer per request."""
+
+    def __init__(self, write: Callable[[Json], None]) -> None:
+        self._write = write
+        self._waiting: dict[str, asyncio.Future[Json]] = {}
+        self._is_closed = False
+
+    async def ask(self, subtype: str, **fields: Any) -> Json:  # noqa: ANN401 - any JSON value
+        """The answer to one request.
+
+        Raises:
+            OtherEndFailed: there is none.
+        """
+        if self._is_closed:
+            raise ClientRequestFailed("The other end has closed its side.")
+        request_id = str(uuid4())
+        answer = self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        request = {"subtype": subtype, **fields}
+        self._write({"type": "control_request", "request_id": request_id, "request": request})
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self._write({"type": "control_cancel_request", "request_id": request_id})
+            raise
+        finally:
+            self._waiting.pop(request_id, None)
+
+    def take(self, response: Json) -> None:
+        """An answer came in; one that nobody waits for any more is dropped."""
+        waiting = self._waiting.get(str(response.get("request_id")))
+        if waiting is None or waiting.done():
+            return
+        if response.get("subtype") == "success":
+            given = response.get("response")
+            waiting.set_result(cast("Json", given) if isinstance(given, dict) else {})
+        else:
+            waiting.set_exception(ClientRequestFailed(str(response.get("error") or "It failed.")))
+
+    def close(self) -> None:
+        """No answer will come any more."""
+        self._is_closed = True
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ClientRequestFailed("The other end has closed its side."))

@@ -1,0 +1,333 @@
+"""Ask the hooks: those that are meant, side by side, each in its time, and merge what they say.
+
+An event is plain data, the same for a Python function, a program and a server. What comes out
+does not depend on who answers first: the order of the configuration decides.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from handaxe.contract.cancellation import is_external_stop
+from handaxe.contract.events import HookRan
+from handaxe.contract.faults import describe_error
+from handaxe.contract.ports.hooks import HookPrograms, HookUnreachable
+from handaxe.contract.ports.hooks__hook_models import HookModels
+from handaxe.contract.ports.mcp_servers import McpServers
+from handaxe.hooks.config import (
+    AgentHook,
+    CallableHook,
+    ConfiguredHook,
+    Hook,
+    HookConfig,
+    PromptHook,
+)
+from handaxe.hooks.dispatcher__background import BackgroundHooks
+from handaxe.hooks.dispatcher__trace import HookRun, to_hook_event
+from handaxe.hooks.env_file import take_variables
+from handaxe.hooks.event_types import (
+    AGENT_TIMEOUT_S,
+    CALLABLE_TIMEOUT_S,
+    OCCASIONS,
+    PROMPT_TIMEOUT_S,
+)
+from handaxe.hooks.external import ExternalHooks, HookPolicy
+from handaxe.hooks.outcome import NOTHING, WATCH_PATHS, Outcome, merge_outcomes
+from handaxe.hooks.output import InvalidHookOutput, from_value
+from handaxe.hooks.output__wording import Keep, sanitize_outcome
+
+Covers = Callable[[str], bool]
+"""Whether a permission rule covers the call that an event is about."""
+
+_log = logging.getLogger("handaxe.hooks")
+_MAX_REMEMBERED = 1024
+
+
+class HookDispatcher:
+    """The hooks that are set up, and how they are asked."""
+
+    def __init__(
+        self,
+        *,
+        servers: Callable[[], McpServers | None],
+        models: Callable[[], HookModels | None],
+        say_late: Callable[[tuple[str, ...]], None],
+        wake: Callable[[], None],
+        emit: Callable[[HookRan], None] | None,
+        keep: Keep | None,
+        variables: dict[str, str],
+    ) -> None:
+        """`say_late` takes what hooks that nobody waited for have to say to the model.
+
+        `wake` is called where one of them has something that cannot wait for a person.
+
+        `variables` are what hooks leave for later commands.
+        """
+        self._variables = variables
+        self._servers = servers
+        self._models = models
+        self._say_late = say_late
+        self._wake = wake
+        self._emit = emit
+        self._keep = keep
+        self._background = BackgroundHooks()
+        self._spent: list[ConfiguredHook] = []
+        self._spent_before: set[tuple[str, str, str, str]] = set()
+
+    def configure(
+        self, book: HookConfig, policy: HookPolicy, programs: HookPrograms | None
+    ) -> None:
+        """From now on these hooks, and no others."""
+        by_event: dict[str, list[ConfiguredHook]] = {}
+        for placed in book.placed:
+            by_event.setdefault(placed.event, []).append(placed)
+        self._by_event = by_event
+        self._chosen: dict[object, tuple[ConfiguredHook, ...]] = {}
+        self._programs = programs
+        self._policy = policy
+        closing = [_choose_timeout_s(placed) for placed in by_event.get("SessionEnd", ())]
+        self._closing_s = policy.closing_s or max(closing, default=0.0)
+        self._outside = ExternalHooks(
+            programs, policy, self._servers, self._models, self._variables
+        )
+
+    def resume(self, ran: Iterable[HookRan]) -> None:
+        """Take over which hooks of skills ran in an earlier run of the session."""
+        self._spent_before = {(one.skill, one.event, one.matcher, one.hook) for one in ran}
+
+    @property
+    def events(self) -> frozenset[str]:
+        """The events that anybody wants to hear of."""
+        return frozenset(self._by_event)
+
+    async def fire(
+        self,
+        event: dict[str, Any],
+        *,
+        aliases: tuple[str, ...] = (),
+        covers: Covers | None = None,
+        call_id: str | None = None,
+        within_a_hook: bool = False,
+    ) -> Outcome:
+        """What all hooks together say to an event; a hook that fails stops no other."""
+        call_id = call_id or event.get("tool_use_id")
+        now: list[ConfiguredHook] = []
+        for placed in self._meant(event, aliases):
+            if covers is not None and placed.hook.condition and not covers(placed.hook.condition):
+                continue
+            if within_a_hook and isinstance(placed.hook, AgentHook):
+                # An agent that answers for a hook would otherwise wait for one of its own.
+                continue
+            if placed.may_be_once and placed.hook.once and self._is_spent(placed):
+                continue
+            if placed.hook.in_background:
+                self._start(placed, event, call_id)
+            else:
+                now.append(placed)
+        if not now:
+            return NOTHING
+        merged = NOTHING
+        for heard in await self._ask_all(now, event):
+            self._trace(heard, call_id)
+            merged = merge_outcomes(merged, heard.outcome)
+        self._prepare(merged, event["hook_event_name"])
+        return merged
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Let hooks know without waiting; what they add comes with a later result."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            # A host that works without a loop just now has nobody who could run a hook.
+            return
+        if self._background.is_full:
+            _log.warning("too many hooks are under way; %s is not told", event["hook_event_name"])
+            return
+
+        async def telling() -> None:
+            self._say_late((await self.fire(event)).messages)
+
+        self._background.start(telling())
+
+    async def close(self) -> None:
+        """End whatever still runs, after a moment for those that nobody waits for."""
+        await self._background.close()
+        if self._programs is not None:
+            await self._programs.close()
+
+    def _meant(self, event: dict[str, Any], aliases: tuple[str, ...]) -> tuple[ConfiguredHook, ...]:
+        """The hooks for this event, the same one only once."""
+        name = event["hook_event_name"]
+        field = OCCASIONS[name].matched
+        value = str(event.get(field, "")) if field else ""
+        if name == "FileChanged":
+            value = value.rpartition("/")[2]
+        key = (name, value, aliases)
+        meant = self._chosen.get(key)
+        if meant is None:
+            fitting = [p for p in self._by_event.get(name, ()) if p.fits((value, *aliases))]
+            if len(self._chosen) >= _MAX_REMEMBERED:
+                self._chosen.clear()
+            meant = self._chosen[key] = _drop_repeats(fitting)
+        return meant
+
+    def _is_spent(self, placed: ConfiguredHook) -> bool:
+        """Whether a hook that runs once has had its turn; now it has.
+
+        Settings that are read again make new objects of the same hooks.
+        """
+        if (placed.skill, placed.event, placed.matcher, placed.hook.name) in self._spent_before:
+            return True
+        for earlier in self._spent:
+            same_place = (earlier.event, earlier.matcher) == (placed.event, placed.matcher)
+            if same_place and earlier.skill == placed.skill and earlier.hook == placed.hook:
+                return True
+        self._spent.append(placed)
+        return False
+
+    async def _ask_all(self, hooks: list[ConfiguredHook], event: dict[str, Any]) -> list[HookRun]:
+        if len(hooks) == 1:
+            return [await self._ask(hooks[0], event)]
+        # A group waits for all of them, and takes all of them down with a cancelled call.
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._ask(placed, event)) for placed in hooks]
+        return [task.result() for task in tasks]
+
+    async def _ask(self, placed: ConfiguredHook, event: dict[str, Any]) -> HookRun:
+        """One hook's answer; whatever goes wrong is an answer too."""
+        began = time.perf_counter()
+        hook, name = placed.hook, placed.event
+        problem: str | None = None
+        timed_out = False
+        outcome = NOTHING
+        try:
+            timeout_s = self._closing_s if name == "SessionEnd" else _choose_timeout_s(placed)
+            if isinstance(hook, CallableHook):
+                answer = await _call(hook.call, _copy(event), timeout_s)
+                outcome = from_value(name, answer)
+            else:
+                outcome = await self._outside.ask(placed, event, timeout_s)
+        except HookUnreachable as error:
+            problem, timed_out = error.sentence, error.timed_out
+        except InvalidHookOutput as error:
+            problem = str(error)
+        except BaseException as error:
+            # A bug in a user's hook is an answer, not a crash.
+            if is_external_stop(error):
+                raise
+            _log.warning("the hook %s failed", hook.name, exc_info=error)
+            problem = f"{type(error).__name__}: {describe_error(error)}"
+        if problem is not None:
+            outcome = _make_failure(placed, problem)
+        took_ms = round((time.perf_counter() - began) * 1000, 3)
+        outcome = sanitize_outcome(outcome, placed, self._keep)
+        return HookRun(placed, outcome, took_ms, problem, timed_out)
+
+    def _start(self, placed: ConfiguredHook, event: dict[str, Any], call_id: str | None) -> None:
+        """Run it without anybody waiting; what it decides does not count."""
+        if self._background.is_full:
+            problem = "too many hooks are waiting in the background"
+            self._trace(HookRun(placed, NOTHING, 0.0, problem), call_id)
+            return
+        event = _copy(event)
+
+        async def run() -> None:
+            heard = await self._ask(placed, event)
+            self._prepare(heard.outcome, placed.event)
+            said = (*heard.outcome.messages, *heard.outcome.told)
+            wakes = getattr(placed.hook, "async_rewake", False)
+            urgent = heard.outcome.blocked if wakes else None
+            self._say_late(said if urgent is None else (*said, urgent))
+            if urgent is not None:
+                self._wake()
+            self._trace(heard, call_id)
+
+        self._background.start(run())
+
+    def _prepare(self, outcome: Outcome, event: str) -> None:
+        """Keep what hooks left for later."""
+        if OCCASIONS[event].prepares:
+            take_variables(self._variables, outcome.variables)
+            if WATCH_PATHS in outcome.extra:
+                self._policy.watch(outcome.extra[WATCH_PATHS])
+
+    def _trace(self, heard: HookRun, call_id: str | None) -> None:
+        if self._emit is not None:
+            self._emit(to_hook_event(heard, call_id))
+
+
+async def _call(hook: Hook, event: dict[str, Any], timeout_s: float) -> object:
+    """What a Python hook returns; one that will not be stopped is left to itself."""
+    task = asyncio.ensure_future(_call_without_exit(hook, event))
+    try:
+        # Most hooks never wait: they are done in the task's first turn, and need no timer.
+        await asyncio.sleep(0)
+        if not task.done():
+            await asyncio.wait((task,), timeout=timeout_s)
+    except asyncio.CancelledError:
+        _abandon(task)
+        raise
+    if not task.done():
+        _abandon(task)
+        sentence = f"it did not end within {timeout_s:g} s and was stopped"
+        raise HookUnreachable(sentence, timed_out=True)
+    if task.cancelled():
+        raise HookUnreachable("it cancelled itself")
+    return task.result()
+
+
+async def _call_without_exit(hook: Hook, event: dict[str, Any]) -> object:
+    """What the hook returns; a task that leaves the program would take the event loop along."""
+    try:
+        return await hook(event)
+    except SystemExit as leaving:
+        raise HookUnreachable(f"it wanted to end the program (SystemExit: {leaving})") from None
+
+
+def _abandon(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    # Whatever it still raises is of no interest to anybody.
+    task.add_done_callback(lambda over: over.cancelled() or over.exception())
+
+
+def _choose_timeout_s(placed: ConfiguredHook) -> float:
+    occasion, hook = OCCASIONS[placed.event], placed.hook
+    standard = occasion.timeout_s
+    if isinstance(hook, CallableHook):
+        standard = min(standard, CALLABLE_TIMEOUT_S)
+    elif isinstance(hook, PromptHook):
+        standard = PROMPT_TIMEOUT_S
+    elif isinstance(hook, AgentHook):
+        standard = AGENT_TIMEOUT_S
+    wanted = hook.timeout if hook.timeout is not None else standard
+    return min(wanted, occasion.max_timeout_s or wanted)
+
+
+def _make_failure(placed: ConfiguredHook, problem: str) -> Outcome:
+    """What it means that a hook failed: nothing but a note, or no."""
+    hook, occasion = placed.hook, OCCASIONS[placed.event]
+    by_default = isinstance(hook, CallableHook) and occasion.guards
+    if hook.on_failure == "closed" or (hook.on_failure is None and by_default):
+        return Outcome(blocked=f"The hook {hook.name!r} failed: {problem}.")
+    return Outcome(notes=(f"{placed.event} hook error: {hook.name!r} failed: {problem}.",))
+
+
+def _drop_repeats(hooks: list[ConfiguredHook]) -> tuple[ConfiguredHook, ...]:
+    kept: list[ConfiguredHook] = []
+    for placed in hooks:
+        hook = placed.hook
+        may_repeat = hook.in_background or isinstance(hook, CallableHook)
+        if may_repeat or all((e.hook, e.skill) != (hook, placed.skill) for e in kept):
+            kept.append(placed)
+    return tuple(kept)
+
+
+def _copy(value: Any) -> Any:  # noqa: ANN401 - any plain data
+    """The same plain data, so that no hook can change what others see."""
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in cast("list[Any]", value)]
+    return value

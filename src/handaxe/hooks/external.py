@@ -1,0 +1,208 @@
+"""Hooks outside this process: what a program or a server is sent, and what it answers."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.ports.hooks import (
+    HookCommand,
+    HookCommandResult,
+    HookPrograms,
+    HookRequest,
+    HookUnreachable,
+)
+from handaxe.contract.ports.hooks__hook_models import HookModels
+from handaxe.contract.ports.mcp_servers import McpServers
+from handaxe.hooks.config import (
+    AgentHook,
+    CommandHook,
+    ConfiguredHook,
+    HttpHook,
+    McpToolHook,
+    PromptHook,
+)
+from handaxe.hooks.env_file import add_env_variables
+from handaxe.hooks.event_types import OCCASIONS
+from handaxe.hooks.event_types__encoding import encode_event
+from handaxe.hooks.external__verdicts import build_hook_question, from_verdict
+from handaxe.hooks.outcome import Outcome
+from handaxe.hooks.output import from_command, from_reply
+from handaxe.text.secrets import is_secret_name
+
+_EVENT_PATH = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_PLACEHOLDER = re.compile(r"\$\{(CLAUDE_\w+|HANDAXE_\w+)\}")
+
+
+class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What programs and servers get, and which of them may be used."""
+
+    env: Mapping[str, str] = {}
+    """Put into the environment of every program."""
+    prefix: tuple[str, ...] = ()
+    """What lines for a shell are handed to instead of the shell."""
+    http_urls: tuple[str, ...] | None = None
+    """Addresses that may be used, with `*` for any text; None: all."""
+    http_env_names: tuple[str, ...] | None = None
+    """Variables that may stand in headers at all; None: those that a hook names itself."""
+    closing_s: float | None = None
+    """How long hooks at the session's end have together; None: as long as the longest of them."""
+    env_names: tuple[str, ...] = ()
+    """Variables of this process that every program gets, names or patterns."""
+    steers: Callable[[str], bool] = lambda _: False
+    """Whether a variable chooses what runs; a project's hook may not leave such ones."""
+    watch: Callable[[object], None] = lambda _: None
+    """Takes the files that hooks want to hear of, as they wrote them."""
+
+
+class ExternalHooks:
+    """The way out of the process."""
+
+    def __init__(
+        self,
+        programs: HookPrograms | None,
+        policy: HookPolicy,
+        servers: Callable[[], McpServers | None] = lambda: None,
+        models: Callable[[], HookModels | None] = lambda: None,
+        variables: Mapping[str, str] = {},
+    ) -> None:
+        """`variables` are those that hooks have left so far."""
+        self._programs = programs
+        self._policy = policy
+        self._servers = servers
+        self._models = models
+        self._variables = variables
+
+    async def ask(self, placed: ConfiguredHook, event: dict[str, Any], timeout_s: float) -> Outcome:
+        """Send the event, wait, and read the answer; raises `NoAnswer` or `Unusable`."""
+        name, hook = placed.event, placed.hook
+        if isinstance(hook, McpToolHook):
+            return from_command(name, await self._call(hook, event, timeout_s))
+        if isinstance(hook, PromptHook | AgentHook):
+            return from_verdict(name, await self._judge(hook, event, timeout_s), hook)
+        if self._programs is None:
+            raise HookUnreachable("nothing outside this process can be reached here")
+        if isinstance(hook, CommandHook):
+            command = self._command(placed, hook, event, timeout_s)
+            end = await self._programs.run(command, encode_event(event))
+            outcome = from_command(name, end, rewakes=hook.async_rewake)
+            return add_env_variables(outcome, end.variables, self._may_set(placed))
+        if isinstance(hook, HttpHook):
+            request = self._request(hook, timeout_s)
+            return from_reply(name, await self._programs.post(request, encode_event(event)))
+        raise TypeError(f"{type(hook).__name__} runs inside this process")
+
+    def _may_set(self, placed: ConfiguredHook) -> Callable[[str], bool]:
+        steers = self._policy.steers
+        return lambda name: not (placed.is_projects and steers(name))
+
+    async def _judge(
+        self, hook: PromptHook | AgentHook, event: dict[str, Any], timeout_s: float
+    ) -> str:
+        models = self._models()
+        if models is None:
+            raise HookUnreachable("it needs a model, and no agent is at work in this session")
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await models.answer(build_hook_question(hook, event))
+        except TimeoutError:
+            raise HookUnreachable(_describe_timeout(timeout_s), timed_out=True) from None
+
+    async def _call(
+        self, hook: McpToolHook, event: dict[str, Any], timeout_s: float
+    ) -> HookCommandResult:
+        """What a server's tool says to the event, like a program's output."""
+        servers = self._servers()
+        if servers is None:
+            raise HookUnreachable("no MCP server is set up here")
+        arguments = {key: _fill_placeholders(value, event) for key, value in hook.input.items()}
+        try:
+            async with asyncio.timeout(timeout_s):
+                result = await servers.call_tool(hook.server, hook.tool, arguments)
+        except TimeoutError:
+            raise HookUnreachable(_describe_timeout(timeout_s), timed_out=True) from None
+        except ToolFault as fault:
+            raise HookUnreachable(fault.sentence) from None
+        if not result.ok:
+            raise HookUnreachable(result.text)
+        return HookCommandResult(0, result.text.encode(), b"")
+
+    def _command(
+        self, placed: ConfiguredHook, hook: CommandHook, event: dict[str, Any], timeout_s: float
+    ) -> HookCommand:
+        env = {**self._policy.env, "CLAUDE_CODE_SESSION_ID": str(event.get("session_id", ""))}
+
+        effort = event.get("effort")
+        if isinstance(effort, dict):
+            env["CLAUDE_EFFORT"] = str(cast("dict[str, Any]", effort).get("level", ""))
+
+        def filled(text: str) -> str:
+            return _PLACEHOLDER.sub(lambda found: env.get(found[1], found[0]), text)
+
+        # A shell fills in its variables itself, and quoting stays what its author wrote.
+        args = None if hook.args is None else tuple(filled(arg) for arg in hook.args)
+        return HookCommand(
+            command=hook.command if args is None else filled(hook.command),
+            args=args,
+            shell=hook.shell or "sh",
+            prefix=self._policy.prefix,
+            cwd=str(event.get("cwd", "/")),
+            env=env,
+            env_names=(*self._policy.env_names, *_find_named(placed, hook)),
+            timeout_s=timeout_s,
+            variables=self._variables if OCCASIONS[event["hook_event_name"]].prepares else None,
+        )
+
+    def _request(self, hook: HttpHook, timeout_s: float) -> HookRequest:
+        allowed, names = self._policy.http_urls, hook.allowed_env_vars
+        if allowed is not None and not any(_is_url_match(pattern, hook.url) for pattern in allowed):
+            raise HookUnreachable("the settings do not allow this address")
+        if self._policy.http_env_names is not None:
+            names = tuple(name for name in names if name in self._policy.http_env_names)
+        return HookRequest(url=hook.url, headers=hook.headers, env_names=names, timeout_s=timeout_s)
+
+
+def _find_named(placed: ConfiguredHook, hook: CommandHook) -> list[str]:
+    """The variables that a hook's own line names; a project's hook gets no secrets that way."""
+    names = _VARIABLE.findall(" ".join((hook.command, *(hook.args or ()))))
+    return [name for name in names if not (placed.is_projects and is_secret_name(name))]
+
+
+def _describe_timeout(timeout_s: float) -> str:
+    return f"it gave no answer within {timeout_s:g} s"
+
+
+def _fill_placeholders(value: Any, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+    """The value with `${tool_input.file_path}` and the like taken from the event."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: _fill_placeholders(item, event) for key, item in pairs}
+    if isinstance(value, list):
+        return [_fill_placeholders(item, event) for item in cast("list[Any]", value)]
+    if not isinstance(value, str):
+        return value
+    whole = _EVENT_PATH.fullmatch(value)
+    if whole is not None:
+        return _find_value(whole[1], event)
+    return _EVENT_PATH.sub(lambda found: _to_text(_find_value(found[1], event)), value)
+
+
+def _find_value(path: str, event: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+    place: Any = event
+    for name in path.split("."):
+        place = cast("dict[str, Any]", place).get(name) if isinstance(place, dict) else None
+    return place
+
+
+def _to_text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else encode_event(value).decode()
+
+
+def _is_url_match(pattern: str, url: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), url, re.DOTALL) is not None

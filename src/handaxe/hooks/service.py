@@ -1,0 +1,152 @@
+"""The hooks of a session, as those see them who tell them of events.
+
+Most sessions have none: what reads, asks and merges hooks is loaded with the first one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from handaxe.contract.events import HookRan
+from handaxe.contract.faults import SetupError
+from handaxe.hooks.outcome import NOTHING, Outcome
+
+if TYPE_CHECKING:
+    from handaxe.contract.ports.hooks import HookPrograms
+    from handaxe.contract.ports.hooks__hook_models import HookModels
+    from handaxe.contract.ports.mcp_servers import McpServers
+    from handaxe.hooks.config import HookConfig
+    from handaxe.hooks.dispatcher import Covers, HookDispatcher
+    from handaxe.hooks.external import HookPolicy
+
+
+class Hooks:
+    """All hooks of one session, whoever makes its calls."""
+
+    def __init__(
+        self,
+        hooks: Mapping[str, Sequence[object]] | None = None,
+        *,
+        programs: "HookPrograms | None" = None,
+        policy: "HookPolicy | None" = None,
+        emit: Callable[[HookRan], None] | None = None,
+        keep: Callable[[str], str] | None = None,
+    ) -> None:
+        self._emit = emit
+        self._keep = keep
+        self._rounds: HookDispatcher | None = None
+        self._events: frozenset[str] = frozenset()
+        self.servers: McpServers | None = None
+        """Whose tools hooks may name."""
+        self.models: HookModels | None = None
+        """Who answers the hooks that ask a model."""
+        self.variables: dict[str, str] = {}
+        """What hooks left for the environment of later commands."""
+        self._is_within = False
+        self.late: list[str] = []
+        """What hooks that nobody waited for had to say to the model, not yet delivered."""
+        self.wake: Callable[[], None] = lambda: None
+        """Whoever can let an idle agent hear what came late at once."""
+        self.watch_before = self.watch_after = False
+        if hooks is not None:
+            self.configure(_read(hooks), policy, programs)
+
+    def configure(
+        self,
+        book: "HookConfig",
+        policy: "HookPolicy | None" = None,
+        programs: "HookPrograms | None" = None,
+    ) -> None:
+        """From now on these hooks, and no others."""
+        from handaxe.hooks.dispatcher import HookDispatcher
+        from handaxe.hooks.external import HookPolicy
+
+        if self._rounds is None:
+            self._rounds = HookDispatcher(
+                servers=lambda: self.servers,
+                models=lambda: self.models,
+                say_late=self._say_late,
+                wake=self._wake_up,
+                emit=self._emit,
+                keep=self._keep,
+                variables=self.variables,
+            )
+        self._rounds.configure(book, policy or HookPolicy(), programs)
+        self._events = events = self._rounds.events
+        self.watch_before = "PreToolUse" in events
+        self.watch_after = "PostToolUse" in events or "PostToolUseFailure" in events
+
+    def resume(self, ran: Iterable[HookRan]) -> None:
+        """Take over which hooks of skills ran in an earlier run of the session."""
+        if self._rounds is not None:
+            self._rounds.resume(ran)
+
+    def watches(self, event: str) -> bool:
+        """Whether anybody wants to hear of this event."""
+        return event in self._events
+
+    def take_late(self) -> tuple[str, ...]:
+        """Deliver what came late, once."""
+        if not self.late:
+            return ()
+        said, self.late = tuple(self.late), []
+        return said
+
+    async def fire(
+        self,
+        event: dict[str, Any],
+        *,
+        aliases: tuple[str, ...] = (),
+        covers: "Covers | None" = None,
+        call_id: str | None = None,
+    ) -> Outcome:
+        """What all hooks together say to an event; a hook that fails stops no other."""
+        if self._rounds is None:
+            return NOTHING
+        return await self._rounds.fire(
+            event,
+            aliases=aliases,
+            covers=covers,
+            call_id=call_id,
+            within_a_hook=self._is_within,
+        )
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Let hooks know of an event without waiting for what they say."""
+        if self._rounds is not None:
+            self._rounds.tell(event)
+
+    def make_nested(self) -> "Hooks":
+        """The same hooks for an agent that answers for one of them.
+
+        They guard its calls like anybody's. Its work is no occasion of its own, and no agent is
+        asked about it, so that none can end up waiting for itself.
+        """
+        from handaxe.hooks.event_types import TOOL_EVENTS
+
+        view = Hooks()
+        view._rounds, view._is_within = self._rounds, True
+        view._events = self._events & TOOL_EVENTS
+        view.variables = self.variables
+        view.watch_before, view.watch_after = self.watch_before, self.watch_after
+        return view
+
+    async def close(self) -> None:
+        """End whatever still runs, after a moment for those that nobody waits for."""
+        if self._rounds is not None:
+            await self._rounds.close()
+
+    def _wake_up(self) -> None:
+        self.wake()
+
+    def _say_late(self, said: tuple[str, ...]) -> None:
+        self.late += said
+
+
+def _read(hooks: Mapping[str, Sequence[object]]) -> "HookConfig":
+    from handaxe.hooks.config import ARGUMENTS, read_hooks
+
+    book = read_hooks(hooks, source=ARGUMENTS)
+    if book.problems:
+        listed = "\n".join(f"  {problem}" for problem in book.problems)
+        raise SetupError(f"The hooks are wrong:\n{listed}")
+    return book

@@ -1,6 +1,0 @@
-"""Pictures and PDFs on this machine.
-
-Belongs here: the `Media` port, done with Pillow and PDFium; the only door to both libraries.
-Does not: reading files (`handaxe.host.files`), what the model is told (`handaxe.tools`).
-May import: contract, text.
-"""

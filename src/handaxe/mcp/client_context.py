@@ -1,0 +1,44 @@
+"""What all connections of a session share."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.ports.mcp_servers__mcp_logins import McpLogins
+from handaxe.contract.ports.processes import Processes
+from handaxe.text.redact import Redactor
+
+
+class ElicitationRequest(msgspec.Struct, frozen=True):
+    """What a server wants of a person: a form to be filled in, or an address to be opened."""
+
+    message: str
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+    elicitation_id: str | None = None
+
+
+Elicit = Callable[[str, ElicitationRequest], Awaitable[dict[str, Any] | None]]
+"""The server and what it wants; the filled form, or None to decline."""
+
+
+class McpClientContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Where servers run and what they may ask for."""
+
+    version: str
+    """Ours, as servers are told."""
+    processes: Processes
+    logins: McpLogins
+    cwd: str
+    env: Mapping[str, str]
+    prefix: tuple[str, ...] = ()
+    """A program with its first arguments that the command line of a server is handed to."""
+    roots: Callable[[], Sequence[str]]
+    log_path: Callable[[str], str]
+    spill: Callable[[str], str]
+    """A path for an answer of this server that is too large."""
+    redactor: Redactor = msgspec.field(default_factory=Redactor)
+    """Takes secrets out of such an answer."""
+    elicit: Callable[[], Elicit | None]
+    """Whoever fills in forms, if somebody is there."""

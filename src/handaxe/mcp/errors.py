@@ -1,0 +1,32 @@
+"""Errors of the protocol, as faults that a model can act on."""
+
+from typing import Any, cast
+
+from mcp.shared.exceptions import MCPError
+
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults.mcp import AnswerTooLarge, ServerRefused
+from handaxe.mcp.line_framing import MAX_LINE_BYTES
+from handaxe.mcp.stdio_transport import TOO_LARGE
+from handaxe.text.escape import strip_hidden
+
+# How the SDK and our own limit tell of a body that was given up.
+_LIMIT_WORDS = (
+    f"exceeded the {MAX_LINE_BYTES} byte limit",
+    f"longer than {MAX_LINE_BYTES:,} bytes",
+)
+
+
+def is_too_large(error: MCPError) -> bool:
+    """Whether an answer was given up for its size."""
+    return error.code == TOO_LARGE or any(words in error.message for words in _LIMIT_WORDS)
+
+
+def to_tool_fault(server: str, error: MCPError) -> ToolFault:
+    """The fault that an error of the protocol becomes."""
+    if is_too_large(error):
+        found: object = error.error.data
+        data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        size, path = data.get("size_bytes"), data.get("path", "")
+        return AnswerTooLarge(server, size, MAX_LINE_BYTES, path)
+    return ServerRefused(server, strip_hidden(error.message, 2000) or f"error {error.code}")

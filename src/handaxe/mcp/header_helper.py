@@ -1,0 +1,84 @@
+"""Headers that a program of the user's prints, such as a token that does not live long.
+
+The program is run when a connection is made, and once more when the server refuses what it gave.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+import httpx2
+import msgspec
+
+from handaxe.contract.ports.processes import ChildProgram
+from handaxe.mcp.client_context import McpClientContext
+
+LIMIT_S = 10.0
+MAX_BYTES = 64 << 10
+REFUSALS = frozenset({401, 403})
+MAY_REPEAT = "handaxe.may_repeat"
+"""Marks a request whose refusal is not the last word."""
+
+
+class HeaderHelperFailed(Exception):
+    """The program gave none; why, without what it printed."""
+
+
+async def run_header_helper(
+    command: str, server: str, url: str, around: McpClientContext
+) -> dict[str, str]:
+    """What the program prints: one JSON object of texts."""
+    program = ChildProgram(
+        argv=("/bin/sh", "-c", command),
+        cwd=around.cwd,
+        env={
+            **around.env,
+            "CLAUDE_CODE_MCP_SERVER_NAME": server,
+            "CLAUDE_CODE_MCP_SERVER_URL": url,
+        },
+        log_path=around.log_path(server),
+    )
+    child = await around.processes.start(program)
+    printed = b""
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            while (piece := await child.read()) and len(printed) <= MAX_BYTES:
+                printed += piece
+    except TimeoutError:
+        raise HeaderHelperFailed(f"its headersHelper took longer than {LIMIT_S:g} s") from None
+    finally:
+        await child.stop()
+    if child.exit_code:
+        raise HeaderHelperFailed(f"its headersHelper ended with exit code {child.exit_code}")
+    try:
+        return msgspec.json.decode(printed, type=dict[str, str])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise HeaderHelperFailed("its headersHelper did not print a JSON object of texts") from None
+
+
+class HeaderHelperAuth(httpx2.Auth):
+    """Puts the headers on every request, and asks for new ones when they are refused."""
+
+    def __init__(self, ask: Callable[[], Awaitable[dict[str, str]]]) -> None:
+        self._ask = ask
+        self._headers: dict[str, str] | None = None
+        self._asking = asyncio.Lock()
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """The request with headers, and once more with newer ones."""
+        used = await self._get_newer(None)
+        request.headers.update(used)
+        request.extensions[MAY_REPEAT] = True
+        response = yield request
+        if response.status_code in REFUSALS:
+            request.headers.update(await self._get_newer(used))
+            request.extensions[MAY_REPEAT] = False
+            yield request
+
+    async def _get_newer(self, refused: dict[str, str] | None) -> dict[str, str]:
+        """Headers; requests that are refused side by side ask for new ones only once."""
+        async with self._asking:
+            if self._headers is None or self._headers is refused:
+                self._headers = await self._ask()
+            return self._headers

@@ -1,0 +1,175 @@
+"""A tool of a server as a `Tool`: its name, its words, its effects, its calls."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from hashlib import sha256
+from typing import Any, ClassVar, cast
+
+import msgspec
+
+from handaxe.config.mcp_definitions import ServerDefinition
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Ask, Decision, ToolDefinition
+from handaxe.contract.effects import Effects
+from handaxe.contract.ports.mcp_servers import McpTool
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool
+from handaxe.schema.json_schema_input import JsonSchemaInput
+from handaxe.schema.repair import MAX_DOC_CHARS
+from handaxe.text.escape import strip_hidden
+from handaxe.text.framing import neutralize
+
+DEFAULT_RESULT_CHARS = 100_000
+MAX_RESULT_CHARS = 500_000
+MAX_SCHEMA_BYTES = 256 << 10
+MAX_PART_CHARS = 2000
+MAX_PARTS = 20
+_REPORT_EVERY_S = 0.1
+_PART_NAMES = {
+    "inputSchema": "input schema",
+    "outputSchema": "output schema",
+    "server": "field `server`",
+}
+
+Args = dict[str, Any]
+Call = Callable[[str, Args, str, Callable[[str], None]], Awaitable[ToolResult]]
+"""The tool's own name, its input, the call's id and where progress is told."""
+
+
+class RemoteTool(Tool[Args]):
+    """A tool that runs on a server."""
+
+    name = "RemoteTool"
+    server: str
+    definition: ClassVar[ToolDefinition]  # pyright: ignore[reportIncompatibleVariableOverride]
+    remote_name: str
+    annotations: dict[str, bool]
+    description: str
+    always_asks: bool
+    is_new: Callable[["RemoteTool"], bool]
+    send: Call
+
+    def prompt(self) -> str:
+        """The server's description, cleaned and cut."""
+        return self.description
+
+    async def decide(self, args: Args, ctx: ToolContext) -> Decision | None:  # noqa: ARG002
+        """Ask where the server wants a person, or where the tool is not what was allowed."""
+        if self.always_asks:
+            return Ask(f"{self.server} wants a person to confirm every call of this tool.")
+        if self.is_new(self):
+            return Ask(
+                f"{self.server} has changed what this tool says about itself since it was last "
+                "allowed."
+            )
+        return None
+
+    async def call(self, args: Args, ctx: ToolContext) -> ToolResult:
+        """Have the server do it."""
+        told_at = 0.0
+
+        def report(text: str) -> None:
+            nonlocal told_at
+            now = time.monotonic()
+            if now - told_at >= _REPORT_EVERY_S:
+                told_at = now
+                ctx.report(strip_hidden(text, 500))
+
+        return await self.send(self.remote_name, args, ctx.call_id, report)
+
+    def title(self, partial_input: dict[str, Any]) -> str:
+        """Server, tool and the first value."""
+        for value in partial_input.values():
+            return f"{self.server} - {self.remote_name}({strip_hidden(str(value), 100)})"
+        return f"{self.server} - {self.remote_name}"
+
+    def status(self) -> McpTool:
+        """The tool in its server's status."""
+        words = {
+            "readOnlyHint": "readOnly",
+            "destructiveHint": "destructive",
+            "openWorldHint": "openWorld",
+        }
+        hints = {words[k]: v for k, v in self.annotations.items() if k in words}
+        return McpTool(name=self.remote_name, description=self.description, annotations=hints)
+
+
+def build_remote_tool(
+    definition: dict[str, Any],
+    *,
+    server: ServerDefinition,
+    reached: str,
+    name: str,
+    result_chars: int,
+    is_new: Callable[[RemoteTool], bool],
+    send: Call,
+) -> RemoteTool:
+    """The tool that a server describes; `ValueError` if nobody could use it.
+
+    `reached` says for a person how its server is started or reached.
+    """
+    schema = definition.get("inputSchema")
+    if not isinstance(schema, dict):
+        raise ValueError("its input schema is no object")  # noqa: TRY004 - told like all mistakes
+    plain = msgspec.json.encode(definition, order="deterministic")
+    if len(plain) > MAX_SCHEMA_BYTES:
+        raise ValueError(f"its definition is longer than {MAX_SCHEMA_BYTES:,} bytes")
+    given = definition.get("annotations")
+    listed = cast("dict[str, Any]", given if isinstance(given, dict) else {})
+    annotations = {key: value for key, value in listed.items() if isinstance(value, bool)}
+    given = definition.get("_meta")
+    meta = cast("dict[str, Any]", given if isinstance(given, dict) else {})
+    shape = JsonSchemaInput(cast("dict[str, Any]", schema))
+    given = str(definition.get("description") or "")
+    description = neutralize(strip_hidden(given, MAX_DOC_CHARS))
+    if shape.remark:
+        description = f"{description}\n\n{shape.remark}".strip()
+    wanted_chars = meta.get("anthropic/maxResultSizeChars")
+    if isinstance(wanted_chars, int) and not isinstance(wanted_chars, bool) and wanted_chars > 0:
+        result_chars = min(wanted_chars, MAX_RESULT_CHARS)
+    effects = infer_effects(annotations)
+    digest = sha256(b"\0".join((server.reach_digest.encode(), name.encode(), plain))).hexdigest()
+    members: dict[str, Any] = {
+        "__module__": __name__,
+        "__doc__": None,
+        "name": name,
+        "args_type": shape,
+        "server": server.name,
+        "remote_name": definition["name"],
+        "definition": ToolDefinition(
+            name, server.name, digest, tuple(_list_parts(reached, definition))
+        ),
+        "annotations": annotations,
+        "description": description or f"{definition['name']} of {server.name}.",
+        "search_hint": strip_hidden(str(definition.get("title") or ""), 100),
+        "effects": effects,
+        "interrupt": "cancel" if effects.is_read_only else "block",
+        "max_result_chars": result_chars,
+        "always_load": server.always_load or meta.get("anthropic/alwaysLoad") is True,
+        "always_asks": meta.get("anthropic/requiresUserInteraction") is True,
+        "is_new": staticmethod(is_new),
+        "send": staticmethod(send),
+    }
+    return cast("RemoteTool", type("RemoteTool", (RemoteTool,), members)())
+
+
+def _list_parts(reached: str, definition: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "server", strip_hidden(reached, MAX_PART_CHARS)
+    for key, value in list(definition.items())[:MAX_PARTS]:
+        text = value if isinstance(value, str) else _format_json(value)
+        name = _PART_NAMES.get(key) or ascii(key[:40])[1:-1]
+        yield name, strip_hidden(text, MAX_PART_CHARS)
+
+
+def _format_json(value: object) -> str:
+    plain = msgspec.json.encode(value, order="deterministic")
+    return msgspec.json.format(plain).decode() if len(plain) <= MAX_PART_CHARS else plain.decode()
+
+
+def infer_effects(annotations: dict[str, bool]) -> Effects:
+    """What a server says a tool does; silence means the worst."""
+    if annotations.get("readOnlyHint"):
+        return Effects.none()
+    if annotations.get("destructiveHint") is False:
+        return Effects(reads_everything=True, writes_everything=True)
+    return Effects.unknown()

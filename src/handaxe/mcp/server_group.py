@@ -1,0 +1,396 @@
+"""All servers of a session: their tools, resources and prompts, kept as the servers say."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from handaxe.config.mcp_definitions import ApprovedServer, RemoteConfig, ServerDefinition
+from handaxe.contract.decision import ToolDefinition
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults.mcp import LoginFailed, NotConnected, ServerRefused, UnknownServer
+from handaxe.contract.ports.mcp_servers import (
+    LOGIN_WAIT_S,
+    McpContent,
+    McpPrompt,
+    McpResource,
+    McpServer,
+    McpServers,
+)
+from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.result import ToolResult
+from handaxe.mcp.client_context import McpClientContext
+from handaxe.mcp.remote_tool import DEFAULT_RESULT_CHARS, RemoteTool, build_remote_tool
+from handaxe.mcp.remote_tool__names import ToolNameRegistry, build_tool_name
+from handaxe.mcp.server import McpClient, McpTimeouts
+from handaxe.schema.repair import MAX_DOC_CHARS
+from handaxe.text.escape import strip_hidden
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+    from handaxe.mcp.discovery import Entry, Listed, McpClientSession
+
+REFRESH_PAUSE_S = 0.05
+"""News that come in one burst are looked into once."""
+
+SWITCHED_OFF = "it was switched off for this session"
+
+_log = logging.getLogger("handaxe.mcp")
+
+Lost = tuple[ServerDefinition, str]
+"""A server that may not start, and why."""
+
+
+class ConnectedServers(McpServers):
+    """The servers that may start, and those that may not."""
+
+    def __init__(
+        self,
+        definitions: Iterable[ApprovedServer],
+        around: McpClientContext,
+        *,
+        limits: McpTimeouts,
+        results: ResultStore,
+        offer: Callable[[str, list[RemoteTool]], None],
+        changed: Callable[[McpServer], None],
+        result_chars: int = DEFAULT_RESULT_CHARS,
+    ) -> None:
+        self._around = around
+        self._limits = limits
+        self._results = results
+        self._offer = offer
+        self._changed = changed
+        self._result_chars = result_chars
+        self._names = ToolNameRegistry()
+        self._used: dict[str, str] = {}
+        self._tools: dict[str, list[RemoteTool]] = {}
+        self._told: dict[str, str] = {}
+        self._waiting: set[str] = set()
+        self._refreshing: dict[str, asyncio.Task[None]] = {}
+        self._disabled: dict[str, Lost] = {}
+        self._servers: dict[str, McpClient] = {}
+        for definition in sorted(definitions, key=lambda one: one.name):
+            self.add(definition)
+
+    def add(self, definition: ApprovedServer) -> None:
+        """One more server; not yet connected."""
+        self._disabled.pop(definition.name, None)
+        self._servers[definition.name] = McpClient(
+            definition,
+            self._around,
+            self._limits,
+            opened=self._opened,
+            heard=self._heard,
+            changed=self._tell,
+        )
+
+    def disable(self, definition: ServerDefinition, reason: str) -> None:
+        """Show a server that may not start."""
+        self._disabled[definition.name] = (definition, reason)
+
+    def open(self) -> None:
+        """Connect all of them, in the background."""
+        for server in self._servers.values():
+            server.open()
+
+    async def close(self) -> None:
+        """End every connection, side by side."""
+        for task in self._refreshing.values():
+            task.cancel()
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+    def status(self) -> tuple[McpServer, ...]:
+        """How every server stands now, by name."""
+        shown = {name: self._status(server) for name, server in self._servers.items()}
+        for name, (definition, reason) in self._disabled.items():
+            shown[name] = McpServer(
+                name=name,
+                status="disabled",
+                error=reason,
+                config=definition.shown,
+                scope=definition.scope,
+            )
+        return tuple(shown[name] for name in sorted(shown))
+
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """Every tool on offer, as a lasting yes would be bound to it."""
+        return tuple(tool.definition for tools in self._tools.values() for tool in tools)
+
+    async def settled(self, server: str | None = None) -> None:
+        """Wait until servers have been reached or not, once."""
+        self.open()
+        waited = [s for name, s in self._servers.items() if server in {None, name}]
+        await asyncio.gather(*(one.settled() for one in waited))
+
+    async def tried(self, server: str) -> None:
+        """Wait until a server was reached or not; one that had failed is tried once more."""
+        self.open()
+        one = self._servers[server]
+        await (one.reconnect() if one.may_be_tried_again else one.settled())
+
+    def server_of(self, tool: str) -> str | None:
+        """The server that a tool's name belongs to, whether or not the tool is known yet."""
+        fitting = [n for n in self._servers if tool.startswith(build_tool_name(n, "x")[:-1])]
+        return max(fitting, key=len, default=None)
+
+    async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
+        """What servers hand out."""
+        if server is not None:
+            return tuple(await self._list_resources(self._find(server)))
+        await self.settled()
+        found: list[McpResource] = []
+        for one in self._servers.values():
+            if one.status == "connected":
+                try:
+                    found += await self._list_resources(one)
+                except ToolFault as fault:
+                    _log.debug("no resources of %s", one.name, exc_info=fault)
+        return tuple(found)
+
+    async def read(self, server: str, uri: str, call_id: str) -> tuple[McpContent, ...]:
+        """A resource; bytes are saved under the call's name."""
+        answer = await self._find(server).ask(lambda session, _: session.read_resource(uri))
+        from handaxe.mcp.results import convert_resource
+
+        return await asyncio.to_thread(convert_resource, answer, self._keep(call_id))
+
+    async def prompts(self) -> tuple[McpPrompt, ...]:
+        """Every prompt on offer."""
+        found: list[McpPrompt] = []
+        for server in self._servers.values():
+            if server.session is None:
+                continue
+            from handaxe.mcp.discovery import parse_prompt
+
+            for entry in await self._listed(server, "prompts"):
+                name = build_tool_name(server.name, entry["name"])
+                found.append(parse_prompt(server.name, name, entry))
+        return tuple(sorted(found, key=lambda prompt: prompt.name))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
+        """A prompt filled in, as one text."""
+        owner = self.server_of(name)
+        server = self._find(owner or name)
+        for prompt in await self._listed(server, "prompts"):
+            if build_tool_name(server.name, prompt["name"]) == name:
+                remote = prompt["name"]
+                break
+        else:
+            raise ServerRefused(server.name, f"it has no prompt {name!r}")
+        answer = await server.ask(lambda session, _: session.get_prompt(remote, arguments))
+        from handaxe.mcp.results import format_prompt
+
+        return format_prompt(answer, server.name, self._keep(name))
+
+    async def call_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolResult:
+        """Run a server's tool by its own name."""
+        return await self.call(self._find(server), tool, arguments, f"hook_{tool}", lambda _: None)
+
+    async def reconnect(self, server: str) -> None:
+        """A new connection in place of the one there is."""
+        one = self._find(server)
+        await one.reconnect()
+        if one.session is None:
+            raise NotConnected(server, one.error or "it could not be reached")
+
+    async def switch(self, server: str, *, on: bool) -> None:
+        """End a server, or start one that was ended here."""
+        if on and self._disabled.get(server, (None, ""))[1] == SWITCHED_OFF:
+            # It ran before, so somebody has approved it.
+            self.add(ApprovedServer(self._disabled[server][0]))
+            self._servers[server].open()
+            await self._servers[server].settled()
+            return
+        one = self._find(server)
+        if on:
+            return
+        del self._servers[server]
+        self.disable(one.definition, SWITCHED_OFF)
+        await one.close()
+        self._tools.pop(server, None)
+        self._offer(server, [])
+        self._changed(next(row for row in self.status() if row.name == server))
+
+    async def login(
+        self,
+        server: str,
+        show: Callable[[str], Awaitable[None]],
+        *,
+        client_secret: str | None = None,
+        wait_s: float = LOGIN_WAIT_S,
+    ) -> None:
+        """Log in at a server; sessions have the tokens from then on."""
+        from handaxe.mcp.oauth_login import OAuthLoginFailed, log_in
+
+        definition = self._definition(server)
+        config, key = definition.config, definition.login_key
+        if server in self._disabled:
+            raise LoginFailed(server, f"it does not start: {self._disabled[server][1]}.")
+        if not isinstance(config, RemoteConfig):
+            raise LoginFailed(server, "it has no address, so there is nothing to log in to.")
+        if not config.has_login:
+            raise LoginFailed(server, "its `headers` or `headersHelper` say who you are.")
+        logins = self._around.logins
+        known = logins.read(key)
+        try:
+            made = await log_in(config, known, show, client_secret=client_secret, wait_s=wait_s)
+        except OAuthLoginFailed as why:
+            raise LoginFailed(server, f"{why}.") from None
+        async with logins.alone(key):
+            await logins.write(key, made)
+
+    async def logout(self, server: str) -> bool:
+        """Forget a login."""
+        from handaxe.mcp.oauth_login import log_out
+
+        return await log_out(self._definition(server), self._around.logins)
+
+    async def call(
+        self,
+        server: McpClient,
+        tool: str,
+        arguments: dict[str, Any],
+        call_id: str,
+        report: Callable[[str], None],
+    ) -> ToolResult:
+        """Run a server's tool."""
+
+        async def request(
+            session: "McpClientSession", alive: Callable[[], None]
+        ) -> "CallToolResult":
+            from handaxe.mcp.multi_round import call_multi_round
+
+            async def progressed(progress: float, total: float | None, message: str | None) -> None:
+                alive()
+                count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+                report(f"{count} {message}" if message else count)
+
+            return await call_multi_round(session, tool, arguments, progressed)
+
+        answer = await server.ask(request)
+        from handaxe.mcp.results import convert_tool_result
+
+        return await asyncio.to_thread(
+            convert_tool_result, answer, server.name, self._keep(call_id)
+        )
+
+    def roots_changed(self) -> None:
+        """Tell every server that the working directories are others now."""
+        for server in self._servers.values():
+            self._schedule_work(f"roots {server.name}", server.notify_roots_changed)
+
+    def _definition(self, name: str) -> ServerDefinition:
+        return self._disabled[name][0] if name in self._disabled else self._find(name).definition
+
+    def _find(self, name: str) -> McpClient:
+        if name in self._disabled:
+            raise NotConnected(name, self._disabled[name][1])
+        if name not in self._servers:
+            raise UnknownServer(name, sorted(self._servers))
+        return self._servers[name]
+
+    def _keep(self, call_id: str) -> Callable[[bytes, str], str]:
+        return lambda content, suffix: self._results.keep_bytes(call_id, content, suffix)
+
+    async def _opened(self, server: McpClient, session: "McpClientSession") -> None:
+        """A connection stands: take over what the server offers."""
+        self._take_tools(server, await session.listed("tools"))
+
+    async def _heard(self, server: McpClient, message: object) -> None:
+        from mcp_types import ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification):
+            self._schedule_work(f"tools {server.name}", lambda: self._refresh(server))
+
+    async def _refresh(self, server: McpClient) -> None:
+        """Ask for the tools again; what cannot be had leaves the old ones in place."""
+        try:
+            listed = await server.ask(
+                lambda session, _: session.listed("tools"), timeout_s=self._limits.start_s
+            )
+        except ToolFault as fault:
+            _log.debug("the tools of %s stay as they were", server.name, exc_info=fault)
+            return
+        self._take_tools(server, listed)
+        self._tell(server)
+
+    def _schedule_work(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something in the background; what has not begun yet is not asked for twice."""
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        earlier = self._refreshing.get(key)
+
+        async def do() -> None:
+            await asyncio.sleep(REFRESH_PAUSE_S)
+            if earlier is not None and not earlier.done():
+                await asyncio.wait([earlier])
+            self._waiting.discard(key)
+            await work()
+
+        self._refreshing[key] = asyncio.create_task(do())
+
+    def _take_tools(self, server: McpClient, listed: "list[Entry]") -> None:
+        # A name that comes twice means the first one.
+        by_name = {definition["name"]: definition for definition in reversed(listed)}
+        names = self._names.names(server.name, by_name)
+
+        async def send(
+            tool: str, arguments: dict[str, Any], call_id: str, report: Callable[[str], None]
+        ) -> ToolResult:
+            result = await self.call(server, tool, arguments, call_id, report)
+            self._used[names[tool]] = tools[tool].definition.digest
+            return result
+
+        reached = self._around.redactor.redact(str(server.definition.shown))
+        tools: dict[str, RemoteTool] = {}
+        for remote, definition in by_name.items():
+            try:
+                tools[remote] = build_remote_tool(
+                    definition,
+                    server=server.definition,
+                    reached=reached,
+                    name=names[remote],
+                    result_chars=self._result_chars,
+                    is_new=self._is_new,
+                    send=send,
+                )
+            except ValueError as error:
+                _log.warning("the tool %s of %s is left out: %s", remote, server.name, error)
+        self._tools[server.name] = list(tools.values())
+        self._offer(server.name, self._tools[server.name])
+
+    def _is_new(self, tool: RemoteTool) -> bool:
+        """Whether the tool was used before and says something else about itself now."""
+        return self._used.get(tool.name) not in {None, tool.definition.digest}
+
+    async def _list_resources(self, server: McpClient) -> list[McpResource]:
+        entries = await self._listed(server, "resources")
+        from handaxe.mcp.discovery import parse_resource
+
+        found = (parse_resource(server.name, entry) for entry in entries)
+        return [resource for resource in found if resource is not None]
+
+    async def _listed(self, server: McpClient, what: "Listed") -> "list[Entry]":
+        return await server.ask(lambda session, _: session.listed(what))
+
+    def _status(self, server: McpClient) -> McpServer:
+        session = server.session
+        info = session.server_info if session is not None else None
+        instructions = (session.instructions if session is not None else None) or ""
+        tools = sorted(self._tools.get(server.name, ()), key=lambda tool: tool.name)
+        return McpServer(
+            name=server.name,
+            status=server.status,
+            error=server.error,
+            server_info={"name": info.name, "version": info.version} if info else None,
+            config=server.definition.shown,
+            scope=server.definition.scope,
+            tools=tuple(tool.status() for tool in tools),
+            instructions=strip_hidden(instructions, MAX_DOC_CHARS) or None,
+            log_path=self._around.log_path(server.name),
+        )
+
+    def _tell(self, server: McpClient) -> None:
+        self._changed(self._status(server))

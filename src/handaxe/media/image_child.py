@@ -1,0 +1,32 @@
+"""The child process that opens one large picture: decoded, it may be many times its file's size."""
+
+from handaxe.contract.faults.media import BadImage, ImageTooLarge
+from handaxe.contract.ports.media import ImageLimits
+from handaxe.media.child_io import ChildRequest
+from handaxe.media.images import fit_picture
+
+
+def main() -> None:
+    """Answer the one request in the arguments."""
+    errand = ChildRequest()
+    request, data = errand.request, errand.read_input()
+    limits = ImageLimits(request["max_side"], request["max_bytes"])
+    try:
+        picture = fit_picture(data.raw, request["kind"], limits)
+    except BadImage as bad:
+        errand.send({"fault": "bad", "reason": bad.reason})
+    except ImageTooLarge as large:
+        errand.send({"fault": "too_large", "claim": large.claim})
+    else:
+        facts = {
+            "media_type": picture.media_type,
+            "shown": [picture.width, picture.height],
+            "original": [picture.original_width, picture.original_height],
+            "is_changed": picture.is_changed,
+            "is_animated": picture.is_animated,
+        }
+        errand.send(facts, picture.data if picture.is_changed else b"")
+
+
+if __name__ == "__main__":
+    main()

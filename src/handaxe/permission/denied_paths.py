@@ -1,0 +1,61 @@
+"""Places that Read and Edit rules close, in the form the shell analysis holds globs against."""
+
+from functools import lru_cache
+from typing import Literal
+
+from handaxe.permission.reasons import PROTECTED
+from handaxe.rules.grammar import PermissionRule
+from handaxe.rules.path_scopes import Scope, compile_scopes
+from handaxe.rules.rule_index import RuleIndex
+from handaxe.shell.analysis import PathComponent, RestrictedPath, make_literal_component
+from handaxe.shell.analysis.effects.glob_overlap import split_steps
+
+
+@lru_cache(maxsize=8)
+def collect_restricted_paths(book: RuleIndex) -> tuple[RestrictedPath, ...]:
+    """Every place that a deny or ask rule for files covers."""
+    found: dict[RestrictedPath, None] = {}
+    for rule in book.rules:
+        if rule.behaviour == "allow" or rule.is_dead or rule.tool not in {"Read", "Edit"}:
+            continue
+        if rule.specifier is None:
+            found[_make_restriction(rule, ())] = None
+            continue
+        for scope in compile_scopes(rule, book.anchors)[0]:
+            found[_make_restriction(rule, _split_scope(scope))] = None
+    return tuple(found)
+
+
+@lru_cache(maxsize=8)
+def restrict_own_paths(own: tuple[str, ...]) -> tuple[RestrictedPath, ...]:
+    """Our own data as closed places."""
+    tools: tuple[Literal["Read", "Edit"], ...] = ("Read", "Edit")
+    return tuple(
+        RestrictedPath(split_steps(path, glob=False), tool, "ask", "", PROTECTED)
+        for path in own
+        for tool in tools
+    )
+
+
+def _make_restriction(
+    rule: PermissionRule, steps: tuple[PathComponent | Literal["deep", "shown"], ...]
+) -> RestrictedPath:
+    return RestrictedPath(
+        steps,
+        "Read" if rule.tool == "Read" else "Edit",
+        "deny" if rule.behaviour == "deny" else "ask",
+        rule.text,
+        rule.origin,
+        names_content=(rule.specifier or "").endswith(("/", "/**")),
+    )
+
+
+def _split_scope(scope: Scope) -> tuple[PathComponent | Literal["deep", "shown"], ...]:
+    anchor = [make_literal_component(name) for name in scope.anchor.split("/") if name]
+    inside: list[PathComponent | Literal["deep", "shown"]] = [
+        "deep"
+        if segment is None
+        else PathComponent(segment.literal, segment.source, segment.prefix, segment.suffix)
+        for segment in scope.segments
+    ]
+    return (*anchor, *inside)

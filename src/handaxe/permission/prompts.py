@@ -1,0 +1,222 @@
+"""One broker for permission questions: asked one at a time, answers kept with their calls.
+
+A question of work in the background has a deadline, so that it holds nobody up for ever.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+
+import msgspec
+
+from handaxe.config.project import Configuration
+from handaxe.contract.cancellation import is_external_stop
+from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest, ToolDefinition
+from handaxe.contract.faults import SetupError, describe_error
+from handaxe.contract.permission_updates import PermissionChange
+from handaxe.contract.ports.permission import Asker, Classifier
+from handaxe.contract.ports.permission__permission_changes import PermissionChanges
+from handaxe.contract.ports.settings_store import SettingsStore
+from handaxe.permission.prompts__question_turns import PromptQueue
+from handaxe.permission.saved_rules import SavedRules
+from handaxe.pipeline.context import PipelineContext
+from handaxe.session.permission_state import PermissionAnswer, PermissionState
+from handaxe.text.sanitize import escape_surrogates, to_safe_text
+
+OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
+_log = logging.getLogger("handaxe.asking")
+
+
+class PermissionBroker(Asker):
+    """Puts questions to an async function; what it does not clearly allow is refused.
+
+    Whoever asks, the main agent or background work, waits in the same queue; what somebody waits
+    for in the foreground comes first.
+    """
+
+    def __init__(
+        self,
+        on_ask: OnAsk,
+        state: PermissionState,
+        keeper: Callable[[Iterable[ToolDefinition]], SavedRules],
+        background_deadline_s: Callable[[], float | None] = lambda: None,
+        changes: Callable[[], PermissionChanges | None] = lambda: None,
+    ) -> None:
+        # What a host's function really gives back is anybody's guess.
+        self._on_ask: Callable[[PermissionRequest], Awaitable[object]] = on_ask
+        self._state = state
+        self._keeper = keeper
+        self._turns = PromptQueue()
+        self._deadline_s = background_deadline_s
+        self._changes = changes
+        self.is_background = lambda _: False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anybody may be asked now."""
+        return not self._state.never_prompt
+
+    async def ask(self, request: PermissionRequest) -> Allow | Deny:
+        """Wait for the answer, keep it, and remember it for as long as it says."""
+        if request.agent_id is None:
+            answer = await self._in_turn(request)
+        else:
+            answer = await self._ask_with_deadline(request, request.agent_id)
+        by = "user" if answer.by == "user" else "callback"
+        answer = msgspec.structs.replace(answer, by=by, reason=escape_surrogates(answer.reason))
+        if isinstance(answer, Allow):
+            await self._remember(answer, request)
+        self._state.record(
+            PermissionAnswer(
+                call_id=request.call_id,
+                tool=request.tool,
+                accepted=isinstance(answer, Allow),
+                by=answer.by,
+                reason=answer.reason,
+            )
+        )
+        return answer
+
+    async def _in_turn(self, request: PermissionRequest) -> Allow | Deny:
+        agent = request.agent_id
+        in_background = agent is not None and self.is_background(agent)
+        async with self._turns.turn(in_background=in_background):
+            return await self._answer(request)
+
+    async def _ask_with_deadline(self, request: PermissionRequest, agent: str) -> Allow | Deny:
+        """The answer to an agent; none in time is a no, while nobody waits for the agent."""
+        limit = self._deadline_s()
+        asking = asyncio.ensure_future(self._in_turn(request))
+        try:
+            # An agent may go to the background while its question stands.
+            while not (await asyncio.wait((asking,), timeout=limit))[0]:
+                if self.is_background(agent):
+                    return Deny(
+                        f"Nobody answered within {limit:g} seconds, and the agent works in the "
+                        "background: it is refused. Go on without it, and report what is missing.",
+                        by="callback",
+                    )
+            return asking.result()
+        finally:
+            asking.cancel()
+
+    async def _answer(self, request: PermissionRequest) -> Allow | Deny:
+        try:
+            answer = await self._on_ask(request)
+        except BaseException as error:
+            # A failing callback must not turn into a yes.
+            if is_external_stop(error):
+                raise
+            _log.warning("on_ask failed", exc_info=error)
+            return Deny(
+                f"The permission callback failed ({type(error).__name__}: {describe_error(error)})."
+            )
+        if not isinstance(answer, Allow | Deny):
+            words = repr(answer) if isinstance(answer, str) else to_safe_text(answer)
+            return Deny(f"The permission callback answered {words}, not Allow or Deny.")
+        try:
+            return _validate_answer(answer)
+        except (TypeError, ValueError, RecursionError) as error:
+            return Deny(f"The permission callback's answer is not one: {error}.")
+
+    async def _remember(self, answer: Allow, request: PermissionRequest) -> None:
+        if answer.remember == "once":
+            return
+        if answer.mode is not None:
+            await self._change_mode(answer.mode, by=answer.by, call_id=request.call_id)
+        if not answer.rules:
+            return
+        self._state.grant(answer.rules, definitions=request.definitions)
+        if answer.remember != "session":
+            keeper = self._keeper(request.definitions)
+            await keeper.keep(answer.rules, answer.remember)
+
+    async def _change_mode(self, mode: str, *, by: DecidedBy, call_id: str) -> None:
+        """Work in another mode for the rest of the session; what may not be chosen changes nothing.
+
+        The call itself was allowed either way.
+        """
+        changes = self._changes()
+        if changes is None:
+            return
+        change = PermissionChange(type="setMode", mode=mode, destination="session")
+        for problem in await changes.make([change], by=by, call_id=call_id):
+            _log.warning("%s", problem)
+
+
+class LimitedClassifier:
+    """A host's classifier with a limit: one that keeps saying no hands over to a human."""
+
+    MOST_IN_A_ROW = 3
+    MOST_IN_ALL = 20
+
+    def __init__(self, classify: Classifier) -> None:
+        self._classify = classify
+        self._in_a_row = 0
+        self._in_all = 0
+
+    async def __call__(self, request: PermissionRequest) -> Allow | Deny | None:
+        """Its answer; a failure or a doubt leaves the question to the human."""
+        if self._in_a_row >= self.MOST_IN_A_ROW or self._in_all >= self.MOST_IN_ALL:
+            return None
+        try:
+            answer = await self._classify(request)
+        except BaseException as error:
+            # A failing classifier must not turn into a yes.
+            if is_external_stop(error):
+                raise
+            _log.warning("the classifier failed", exc_info=error)
+            return None
+        try:
+            answer = _validate_answer(answer) if isinstance(answer, Allow | Deny) else None
+        except (TypeError, ValueError, RecursionError) as error:
+            _log.warning("the classifier's answer is not one", exc_info=error)
+            return None
+        if isinstance(answer, Deny):
+            self._in_a_row += 1
+            self._in_all += 1
+        elif isinstance(answer, Allow):
+            self._in_a_row = 0
+        else:
+            return None
+        return msgspec.structs.replace(answer, by="mode")
+
+
+def _validate_answer(answer: Allow | Deny) -> Allow | Deny:
+    """An answer whose every part is what it has to be; types alone keep no host from others.
+
+    Raises:
+        TypeError, ValueError, RecursionError: a part is something else.
+    """
+    return msgspec.convert(msgspec.to_builtins(answer), type(answer))
+
+
+def connect_permission_prompts(
+    among: PipelineContext,
+    state: PermissionState,
+    on_ask: OnAsk | None,
+    classifier: Classifier | None,
+    configuration: Configuration,
+) -> None:
+    """Let a session ask whoever its host named."""
+    if on_ask is not None:
+        if not callable(on_ask):
+            raise SetupError(
+                f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
+            )
+        keeper = partial(SavedRules, configuration, among.offers[SettingsStore])
+        among.asker = PermissionBroker(
+            on_ask,
+            state,
+            keeper,
+            lambda: configuration.settings.agents.question_deadline_s,
+            lambda: among.offers.get(PermissionChanges),
+        )
+    if classifier is not None:
+        if not callable(classifier):
+            raise SetupError(
+                "`classifier` must be an async function taking a PermissionRequest; "
+                f"got {classifier!r}."
+            )
+        among.classifier = LimitedClassifier(classifier)

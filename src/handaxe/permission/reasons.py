@@ -1,0 +1,193 @@
+"""The sentences of `decide`: why, and what would change it.
+
+They are for a person, so whatever a call brought along is shown with its invisible characters
+visible and cut where it has no end.
+"""
+
+from handaxe.contract.decision import Allow, Ask, Deny
+from handaxe.permission.policy import Policy
+from handaxe.permission.policy__request import PermissionQuery
+from handaxe.rules.grammar import PermissionRule, format_rule
+from handaxe.rules.path_scopes import suggest_scope
+
+SHOWN_CHARS = 300
+PROTECTED = "protected"
+"""The source of a question that no rule, hook or tool may answer."""
+ABOVE_PROTECTED = "above-protected"
+"""The same, about a directory that only holds what is protected: changing the directory counts."""
+PLANNING = "plan"
+"""The source of a question that nobody may answer: leaving plan mode is the only way."""
+
+YES = "say yes, "
+
+INSIDE = Allow("inside the project", "builtin")
+STORED = Allow("part of this session's own stored results", "builtin")
+LINKED = Allow("linked into this checkout to be read", "builtin")
+ACCEPTED = Allow("acceptEdits mode lets files inside the working directories be changed", "mode")
+OWN_MEMORY = Allow("part of the agent's own memory", "builtin")
+HARMLESS = Allow("changes nothing", "builtin")
+BYPASSED = Allow("bypassPermissions mode asks only where a rule says so", "mode")
+IMPOSSIBLE = Deny("A path cannot hold a NUL character; give another path.", "builtin")
+
+
+def allow_by_rule(rule: PermissionRule) -> Allow:
+    """A rule said yes."""
+    text = to_display(rule.text)
+    return Allow(f"the allow rule {text} ({rule.origin}) covers it", "rule", text, rule.origin)
+
+
+def deny_by_rule(request: PermissionQuery, rule: PermissionRule, part: str) -> Deny:
+    """A rule said no."""
+    text = to_display(rule.text)
+    changes = any(judged.access != "read" for judged in request.paths)
+    if changes and rule.tool == "Read" and rule.specifier is not None:
+        verb = "written" if request.tool == "Write" else "edited"
+        reason = (
+            "File is covered by a Read deny rule in your permission settings and cannot be "
+            f"{verb}. Only removing or narrowing {text} ({rule.origin}) changes this."
+        )
+    else:
+        reason = (
+            f"The deny rule {text} ({rule.origin}) covers "
+            f"{to_display(part) if part else 'this tool'}; "
+            "only removing or narrowing that rule changes this."
+        )
+    return Deny(reason, "rule", text, rule.origin)
+
+
+def ask_by_rule(request: PermissionQuery, rule: PermissionRule, part: str) -> Ask:
+    """A rule wants a person to say yes."""
+    text = to_display(rule.text)
+    reason = (
+        f"The ask rule {text} ({rule.origin}) covers {to_display(part or request.tool)}; "
+        f"{YES}or remove or narrow that rule."
+    )
+    return Ask(reason, "rule", text, rule.origin)
+
+
+def deny_unasked(question: Ask) -> Deny:
+    """A question that the mode answers with no."""
+    reason = f"dontAsk mode refuses what would ask. {strip_yes_remedy(question.reason)}"
+    return Deny(reason, "mode", question.rule, question.source)
+
+
+def strip_yes_remedy(reason: str) -> str:
+    """The reason of a question, without the remedy that somebody says yes where nobody is asked."""
+    return reason.replace(f"; {YES}or ", "; ").replace(f"; {YES}", "; ")
+
+
+def ask_for_protected(path: str, name: str) -> Ask:
+    """A write that could make other programs run code."""
+    return Ask(
+        f"{to_display(path)} is protected: what is written to {to_display(name)} can make other "
+        "programs run code or relax permissions, so it needs a yes whatever rules allow.",
+        "builtin",
+        source=PROTECTED,
+    )
+
+
+def ask_for_own_data(path: str, own: str) -> Ask:
+    """A write that could change what handaxe trusts, undoes or runs."""
+    is_above = len(path) < len(own)
+    holds = "holds" if is_above else "belongs to"
+    return Ask(
+        f"{to_display(path)} {holds} {to_display(own)}, where data and settings of handaxe lie: a "
+        "change there can change what is trusted, undone or run, so it needs a yes whatever "
+        "rules allow.",
+        "builtin",
+        source=ABOVE_PROTECTED if is_above else PROTECTED,
+    )
+
+
+def ask_for_hard_link(path: str) -> Ask:
+    """A write that would change a file outside under another name."""
+    return Ask(
+        f"{to_display(path)} also has a name outside the working directories or in a protected "
+        "place (a hard link), so "
+        "changing it needs a yes whatever rules allow; a copy of the file would not.",
+        "builtin",
+        source=PROTECTED,
+    )
+
+
+def deny_worktree_escape(path: str) -> Deny:
+    """What reaches beyond the checkout that an agent was given."""
+    return Deny(
+        f"{to_display(path)} belongs to the main checkout, or may lead there, and this agent works "
+        "in a worktree of its own. Use the file of the same name below the working directory "
+        "instead.",
+        "builtin",
+    )
+
+
+def ask_for_relative_path(path: str) -> Ask:
+    """A path that was not made absolute."""
+    return Ask(
+        f"{to_display(path)} is no absolute path, so its place is unknown; give one.", "builtin"
+    )
+
+
+def ask_in_plan_mode(what: str) -> Ask:
+    """A change while a plan is being made."""
+    return Ask(
+        f"Plan mode changes nothing: {to_display(what)} is not known to only look, so no rule, "
+        "hook or answer lets it run before plan mode is left.",
+        "mode",
+        source=PLANNING,
+    )
+
+
+def ask_for_path(
+    request: PermissionQuery, policy: Policy, *, path: str, outside: str | None, is_write: bool
+) -> Ask:
+    """A path that nothing allows, and the rule that would."""
+    family = "Edit" if is_write else "Read"
+    if not request.confined and not request.read_only:
+        family = request.tool
+    scope = suggest_scope(outside or path, policy.book.anchors)
+    remedy = to_display(format_rule(PermissionRule(family, scope, "")))
+    if outside is not None:
+        link = "" if outside == path else f"{to_display(path)} leads to "
+        verb = "which lies" if link else "lies"
+        where = f"{link}{to_display(outside)}{',' if link else ''} {verb} outside"
+        reason = f"{where} the working directories; {YES}or add the allow rule {remedy}."
+        return Ask(reason, "builtin")
+    if not is_write:
+        reason = f"{to_display(path)} usually holds secrets; {YES}or add the allow rule {remedy}."
+        return Ask(reason, "builtin")
+    is_unasked = policy.mode == "dontAsk"
+    state = "no rule allows" if is_unasked else f"asks in {policy.mode} mode"
+    return Ask(
+        f"{to_display(request.tool)} would change {to_display(path)}, which {state}; "
+        f"{YES}use acceptEdits mode, or add the allow rule {remedy}.",
+        "mode",
+    )
+
+
+def ask_for_question(tool: str) -> Ask:
+    """A call that is a question to a person."""
+    return Ask(f"{to_display(tool)} puts a question to a person.", "builtin")
+
+
+def ask_for_host(tool: str, host: str) -> Ask:
+    """A call that goes to a host which nothing allows."""
+    if not host:
+        return ask_for_tool(tool)
+    remedy = to_display(format_rule(PermissionRule(tool, f"domain:{host}", "")))
+    return Ask(
+        f"{to_display(tool)} would connect to {to_display(host)}; "
+        f"{YES}or add the allow rule {remedy}.",
+        "builtin",
+    )
+
+
+def ask_for_tool(tool: str) -> Ask:
+    """A call without paths that nothing allows."""
+    name = to_display(tool)
+    return Ask(f"{name} asks before it runs; {YES}or add the allow rule {name}.", "builtin")
+
+
+def to_display(text: str) -> str:
+    """Text as a person may see it."""
+    cut = text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
+    return cut if cut.isprintable() else ascii(cut)[1:-1]

@@ -1,0 +1,116 @@
+"""What a person can allow beside one call: the one list that every frontend shows.
+
+Each suggestion stands for itself. The first for a destination is what people mean by that answer.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from handaxe.contract.decision import PermissionSuggestion, RuleProposal, SuggestedDestination
+from handaxe.permission.decide import decide
+from handaxe.permission.policy import Policy
+from handaxe.permission.policy__request import PermissionQuery
+from handaxe.rules.tool_families import is_foreign
+
+_DURATIONS: dict[SuggestedDestination, str] = {
+    "session": "for the rest of this session",
+    "localSettings": "in this project from now on",
+    "userSettings": "in every project from now on",
+}
+_KEYS: dict[SuggestedDestination, str] = {
+    "session": "session",
+    "localSettings": "project",
+    "userSettings": "always",
+}
+
+
+class _Scope(NamedTuple):
+    """Something to allow, and whether it may outlast the session."""
+
+    allows: str
+    rules: tuple[str, ...] = ()
+    mode: str | None = None
+    is_lasting: bool = True
+
+
+def suggest_permissions(
+    request: PermissionQuery,
+    policy: Policy,
+    proposals: Sequence[RuleProposal],
+    *,
+    leaves_questions: bool = False,
+) -> tuple[PermissionSuggestion, ...]:
+    """Everything to offer with a question, by destination; nothing where no rule would help."""
+    if not proposals:
+        return ()
+    narrow = _Scope(_join(proposals), tuple(proposal.rule for proposal in proposals))
+    scopes = [*_suggest_edit_mode(request, policy), narrow, *_suggest_wider(request)]
+    rest = " The rest of the command would still ask." if leaves_questions else ""
+    return tuple(
+        PermissionSuggestion(
+            f"Allow {scope.allows}, {duration}.{rest}", destination, scope.rules, scope.mode
+        )
+        for destination, duration in _DURATIONS.items()
+        for scope in scopes
+        if destination == "session" or scope.is_lasting
+    )
+
+
+def name_suggestions(
+    suggestions: Iterable[PermissionSuggestion],
+) -> dict[str, PermissionSuggestion]:
+    """Suggestions by the answer that chooses them: `session`, `session2`, `project`, `always`."""
+    named: dict[str, PermissionSuggestion] = {}
+    counts: dict[str, int] = {}
+    for suggestion in suggestions:
+        key = _KEYS[suggestion.destination]
+        counts[key] = counts.get(key, 0) + 1
+        named[key if counts[key] == 1 else f"{key}{counts[key]}"] = suggestion
+    return named
+
+
+def to_updates(suggestions: Iterable[PermissionSuggestion]) -> list[dict[str, Any]]:
+    """The suggestions as the ecosystem writes changes of permissions."""
+    return [_to_update(suggestion) for suggestion in suggestions]
+
+
+def _to_update(suggestion: PermissionSuggestion) -> dict[str, Any]:
+    destination = suggestion.destination
+    if suggestion.mode is not None:
+        return {"type": "setMode", "mode": suggestion.mode, "destination": destination}
+    return {
+        "type": "addRules",
+        "rules": [_to_rule_json(rule) for rule in suggestion.rules],
+        "behavior": "allow",
+        "destination": destination,
+    }
+
+
+def _to_rule_json(rule: str) -> dict[str, str]:
+    tool, parenthesis, content = rule.partition("(")
+    return {"toolName": tool, "ruleContent": content[:-1]} if parenthesis else {"toolName": tool}
+
+
+def _join(proposals: Sequence[RuleProposal]) -> str:
+    meanings = [proposal.meaning or proposal.rule for proposal in proposals]
+    return " and ".join(dict.fromkeys(meanings))
+
+
+def _suggest_edit_mode(request: PermissionQuery, policy: Policy) -> list[_Scope]:
+    """All edits of the session, where that would have let this one run."""
+    if policy.mode != "default" or not any(path.access == "write" for path in request.paths):
+        return []
+    if decide(request, policy.change_mode("acceptEdits")).verdict != "allow":
+        return []
+    allows = "all edits inside the working directories"
+    return [_Scope(allows, mode="acceptEdits", is_lasting=False)]
+
+
+def _suggest_wider(request: PermissionQuery) -> list[_Scope]:
+    """Scopes beyond the narrow one that people expect for some tools."""
+    if request.tool == "Skill":
+        return [_Scope("every skill", ("Skill",), is_lasting=False)]
+    if is_foreign(request.tool):
+        server = request.tool.split("__")[1]
+        return [_Scope(f"every tool of the MCP server {server}", (f"mcp__{server}__*",))]
+    return []

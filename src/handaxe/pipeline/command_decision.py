@@ -1,0 +1,266 @@
+"""The word of the rules on a call, with what only a look at the machine tells of its command.
+
+The text of a command is judged as `handaxe explain` judges it. Then what the text cannot say:
+whether git would run a program of the repository's choosing, whether a name means a program of
+the project, whether a second reader counts the same commands, and where links lead.
+"""
+
+import asyncio
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from handaxe.config.settings import Settings
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.faults import BadPath
+from handaxe.contract.permission_subjects import CommandSubject
+from handaxe.contract.ports.files import ResolvedPath
+from handaxe.contract.readable_files import ReadableFiles
+from handaxe.permission.decide import JudgedPath, PermissionQuery, Policy
+from handaxe.pipeline.command_preflight import check_command_targets
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.parse import ParsedCall
+from handaxe.pipeline.permission_request import is_shared
+from handaxe.text.paths import normalize
+
+if TYPE_CHECKING:
+    from handaxe.shell.analysis import PathUse, PathVerdict, ShellDecision
+
+MAX_MATCHES = 2_000
+"""So many files that a glob names are looked at for links; for more a person is asked."""
+
+
+async def decide_shell_call(
+    request: PermissionQuery, parsed: ParsedCall, ctx: ToolContext, among: PipelineContext
+) -> Decision:
+    """What the rules say of a call's command, followed to the files it names."""
+    policy = among.policy()
+    subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
+    from handaxe.permission.shell_commands import (
+        Machine,
+        analyze_command,
+        apply_mode,
+        decide_command,
+        make_decision,
+    )
+    from handaxe.shell.analysis import Repository
+
+    known = among.commands
+    facts = analyze_command(request, policy, Machine(cwd=ctx.cwd))
+    runs_git = any(part.runs_git for part in facts.parts)
+    doubt = await known.git_doubt(ctx.cwd) if runs_git else ""
+    machine = Machine(
+        cwd=ctx.cwd,
+        repository=Repository(is_clean=not doubt, doubt=doubt),
+        project_programs=await known.project_programs(ctx.cwd),
+        sandbox=None if subject.unconfined else known.sandbox(subject),
+        ask_irreversible=among.offers[Settings].permissions.ask_irreversible,
+    )
+    shell = decide_command(facts, policy, machine, tool=request.tool)
+    is_compound = facts.commands > 1 and (shell.verdict == "allow" or policy.mode == "plan")
+    if is_compound and known.count_commands is not None:
+        # Another program reads a compound command that would be allowed for its content.
+        count = await asyncio.to_thread(known.count_commands, subject.command)
+
+        def second_opinion(_text: str) -> int | None:
+            return count
+
+        machine = msgspec.structs.replace(machine, second_opinion=second_opinion)
+        shell = decide_command(facts, policy, machine, tool=request.tool)
+    decision = make_decision(shell, facts, request, policy)
+    decision = await _apply_links(decision, shell, among, machine.sandbox)
+    decision = await _apply_read_links(decision, shell, among, machine.sandbox)
+    decision = await check_command_targets(decision, shell, parsed.effects, among)
+    return apply_mode(decision, facts, policy, machine)
+
+
+async def _apply_links(
+    decision: Decision,
+    shell: "ShellDecision",
+    among: PipelineContext,
+    sandbox: ReadableFiles | None,
+) -> Decision:
+    """The decision after every file operand was judged where its links lead, too."""
+    from handaxe.permission.shell_commands import apply_verdict, to_accept_edits
+
+    for use in shell.operands:
+        # What may run anyway is followed wherever it leads, so that no link gets round a rule.
+        word = await _decide_operand(use, among, beyond=isinstance(decision, Allow))
+        if word is not None and word.rule is not None:
+            decision = apply_verdict(decision, use.text, word)
+    if isinstance(decision, Allow):
+        for use in shell.uses:
+            word = await _decide_operand(use, among)
+            if word is not None and not _is_hidden(use, word, among, sandbox):
+                decision = apply_verdict(decision, use.text, word)
+        for use in shell.written:
+            word = await _decide_operand(use, among, policy=to_accept_edits(among.policy()))
+            if word is not None:
+                decision = apply_verdict(decision, use.text, word)
+    return decision
+
+
+async def _apply_read_links(
+    decision: Decision,
+    shell: "ShellDecision",
+    among: PipelineContext,
+    sandbox: ReadableFiles | None,
+) -> Decision:
+    """The decision on a confined command after the files it reads were followed, too."""
+    if sandbox is None or not isinstance(decision, Allow):
+        return decision
+    from handaxe.permission.shell_commands import CONFINED, apply_verdict
+
+    if all(part.reason != CONFINED for part in decision.parts):
+        # A rule or a proof lets it run, and has had its own look.
+        return decision
+    for use in shell.operands:
+        word = await _decide_operand(use, among, beyond=True) if use.access == "read" else None
+        if word is not None and not _is_hidden(use, word, among, sandbox):
+            decision = apply_verdict(decision, use.text, word)
+    return decision
+
+
+def _is_hidden(
+    use: "PathUse", word: "PathVerdict", among: PipelineContext, sandbox: ReadableFiles | None
+) -> bool:
+    """Whether the sandbox hides what a question about reading is about; not known of a glob."""
+    if sandbox is None or word.rule is not None or use.access != "read":
+        return False
+    if use.glob or use.path is None:
+        return False
+    place = among.files.locate(normalize(use.path), among.workdir.roots, beyond=True)
+    return not sandbox.can_read(place.real)
+
+
+async def _decide_operand(
+    use: "PathUse", among: PipelineContext, *, beyond: bool = False, policy: Policy | None = None
+) -> "PathVerdict | None":
+    """Why a file operand may not be used, if it leads elsewhere than its name says."""
+    from handaxe.shell.analysis import PathVerdict
+
+    if use.path is None:
+        return None
+    if _has_parent_after_link(use, among):
+        reason = f"{use.text} goes through a link and back with `..`, so where it leads is unclear"
+        return PathVerdict("ask", reason)
+    paths = [use.path]
+    if use.glob:
+        found = await _expand_glob(use.path, among)
+        if found is None:
+            return PathVerdict("ask", f"{use.text} names too many files to look for links")
+        paths = found
+    worst: PathVerdict | None = None
+    for path in paths:
+        word = _decide_operand_path(path, use, among, policy or among.policy(), beyond=beyond)
+        if word is not None and (worst is None or word.verdict == "deny"):
+            worst = word
+    return worst
+
+
+def _decide_operand_path(
+    path: str, use: "PathUse", among: PipelineContext, policy: Policy, *, beyond: bool
+) -> "PathVerdict | None":
+    from handaxe.shell.analysis.paths import is_process_path
+
+    place = _locate_path(path, among)
+    if place is None:
+        return None
+    word = _decide_operand_place(place, use, among, policy, beyond=beyond)
+    if is_process_path(place.real) and (word is None or word.verdict != "deny"):
+        return _decide_process_link(path, use, policy) or word
+    return word
+
+
+def _decide_operand_place(
+    place: ResolvedPath, use: "PathUse", among: PipelineContext, policy: Policy, *, beyond: bool
+) -> "PathVerdict | None":
+    from handaxe.permission.shell_commands import decide_path
+
+    files, roots = among.files, among.workdir.roots
+    path, real = place.path, place.real
+    is_linked = use.access == "write" and place.is_final and is_shared(real, among)
+    if not place.is_final:
+        # Outside the roots links are followed only where looking is allowed.
+        near = decide_path(JudgedPath(path=path, real=real, access=use.access), policy)
+        if near.verdict != "allow" and not beyond:
+            return near if real != path else None
+        real = files.locate(real, roots, beyond=True).real
+    is_found = use.glob and use.access == "write"
+    if real == path and not is_linked and not is_found:
+        return None
+    word = decide_path(
+        JudgedPath(path=path, real=real, access=use.access, hard_link_outside=is_linked), policy
+    )
+    return word if word.verdict != "allow" else None
+
+
+def _decide_process_link(path: str, use: "PathUse", policy: Policy) -> "PathVerdict | None":
+    """A link to where a process stands leads a command elsewhere than it would lead us."""
+    from handaxe.permission.denied_paths import collect_restricted_paths
+    from handaxe.shell.analysis import PathVerdict
+
+    tool = "Read" if use.access == "read" else "Edit"
+    for fence in collect_restricted_paths(policy.book):
+        if fence.tool == tool:
+            reason = f"{path} leads through /proc, so which file it names is not known"
+            return PathVerdict("ask", reason, fence.rule, fence.source)
+    return None
+
+
+def _locate_path(path: str, among: PipelineContext) -> ResolvedPath | None:
+    try:
+        return among.files.locate(normalize(path), among.workdir.roots)
+    except (BadPath, ValueError):
+        # A loop of links, or no path at all: the command will say so itself.
+        return None
+
+
+def _has_parent_after_link(use: "PathUse", among: PipelineContext) -> bool:
+    """Whether `..` stands behind a link: the kernel then goes elsewhere than the text says."""
+    parts = (use.joined or "").split("/")
+    for at, part in enumerate(parts):
+        before = "/".join(parts[:at])
+        if part != ".." or not before:
+            continue
+        place = _locate_path(before, among)
+        if place is not None and place.real != place.path:
+            return True
+    return False
+
+
+async def _expand_glob(pattern: str, among: PipelineContext) -> list[str] | None:
+    """The files that a glob names now; None if there are too many.
+
+    A directory that leads elsewhere is not looked into; it stands for what the glob finds there.
+    """
+    found, elsewhere = [""], list[str]()
+    for part in pattern.split("/")[1:]:
+        if not any(sign in part for sign in "*?["):
+            found = [f"{path}/{part}" for path in found]
+            continue
+        inside: list[str] = []
+        for directory in found:
+            if not _is_ours(directory, among):
+                elsewhere.append(directory or "/")
+                continue
+            names = await among.files.names(directory or "/")
+            inside += [f"{directory}/{name}" for name in names if _is_name_match(name, part)]
+            if len(inside) > MAX_MATCHES:
+                return None
+        found = inside
+    return [*found, *elsewhere]
+
+
+def _is_ours(directory: str, among: PipelineContext) -> bool:
+    """Whether a directory may be looked at: it lies in the working directories, links followed."""
+    place = _locate_path(directory or "/", among)
+    return place is not None and place.is_final
+
+
+def _is_name_match(name: str, part: str) -> bool:
+    if name.startswith(".") and not part.startswith("."):
+        return False
+    return fnmatchcase(name, part.replace("[^", "[!"))

@@ -1,0 +1,141 @@
+"""Make it fit: size, store, hooks after, the numbers every result carries."""
+
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.contract.faults import Cancelled
+from handaxe.contract.result import ToolResult
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.hook_events import build_hook_event
+from handaxe.pipeline.permission_request import build_rule_check
+from handaxe.pipeline.prepare import PreparedCall
+from handaxe.text.line_window import build_preview
+from handaxe.text.sanitize import escape_surrogates
+from handaxe.text.tokens import estimate_tokens
+
+MAX_REMARK_CHARS = 2_000
+MAX_REMARKS = 50
+
+
+async def finalize_result(
+    result: ToolResult, prepared: PreparedCall, among: PipelineContext, *, took_s: float = 0.0
+) -> ToolResult:
+    """The result as the model gets it."""
+    parsed = prepared.parsed
+    # Before anything is cut, stored or told to hooks: half of a secret would not be known as one.
+    result = among.redactor.redact_value(result)
+    text, size_chars = _fit_text(result, result.text, prepared, among)
+    result = msgspec.structs.replace(
+        result,
+        text=text,
+        size_chars=size_chars,
+        tokens=estimate_tokens(text),
+        data=_to_plain_data(result.data),
+        notes=(*parsed.notes, *prepared.notes, *result.notes),
+        messages=(*prepared.messages, *result.messages),
+        decision=prepared.decision,
+    )
+    if among.hooks.watch_after and result.code != Cancelled.code:
+        result = await _run_after_hooks(result, prepared, among, round(took_s * 1000, 3))
+    if late := among.hooks.take_late():
+        result = msgspec.structs.replace(result, messages=(*result.messages, *late))
+    return result
+
+
+def _to_plain_data(data: object) -> object:
+    """Data as a host finds it in JSON too; an own tool may give whatever its host understands."""
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        return data
+    try:
+        return msgspec.to_builtins(cast("dict[str, Any]", data))
+    except (TypeError, ValueError, RecursionError):
+        return cast("dict[str, Any]", data)
+
+
+def _fit_text(
+    result: ToolResult, text: str, prepared: PreparedCall, among: PipelineContext
+) -> tuple[str, int]:
+    """A result's text, or a preview of it where it is too long, and how long it is."""
+    text = escape_surrogates(text)
+    size_chars = len(text)
+    limit = prepared.parsed.tool.max_result_chars
+    if result.ok and size_chars > limit:
+        keep = partial(among.results.keep, prepared.parsed.call.id)
+        text = build_preview(text, keep, within=int(limit))
+    return text, size_chars
+
+
+async def _run_after_hooks(
+    result: ToolResult, prepared: PreparedCall, among: PipelineContext, took_ms: float
+) -> ToolResult:
+    parsed = prepared.parsed
+    name = "PostToolUse" if result.ok else "PostToolUseFailure"
+    if among.hooks.watches(name):
+        event = build_hook_event(parsed, among, name)
+        event["tool_response"] = _build_response(result)
+        event["duration_ms"] = took_ms
+        if not result.ok:
+            event |= {"error": result.text, "is_interrupt": False}
+        outcome = await among.hooks.fire(
+            event, aliases=parsed.other_names, covers=build_rule_check(parsed, among)
+        )
+        complaint = (outcome.blocked,) if outcome.blocked else ()
+        stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
+        replaced = _replace_output(result, outcome.output, prepared, among)
+        if outcome.output is msgspec.UNSET or replaced.notes == result.notes:
+            _record_remark(outcome.extra.get("classifierContext"), prepared, among)
+        result = replaced
+        result = msgspec.structs.replace(
+            result,
+            notes=(*result.notes, *outcome.notes, *stop),
+            messages=(*result.messages, *outcome.messages, *complaint),
+            stops=outcome.stop,
+        )
+    if result.ok and not parsed.effects.is_read_only:
+        result = await parsed.tool.recheck(parsed.args, prepared.ctx, result)
+    return result
+
+
+def _record_remark(said: object, prepared: PreparedCall, among: PipelineContext) -> None:
+    """Keep what a hook has to say to a classifier about a call that did something."""
+    parsed = prepared.parsed
+    if isinstance(said, str) and said.strip() and not parsed.effects.is_read_only:
+        among.remarks.append(f"{parsed.tool.name}: {said.strip()[:MAX_REMARK_CHARS]}")
+        del among.remarks[:-MAX_REMARKS]
+
+
+def _build_response(result: ToolResult) -> dict[str, Any]:
+    """What the tool gave, by the names that the ecosystem knows, beside our result object."""
+    own = result.to_json()
+    data = own["data"]
+    given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    return {**own, **given, "text": result.text, "data": data}
+
+
+def _replace_output(
+    result: ToolResult, output: object, prepared: PreparedCall, among: PipelineContext
+) -> ToolResult:
+    """The result with what a hook gave instead of its output, if it has the shape of that."""
+    if output is msgspec.UNSET or not result.ok:
+        return result
+    from handaxe.pipeline.finalize__stand_ins import parse_output_override
+
+    given = parse_output_override(prepared.parsed.tool.name, result, output)
+    if given is None:
+        note = "A hook gave an output of another shape than the tool's; it was ignored."
+        return msgspec.structs.replace(result, notes=(*result.notes, note))
+    if given.text is None:
+        return msgspec.structs.replace(result, data=given.data)
+    text, size_chars = _fit_text(result, among.redactor.redact(given.text), prepared, among)
+    return msgspec.structs.replace(
+        result,
+        data=given.data,
+        content=(),
+        text=text,
+        size_chars=size_chars,
+        tokens=estimate_tokens(text),
+    )

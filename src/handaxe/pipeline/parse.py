@@ -1,0 +1,157 @@
+"""What is asked: the tool, its typed input, and what the call would touch.
+
+No state is changed and nothing outside the roots is looked at.
+"""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.effects import Effects, Resource
+from handaxe.contract.faults import BadInput
+from handaxe.contract.permission_subjects import PathSubject, Subject
+from handaxe.contract.ports.files import ResolvedPath
+from handaxe.contract.tool import Tool
+from handaxe.pipeline.context import PipelineContext
+from handaxe.rules.tool_families import resolve_tool_alias
+from handaxe.schema.validate import InputProblems, read_input
+
+if TYPE_CHECKING:
+    from handaxe.pipeline.file_arguments import FilledCall
+
+
+class ParsedCall(msgspec.Struct, frozen=True):
+    """A call that was understood."""
+
+    call: ToolCall
+    tool: Tool[object]
+    args: object
+    effects: Effects
+    subjects: tuple[Subject, ...]
+    places: dict[str, ResolvedPath]
+    """Where the paths of the call lead, by their spelling."""
+    notes: tuple[str, ...]
+    told: dict[str, Any] = {}
+    """What the tool itself lets observers know."""
+    asked: ToolCall | None = None
+    """The call as it was made, where files were named that stand for texts."""
+
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        """Names under which hooks may expect the call, beside its tool's own."""
+        return (*self.tool.aliases, resolve_tool_alias(self.tool.name))
+
+    def derived(self) -> dict[str, Any]:
+        """What observers are told beside the input: resolved paths, and what the tool adds."""
+        derived: dict[str, Any] = dict(self.told)
+        for subject in self.subjects:
+            if isinstance(subject, PathSubject) and subject.field:
+                derived[subject.field] = self.places[subject.path].path
+        return derived
+
+
+def parse(call: ToolCall, among: PipelineContext) -> ParsedCall:
+    """Find the tool, read its input, resolve what it touches; faults for what cannot be read."""
+    tool, renamed = among.catalog.find(call.tool)
+    if among.deferral is not None:
+        among.deferral.refuse_unloaded(tool)
+    filled = _fill_handles(call, tool.name, among) if _can_hold_handles(call.input) else None
+    given = call if filled is None else filled.call
+    try:
+        args, coerced = read_input(tool.args_type, given.input)
+    except InputProblems as problems:
+        raise BadInput(tool.name, problems.problems) from None
+    notes = (renamed, *coerced) if renamed else tuple(coerced)
+    effects = tool.effects_of(args)
+    subjects = tool.subjects(args)
+    places: dict[str, ResolvedPath] = {}
+    for subject in subjects:
+        if isinstance(subject, PathSubject):
+            _locate(subject.path, places, among)
+    effects = _resolve_resources(effects, places, among)
+    if filled is None:
+        return ParsedCall(call, tool, args, effects, subjects, places, notes)
+    effects = msgspec.structs.replace(effects, reads=(*effects.reads, *filled.reads))
+    notes = (*filled.notes, *notes)
+    return ParsedCall(given, tool, args, effects, subjects, places, notes, asked=call)
+
+
+def compute_order_effects(parsed: ParsedCall, among: PipelineContext) -> Effects:
+    """What a call is ordered by: a file with other names changes under all of them."""
+    effects = parsed.effects
+    if not effects.writes:
+        return effects
+    for place in parsed.places.values():
+        if place.is_final and among.files.has_other_names(place.real):
+            # Nobody knows where those names are, so any call may look there.
+            return msgspec.structs.replace(effects, writes_everything=True)
+    return effects
+
+
+def _can_hold_handles(call_input: object) -> bool:
+    """Whether there is anything in an input but plain values; in most there is not."""
+    if call_input.__class__ is not dict:
+        return False
+    values = cast("dict[str, object]", call_input).values()
+    return any(value.__class__ is dict or value.__class__ is list for value in values)
+
+
+def _fill_handles(call: ToolCall, tool: str, among: PipelineContext) -> "FilledCall | None":
+    from handaxe.pipeline.file_arguments import FilledCall
+
+    filled = FilledCall(call, tool, among)
+    return filled if filled.notes else None
+
+
+def replace_subjects(
+    parsed: ParsedCall, effects: Effects, subjects: tuple[Subject, ...]
+) -> ParsedCall:
+    """The call with what it touches by the session's state: places that stand for themselves."""
+    places = {
+        subject.path: ResolvedPath(subject.path, subject.path, is_final=True)
+        for subject in subjects
+        if isinstance(subject, PathSubject)
+    }
+    return msgspec.structs.replace(parsed, effects=effects, subjects=subjects, places=places)
+
+
+def resolve_effects(parsed: ParsedCall, among: PipelineContext) -> ParsedCall:
+    """The call with its effects at the ends of its paths, after those were followed farther."""
+    effects = _resolve_resources(parsed.tool.effects_of(parsed.args), parsed.places, among)
+    return msgspec.structs.replace(parsed, effects=effects)
+
+
+def _locate(path: str, places: dict[str, ResolvedPath], among: PipelineContext) -> ResolvedPath:
+    place = places.get(path)
+    if place is None:
+        absolute = among.workdir.resolve(path)
+        place = places[path] = among.files.locate(absolute, among.workdir.roots)
+    return place
+
+
+def _resolve_resources(
+    effects: Effects, places: dict[str, ResolvedPath], among: PipelineContext
+) -> Effects:
+    """The same effects with every path followed to the file it means; a link counts as well."""
+    if not effects.reads and not effects.writes:
+        return effects
+    reads = writes = _resolve_ends(effects.reads, places, among)
+    if effects.writes != effects.reads:
+        writes = _resolve_ends(effects.writes, places, among)
+    return msgspec.structs.replace(effects, reads=reads, writes=writes)
+
+
+def _resolve_ends(
+    resources: tuple[Resource, ...], places: dict[str, ResolvedPath], among: PipelineContext
+) -> tuple[Resource, ...]:
+    found: list[Resource] = []
+    for resource in resources:
+        if resource.kind != "path":
+            found.append(resource)
+            continue
+        place = _locate(resource.name, places, among)
+        found.append(Resource("path", place.real))
+        if place.path != place.real:
+            found.append(Resource("path", place.path))
+    return tuple(found)

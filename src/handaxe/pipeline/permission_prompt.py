@@ -1,0 +1,194 @@
+"""What makes a yes of a call that may not just run: hooks, a classifier, a person.
+
+Whether a call has to ask at all is decided in `prepare`.
+"""
+
+import msgspec
+
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest, ToolDefinition
+from handaxe.contract.display import Display
+from handaxe.contract.events import CallAsked, CallDecided
+from handaxe.contract.faults import Asked, Denied, ToolFault
+from handaxe.contract.ports.mcp_servers import McpServers
+from handaxe.contract.ports.permission__permission_changes import PermissionChanges
+from handaxe.permission.decide import PermissionQuery, is_final
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.hook_events import build_hook_event, to_input_dict
+from handaxe.pipeline.parse import ParsedCall
+from handaxe.pipeline.permission_prompt__voices import (
+    build_suggestions,
+    explain_decision,
+    is_open,
+    select_proposals,
+)
+from handaxe.pipeline.permission_request import build_rule_check
+from handaxe.pipeline.permission_request__heard import (
+    CallRefused,
+    HookFeedback,
+    InputRewritten,
+    Undecided,
+)
+
+
+async def resolve_question(
+    decision: Ask | Deny,
+    request: PermissionQuery,
+    parsed: ParsedCall,
+    ctx: ToolContext,
+    heard: HookFeedback,
+    among: PipelineContext,
+) -> Decision:
+    """What makes a yes of a call that may not just run; `Refused` if nothing does."""
+    if isinstance(decision, Deny):
+        raise CallRefused(Denied(explain_decision(decision)), decision)
+    if is_final(decision):
+        raise CallRefused(Asked(decision.reason), decision)
+    if heard.answer is not None:
+        return heard.answer
+    if among.hooks.watches("PermissionRequest") and not heard.were_asked:
+        word = await _ask_hooks(decision, request, parsed, heard, among)
+        if word is not None:
+            return word
+    question = PermissionRequest(
+        call_id=parsed.call.id,
+        tool=parsed.tool.name,
+        input={**to_input_dict(parsed.call.input), **parsed.derived()},
+        reason=decision.reason,
+        rule=decision.rule,
+        source=decision.source,
+        cwd=ctx.cwd,
+        preview=(*decision.preview, *(await _build_preview(parsed, ctx, among) or ())) or None,
+        agent_id=among.agent_id,
+        agent_type=among.agent_type,
+        proposals=select_proposals(decision, request, among.policy()),
+        suggestions=build_suggestions(decision, request, among.policy()),
+        destructive=decision.destructive,
+        definitions=_list_definitions(parsed, among),
+    )
+    call_id = parsed.call.id
+    answer = await _ask_classifier(question, decision, among)
+    if isinstance(answer, Deny):
+        await _tell_denial(answer, parsed, heard, among)
+    if answer is None:
+        if among.asker is None or not among.asker.is_there:
+            raise CallRefused(
+                Asked(f"{explain_decision(decision)} Nobody is here to ask."), decision
+            )
+        among.emit(
+            CallAsked(
+                call_id=call_id, tool=question.tool, reason=decision.reason, rule=decision.rule
+            )
+        )
+        answer = await among.asker.ask(question)
+    if decision.parts:
+        answer = msgspec.structs.replace(
+            answer, parts=decision.parts, destructive=decision.destructive
+        )
+    among.emit(CallDecided(call_id=call_id, decision=answer))
+    if isinstance(answer, Deny):
+        raise CallRefused(Denied(f"The call was refused. {answer.reason}".strip()), answer)
+    if answer.input is not None and answer.input != question.input:
+        heard.answer = answer
+        raise InputRewritten(answer.input, answer)
+    return answer
+
+
+def _list_definitions(parsed: ParsedCall, among: PipelineContext) -> tuple[ToolDefinition, ...]:
+    """The tools of servers as they are now, and the one that is called as it was found."""
+    own, servers = parsed.tool.definition, among.offers.get(McpServers)
+    listed = () if servers is None else servers.definitions()
+    if own is None:
+        return listed
+    return (own, *(one for one in listed if one.tool != own.tool))
+
+
+async def _ask_classifier(
+    question: PermissionRequest, decision: Decision, among: PipelineContext
+) -> Allow | Deny | None:
+    """What the host's classifier says in `auto` mode; rules and protected paths stay a human's."""
+    if among.classifier is None or among.policy().mode != "auto" or not is_open(decision):
+        return None
+    return await among.classifier(msgspec.structs.replace(question, remarks=tuple(among.remarks)))
+
+
+async def _tell_denial(
+    answer: Deny, parsed: ParsedCall, heard: HookFeedback, among: PipelineContext
+) -> None:
+    """Hooks hear what the classifier refused; they may let the model try once more."""
+    if not among.hooks.watches("PermissionDenied"):
+        return
+    event = {**build_hook_event(parsed, among, "PermissionDenied"), "reason": answer.reason}
+    outcome = await among.hooks.fire(
+        event, aliases=parsed.other_names, covers=build_rule_check(parsed, among)
+    )
+    heard.take(outcome)
+    if outcome.extra.get("retry") is True:
+        heard.messages += ("You may try the call that was refused once more.",)
+
+
+async def _ask_hooks(
+    decision: Decision,
+    request: PermissionQuery,
+    parsed: ParsedCall,
+    heard: HookFeedback,
+    among: PipelineContext,
+) -> Decision | None:
+    """The hooks' word instead of a person's; None leaves it to the person."""
+    heard.were_asked = True
+    event = build_hook_event(parsed, among, "PermissionRequest")
+    call_id = event.pop("tool_use_id")
+    from handaxe.permission.suggestions import to_updates
+
+    if offered := to_updates(build_suggestions(decision, request, among.policy())):
+        event["permission_suggestions"] = offered
+    outcome = await among.hooks.fire(
+        event, aliases=parsed.other_names, covers=build_rule_check(parsed, among), call_id=call_id
+    )
+    heard.take(outcome)
+    word = outcome.decision
+    if outcome.blocked is not None:
+        word = Deny(outcome.blocked, by="hook")
+    if isinstance(word, Deny):
+        among.emit(CallDecided(call_id=call_id, decision=word))
+        raise CallRefused(Denied(word.reason), word)
+    if not isinstance(word, Allow):
+        return None
+    if parsed.tool.asks_person and decision.by == "tool":
+        # As before the call: a yes alone is no answer; with an input it brings the person's own.
+        heard.has_answer = outcome.input is not None
+    if not (is_open(decision) or heard.has_answer):
+        return None
+    heard.changes += outcome.changes
+    if outcome.input is not None and outcome.input != parsed.call.input:
+        raise InputRewritten(outcome.input, word)
+    word = msgspec.structs.replace(word, by="hook")
+    among.emit(CallDecided(call_id=call_id, decision=word))
+    return word
+
+
+async def change_permissions(call_id: str, heard: HookFeedback, among: PipelineContext) -> None:
+    """Put in force what hooks want allowed differently, now that the call may run."""
+    if PermissionChanges not in among.offers:
+        heard.notes += ("A hook wanted to change permissions, which cannot be done here.",)
+        return
+    changes: PermissionChanges = among.offers[PermissionChanges]
+    for is_projects in (False, True):
+        wanted = [given.change for given in heard.changes if given.from_project is is_projects]
+        if wanted:
+            problems = await changes.make(
+                wanted, by="hook", call_id=call_id, from_project=is_projects
+            )
+            heard.notes += tuple(f"A hook's {problem}" for problem in problems)
+
+
+async def _build_preview(
+    parsed: ParsedCall, ctx: ToolContext, among: PipelineContext
+) -> Display | None:
+    """What the call would do, if it can be told without looking where nobody may look yet."""
+    if among.asker is not None and not among.asker.looks:
+        return None
+    try:
+        return await parsed.tool.preview(parsed.args, ctx)
+    except (Undecided, ToolFault):
+        return None

@@ -1,0 +1,75 @@
+"""What a call asks permission for, in the words of permission."""
+
+from collections.abc import Callable
+
+from handaxe.contract.permission_subjects import (
+    CommandSubject,
+    HostSubject,
+    PathSubject,
+    TextSubject,
+)
+from handaxe.permission.decide import JudgedPath, PermissionQuery
+from handaxe.permission.protected_paths import OwnPaths, find_protected_name
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.hook_events import is_covered_by_rule, to_input_dict
+from handaxe.pipeline.parse import ParsedCall
+
+
+def collect_judged_paths(parsed: ParsedCall, among: PipelineContext) -> tuple[JudgedPath, ...]:
+    """Every place the call names, after links, and what it would do there."""
+    judged: list[JudgedPath] = []
+    for subject in parsed.subjects:
+        if isinstance(subject, PathSubject):
+            place = parsed.places[subject.path]
+            shared = subject.access == "write" and place.is_final and is_shared(place.real, among)
+            judged.append(JudgedPath(place.path, place.real, subject.access, subject.field, shared))
+    return tuple(judged)
+
+
+def is_shared(real: str, among: PipelineContext) -> bool:
+    """Whether a file has a second name outside the roots, or one that may not be written."""
+    own = OwnPaths(among.workdir.own_places)
+
+    def is_closed(path: str) -> bool:
+        return find_protected_name(path) is not None or own.around(path) is not None
+
+    return among.files.has_name_outside(real, among.workdir.roots, is_closed)
+
+
+def build_permission_query(
+    parsed: ParsedCall, paths: tuple[JudgedPath, ...], *, only_opens: bool = False
+) -> PermissionQuery:
+    """The call as rules and modes judge it; or, of the call, that it opens a file."""
+    tool, effects = parsed.tool, parsed.effects
+    texts: tuple[str, ...] = ()
+    command: str | None = None
+    for subject in parsed.subjects:
+        if isinstance(subject, TextSubject):
+            texts += (subject.text,)
+        elif command is None and isinstance(subject, CommandSubject):
+            command = subject.command
+    return PermissionQuery(
+        tool=tool.name,
+        aliases=tool.aliases,
+        # Permission is about the world outside; what a session keeps for itself is free.
+        read_only=effects.is_internal,
+        paths=paths,
+        texts=texts,
+        hosts=tuple([s.host for s in parsed.subjects if isinstance(s, HostSubject)]),
+        input=to_input_dict(parsed.call.input),
+        command=command,
+        asks_person=tool.asks_person,
+        # Opening one file is never more than that, whatever else the tool may do.
+        confined=only_opens or not effects.writes_everything,
+        definition=tool.definition,
+    )
+
+
+def build_rule_check(parsed: ParsedCall, among: PipelineContext) -> Callable[[str], bool]:
+    """Which permission rules cover this call, for hooks that are meant for some calls only."""
+
+    def covers(rule: str) -> bool:
+        request = build_permission_query(parsed, collect_judged_paths(parsed, among))
+        return is_covered_by_rule(rule, request, among.policy())
+
+    return covers

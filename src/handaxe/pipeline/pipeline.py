@@ -1,0 +1,390 @@
+"""One call end to end, and how running calls are found again: by id, to stop or to repeat them.
+
+No exception leaves a call: whatever happens, there is exactly one result, and it is in the log
+before anybody sees it.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.cancellation import CancelledWithResult, is_external_stop
+from handaxe.contract.decision import Decision
+from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
+from handaxe.contract.faults import Cancelled, Deferred, ToolFault
+from handaxe.contract.result import ToolResult
+from handaxe.hooks.outcome import Outcome
+from handaxe.pipeline.active_calls import (
+    ActiveCall,
+    AdmittedCall,
+    CallDeduplicator,
+    Claims,
+    Recall,
+    build_fault_result,
+)
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.finalize import finalize_result
+from handaxe.pipeline.hook_events import build_batch_event
+from handaxe.pipeline.parse import ParsedCall, compute_order_effects, parse
+from handaxe.pipeline.permission_request__heard import CallRefused, DeferredCall, HookFeedback
+from handaxe.pipeline.prepare import prepare
+from handaxe.pipeline.run import build_error_result, record_changes, run
+from handaxe.pipeline.scheduler import Scheduler, Slot
+from handaxe.session.call_fingerprints import compute_fingerprint
+from handaxe.text.sanitize import escape_surrogates
+from handaxe.text.tokens import estimate_tokens
+
+_WITHIN: ContextVar[str] = ContextVar("call_id", default="")
+CLOSE_S = 2.0
+"""So long has a call that is stopped for its end when its session closes or its caller goes."""
+
+
+class ToolPipeline:
+    """Runs calls for one session."""
+
+    def __init__(
+        self,
+        among: PipelineContext,
+        *,
+        lanes: int,
+        recall: Recall,
+        order: Scheduler | None = None,
+        claims: Claims | None = None,
+    ) -> None:
+        """`order` is that of another pipeline, whose calls and these wait for each other.
+
+        `claims` is there where others make calls of the same session.
+        """
+        self._among = among
+        self._traffic = order or Scheduler(lanes)
+        self._made = CallDeduplicator(recall, claims)
+        self._active: dict[str, ActiveCall] = {}
+        self._telling: set[asyncio.Future[Outcome]] = set()
+        self._expected: set[str] = set()
+
+    @property
+    def order(self) -> Scheduler | None:
+        """Where others can queue with these calls; None within one, which would wait for itself."""
+        return None if _WITHIN.get() in self._active else self._traffic
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is on its way."""
+        return bool(self._active)
+
+    def remember_call(self, call_id: str, tool: str, call_input: object) -> None:
+        """A call of an earlier run of this session, so that repeating it repeats its answer."""
+        self._made.learn(call_id, tool, call_input)
+
+    def has_call(self, call_id: str) -> bool:
+        """Whether a call of this id runs or has run."""
+        return call_id in self._active or call_id in self._made
+
+    def refuse(self, call: ToolCall, fault: ToolFault) -> AdmittedCall:
+        """Answer a call with what is wrong with it, before anything looks at it."""
+        fingerprint = compute_fingerprint(call.tool, call.input)
+        return self._reject_call(call, fingerprint, ToolResult.from_fault(fault))
+
+    def call(self, call: ToolCall, *, is_new: bool = False) -> Coroutine[Any, Any, ToolResult]:
+        """Run one call in the caller's own task; a new one has an id that was made for it."""
+        return self.run_admitted(self.admit(call, is_new=is_new))
+
+    def expect(self, tool_name: str) -> None:
+        """A call of this tool is coming: what takes long to start starts now, beside all else."""
+        if tool_name in self._expected:
+            return
+        try:
+            tool, _ = self._among.catalog.find(tool_name)
+        except ToolFault:
+            return
+        self._expected.add(tool_name)
+        for port in tool.uses:
+            if hasattr(port, "get_ready") and port in self._among.offers:
+                self._among.offers[port].get_ready()
+
+    def admit(
+        self, call: ToolCall, fingerprint: bytes | None = None, *, is_new: bool = False
+    ) -> AdmittedCall:
+        """Give a call its place; everything that can be answered at once is.
+
+        `fingerprint` is that of the call, where it is known already; `is_new` says that no call
+        before can have had its id.
+        """
+        fingerprint = fingerprint or compute_fingerprint(call.tool, call.input)
+        if not is_new:
+            known = self._made.find_answer(call, fingerprint, self._active.get(call.id))
+            if known is not None:
+                return known
+        self._active[call.id] = ActiveCall(fingerprint)
+        self.expect(call.tool)
+        try:
+            parsed = parse(call, self._among)
+        except ToolFault as fault:
+            return self._reject_call(call, fingerprint, ToolResult.from_fault(fault))
+        except BaseException as error:
+            # A bug in a tool's facts is a result too.
+            if is_external_stop(error):
+                raise
+            return self._reject_call(call, fingerprint, build_error_result(call.tool, error))
+        ticket = self._traffic.join(compute_order_effects(parsed, self._among))
+        return AdmittedCall(call, fingerprint, ticket, parsed)
+
+    async def run_admitted(self, admitted: AdmittedCall) -> ToolResult:
+        """The one result of an admitted call."""
+        if admitted.answer is not None:
+            return admitted.answer
+        if admitted.same_as is not None:
+            return await self._share(admitted.call)
+        assert admitted.parsed is not None
+        assert admitted.ticket is not None
+        activity = self._active[admitted.call.id]
+        if activity.is_cancelled:
+            return self.abandon(admitted)
+        activity.task = asyncio.current_task()
+        activity.interrupt = admitted.parsed.tool.interrupt
+        activity.admitted = admitted
+        activity.began = time.perf_counter()
+        self._announce(admitted.call, admitted.parsed)
+        outer = _WITHIN.set(admitted.call.id)
+        try:
+            result = await self._run_stages(admitted.parsed, admitted.ticket, activity)
+            if activity.is_cancelled:
+                # The tool stopped itself; take delivery of the cancellation here, not later.
+                await asyncio.sleep(0)
+                activity.uncancel()
+        except asyncio.CancelledError as stop:
+            result = ToolResult.from_fault(Cancelled(started=activity.has_started))
+            if isinstance(stop, CancelledWithResult):
+                result = stop.result
+            if not activity.is_cancelled:
+                self._finish_active(activity, result)
+                # To the host it is its own cancellation, nothing more special.
+                raise asyncio.CancelledError from stop
+            activity.uncancel()
+        except DeferredCall:
+            return activity.result or self._leave_open(admitted)
+        except (KeyboardInterrupt, GeneratorExit):
+            # The process or the task is going; the log learns how the call ended.
+            stopped = ToolResult.from_fault(Cancelled(started=activity.has_started))
+            self._finish_active(activity, stopped)
+            raise
+        finally:
+            _WITHIN.reset(outer)
+            self._traffic.leave(admitted.ticket)
+        return self._finish_active(activity, result)
+
+    def repeat_result(self, call: ToolCall, original: ToolResult) -> ToolResult:
+        """Answer a call that asks for the very same as another one of its message."""
+        note = f"The same call as {original.id}; it was run once."
+        result = msgspec.structs.replace(original, notes=(*original.notes, note))
+        self._announce(call, None)
+        admitted = AdmittedCall(call, compute_fingerprint(call.tool, call.input))
+        return self._finish(admitted, result, time.perf_counter())
+
+    def abandon(self, admitted: AdmittedCall) -> ToolResult:
+        """Close a call that nobody waits for; nothing happens if it has its result already."""
+        activity = self._active.get(admitted.call.id)
+        result = ToolResult.from_fault(Cancelled(started=False))
+        if admitted.ticket is None or activity is None:
+            return self._made.recall(admitted.call) if self.has_call(admitted.call.id) else result
+        if activity.admitted is not None:
+            # It is under way and goes on; what it may have done is not to be denied.
+            cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
+            return self._finish_active(activity, cut_off)
+        self._announce(admitted.call, admitted.parsed)
+        self._traffic.leave(admitted.ticket)
+        return self._finish(admitted, result, time.perf_counter())
+
+    async def end_batch(
+        self, calls: Sequence[tuple[ToolCall, ParsedCall | None]], results: list[ToolResult]
+    ) -> list[ToolResult]:
+        """Let hooks speak when all calls of a message are done; what they add is in the last."""
+        hooks = self._among.hooks
+        if not results or results[-1].code == Deferred.code or not hooks.watches("PostToolBatch"):
+            return results
+        telling = asyncio.ensure_future(hooks.fire(build_batch_event(calls, results, self._among)))
+        self._telling.add(telling)
+        try:
+            outcome = await asyncio.shield(telling)
+        except asyncio.CancelledError:
+            # Stopped by `cancel`, the hooks go and the results stay; else it is not ours to keep.
+            if not telling.cancelled():
+                telling.cancel()
+                raise
+            return results
+        finally:
+            self._telling.discard(telling)
+        said = (*outcome.messages, *((outcome.blocked,) if outcome.blocked else ()))
+        stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
+        last = results[-1]
+        last = msgspec.structs.replace(
+            last,
+            messages=(*last.messages, *said),
+            notes=(*last.notes, *outcome.notes, *stop),
+            stops=last.stops or outcome.stop or outcome.blocked,
+        )
+        return [*results[:-1], self._among.redactor.redact_value(last)]
+
+    def withdraw(self, call_id: str) -> None:
+        """Stop a call if it has not started yet."""
+        self._stop(lambda activity: not activity.has_started, call_id)
+
+    def cancel(self, call_id: str | None = None) -> int:
+        """Stop one call, or all; how many were reached."""
+        if call_id is None:
+            for telling in self._telling:
+                telling.cancel()
+        return self._stop(lambda _: True, call_id)
+
+    def interrupt(self) -> int:
+        """New input arrived: stop the calls whose tools give way to it."""
+        return self._stop(lambda activity: activity.interrupt == "cancel", None)
+
+    def _stop(self, which: Callable[[ActiveCall], bool], call_id: str | None) -> int:
+        wanted = [
+            activity
+            for active_id, activity in self._active.items()
+            if (call_id is None or active_id == call_id)
+            and not activity.is_cancelled
+            and which(activity)
+        ]
+        for activity in wanted:
+            activity.is_cancelled = True
+            if activity.task is not None:
+                activity.task.cancel()
+        return len(wanted)
+
+    async def close(self) -> None:
+        """Stop every call; one that goes on all the same has its result now, and no other later."""
+        self.cancel()
+        others = [call_id for call_id in self._active if call_id != _WITHIN.get()]
+        if others:
+            await asyncio.wait([self._end_of(call_id) for call_id in others], timeout=CLOSE_S)
+        for activity in [self._active[call_id] for call_id in others if call_id in self._active]:
+            cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
+            self._finish_active(activity, cut_off)
+        if self._among.outliving:
+            from handaxe.pipeline.run__in_time import cancel_abandoned
+
+            await cancel_abandoned(self._among.outliving)
+
+    async def _run_stages(
+        self, parsed: ParsedCall, ticket: Slot, activity: ActiveCall
+    ) -> ToolResult:
+        decision: Decision | None = None
+        heard = HookFeedback()
+        try:
+            if self._among.opening is not None:
+                await self._among.opening()
+            if not self._traffic.is_clear(ticket):
+                await self._traffic.clear(ticket)
+            if parsed.asked is not None:
+                parsed = parse(parsed.asked, self._among)  # the files have come to rest only now
+            prepared = await prepare(parsed, heard, self._among)
+            decision = prepared.decision
+            if prepared.was_rewritten:
+                self._traffic.isolate(ticket)
+            if ticket.is_alone or not self._traffic.try_acquire(ticket):
+                await self._traffic.start(ticket)
+            activity.has_started = True
+            try:
+                began = time.perf_counter()
+                result = await run(prepared, self._among)
+                took_s = time.perf_counter() - began
+                result = await finalize_result(result, prepared, self._among, took_s=took_s)
+            finally:
+                prepared.ctx.mute()
+                told = await record_changes(prepared, self._among)
+            return msgspec.structs.replace(result, notes=(*result.notes, *told)) if told else result
+        except CallRefused as refused:
+            result = ToolResult.from_fault(refused.fault)
+            return msgspec.structs.replace(
+                result,
+                decision=refused.decision,
+                messages=heard.messages,
+                notes=heard.notes,
+                stops=refused.stops or heard.stops,
+            )
+        except ToolFault as fault:
+            return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)
+        except DeferredCall:
+            raise
+        except BaseException as error:
+            if is_external_stop(error):
+                raise
+            return build_error_result(parsed.tool.name, error)
+
+    def _announce(self, call: ToolCall, parsed: ParsedCall | None) -> None:
+        self._among.emit(
+            CallStarted(
+                at=time.time(),
+                call_id=call.id,
+                tool=parsed.tool.name if parsed else call.tool,
+                input=call.input,
+                derived=parsed.derived() if parsed else {},
+                is_read_only=parsed is None or parsed.effects.is_read_only,
+            )
+        )
+
+    def _reject_call(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> AdmittedCall:
+        self._announce(call, None)
+        admitted = AdmittedCall(call, fingerprint)
+        return msgspec.structs.replace(
+            admitted, answer=self._finish(admitted, result, time.perf_counter())
+        )
+
+    def _finish_active(self, activity: ActiveCall, result: ToolResult) -> ToolResult:
+        """The one result of a call under way, which its session may have closed before."""
+        if activity.result is None and activity.admitted is not None:
+            return self._finish(activity.admitted, result, activity.began)
+        return activity.result or result
+
+    def _finish(self, admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:
+        call, parsed = admitted.call, admitted.parsed
+        # What went well was settled; of what did not anybody may have said why.
+        text = result.text if result.ok else escape_surrogates(result.text)
+        result = msgspec.structs.replace(
+            result,
+            id=call.id,
+            text=text,
+            tool=parsed.tool.name if parsed else result.tool or escape_surrogates(call.tool),
+            # Three digits; to round to them at once would go through their spelling.
+            duration_ms=round((time.perf_counter() - began) * 1_000_000) / 1000,
+            tokens=result.tokens or (estimate_tokens(text) if text else 0),
+        )
+        # Most of it was redacted when it was settled; hooks and faults have spoken since.
+        result = self._among.redactor.redact_value(result)
+        self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
+        self._made.keep(call.id, admitted.fingerprint)
+        return self._ended(call.id, result)
+
+    def _leave_open(self, admitted: AdmittedCall) -> ToolResult:
+        """A call that a hook put off has no result yet, and may come again under its id."""
+        call = admitted.call
+        self._among.emit(CallDeferred(at=time.time(), call_id=call.id))
+        return self._ended(call.id, build_fault_result(call, Deferred()))
+
+    def _ended(self, call_id: str, result: ToolResult) -> ToolResult:
+        self._made.release(call_id)
+        activity = self._active.pop(call_id, None)
+        if activity is not None:
+            activity.result = result
+            if activity.done is not None and not activity.done.done():
+                activity.done.set_result(result)
+        return result
+
+    async def _share(self, call: ToolCall) -> ToolResult:
+        if call.id not in self._active:
+            return self._made.recall(call)
+        return await asyncio.shield(self._end_of(call.id))
+
+    def _end_of(self, call_id: str) -> asyncio.Future[ToolResult]:
+        activity = self._active[call_id]
+        if activity.done is None:
+            activity.done = asyncio.get_running_loop().create_future()
+        return activity.done

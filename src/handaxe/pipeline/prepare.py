@@ -1,0 +1,292 @@
+"""May it run: validation, hooks before, permission.
+
+Nothing outside the working directories is looked at before permission for it is given: a
+validation that would have to look there is put off until then.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.call import ToolCall
+from handaxe.contract.context import ToolContext
+from handaxe.contract.decision import Allow, Ask, Decision, Deny
+from handaxe.contract.events import CallProgress, Event
+from handaxe.contract.faults import Asked, Cancelled, Denied, HookBlocked
+from handaxe.contract.faults.file import RedactedText
+from handaxe.contract.permission_subjects import Access, PathSubject
+from handaxe.contract.ports.files import Files
+from handaxe.hooks.outcome import Outcome
+from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.hook_events import build_hook_event
+from handaxe.pipeline.parse import ParsedCall, parse, replace_subjects, resolve_effects
+from handaxe.pipeline.permission_request import (
+    build_permission_query,
+    build_rule_check,
+    collect_judged_paths,
+)
+from handaxe.pipeline.permission_request__heard import (
+    CallRefused,
+    HookFeedback,
+    InputRewritten,
+    Undecided,
+)
+from handaxe.rules.tool_families import CHANGING_FILE_TOOLS, resolve_tool_alias
+from handaxe.text.paths import is_inside
+
+
+class PreparedCall(msgspec.Struct, frozen=True):
+    """A call that may run."""
+
+    parsed: ParsedCall
+    ctx: ToolContext
+    decision: Decision
+    messages: tuple[str, ...] = ()
+    was_rewritten: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class _Grants:
+    """What this call may open: what it was allowed for, and what the rules leave free."""
+
+    def __init__(self, parsed: ParsedCall, among: PipelineContext) -> None:
+        self.opened: set[tuple[str, Access]] = set()
+        self.settled = False
+        self.ctx: ToolContext | None = None
+        self._parsed = parsed
+        self._among = among
+
+    def judge(self, real: str, access: Access) -> None:
+        """Raise unless this real path may be opened this way."""
+        if self.ctx is not None and self.ctx.is_closed:
+            raise Cancelled(started=True)
+        if (real, access) in self.opened or (access == "read" and (real, "write") in self.opened):
+            return
+        if not self.settled and self._is_leading_outside(real):
+            raise Undecided
+        path = JudgedPath(path=real, real=real, access=access, field=None)
+        request = build_permission_query(self._parsed, (path,), only_opens=True)
+        if request.command is not None:
+            # A file that is opened beside a command is judged as any file is.
+            tool = "Read" if access == "read" else "Edit"
+            request = PermissionQuery(tool=tool, read_only=access == "read", paths=(path,))
+        decision = decide(request, self._among.policy())
+        if isinstance(decision, Allow):
+            return
+        if not self.settled:
+            raise Undecided
+        if isinstance(decision, Deny):
+            raise Denied(decision.reason)
+        raise Asked(decision.reason)
+
+    def _is_leading_outside(self, path: str) -> bool:
+        """Whether a name inside the working directories stands for something outside them."""
+        roots = self._among.workdir.roots
+        if not any(is_inside(path, root) for root in roots):
+            return False
+        for place in self._parsed.places.values():
+            if path in {place.path, place.real}:
+                return not place.is_final
+        return not self._among.files.locate(path, roots).is_final
+
+
+async def prepare(parsed: ParsedCall, heard: HookFeedback, among: PipelineContext) -> PreparedCall:
+    """Check the call, let hooks speak, decide; raises what stops it.
+
+    What is said on the way is in `heard`, also if it leads nowhere.
+    """
+    parsed, grants, ctx, validated = await _validate_call(parsed, among)
+    hooks_word: Decision | None = None
+    was_rewritten = False
+    if among.hooks.watch_before:
+        outcome = await _run_before_hooks(parsed, heard, among)
+        hooks_word = outcome.decision
+        if parsed.tool.asks_person and isinstance(hooks_word, Allow):
+            # A yes alone is no answer; with an input it brings the person's own.
+            heard.has_answer = outcome.input is not None
+            hooks_word = hooks_word if heard.has_answer else None
+        if outcome.input is not None and outcome.input != parsed.call.input:
+            was_rewritten = True
+            parsed, grants, ctx, validated = await _recheck_call(parsed, outcome.input, among)
+    try:
+        parsed, decision = await _check_permission(parsed, ctx, hooks_word, heard, among)
+    except InputRewritten as rewritten:
+        was_rewritten = True
+        parsed, grants, ctx, validated = await _recheck_call(parsed, rewritten.input, among)
+        word = None if heard.answer is not None else rewritten.word
+        parsed, decision = await _check_permission(parsed, ctx, word, heard, among)
+    for subject in parsed.subjects:
+        if isinstance(subject, PathSubject):
+            place = parsed.places[subject.path]
+            grants.opened.add((place.path, subject.access))
+            grants.opened.add((place.real, subject.access))
+    grants.settled = True
+    if heard.changes:
+        from handaxe.pipeline.permission_prompt import change_permissions
+
+        await change_permissions(parsed.call.id, heard, among)
+    if not validated:
+        await parsed.tool.validate(parsed.args, ctx)
+    return PreparedCall(parsed, ctx, decision, heard.messages, was_rewritten, heard.notes)
+
+
+async def _run_before_hooks(
+    parsed: ParsedCall, heard: HookFeedback, among: PipelineContext
+) -> Outcome:
+    """What the hooks before the call say, unless they stop it."""
+    event = build_hook_event(parsed, among, "PreToolUse")
+    outcome = await among.hooks.fire(
+        event, aliases=parsed.other_names, covers=build_rule_check(parsed, among)
+    )
+    heard.take(outcome)
+    reason = outcome.blocked
+    if reason is None and outcome.stop is not None:
+        reason = f"A hook stopped the work: {outcome.stop}"
+    if reason is not None:
+        raise CallRefused(HookBlocked(reason), Deny(reason, by="hook"))
+    if not outcome.defers:
+        return outcome
+    from handaxe.pipeline.prepare__putting_off import defer_call
+
+    return await defer_call(outcome, parsed.call.id, among)
+
+
+async def _recheck_call(
+    parsed: ParsedCall, call_input: dict[str, Any], among: PipelineContext
+) -> tuple[ParsedCall, _Grants, ToolContext, bool]:
+    """The call with another input, checked from the start.
+
+    Who gives back all they were shown gives back what the tool had added, too.
+    """
+    own = {name: value for name, value in call_input.items() if name not in parsed.told}
+    return await _validate_call(
+        parse(ToolCall(parsed.call.id, parsed.call.tool, own), among), among
+    )
+
+
+async def _validate_call(
+    parsed: ParsedCall, among: PipelineContext
+) -> tuple[ParsedCall, _Grants, ToolContext, bool]:
+    """The call with what it touches by the session's state, and whether validation was finished.
+
+    Validation raises if the call cannot work.
+    """
+    grants, ctx = _make_context(parsed, among)
+    found = await parsed.tool.situate(parsed.args, ctx)
+    if found is not None:
+        parsed = replace_subjects(parsed, *found)
+        grants, ctx = _make_context(parsed, among)
+    _refuse_marker(parsed, among)
+    try:
+        await parsed.tool.validate(parsed.args, ctx)
+    except Undecided:
+        return parsed, grants, ctx, False
+    if parsed.tool.tells_observers:
+        told = await parsed.tool.for_observers(parsed.args, ctx)
+        parsed = msgspec.structs.replace(parsed, told=told)
+    return parsed, grants, ctx, True
+
+
+def _refuse_marker(parsed: ParsedCall, among: PipelineContext) -> None:
+    """A file must not get the marker in the place of a secret that a result hid."""
+    if not among.redactor or resolve_tool_alias(parsed.tool.name) not in CHANGING_FILE_TOOLS:
+        return
+    marker = among.redactor.find_marker(str(parsed.call.input))
+    if marker is not None:
+        raise RedactedText(marker)
+
+
+def _make_context(parsed: ParsedCall, among: PipelineContext) -> tuple[_Grants, ToolContext]:
+    tool, call_id = parsed.tool, parsed.call.id
+    grants = _Grants(parsed, among)
+    own = {Files: among.files.restrict_with(grants.judge)} if Files in tool.reach else {}
+    report = partial(_report, among.emit, call_id, tool.name)
+    named = tool.starts_in(parsed.args)
+    cwd = among.workdir.current if named is None else _resolve_directory(named, among)
+    grants.ctx = ToolContext(call_id, among.offers, tool.reach, report, cwd, own)
+    return grants, grants.ctx
+
+
+def _resolve_directory(named: str, among: PipelineContext) -> str:
+    """Where a call runs that says so itself; it has to be inside the working directories."""
+    place = among.workdir
+    found = among.files.locate(place.resolve(named), place.roots)
+    if not found.is_final or not any(is_inside(found.real, root) for root in place.roots):
+        from handaxe.contract.faults.shell import OutsideRoots
+
+        raise OutsideRoots(named, place.roots)
+    return found.real
+
+
+def _report(emit: Callable[[Event], None], call_id: str, tool: str, text: str) -> None:
+    emit(CallProgress(call_id=call_id, tool=tool, text=text))
+
+
+async def _check_permission(
+    parsed: ParsedCall,
+    ctx: ToolContext,
+    hooks_word: Decision | None,
+    heard: HookFeedback,
+    among: PipelineContext,
+) -> tuple[ParsedCall, Decision]:
+    """The call with what it touches followed to the end, and what lets it run, or `Refused`."""
+    judged = collect_judged_paths(parsed, among)
+    tools_word = None if heard.has_answer else await parsed.tool.decide(parsed.args, ctx)
+    request = build_permission_query(parsed, judged)
+    if request.command is None:
+        rules = decide(request, among.policy())
+    else:
+        from handaxe.pipeline.command_decision import decide_shell_call
+
+        rules = await decide_shell_call(request, parsed, ctx, among)
+    decision = _merge_decisions(rules, tools_word, hooks_word, among.policy().mode)
+    if not isinstance(decision, Allow):
+        decision = await _resolve_question(decision, request, parsed, ctx, heard, among)
+    # Beyond the roots links are followed only now, and what they lead to is judged as well.
+    if all(map(_is_final, parsed.places.values())):
+        return parsed, decision
+    for spelling in [s for s, place in parsed.places.items() if not place.is_final]:
+        path = parsed.places[spelling].path
+        parsed.places[spelling] = among.files.locate(path, among.workdir.roots, beyond=True)
+    farther = collect_judged_paths(parsed, among)
+    if farther != judged:
+        # The places themselves are settled; what is left is where they lead.
+        farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
+        request = build_permission_query(parsed, farther)
+        policy = among.policy()
+        decision = _merge_decisions(decide(request, policy), tools_word, hooks_word, policy.mode)
+        if not isinstance(decision, Allow):
+            decision = await _resolve_question(decision, request, parsed, ctx, heard, among)
+    return resolve_effects(parsed, among), decision
+
+
+_is_final = attrgetter("is_final")
+
+
+def _merge_decisions(
+    decision: Decision, tools_word: Decision | None, hooks_word: Decision | None, mode: str
+) -> Decision:
+    if tools_word is None and hooks_word is None:
+        return decision
+    # What weighs several words is loaded when the first call has more than one.
+    from handaxe.pipeline.permission_prompt__voices import merge_decisions
+
+    return merge_decisions(decision, tools_word, hooks_word, mode)
+
+
+async def _resolve_question(
+    decision: Ask | Deny,
+    request: PermissionQuery,
+    parsed: ParsedCall,
+    ctx: ToolContext,
+    heard: HookFeedback,
+    among: PipelineContext,
+) -> Decision:
+    # Most calls just run; what asks for the others is loaded when the first one does.
+    from handaxe.pipeline.permission_prompt import resolve_question
+
+    return await resolve_question(decision, request, parsed, ctx, heard, among)

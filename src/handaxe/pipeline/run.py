@@ -1,0 +1,138 @@
+"""Do it: remember what may change, run the tool, whatever happens give one result."""
+
+import logging
+from typing import Any, cast, get_args
+
+import msgspec
+
+from handaxe.contract.cancellation import is_external_stop
+from handaxe.contract.content import ContentBlock
+from handaxe.contract.display import Block
+from handaxe.contract.effects import Effects, Extent
+from handaxe.contract.faults import (
+    InternalError,
+    SystemFailed,
+    ToolFailed,
+    ToolFault,
+    is_code,
+    is_system_error,
+)
+from handaxe.contract.result import ToolResult
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.prepare import PreparedCall
+from handaxe.text.sanitize import escape_surrogates
+
+_log = logging.getLogger("handaxe.pipeline")
+_CONTENT, _BLOCKS = get_args(ContentBlock), get_args(Block)
+
+
+async def run(prepared: PreparedCall, among: PipelineContext) -> ToolResult:
+    """The tool's own result; a fault or a bug becomes a failed one."""
+    parsed = prepared.parsed
+    try:
+        if among.checkpoints is not None and not parsed.effects.is_internal:
+            effects = parsed.effects
+            if effects.extent is not None:
+                effects = await _widen_effects(effects, effects.extent, prepared, among)
+            await among.checkpoints.before(parsed.call.id, parsed.tool.name, effects)
+        if parsed.tool.timeout_s is None:
+            return _check_result(await parsed.tool.call(parsed.args, prepared.ctx))
+        from handaxe.pipeline.run__in_time import call_with_timeout
+
+        limit_s = parsed.tool.timeout_s
+        given = await call_with_timeout(
+            parsed.tool, parsed.args, prepared.ctx, limit_s, among.outliving
+        )
+        return _check_result(given)
+    except ToolFault as fault:
+        return ToolResult.from_fault(fault)
+    except BaseException as error:
+        # A bug in a tool must not reach the caller, whatever it raises.
+        if is_external_stop(error):
+            raise
+        return build_error_result(parsed.tool.name, error)
+
+
+async def record_changes(prepared: PreparedCall, among: PipelineContext) -> tuple[str, ...]:
+    """Record what the call left; what its after-hooks changed in its files belongs to it."""
+    if among.checkpoints is None or prepared.parsed.effects.is_internal:
+        return ()
+    return await among.checkpoints.after(prepared.parsed.call.id)
+
+
+async def _widen_effects(
+    effects: Effects, extent: Extent, prepared: PreparedCall, among: PipelineContext
+) -> Effects:
+    """The effects of a call with those of others that its record covers, and its proof does not."""
+    own = await among.commands.project_programs(prepared.ctx.cwd)
+    if own.isdisjoint(extent.programs) and not among.hooks.watch_after:
+        return effects
+    return msgspec.structs.replace(effects, extent=None)
+
+
+def build_error_result(tool: str, error: BaseException) -> ToolResult:
+    """The result for an exception nobody foresaw; the traceback goes to the log."""
+    if is_system_error(error):
+        _log.warning("%s failed: %s", tool, error)
+        return ToolResult.from_fault(SystemFailed(tool, error))
+    _log.error("%s failed", tool, exc_info=error)
+    return ToolResult.from_fault(InternalError(tool, error))
+
+
+def _check_result(result: object) -> ToolResult:
+    if not isinstance(result, ToolResult):
+        raise TypeError(f"call() returned {type(result).__name__}, not ToolResult")
+    is_plain = result.text.__class__ is str and result.ok.__class__ is bool
+    if not is_plain or result.notes or result.messages or result.content or result.display:
+        result = _normalize_result(result)
+    if result.ok:
+        return result if result.code is None else msgspec.structs.replace(result, code=None)
+    # A failure without a code, or with something else in its place, could not be told from others.
+    if not is_code(result.code):
+        result = msgspec.structs.replace(result, code=ToolFailed.code)
+    return (
+        result if result.text.strip() else msgspec.structs.replace(result, text=ToolFailed.no_words)
+    )
+
+
+def _normalize_result(result: ToolResult) -> ToolResult:
+    """The result with every part as it has to be; a `TypeError` that names the part otherwise.
+
+    Types are hints to whoever writes a tool; a log, a provider and a screen rely on them.
+    """
+    if not isinstance(cast("object", result.text), str):
+        raise _make_type_error("text", "a text", result.text)
+    if not isinstance(cast("object", result.ok), bool):
+        raise _make_type_error("ok", "true or false", result.ok)
+    return msgspec.structs.replace(
+        result,
+        notes=_check_texts("notes", result.notes),
+        messages=_check_texts("messages", result.messages),
+        content=_check_blocks("content", result.content, _CONTENT),
+        display=None
+        if result.display is None
+        else _check_blocks("display", result.display, _BLOCKS),
+    )
+
+
+def _check_texts(part: str, given: object) -> tuple[str, ...]:
+    texts = _list_members(given)
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        raise _make_type_error(part, "a tuple of texts", given)
+    return tuple(escape_surrogates(text) for text in cast("tuple[str, ...]", texts))
+
+
+def _check_blocks(part: str, given: object, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    blocks = _list_members(given)
+    if blocks is None or not all(isinstance(block, kinds) for block in blocks):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise _make_type_error(part, f"a tuple of {names}", given)
+    return blocks
+
+
+def _list_members(given: object) -> tuple[object, ...] | None:
+    return tuple(cast("list[object]", given)) if isinstance(given, tuple | list) else None
+
+
+def _make_type_error(part: str, wanted: str, given: object) -> TypeError:
+    return TypeError(f"ToolResult.{part} is {wanted}, not {given!r:.200}")

@@ -1,0 +1,328 @@
+"""The supervisor of this process, and a line to each of its wardens.
+
+One per process, shared by all sessions: `WARDENS`. It is started with the first command.
+"""
+
+import atexit
+import errno
+import marshal
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from handaxe.contract.faults.shell import CannotStart
+from handaxe.contract.ports.shell import AssistedSpawn
+from handaxe.contract.ports.undo__checkpoints import TRACE_ENDED, TRACED
+from handaxe.process.process_tags import get_host_token
+from handaxe.process.supervisor import APART, CONTROL_FD
+
+MAX_IDLE = 20
+"""So many wardens of a kind wait for the next command; more are let go when theirs has ended."""
+
+_INLINE_BYTES = 1 << 16
+_TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.EBADF})
+_START_FD = 251
+_RESERVE = 50
+"""More than a sandbox needs."""
+_REPLY_S = 8.0
+_ROOT = str(Path(__file__).parents[2])
+_PROGRAM = """\
+import sys
+sys.path.append(sys.argv[1])
+from handaxe.process.supervisor import main
+main(int(sys.argv[2]), sys.argv[3])
+"""
+_KINDS = socket.SOCK_SEQPACKET | getattr(socket, "SOCK_CLOEXEC", 0)
+
+
+class WorkerConnection:
+    """The line to one warden."""
+
+    def __init__(self, talk: socket.socket, *, is_apart: bool) -> None:
+        self._talk = talk
+        self.is_apart = is_apart
+        self.fileno = talk.fileno
+        self.close = talk.close
+        self.warden_pid = 0
+
+    def run(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str,
+        *,
+        output: int,
+        inherited: Mapping[int, int],
+        start_fd: int,
+        lent: AssistedSpawn | None = None,
+        trace: tuple[int, bool] | None = None,
+    ) -> None:
+        """Have a program run; `inherited` says which descriptor it finds under which number.
+
+        `start_fd`: it is a shell that reads there what to do first, and says at its end under the
+        number below in which directory it stands; 0 if it is none. `lent` is how
+        it is started instead by a warden that can do a part of the confining. `trace` is where
+        it says what the program writes, and whether that may cost it the way to more rights.
+        """
+        apart = None if lent is None else (lent.argv, lent.door, lent.port, lent.plan)
+        traced = None if trace is None else (TRACED, TRACE_ENDED, trace[1])
+        message = marshal.dumps(
+            (list(argv), dict(env), cwd, tuple(inherited), start_fd, apart, traced)
+        )
+        fds = [output, *inherited.values(), *(() if trace is None else trace[:1])]
+        if len(message) <= _INLINE_BYTES:
+            self._send(message, fds)
+            return
+        # A long message could have to wait for the other side; a descriptor never does.
+        large = os.memfd_create("handaxe-command", os.MFD_CLOEXEC)
+        try:
+            with os.fdopen(os.dup(large), "wb") as file:
+                file.write(message)
+            self._send(b"large", [*fds, large])
+        finally:
+            os.close(large)
+
+    def stop(self) -> None:
+        """Have the program ended that runs now, with all it started."""
+        with suppress(OSError):
+            self._talk.send(b"stop", socket.MSG_DONTWAIT)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the warden go on, should a command have stopped it."""
+        if self.warden_pid:
+            with suppress(OSError):
+                os.kill(self.warden_pid, signal.SIGCONT)
+
+    def hear(self) -> tuple[Any, ...] | None:
+        """What the warden says; None where it is gone. `BlockingIOError` if it is silent."""
+        try:
+            message = self._talk.recv(1 << 17, socket.MSG_DONTWAIT)
+        except ConnectionError:
+            return None
+        return marshal.loads(message) if message else None  # noqa: S302 - from our own warden
+
+    def _send(self, message: bytes, fds: list[int]) -> None:
+        socket.send_fds(self._talk, [message], fds, socket.MSG_DONTWAIT)
+
+
+class WorkerPool:
+    """Who can run commands for this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reply_lock = threading.Lock()
+        self._idle: dict[bool, list[WorkerConnection]] = {False: [], True: []}
+        self._control: socket.socket | None = None
+        self.supervisor_pid = 0
+        self._former: set[int] = set()
+        self._max_files = 0
+        """How many files commands may have open, who inherit that from the supervisor."""
+
+    def get_ready(self) -> None:
+        """Start the supervisor and have a warden wait, for whoever is about to need one."""
+        with self._lock:
+            idle = self._idle[False]
+            if not idle:
+                # Whoever needs one is told why there is none.
+                with suppress(OSError):
+                    idle.append(self._open_connection(is_apart=False))
+
+    def take(self, *, is_apart: bool = False) -> WorkerConnection:
+        """A line to a warden that is free; `OSError` where none can be had.
+
+        `is_apart`: to one with a network of its own to lend, if this machine lets it have one.
+        """
+        with self._lock:
+            self._reap()
+            while idle := self._idle[is_apart]:
+                line = idle.pop()
+                if _is_alive(line):
+                    return line
+                line.close()
+            return self._open_connection(is_apart=is_apart)
+
+    def give_back(self, line: WorkerConnection) -> None:
+        """Its command has ended and left nothing."""
+        with self._lock:
+            idle = self._idle[line.is_apart]
+            if len(idle) < MAX_IDLE:
+                idle.append(line)
+                return
+        line.close()
+
+    def keep_watch(self) -> None:
+        """See that somebody ends what this process has started, should it be killed."""
+        if self._control is None and sys.platform == "linux" and sys.executable:
+            with self._lock, suppress(OSError):
+                self._control = self._control or self._start_supervisor()
+
+    def choose_start_fd(self) -> int:
+        """A number for what shells read first, so that it and the two below it are free there.
+
+        Descriptors that a sandbox needs keep the numbers they have in this process.
+        """
+        free = 0
+        # Where no file can be opened, whoever goes on to start the command is told so.
+        with suppress(OSError):
+            free = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            os.close(free)
+        wanted = _START_FD if free < _START_FD - _RESERVE else free + _RESERVE
+        return min(wanted, get_max_open_files() - 1, (self._max_files or wanted + 1) - 1)
+
+    def wake_worker(self, line: WorkerConnection) -> None:
+        """Let both go on that could be needed for news on this line."""
+        line.wake()
+        if self._control is not None:
+            with suppress(OSError):
+                os.kill(self.supervisor_pid, signal.SIGCONT)
+
+    def end(self, warden_pid: int) -> bool:
+        """End a warden that does not answer, and what it had; blocks. False if that failed."""
+        with self._reply_lock:
+            control = self._control
+            if control is None:
+                return False
+            try:
+                os.kill(self.supervisor_pid, signal.SIGCONT)
+                control.send(marshal.dumps((warden_pid, 0)))
+                if control.recv(64):
+                    return True
+            except OSError:
+                pass
+        with self._lock:
+            self._drop_supervisor(control)
+        return False
+
+    def shut_down(self) -> None:
+        """Let everybody go; whatever still runs ends."""
+        with self._lock:
+            self._forget()
+
+    def close_after_fork(self) -> None:
+        """In a child of this process: its copies must not keep the supervisor waiting."""
+        self._lock = threading.Lock()
+        self._reply_lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+            self._former.add(self.supervisor_pid)
+
+    def _open_connection(self, *, is_apart: bool) -> WorkerConnection:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
+        with theirs:
+            try:
+                self._hand_over(theirs, APART if is_apart else b"fork")
+            except BaseException:
+                ours.close()
+                raise
+        return WorkerConnection(ours, is_apart=is_apart)
+
+    def _hand_over(self, theirs: socket.socket, kind: bytes) -> None:
+        if self._control is not None:
+            with suppress(ConnectionError):
+                socket.send_fds(self._control, [kind], [theirs.fileno()])
+                return
+            self._drop_supervisor(self._control)
+        self._control = self._start_supervisor()
+        socket.send_fds(self._control, [kind], [theirs.fileno()])
+
+    def _drop_supervisor(self, control: socket.socket) -> None:
+        """Somebody killed the supervisor. Its wardens go on by themselves."""
+        control.close()
+        if self._control is control:
+            self._control = None
+            with suppress(OSError):
+                os.kill(self.supervisor_pid, signal.SIGKILL)
+                os.waitpid(self.supervisor_pid, 0)
+
+    def _reap(self) -> None:
+        """Take note of supervisors that were let go and have ended since."""
+        if self._former:
+            self._former = {pid for pid in self._former if not _has_ended(pid)}
+
+    def _start_supervisor(self) -> socket.socket:
+        self._reap()
+        self._max_files = get_max_open_files()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, _KINDS)
+        kept = ("LD_LIBRARY_PATH", "PATH")
+        nothing = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)
+        with theirs:
+            self.supervisor_pid = os.posix_spawn(
+                sys.executable,
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    "-c",
+                    _PROGRAM,
+                    _ROOT,
+                    str(os.getpid()),
+                    get_host_token(),
+                ],
+                {name: os.environ[name] for name in kept if name in os.environ},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), CONTROL_FD),
+                    nothing,
+                    (os.POSIX_SPAWN_DUP2, 0, 1),
+                    (os.POSIX_SPAWN_DUP2, 0, 2),
+                ],
+                setsid=True,
+                setsigmask=(),
+            )
+        ours.settimeout(_REPLY_S)
+        return ours
+
+
+def get_max_open_files() -> int:
+    """How many files this process may have open at once."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
+
+
+def explain_failed_start(error: int | None, reason: str) -> CannotStart:
+    """Why a command did not start, with what helps."""
+    if error not in _TOO_MANY_FILES:
+        return CannotStart(reason)
+    return CannotStart(
+        f"too many files would be open at once (`ulimit -n` is {get_max_open_files()})",
+        "Raise that limit where handaxe is started, for example with `ulimit -n 1024`, or wait for "
+        "other commands to end.",
+    )
+
+
+def _is_alive(line: WorkerConnection) -> bool:
+    try:
+        words = line.hear()
+    except BlockingIOError:
+        return True
+    # All that a warden says while it waits is that it is there.
+    if words is None or words[0] != "here":
+        return False
+    line.warden_pid = words[1]
+    return True
+
+
+def _has_ended(child: int) -> bool:
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except OSError:
+        return True
+
+
+WARDENS = WorkerPool()
+atexit.register(WARDENS.shut_down)
+os.register_at_fork(after_in_child=WARDENS.close_after_fork)

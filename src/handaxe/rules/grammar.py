@@ -1,0 +1,184 @@
+"""The grammar of permission rules: `Tool` or `Tool(specifier)`.
+
+Parsing is total. Text that is no rule becomes a rule that matches nothing and says why, so that
+one wrong line in a settings file never takes the others with it.
+"""
+
+import re
+
+import msgspec
+
+from handaxe.contract.decision import ToolDefinition
+from handaxe.rules.tool_families import (
+    COMMAND_TOOLS,
+    HOST_TOOLS,
+    PARAMS_LEFT_TO_SCOPES,
+    Behaviour,
+    is_foreign,
+    resolve_tool_alias,
+)
+
+_PARAM = r"(?s)([A-Za-z_][A-Za-z0-9_-]*):(.*)"
+_ESCAPED = r"\\([\\()])"
+_MCP_ALLOW = r"(?s)mcp__[^*]+?__.*"
+
+
+class PermissionRule(msgspec.Struct, frozen=True):
+    """One permission rule and where it was written."""
+
+    tool: str
+    """As it is called today; may hold `*`."""
+    specifier: str | None
+    """None: the whole tool."""
+    text: str
+    """As it was written."""
+    behaviour: Behaviour = "deny"
+    source: str = "session"
+    """The layer it came from: policy, flags, local, project, user or session."""
+    source_line: int | None = None
+    source_file: str | None = None
+    root: str | None = None
+    """What a leading `/` in its path is relative to; None for the project."""
+    problem: str | None = None
+    """Why the rule matches nothing, or less than it seems to; a sentence for its author."""
+    is_dead: bool = False
+    """Whether it matches nothing at all."""
+    approved: tuple[ToolDefinition, ...] | None = None
+    """The server's tools it was given for, as an answer; None if somebody wrote it by hand."""
+
+    @property
+    def origin(self) -> str:
+        """Where a person finds the rule: its file and line, or the layer's name."""
+        file, line = self.source_file, self.source_line
+        if file is None:
+            return self.source
+        return file if line is None else f"{file}:{line}"
+
+    def is_approval_of(self, definition: ToolDefinition | None) -> bool:
+        """Whether a yes that was given as an answer was given for this very tool."""
+        digest = definition.digest if definition is not None else None
+        return any(one.digest == digest for one in self.approved or ())
+
+    @property
+    def is_whole_tool(self) -> bool:
+        """Whether every call of the tool is meant."""
+        return self.specifier is None and not self.is_dead
+
+    @property
+    def domain(self) -> str | None:
+        """The hosts it names, if it is about hosts: `domain:*.example.org`."""
+        is_one = self.tool in HOST_TOOLS and (self.specifier or "").startswith("domain:")
+        return (self.specifier or "").removeprefix("domain:") if is_one else None
+
+    @property
+    def param(self) -> tuple[str, str] | None:
+        """The input field and value it names, if it can be read so: `model:opus`."""
+        return _parse_param(self.tool, self.specifier, self.behaviour)
+
+
+def parse_rule(
+    text: str,
+    behaviour: Behaviour = "deny",
+    *,
+    source: str = "session",
+    source_line: int | None = None,
+    source_file: str | None = None,
+    root: str | None = None,
+    approved: tuple[ToolDefinition, ...] | None = None,
+) -> PermissionRule:
+    """Read one rule; what is malformed becomes a rule that matches nothing, with its problem."""
+    tool, specifier, problem = _split_rule(text.strip())
+    is_dead = problem is not None
+    if problem is None:
+        problem, is_dead = _find_rule_problem(resolve_tool_alias(tool), specifier, behaviour)
+    return PermissionRule(
+        tool=tool if is_dead else resolve_tool_alias(tool),
+        specifier=specifier,
+        text=text,
+        behaviour=behaviour,
+        source=source,
+        source_line=source_line,
+        source_file=source_file,
+        root=root,
+        problem=f"The {behaviour} rule {text!r} {problem}." if problem else None,
+        is_dead=is_dead,
+        approved=approved,
+    )
+
+
+def format_rule(rule: PermissionRule) -> str:
+    """The rule as text that reads back as the same tool and specifier."""
+    if rule.specifier is None:
+        return rule.tool
+    escaped = re.sub(r"([\\()])", r"\\\1", rule.specifier)
+    return f"{rule.tool}({escaped})"
+
+
+def split_rules(text: str) -> list[str]:
+    """The rules of one command-line value: cut at commas and blanks outside parentheses."""
+    rules: list[str] = []
+    current = ""
+    depth = 0
+    is_escaped = False
+    for char in text:
+        if depth == 0 and not is_escaped and (char == "," or char.isspace()):
+            rules.append(current)
+            current = ""
+            continue
+        current += char
+        if not is_escaped:
+            depth = max(0, depth + (char == "(") - (char == ")"))
+        is_escaped = char == "\\" and not is_escaped
+    rules.append(current)
+    return [rule for rule in rules if rule]
+
+
+def _split_rule(text: str) -> tuple[str, str | None, str | None]:
+    """Tool, specifier and what is wrong."""
+    tool, paren, rest = text.partition("(")
+    if not text or (paren and not tool.strip()):
+        return text, None, "names no tool"
+    if not paren:
+        wrong = ")" in text or any(char.isspace() for char in text)
+        return text, None, "is no tool name" if wrong else None
+    if not rest.endswith(")") or _is_escaped_end(rest[:-1]):
+        return text, None, "does not end with its ')'"
+    tool = tool.strip()
+    if any(char.isspace() or char == ")" for char in tool):
+        return text, None, "has no tool name before its '('"
+    specifier = re.sub(_ESCAPED, r"\1", rest[:-1])
+    return tool, (None if specifier.strip() in {"", "*"} else specifier), None
+
+
+def _is_escaped_end(text: str) -> bool:
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def _find_rule_problem(
+    tool: str, specifier: str | None, behaviour: Behaviour
+) -> tuple[str | None, bool]:
+    """What is wrong with a well-formed rule, and whether it has to be left out."""
+    if "*" in tool and specifier is not None:
+        return "has both a '*' in the tool name and a specifier", True
+    if "*" in tool and behaviour == "allow" and not re.fullmatch(_MCP_ALLOW, tool):
+        return "allows by a '*' that does not stand behind a literal 'mcp__<server>__'", True
+    if specifier is None:
+        return None, False
+    found = re.fullmatch(_PARAM, specifier)
+    is_prefix = tool in COMMAND_TOOLS and specifier.endswith(":*")
+    if found and found[1] in PARAMS_LEFT_TO_SCOPES and not is_prefix:
+        return f"names the input {found[1]!r}, which has too many spellings to compare", True
+    if found and behaviour == "allow" and is_foreign(tool):
+        return "allows by an input's value; only deny and ask rules can", True
+    return None, False
+
+
+def _parse_param(tool: str, specifier: str | None, behaviour: Behaviour) -> tuple[str, str] | None:
+    if specifier is None or behaviour == "allow":
+        return None
+    found = re.fullmatch(_PARAM, specifier)
+    if found is None or found[1] in PARAMS_LEFT_TO_SCOPES:
+        return None
+    if tool in HOST_TOOLS and found[1] == "domain":
+        return None
+    return found[1], found[2]

@@ -1,0 +1,175 @@
+"""A file with very long lines, searched in pieces: what is found, as if it had been searched whole.
+
+Of a long line the surroundings of its first match are shown. Lines around a match are shown as far
+as they are in the same piece.
+"""
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+
+from handaxe.contract.ports.search import TextQuery
+from handaxe.search.deadline import SearchDeadline
+from handaxe.search.long_lines import HoldsNul, LongLine, LongLineWindow, Pieces, WholeLines
+from handaxe.search.rg_arguments import MatchMarks
+from handaxe.search.rg_output import KEPT_BEFORE, crop_line
+from handaxe.search.walk.root__beneath import open_beneath
+
+MULTILINE_BYTES = 48 << 10
+"""Where a match may go across lines, all that is searched together has to be small."""
+MAX_PARTS = 1_000
+"""So many matching parts of one long line are shown at most."""
+_NUMBER = re.compile(rb"(?m)^(\d+)([:-])")
+_PART = re.compile(rb"\d+:(\d+):(.*)")
+
+
+class PieceSearch(ABC):
+    """Searches texts that are in memory."""
+
+    whole_bytes: int
+    """How much whole lines may hold together."""
+
+    @abstractmethod
+    def bodies(self, texts: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+        """The number of a text and lines to show of it, as ripgrep writes them; in any pieces."""
+
+    @abstractmethod
+    def count(self, text: bytes) -> int:
+        """How many lines match."""
+
+
+class ChunkedSearch:
+    """One file on its way."""
+
+    def __init__(
+        self,
+        query: TextQuery,
+        marks: MatchMarks,
+        pieces: PieceSearch,
+        directory: int,
+        watch: SearchDeadline,
+        encoding: str | None = None,
+    ) -> None:
+        """Plan searches; `encoding` is what the files are in, if that is not UTF-8."""
+        self._encoding = encoding
+        self._query = query
+        self._marks = marks
+        self._pieces = pieces
+        self._directory = directory
+        self._watch = watch
+        self._skip_line: Callable[[], None] = lambda: None
+        self.capped_lines = 0
+        """Long lines of which not all matching parts were told."""
+        self.is_complete = True
+        """False if time ran out in one of the files."""
+
+    def count(self, path: str) -> int:
+        """How many lines match; with a query for files 1 as soon as one does."""
+        total = 0
+        for part in self._parts(path):
+            if isinstance(part, WholeLines):
+                total += self._pieces.count(part.data)
+            elif next(self._matches(part), None) is not None:
+                total += 1
+                self._skip_line()
+            if total and self._query.mode == "files":
+                return 1
+        return total
+
+    def lines(self, path: str) -> Iterator[bytes]:
+        """The lines to show, in order."""
+        line = shown = 0
+        for part in self._parts(path):
+            if isinstance(part, WholeLines):
+                for _, body in self._pieces.bodies([part.data]):
+                    yield _shift_line_numbers(body, part.first_line - 1)
+                continue
+            line, shown = part.line, shown if part.line == line else 0
+            for body in self._matches(part):
+                yield self._fitted(line, body)
+                shown += 1 if self._query.only_matching else MAX_PARTS
+                if shown >= MAX_PARTS:
+                    self.capped_lines += self._query.only_matching
+                    self._skip_line()
+                    break
+
+    def _parts(self, path: str) -> Iterator[WholeLines | LongLine]:
+        most_bytes = self._pieces.whole_bytes
+        if self._query.multiline:
+            most_bytes = min(most_bytes, MULTILINE_BYTES)
+        try:
+            fd = open_beneath(self._directory, path)
+        except OSError:
+            return
+        try:
+            pieces = Pieces(fd, encoding=self._encoding, most_bytes=most_bytes)
+            self._skip_line = pieces.skip_line
+            for part in pieces:
+                if self._watch.is_over():
+                    self.is_complete = False
+                    return
+                yield part
+        except (HoldsNul, OSError):
+            return
+        finally:
+            os.close(fd)
+
+    def _matches(self, part: LongLine) -> Iterator[bytes]:
+        """What is to be shown of each match, without the number of the line."""
+        windows = part.windows
+        for number, body in self._pieces.bodies([window.data for window in windows]):
+            window = windows[number]
+            for row in body.split(b"\n")[:-1]:
+                yield from self._find_in_window(row.removesuffix(b"\r"), window)
+
+    def _find_in_window(self, row: bytes, window: LongLineWindow) -> Iterator[bytes]:
+        if self._query.only_matching:
+            if (found := _PART.match(row)) is not None:
+                before = len(window.data[: window.begin].decode("utf-8", "replace"))
+                own = len(window.data[: window.end].decode("utf-8", "replace"))
+                column = int(found[1])
+                if before < column <= own:
+                    yield b"%d:%s" % (window.column + column, found[2])
+            return
+        found = _NUMBER.match(row)
+        if found is None or found[2] != b":":
+            return
+        text = row[found.end() :]
+        at = self._find_first_own(text, window)
+        if at is not None:
+            yield self._around(text, at, window)
+
+    def _find_first_own(self, text: bytes, window: LongLineWindow) -> int | None:
+        """Where the first match is marked that begins in a window's own part."""
+        start, end = self._marks.start, self._marks.end
+        marked, at = 0, text.find(start)
+        while at >= 0:
+            place = at - marked
+            if place >= window.end and window.end > window.begin:
+                return None
+            if place >= window.begin:
+                return at
+            marked += len(start) + len(end)
+            at = text.find(start, at + len(start))
+        # A match without characters has no marks.
+        return 0 if not marked and start not in text and window.begin == 0 else None
+
+    def _around(self, text: bytes, at: int, window: LongLineWindow) -> bytes:
+        start, end, gap = self._marks.start, self._marks.end, self._marks.gap
+        before = text[:at].replace(start, b"").replace(end, b"")[-KEPT_BEFORE:]
+        is_begun = window.column > 0 or at > len(before)
+        return (gap if is_begun else b"") + before + text[at:]
+
+    def _fitted(self, line: int, body: bytes) -> bytes:
+        row = crop_line(b"%d:%s" % (line, body), self._marks)
+        if self._query.only_matching or row.endswith(self._marks.gap):
+            return row + b"\n"
+        return row + self._marks.gap + b"\n"
+
+
+def _shift_line_numbers(body: bytes, more: int) -> bytes:
+    """Lines with higher numbers."""
+    if not more:
+        return body
+    return _NUMBER.sub(lambda found: b"%d%s" % (int(found[1]) + more, found[2]), body)

@@ -1,0 +1,142 @@
+"""Search on this machine.
+
+What does the work is imported with the first search, so that a session opens quickly.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from handaxe.contract.ports.search import Hides, NameQuery, NamesFound, Search, TextFound, TextQuery
+from handaxe.disk.threads import start_in_thread
+from handaxe.search.deadline import SearchDeadline
+from handaxe.search.walk.tree_cache import TreeCache
+
+if TYPE_CHECKING:
+    from handaxe.search.hidden_paths import ExclusionFilter
+
+_log = logging.getLogger("handaxe.search")
+
+T = TypeVar("T")
+
+FINAL_WAIT_S = 0.15
+"""How long a cancelled search is waited for; it ends soon after in any case."""
+
+
+def _get_no_rules() -> Hides | None:
+    return None
+
+
+def _return_false(_: str) -> bool:
+    return False
+
+
+class LocalSearch(Search):
+    """Walks directories itself and leaves contents to ripgrep, where there is one."""
+
+    def __init__(
+        self,
+        *,
+        roots: Callable[[], Sequence[str]] = tuple,
+        hidden: Callable[[], Hides | None] = _get_no_rules,
+        may_read: Callable[[], Callable[[str], bool]] = lambda: _return_false,
+        own_places: Sequence[str] = (),
+        use_ripgrep: bool = True,
+        head_start: bool = True,
+    ) -> None:
+        """Plan searches.
+
+        Args:
+            roots: where no program is run from.
+            hidden: gives what must not appear now.
+            may_read: gives which files such as `.env` may be read now without a question.
+            own_places: data and settings of handaxe, which no search from above shows.
+            use_ripgrep: whether ripgrep may be used.
+            head_start: whether fixed text may be found without ripgrep where that is quicker.
+        """
+        self._roots = roots
+        self._hidden = hidden
+        self._may_read = may_read
+        self._own_places = own_places
+        self._use_ripgrep = use_ripgrep
+        self._head_start = head_start
+        self._known = TreeCache()
+
+    async def find_names(self, query: NameQuery) -> NamesFound:
+        """The files whose path fits a pattern."""
+        from handaxe.search.walk.glob_walk import NameSearch
+
+        watch = SearchDeadline(query.timeout_s)
+        search = NameSearch(query, watch, self._screen(query.root))
+        return await _run_in_thread(search.answer, watch)
+
+    async def find_text(self, query: TextQuery) -> TextFound:
+        """The lines or files that hold a match."""
+        from handaxe.search.rg_arguments import check_arguments
+
+        check_arguments(query)
+        screen = self._screen(query.root, is_file=query.is_file)
+        watch = SearchDeadline(query.timeout_s)
+        return await _run_in_thread(lambda: self._find_text(query, watch, screen), watch)
+
+    def list_file_types(self) -> dict[str, tuple[str, ...]]:
+        """The known names of file types, with their patterns."""
+        from handaxe.search.walk.ignore_files__file_types import load_file_types
+
+        return load_file_types()
+
+    def _screen(self, root: str, *, is_file: bool = False) -> "ExclusionFilter":
+        from handaxe.search.hidden_paths import ExclusionFilter
+
+        denies = self._hidden()
+        if is_file:
+            # Permission has decided about the very file.
+            return ExclusionFilter(os.path.split(root)[0], denies=denies, may_read=None)
+        own, may_read = self._own_places, self._may_read()
+        return ExclusionFilter(root, denies=denies, may_read=may_read, own_places=own)
+
+    def _find_text(
+        self, query: TextQuery, watch: SearchDeadline, screen: "ExclusionFilter"
+    ) -> TextFound:
+        from handaxe.search.python_grep import PythonGrep
+        from handaxe.search.rg.literal_prescan import LiteralPrescan
+        from handaxe.search.rg.rg_binary import find_ripgrep
+        from handaxe.search.rg.ripgrep import Ripgrep, RipgrepFailed
+        from handaxe.search.walk.ignored_survey import IgnoredSurvey
+        from handaxe.search.walk.root import SearchPlace
+        from handaxe.search.walk.walk import Listings
+
+        program = find_ripgrep(self._roots()) if self._use_ripgrep else None
+        with SearchPlace(
+            query.root,
+            is_file=query.is_file,
+            respect_ignore=query.respect_ignore,
+        ) as place:
+            if program is not None:
+                listings: Listings = {}
+                survey = IgnoredSurvey(query, place, watch, screen, listings, self._known)
+                start = None
+                if self._head_start and LiteralPrescan.suits(query):
+                    start = LiteralPrescan(query, place, watch, screen, listings)
+                    if start.is_enough():
+                        return start.found(survey)
+                known = self._known
+                try:
+                    ripgrep = Ripgrep(program, query, place, watch, screen, survey, start, known)
+                    return ripgrep.answer()
+                except RipgrepFailed as failure:
+                    _log.warning("ripgrep failed, searching without it: %s", failure)
+            return PythonGrep(query, place, watch, screen).answer()
+
+
+async def _run_in_thread(work: Callable[[], T], watch: SearchDeadline) -> T:
+    job = start_in_thread(work)
+    try:
+        return await job.result
+    except asyncio.CancelledError:
+        watch.cancel()
+        # Whoever cancelled may rely on it that nothing of the search is left.
+        await job.wait(FINAL_WAIT_S)
+        raise

@@ -1,0 +1,264 @@
+"""The asked-for part of an answer, kept while the whole of it streams by."""
+
+import re
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from heapq import nsmallest
+from typing import Any, Generic, TypeVar
+
+from handaxe.contract.ports.search import TextFound, TextQuery
+from handaxe.search.hidden_paths import ExclusionFilter
+from handaxe.search.match_lines import Block, LineReader
+from handaxe.search.rg_arguments import MatchMarks
+from handaxe.search.rg_output import make_path_key
+
+MAX_PAGE_BYTES = 64 << 20
+SPARE = 20_000
+FEW = 10
+"""Of so many times as many rows the first are cheaper to pick than to sort out."""
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+_MESSAGE = re.compile(
+    rb"(?m)^(?!\d+[:-])[^\n]*(?:binary file matches|stopped searching binary)[^\n]*\n"
+)
+
+
+class LinePage:
+    """Lines `offset` to `offset + limit` of files that come in their final order."""
+
+    def __init__(self, query: TextQuery, screen: ExclusionFilter | None) -> None:
+        self._offset = query.offset
+        self._end = query.end
+        self._has_context = query.has_context
+        self._has_columns = query.only_matching
+        self._screen = screen
+        self._path: bytes | None = None
+        self._is_path_hidden = False
+        self._bytes = 0
+        self.blocks: list[Block] = []
+        self.lines_of: dict[bytes, int] = {}
+        """The files so far, with the number of their lines, also of those before the page."""
+        self.seen = 0
+        self.files = 0
+        self.binary_files = 0
+        self.has_more = False
+
+    def take(self, path: bytes, body: bytes) -> bool:
+        """Take lines of one file; True when the page is full and more is known to follow."""
+        if path != self._path:
+            body = self._begin(path, body)
+        if self._is_path_hidden:
+            return False
+        if b" binary file" in body:
+            body, found = _MESSAGE.subn(b"", body)
+            self.binary_files += found
+        before, lines = self.seen, body.count(b"\n")
+        self.seen += lines
+        self.lines_of[path] += lines
+        if self.seen <= self._offset:
+            return False
+        if before < self._offset:
+            body = body[_find_line_start(body, self._offset - before) :]
+            before = self._offset
+        if self._end is not None and self.seen > self._end:
+            body = body[: _find_line_start(body, self._end - before)]
+            self.has_more = True
+        return self._keep(path, body)
+
+    def take_all(self, blocks: list[Block]) -> None:
+        """Take whole files at once, none of them hidden, for a page without end."""
+        if self._has_context:
+            blocks[1:] = [(path, b"--\n" + body) for path, body in blocks[1:]]
+        self.blocks = blocks
+        self.files = len(blocks)
+        self.lines_of = {path: body.count(b"\n") for path, body in blocks}
+        self.seen = sum(self.lines_of.values())
+
+    def find_differing(self, bodies: Mapping[bytes, bytes]) -> set[bytes]:
+        """Those files that another search of the very same files does not confirm.
+
+        Args:
+            bodies: what that search found, by path.
+        """
+        shown: dict[bytes, list[bytes]] = {}
+        for path, body in self.blocks:
+            if path in bodies:
+                shown.setdefault(path, []).append(body)
+        return {path for path, body in bodies.items() if not self._is_like(path, body, shown)}
+
+    def _is_like(self, path: bytes, body: bytes, shown: Mapping[bytes, list[bytes]]) -> bool:
+        pieces = shown.get(path, [])
+        if not all(_is_part(piece, body) for piece in pieces):
+            return False
+        lines, is_last = self.lines_of[path], path == self._path
+        if is_last or lines == sum(piece.count(b"\n") for piece in pieces):
+            return bool(body)
+        # It begins before the page, so that its lines move the page.
+        return lines - body.count(b"\n") in {0, int(self._has_context)}
+
+    def drop(self, paths: AbstractSet[bytes]) -> None:
+        """Take files off the page."""
+        self.blocks = [block for block in self.blocks if block[0] not in paths]
+        self.files -= len(paths)
+        self.seen -= sum(self.lines_of.pop(path) for path in paths)
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether everything belongs on it."""
+        return self._end is None and not self._offset
+
+    def found(self, prefix: str, marks: MatchMarks) -> TextFound:
+        """What is on the page; `prefix` makes its paths absolute."""
+        lines, rest = LineReader(prefix, marks, has_columns=self._has_columns).read(self.blocks)
+        is_whole = not self.has_more
+        return TextFound(
+            lines=lines,
+            more_lines=rest,
+            shown_lines=self.seen
+            if self.is_endless
+            else sum(body.count(b"\n") for _, body in self.blocks),
+            total_lines=self.seen if is_whole else None,
+            total_files=self.files if is_whole else None,
+            has_more=self.has_more,
+        )
+
+    def _begin(self, path: bytes, body: bytes) -> bytes:
+        self._path = path
+        self._is_path_hidden = self._screen is not None and self._screen.is_held_back(path)
+        if self._is_path_hidden:
+            return body
+        self.files += 1
+        self.lines_of[path] = 0
+        return b"--\n" + body if self._has_context and self.files > 1 else body
+
+    def _keep(self, path: bytes, body: bytes) -> bool:
+        if body:
+            self.blocks.append((path, body))
+            self._bytes += len(body)
+        self.has_more = self.has_more or self._bytes > MAX_PAGE_BYTES
+        return self.has_more
+
+
+class UnorderedLines:
+    """The lines of an unordered answer that can be on the page; all of them if there is no end."""
+
+    def __init__(self, end: int | None, screen: ExclusionFilter) -> None:
+        self._end = end
+        self._screen = screen
+        self._pieces: dict[bytes, list[bytes]] = {}
+        self._files: list[Block] = []
+        """Those that were taken whole and cannot have to be dropped."""
+        self._lines = 0
+        self._bytes = 0
+        self._binary_files = 0
+        self._last: bytes | None = None
+        """No file behind this one in path order can be on the page."""
+        self.is_overfull = False
+
+    def take(self, path: bytes, body: bytes) -> bool:
+        """Take lines of one file; True when they are too many to be kept."""
+        pieces = self._pieces.get(path)
+        if pieces is None:
+            if self._last is not None and make_path_key(path) > self._last:
+                return False
+            if self._screen.is_held_back(path):
+                return False
+            pieces = self._pieces[path] = []
+        if b" binary file" in body:
+            body, found = _MESSAGE.subn(b"", body)
+            self._binary_files += found
+        pieces.append(body)
+        self._bytes += len(body)
+        if self._end is not None:
+            self._lines += body.count(b"\n")
+            if self._lines > 2 * self._end + 1:
+                self._drop(self._end + 1)
+            self.is_overfull = self._last is not None or self._lines > self._end
+        return self._bytes > MAX_PAGE_BYTES
+
+    def take_files(self, files: list[Block]) -> bool:
+        """Take files to their ends, none with a message in it; True when they are too many."""
+        if self._end is not None or not self._screen.can_show_all([path for path, _ in files]):
+            return any(self.take(path, body) for path, body in files)
+        if files[0][0] in self._pieces:
+            self.take(*files.pop(0))
+        self._files += files
+        self._bytes += sum([len(body) for _, body in files])
+        return self._bytes > MAX_PAGE_BYTES
+
+    def flush_to(self, page: LinePage) -> None:
+        """Hand everything on in path order."""
+        page.binary_files += self._binary_files
+        files = self._files + [(path, b"".join(parts)) for path, parts in self._pieces.items()]
+        files.sort(key=lambda file: make_path_key(file[0]))
+        if page.is_endless:
+            page.take_all(files)
+            return
+        for path, body in files:
+            if page.take(path, body):
+                return
+
+    def _drop(self, wanted: int) -> None:
+        """Keep the first files that hold so many lines together."""
+        kept: dict[bytes, list[bytes]] = {}
+        lines = size = 0
+        for path in sorted(self._pieces, key=make_path_key):
+            if lines >= wanted:
+                break
+            kept[path] = self._pieces[path]
+            lines += sum(piece.count(b"\n") for piece in kept[path])
+            size += sum(map(len, kept[path]))
+            self._last = make_path_key(path)
+        self._pieces, self._lines, self._bytes = kept, lines, size
+
+
+class FirstRows(Generic[Row]):
+    """The first rows, in their own order, of a stream of any length."""
+
+    __slots__ = ("_end", "_room", "_rows", "total")
+
+    def __init__(self, end: int | None) -> None:
+        self._end = end
+        self._room = None if end is None else 2 * end + SPARE
+        self._rows: list[Row] = []
+        self.total = 0
+
+    def add(self, rows: list[Row]) -> None:
+        """Take some more rows."""
+        self.total += len(rows)
+        self._rows += rows
+        if self._room is not None and len(self._rows) > self._room:
+            self._rows = self._first()
+
+    def keep(self, rows: list[Row]) -> None:
+        """Take rows that are counted already."""
+        self._rows += rows
+
+    def get_kept_rows(self) -> list[Row]:
+        """All rows that were not dropped, in any order; the first ones are among them."""
+        return self._rows
+
+    def rows(self, offset: int = 0) -> list[Row]:
+        """The rows from `offset` on, in order."""
+        return self._first()[offset:]
+
+    def _first(self) -> list[Row]:
+        end = self._end
+        if end is not None and len(self._rows) > FEW * end:
+            return nsmallest(end, self._rows)
+        return sorted(self._rows)[:end]
+
+
+def _is_part(piece: bytes, body: bytes) -> bool:
+    """Whether whole lines of an answer are among others; a group may be parted from the last."""
+    lines = b"\n" + piece
+    return lines in b"\n" + body or lines.removeprefix(b"\n--") in b"\n" + body
+
+
+def _find_line_start(body: bytes, count: int) -> int:
+    """Where the line after the first `count` lines begins."""
+    at = 0
+    for _ in range(count):
+        at = body.index(b"\n", at) + 1
+    return at

@@ -1,0 +1,160 @@
+"""Where nothing was found: what there is in the files that a search passes by.
+
+Only those files are searched again, and not for long; an answer that did not come to the end of
+them says so.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from handaxe.contract.ports.search import FallbackMatches
+from handaxe.search.deadline import SearchDeadline
+from handaxe.search.hidden_paths import ExclusionFilter
+from handaxe.search.rg.fallback__encodings import detect_foreign_encoding
+from handaxe.search.rg.rg_process import Feed, RipgrepOutcome, RipgrepProcess
+from handaxe.search.rg_arguments import RipgrepOptions
+from handaxe.search.rg_output import CountStream, PathStream
+from handaxe.search.walk.ignored_survey import IgnoredEntries, IgnoredSurvey
+from handaxe.search.walk.root import SearchPlace
+
+SURVEY_S = 0.003
+SURVEY_SHARE = 0.02
+"""How long ignored entries are looked for in a tree that is not small: so long at least, and this
+part of the search's own time where that is more."""
+LOOK_S = 0.25
+LOOK_SHARE = 0.1
+"""How much of the search's own time a look may take, where that is more."""
+LONGER_IN_BINARY = 2.5
+"""How many times as long as without them a search with binary files takes."""
+MAX_FILES = 10_000
+
+Open = Callable[[Feed, RipgrepOptions, Sequence[str] | None], RipgrepProcess]
+"""Begins a run of ripgrep over some entries, or over everything."""
+Confirm = Callable[[dict[bytes, int], RipgrepOptions], dict[bytes, int]]
+"""Gives the counts of those files that are the ones that were judged."""
+
+
+class FallbackSearch:
+    """After a first run without a match."""
+
+    def __init__(
+        self,
+        first: RipgrepOutcome,
+        place: SearchPlace,
+        watch: SearchDeadline,
+        screen: ExclusionFilter,
+        confirm: Confirm,
+        open_run: Open,
+    ) -> None:
+        self._first = first
+        self._place = place
+        self._watch = watch
+        self._screen = screen
+        self._confirm = confirm
+        self._open = open_run
+
+    def search_ignored(
+        self, survey: IgnoredSurvey, told: IgnoredEntries | None
+    ) -> list[FallbackMatches]:
+        """Matches in ignored files; nothing if there is none.
+
+        Where the first run did not tell which files these are, they are looked for.
+        """
+        if told is None:
+            share_s = SURVEY_SHARE * self._first.duration_s
+            survey.continue_until(self._watch.part(max(SURVEY_S, share_s)))
+        targets, are_all = survey.targets(told)
+        if not targets:
+            return []
+        paths = [f"./{path}" for path in targets]
+        return self._look("ignored", RipgrepOptions(with_ignored=True), paths, are_all=are_all)
+
+    def search_binary(self, *, is_counted: bool, is_small: bool) -> list[FallbackMatches]:
+        """Binary files with a match; nothing if there is no binary file.
+
+        Everything has to be searched once more, which in a large tree is done if that will not
+        take long. Where nobody counted them, an answer of zero says that it was done.
+        """
+        if is_counted and not self._first.binary:
+            return []
+        if not is_small and self._first.duration_s * LONGER_IN_BINARY > LOOK_S:
+            return []
+        looks = self._look("binary", RipgrepOptions(in_binary=True), None)
+        return looks if looks or is_counted else [FallbackMatches("binary", 0, 0, "")]
+
+    def search_foreign(self) -> list[FallbackMatches]:
+        """Matches in files of other encodings, in which other bytes stand for the pattern."""
+        found: list[bytes] = []
+
+        def take(paths: list[bytes]) -> bool:
+            found.extend(path for path in paths if not self._screen.is_held_back(path))
+            return len(found) >= MAX_FILES
+
+        process = self._open(PathStream(take).feed, RipgrepOptions(finds_foreign=True), None)
+        try:
+            are_all = process.go(self._watch.part(LOOK_S)) == "finished"
+        finally:
+            process.end()
+        by_encoding: dict[str, list[str]] = {}
+        left_s = self._watch.get_remaining_s() - LOOK_S
+        for path in found:
+            if self._watch.get_remaining_s() < left_s:
+                are_all = False
+                break
+            encoding = detect_foreign_encoding(path, self._place.fd)
+            if encoding is not None:
+                by_encoding.setdefault(encoding, []).append(f"./{os.fsdecode(path)}")
+        looks = [
+            look
+            for encoding, paths in by_encoding.items()
+            for look in self._look(
+                "encoding", RipgrepOptions(encoding=encoding), paths, are_all=are_all
+            )
+        ]
+        return _merge_looks(looks, are_all=are_all)
+
+    def _look(
+        self,
+        reason: Literal["ignored", "binary", "encoding"],
+        manner: RipgrepOptions,
+        targets: Sequence[str] | None,
+        *,
+        are_all: bool = True,
+    ) -> list[FallbackMatches]:
+        counts: dict[bytes, int] = {}
+
+        def take(pairs: list[tuple[bytes, int]]) -> bool:
+            counts.update(pair for pair in pairs if not self._screen.is_held_back(pair[0]))
+            return len(counts) >= MAX_FILES
+
+        budget_s = max(LOOK_S, self._first.duration_s * LOOK_SHARE)
+        counting = msgspec.structs.replace(manner, counts_only=True)
+        process = self._open(CountStream(take).feed, counting, targets)
+        try:
+            is_complete = process.go(self._watch.part(budget_s)) == "finished" and are_all
+        finally:
+            process.end()
+        counts = self._confirm(counts, counting)
+        if not counts and is_complete:
+            return []
+        shown = self._place.prefix + os.fsdecode(min(counts)) if counts else ""
+        return [FallbackMatches(reason, sum(counts.values()), len(counts), shown, is_complete)]
+
+
+def _merge_looks(looks: list[FallbackMatches], *, are_all: bool) -> list[FallbackMatches]:
+    """What was found in files of several encodings, as one."""
+    found = [look for look in looks if look.files]
+    if not found:
+        return [] if are_all else [FallbackMatches("encoding", 0, 0, "", is_complete=False)]
+    return [
+        FallbackMatches(
+            "encoding",
+            sum(look.matches for look in found),
+            sum(look.files for look in found),
+            min(look.example for look in found),
+            are_all and all(look.is_complete for look in looks),
+        )
+    ]

@@ -1,0 +1,185 @@
+"""Runs of ripgrep for one query: begun with as much as the machine can give, and no more."""
+
+import os
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from handaxe.contract.ports.search import TextQuery
+from handaxe.search.chunked_search import ChunkedSearch
+from handaxe.search.deadline import SearchDeadline
+from handaxe.search.hidden_paths import ExclusionFilter
+from handaxe.search.long_lines import find_long_files
+from handaxe.search.rg.exclusion_probe import ExclusionProbe
+from handaxe.search.rg.fallback__encodings import detect_foreign_encoding
+from handaxe.search.rg.json_stream import JsonStream
+from handaxe.search.rg.launch__piece_runs import MemfdFiles, RipgrepPieces
+from handaxe.search.rg.matched_files__held_files import HeldFiles
+from handaxe.search.rg.rg_process import (
+    MAX_MEMORY_BYTES,
+    Feed,
+    RipgrepOutcome,
+    RipgrepProcess,
+    RipgrepProcessOptions,
+    compute_initial_memory,
+)
+from handaxe.search.rg_arguments import MatchMarks, RipgrepOptions, build_command, is_json_needed
+from handaxe.search.rg_output import HeadingStream, Take, TakeFiles, make_path_key
+from handaxe.search.walk.file_list import QueryFileList
+from handaxe.search.walk.root import SearchPlace
+
+MAX_CUT_FILES = 500
+
+
+class RipgrepFailed(Exception):
+    """ripgrep could not run or broke off; what it said is the message."""
+
+
+class RipgrepLauncher:
+    """Begins runs, and knows what the last ones were short of."""
+
+    def __init__(
+        self,
+        program: str,
+        query: TextQuery,
+        place: SearchPlace,
+        watch: SearchDeadline,
+        screen: ExclusionFilter,
+        asking: ExclusionProbe,
+    ) -> None:
+        self._program = program
+        self._query = query
+        self._place = place
+        self._watch = watch
+        self._screen = screen
+        self._asking = asking
+        self._encoding = detect_foreign_encoding(place.target, place.fd) if query.is_file else None
+        self.marks = MatchMarks.create()
+        self.one_thread = False
+        self.saves_memory = False
+        self.long_files: list[str] | None = None
+        """Files with long lines, in path order; None until they had to be looked for."""
+        pieces = RipgrepPieces(query, self.marks, self._open_pieces)
+        self._cut = ChunkedSearch(query, self.marks, pieces, place.fd, watch, self._encoding)
+
+    @property
+    def leaves_something(self) -> bool:
+        """Whether not all there is to search is searched in pieces."""
+        return not (self._query.is_file and self.long_files)
+
+    @property
+    def cut(self) -> ChunkedSearch:
+        """Searches files with long lines."""
+        return self._cut
+
+    def find_long_lines(self, path: bytes | None = None) -> None:
+        """Look for files with long lines, which are searched in pieces from now on.
+
+        Args:
+            path: a file that belongs to them whatever its lines are like.
+        """
+        found = self.long_files
+        if found is None:
+            files = QueryFileList(self._query, self._place, self._watch, self._screen)
+            found = find_long_files(files, self._place.fd, self._watch)[:MAX_CUT_FILES]
+        named = [] if path is None else [os.fsdecode(path)]
+        order = {make_path_key(os.fsencode(path)): path for path in (*found, *named)}
+        self.long_files = [order[key] for key in sorted(order)]
+
+    def exclude_long_files(self, paths: Sequence[bytes]) -> Sequence[bytes]:
+        """Those files that ripgrep searches by their paths."""
+        if not self.long_files:
+            return paths
+        cut = {os.fsencode(path) for path in self.long_files}
+        return [path for path in paths if path not in cut]
+
+    def cut_counts(self) -> list[tuple[bytes, int]]:
+        """The files with long lines that match, with the numbers of their matching lines."""
+        paths = self.long_files or ()
+        return [(os.fsencode(path), n) for path in paths if (n := self._cut.count(path))]
+
+    def open(
+        self,
+        feed: Feed,
+        manner: RipgrepOptions | None = None,
+        at_end: Callable[[RipgrepOutcome], None] = lambda _: None,
+        targets: Sequence[str] | None = None,
+        fds: Sequence[int] = (),
+    ) -> RipgrepProcess:
+        """Begin a run over the place of the search, or over some entries of it only."""
+        is_first = self.long_files is None
+        manner = msgspec.structs.replace(
+            manner or RipgrepOptions(),
+            without_parents=self._place.is_ignored,
+            asks_why=targets is None and (self._asking.is_asked or self.saves_memory),
+            one_thread=self.one_thread,
+            saves_memory=self.saves_memory,
+            encoding=(manner and manner.encoding) or self._encoding,
+            without=(*self._screen.left_out, *(self.long_files or ())),
+        )
+        wanted = targets if targets is not None else (self._place.target,)
+        try:
+            return RipgrepProcess(
+                build_command(self._program, self._query, wanted, manner, self.marks),
+                self._place.directory,
+                feed,
+                self._watch,
+                RipgrepOutcome(self._screen.is_held_back),
+                at_end,
+                RipgrepProcessOptions(
+                    is_prompt=manner.is_prompt,
+                    may_say=self._asking.may_say,
+                    memory_bytes=compute_initial_memory() if is_first else MAX_MEMORY_BYTES,
+                    fds=fds,
+                ),
+            )
+        except OSError as error:
+            raise RipgrepFailed(str(error)) from error
+
+    def open_lines(
+        self,
+        take: Take,
+        manner: RipgrepOptions,
+        take_files: TakeFiles | None = None,
+        held: HeldFiles | None = None,
+    ) -> RipgrepProcess:
+        """Begin a run for lines, over everything or over files that are held open."""
+        stream = (
+            JsonStream(take, self.marks, self._query)
+            if is_json_needed(self._query)
+            else HeadingStream(take, self.marks, take_files)
+        )
+
+        def at_end(outcome: RipgrepOutcome) -> None:
+            if outcome.ending != "satisfied":
+                stream.finish()
+            outcome.note_binary(stream.binary_files)
+            if isinstance(stream, JsonStream):
+                outcome.too_large_match = stream.too_large
+
+        targets, fds = (None, ()) if held is None else (held.targets, held.fds)
+        return self.open(stream.feed, manner, at_end, targets, fds)
+
+    def open_held(self, feed: Feed, manner: RipgrepOptions, held: HeldFiles) -> RipgrepProcess:
+        """Begin a run over files that are held open."""
+        return self.open(feed, manner, targets=held.targets, fds=held.fds)
+
+    def _open_pieces(
+        self,
+        query: TextQuery,
+        feed: Feed,
+        manner: RipgrepOptions,
+        at_end: Callable[[RipgrepOutcome], None],
+        files: MemfdFiles,
+    ) -> RipgrepProcess:
+        line = build_command(self._program, query, files.targets, manner, self.marks)
+        directory, watch = self._place.directory, self._watch
+        return RipgrepProcess(
+            line,
+            directory,
+            feed,
+            watch,
+            RipgrepOutcome(),
+            at_end,
+            RipgrepProcessOptions(fds=files.fds),
+        )

@@ -1,0 +1,382 @@
+"""One run of ripgrep: started, read as it writes, ended, and never left behind.
+
+Its output goes to a consumer piece by piece, so nothing is kept that nobody wants. What it says
+about files it passed by goes to a file in memory and is counted at the end: it writes every such
+line in many small pieces, and a pipe would make it wait for us each time.
+"""
+
+import os
+import re
+import resource
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+import msgspec
+
+from handaxe.process.process_tags import tag_environment
+from handaxe.search.deadline import SearchCancelled, SearchDeadline
+from handaxe.search.rg_arguments import NO_CONFIG
+from handaxe.search.rg_output import strip_dot_slash
+
+PIECE_BYTES = 1 << 16
+QUICK_PIECES = 50
+SMALL_PIECE_BYTES = 1 << 15
+GATHER_S = 0.002
+BRIEFLY_S = 0.0003
+MAX_COMPLAINT_BYTES = 1 << 14
+MAX_SAID_BYTES = 64 << 20
+LOOK_UP_S = 0.2
+"""How often at least a run is looked after that writes nothing."""
+FIRST_LOOK_S = 0.004
+LOOK_SHARE = 0.25
+"""At first it is looked after sooner, and then each time after this part of its time so far."""
+TOO_LATE_S = 0.1
+"""A run that has come so far is not broken off for what it says, unless that is beyond measure."""
+MAX_MEMORY_BYTES = 1 << 30
+SMALL_MEMORY_BYTES = 32 << 20
+MEMORY_PER_THREAD = 4 << 20
+"""What a run has at first: enough for trees of any size, and not for lines of any length."""
+MAX_THREADS = 12
+CONFIG_VARIABLE = "RIPGREP_CONFIG_PATH"
+_PASSED_BY = re.compile(rb": ignoring (.*): (?:(found binary data at offset)|\d+ bytes\Z)")
+_IGNORED = re.compile(rb": ignoring (.*?): Ignore\(IgnoreMatch\(Gitignore\(")
+
+# Only Linux can limit a running process; elsewhere ripgrep is trusted to be modest.
+prlimit = getattr(resource, "prlimit", None)
+_CAN_WAIT = prlimit is not None and Path("/proc/self/fd").is_dir()
+
+Feed = Callable[[bytes], bool]
+"""Takes a piece of output; True means that no more is wanted."""
+Ending = Literal["finished", "satisfied", "enough", "out_of_time", "talked_too_much"]
+"""After "enough" and "out_of_time" a run can go on."""
+
+
+class RipgrepOutcome:
+    """What one run of ripgrep came to."""
+
+    __slots__ = (
+        "binary",
+        "complaints",
+        "duration_s",
+        "ending",
+        "exit_code",
+        "ignored",
+        "is_clear",
+        "is_hidden",
+        "said_bytes",
+        "too_large",
+        "too_large_match",
+        "unreadable",
+    )
+
+    def __init__(self, is_hidden: Callable[[bytes], bool] | None = None) -> None:
+        """Nothing yet; what `is_hidden` says of a path is not even counted."""
+        self.is_hidden = is_hidden
+        self.ending: Ending = "satisfied"
+        self.exit_code = 0
+        self.binary = 0
+        self.ignored: list[bytes] = []
+        """Entries that an ignore file names."""
+        self.is_clear = True
+        """Whether everything it said was understood."""
+        self.said_bytes = 0
+        self.too_large = 0
+        self.too_large_match: bytes | None = None
+        """A file with a match that nobody could hold in memory."""
+        self.unreadable = 0
+        self.duration_s = 0.0
+        self.complaints: list[bytes] = []
+
+    @property
+    def lacked_threads(self) -> bool:
+        """Whether the machine refused another thread or process."""
+        said = b"\n".join(self.complaints)
+        return self._failed and (
+            b"os error 11" in said or b"WouldBlock" in said or b"failed to spawn" in said
+        )
+
+    @property
+    def lacked_memory(self) -> bool:
+        """Whether it wanted more memory than it is given."""
+        said = b"\n".join(self.complaints)
+        return self._failed and (
+            b"memory allocation" in said or b"os error 12" in said or b"OutOfMemory" in said
+        )
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it ended in a way that says nothing about the question."""
+        return self._failed and self.exit_code != 2
+
+    @property
+    def _failed(self) -> bool:
+        return self.ending == "finished" and self.exit_code not in {0, 1}
+
+    def hear(self, said: Iterable[bytes]) -> None:
+        """Take in the lines of its standard error."""
+        for line in said:
+            self._note(line.rstrip(b"\n"))
+
+    def note_binary(self, paths: Iterable[bytes]) -> None:
+        """Count files that proved to be binary."""
+        self.binary += sum(self._can_count(path) for path in paths)
+
+    def _note(self, line: bytes) -> None:
+        if not line.startswith(b"rg: DEBUG|"):
+            path = line.removeprefix(b"rg: ").rpartition(b": ")[0]
+            self.unreadable += b"(os error " in line and self._can_count(path)
+            # A name with a line break in it.
+            self.is_clear = self.is_clear and line.startswith(b"rg: ")
+            if line and sum(map(len, self.complaints)) < MAX_COMPLAINT_BYTES:
+                self.complaints.append(line)
+        elif (found := _PASSED_BY.search(line)) is not None:
+            if self._can_count(found[1]):
+                self.binary += found[2] is not None
+                self.too_large += found[2] is None
+        elif (found := _IGNORED.search(line)) is not None and self._can_count(found[1]):
+            self.ignored.append(strip_dot_slash(found[1]))
+
+    def _can_count(self, path: bytes) -> bool:
+        return self.is_hidden is None or not self.is_hidden(strip_dot_slash(path))
+
+
+class RipgrepProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is given."""
+
+    is_prompt: bool = False
+    """Whether it writes every line at once."""
+    may_say: int = MAX_SAID_BYTES
+    memory_bytes: int = MAX_MEMORY_BYTES
+    fds: Sequence[int] = ()
+    """Descriptors that it inherits."""
+
+
+ORDINARY = RipgrepProcessOptions()
+
+
+class RipgrepProcess:
+    """ripgrep at work in a directory. It can be left alone for a while and goes on afterwards."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        directory: str,
+        feed: Feed,
+        watch: SearchDeadline,
+        outcome: RipgrepOutcome,
+        at_end: Callable[[RipgrepOutcome], None] = lambda _: None,
+        terms: RipgrepProcessOptions = ORDINARY,
+    ) -> None:
+        self.outcome = outcome
+        self.may_say = terms.may_say
+        """How many bytes it may say before it is broken off."""
+        self._feed = feed
+        self._at_end = at_end
+        self._watch = watch
+        self._quick_pieces, self._gather_s = (
+            (0, BRIEFLY_S) if terms.is_prompt else (QUICK_PIECES, GATHER_S)
+        )
+        self._began = time.monotonic()
+        self._said = _open_anonymous_file()
+        try:
+            self._process = _start(command, directory, self._said, terms)
+        except OSError:
+            self._said.close()
+            raise
+
+    def go(
+        self, ends_at: float | None = None, has_enough: Callable[[], bool] = lambda: False
+    ) -> Ending:
+        """Let it run until it ends, is satisfied, has enough for now, or its time is up."""
+        deadline = time.monotonic() + self._watch.get_remaining_s()
+        if ends_at is not None:
+            deadline = min(deadline, ends_at)
+        self._watch.on_cancel(self._kill)
+        try:
+            self.outcome.ending = self._drain(deadline, has_enough)
+        finally:
+            self._watch.on_cancel(None)
+        if self._watch.is_cancelled:
+            raise SearchCancelled
+        return self.outcome.ending
+
+    def has_written_all(self) -> bool:
+        """Whether its output has ended; some of it may still have to be read."""
+        assert self._process.stdout is not None
+        poll = select.poll()
+        poll.register(self._process.stdout.fileno(), 0)
+        return bool(poll.poll(0))
+
+    def read_resident_bytes(self) -> int:
+        """How much memory it has in use; 0 where the system does not say."""
+        try:
+            pages = Path(f"/proc/{self._process.pid}/statm").read_bytes().split()[1]
+            return int(pages) * resource.getpagesize()
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    def pause(self) -> None:
+        """Keep it from using the machine."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on where it was."""
+        self._signal(signal.SIGCONT)
+
+    def end(self) -> RipgrepOutcome:
+        """Leave no process and no descriptor behind; what the run came to, however often asked."""
+        outcome = self.outcome
+        if self._said.closed:
+            return outcome
+        if outcome.ending != "finished" or self._watch.is_cancelled:
+            self._kill()
+        outcome.exit_code = self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        with self._said as said:
+            outcome.said_bytes = said.seek(0, os.SEEK_END)
+            said.seek(0)
+            if outcome.ending != "talked_too_much":
+                outcome.hear(said)
+        outcome.duration_s = time.monotonic() - self._began
+        self._at_end(outcome)
+        return outcome
+
+    def _drain(self, deadline: float, has_enough: Callable[[], bool]) -> Ending:
+        """Read its output to the end; only that means that nothing more comes."""
+        assert self._process.stdout is not None
+        out = self._process.stdout.fileno()
+        poll = select.poll()
+        poll.register(out, select.POLLIN)
+        pieces = 0
+        look_at = self._schedule_check(time.monotonic())
+        while True:
+            now = time.monotonic()
+            if now >= deadline:
+                return "out_of_time"
+            if now >= look_at:
+                if self._is_output_excessive(now):
+                    return "talked_too_much"
+                look_at = self._schedule_check(now)
+            if not poll.poll((min(deadline, look_at) - now) * 1000):
+                continue
+            piece = os.read(out, PIECE_BYTES)
+            if not piece:
+                return "finished"
+            if self._feed(piece):
+                return "satisfied"
+            if has_enough():
+                return "enough"
+            pieces += 1
+            if pieces > self._quick_pieces and len(piece) < SMALL_PIECE_BYTES:
+                # Let some of it gather instead of waking for every file, or every line.
+                time.sleep(self._gather_s)
+
+    def _schedule_check(self, now: float) -> float:
+        return now + min(LOOK_UP_S, max(FIRST_LOOK_S, LOOK_SHARE * (now - self._began)))
+
+    def _is_output_excessive(self, now: float) -> bool:
+        is_late = now - self._began > TOO_LATE_S
+        said = os.fstat(self._said.fileno()).st_size
+        return said > (MAX_SAID_BYTES if is_late else self.may_say)
+
+    def _kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Not yet waited for, so the number still belongs to this process and to no other.
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+
+
+class DeferredProcess:
+    """A run that begins when it is first let go."""
+
+    def __init__(self, begin: Callable[[], RipgrepProcess]) -> None:
+        self._begin = begin
+        self._process: RipgrepProcess | None = None
+
+    @property
+    def process(self) -> RipgrepProcess:
+        """The run, which has begun by now."""
+        if self._process is None:
+            self._process = self._begin()
+        return self._process
+
+    def go(self, for_s: float) -> Ending:
+        """Let it run, on from where it was, until it ends or its time is up."""
+        self.process.resume()
+        return self.process.go(time.monotonic() + for_s)
+
+    def finished(self) -> RipgrepProcess:
+        """The run, which has come to its end."""
+        if self._process is None or self._process.outcome.ending == "out_of_time":
+            self.process.resume()
+            self.process.go()
+        return self.process
+
+    def pause(self) -> None:
+        """Keep it from using the machine."""
+        if self._process is not None:
+            self._process.pause()
+
+    def read_resident_bytes(self) -> int:
+        """How much memory it has in use."""
+        return 0 if self._process is None else self._process.read_resident_bytes()
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        if self._process is not None:
+            self._process.end()
+
+
+def _open_anonymous_file() -> BinaryIO:
+    """A file without a name that takes whatever is written, at once."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("rg", os.MFD_CLOEXEC), "w+b")
+    import tempfile
+
+    return cast("BinaryIO", tempfile.TemporaryFile())
+
+
+def compute_initial_memory() -> int:
+    """How much memory a run has at first."""
+    return SMALL_MEMORY_BYTES + MEMORY_PER_THREAD * min(os.cpu_count() or 1, MAX_THREADS)
+
+
+def _start(
+    command: Sequence[str], directory: str, said: BinaryIO, terms: RipgrepProcessOptions
+) -> subprocess.Popen[bytes]:
+    gate, opens = os.pipe()
+    try:
+        process = subprocess.Popen(  # noqa: S603 - an absolute program, arguments built by us
+            [argument for argument in command if not _CAN_WAIT or argument != NO_CONFIG],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            cwd=directory,
+            # It reads settings before anything else, and so waits until its memory is limited.
+            env=tag_environment({CONFIG_VARIABLE: f"/proc/self/fd/{gate}"} if _CAN_WAIT else {}),
+            bufsize=0,
+            process_group=0,
+            pass_fds=(*terms.fds, gate),
+        )
+        if prlimit is not None:
+            with suppress(OSError):
+                limit = terms.memory_bytes
+                prlimit(process.pid, resource.RLIMIT_DATA, (limit, limit))
+    finally:
+        os.close(gate)
+        os.close(opens)
+    # Beside the search, which has begun.
+    from handaxe.process.worker_pool import WARDENS
+
+    WARDENS.keep_watch()
+    return process

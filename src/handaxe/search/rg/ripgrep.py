@@ -1,0 +1,393 @@
+"""A query answered by ripgrep, in as few and as short runs as it takes.
+
+Lines are wanted in path order, and a sorted run of ripgrep uses one thread. So a sorted run is
+tried for a moment, unless a head start has shown the text to be rare: in a small tree it ends, for
+a common word it fills the page. If neither is in sight it is paused and all threads run unsorted;
+what they find is sorted here. If that is more than a page the sorted run gets as long again as it
+should need for a page; should the matches all lie far behind, the unsorted run goes to its end,
+and of what it finds the first page is kept.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from handaxe.contract.ports.search import (
+    BadQuery,
+    FallbackMatches,
+    TextFound,
+    TextQuery,
+)
+from handaxe.search.deadline import SearchDeadline
+from handaxe.search.hidden_paths import ExclusionFilter
+from handaxe.search.pagination import LinePage, UnorderedLines
+from handaxe.search.rg.exclusion_probe import ExclusionProbe
+from handaxe.search.rg.fallback import FallbackSearch
+from handaxe.search.rg.launch import RipgrepFailed, RipgrepLauncher
+from handaxe.search.rg.literal_prescan import LiteralPrescan
+from handaxe.search.rg.matched_files import FileRow, MatchedFiles
+from handaxe.search.rg.matched_files__confirming import MatchConfirmation
+from handaxe.search.rg.rg_process import (
+    DeferredProcess,
+    Feed,
+    RipgrepOutcome,
+    RipgrepProcess,
+)
+from handaxe.search.rg_arguments import RipgrepOptions
+from handaxe.search.rg_output import (
+    CountStream,
+    PathStream,
+    Take,
+    TakeFiles,
+    make_path_key,
+)
+from handaxe.search.walk.ignored_survey import IgnoredSurvey
+from handaxe.search.walk.root import SearchPlace
+from handaxe.search.walk.tree_cache import TreeCache
+
+GLANCE_S = 0.02
+"""How long a sorted run may take before the search counts as a long one."""
+HOPEFUL = 5
+"""A sorted run goes on so many times as long if that promises to fill the page."""
+PROMPT_LINES = 1_000
+"""Up to so many lines it writes each at once: what it has found by a moment shows what to hope."""
+SORTED_SHARE = 3
+"""How many times the unsorted run's time the sorted one may take for the same number of lines."""
+MAX_PILE_LINES = 200_000
+MAX_PAUSED_BYTES = 9 << 20
+"""A paused run that holds more memory has met long lines."""
+MOST_ATTEMPTS = 3
+"""So often at most lines are looked for that change while they are."""
+
+
+class _Again(Exception):
+    """The answer has to be begun again, more modestly."""
+
+
+class Ripgrep:
+    """One query on its way."""
+
+    def __init__(
+        self,
+        program: str,
+        query: TextQuery,
+        place: SearchPlace,
+        watch: SearchDeadline,
+        screen: ExclusionFilter,
+        survey: IgnoredSurvey | None = None,
+        start: LiteralPrescan | None = None,
+        known: TreeCache | None = None,
+    ) -> None:
+        """Plan a search; what is handed in was begun by others, and goes on beside ripgrep."""
+        self._query = query
+        self._place = place
+        self._watch = watch
+        self._screen = screen
+        self._survey = survey or IgnoredSurvey(query, place, watch, screen)
+        self._start = start
+        self._asking = ExclusionProbe(query, place, self._survey, known or TreeCache())
+        self._launch = RipgrepLauncher(program, query, place, watch, screen, self._asking)
+        self._last = RipgrepOutcome()
+        self._is_complete = True
+        self._confirming = MatchConfirmation(place, is_file=query.is_file)
+        self._attempts = 1
+
+    def answer(self) -> TextFound:
+        """The asked-for part of the answer.
+
+        What the machine was short of is asked for once more in a smaller way, from the start.
+        """
+        while True:
+            try:
+                return self._answer()
+            except _Again:
+                self._is_complete = True
+                self._confirming = MatchConfirmation(self._place, is_file=self._query.is_file)
+
+    def _answer(self) -> TextFound:
+        mode = self._query.mode
+        found = (
+            self._lines()
+            if mode == "content"
+            else self._files()
+            if mode == "files"
+            else self._counts()
+        )
+        if found.engine:
+            return found
+        is_empty = not found.shown_lines and not found.entries and not self._query.offset
+        if is_empty and self._is_complete:
+            found = msgspec.structs.replace(found, elsewhere=self._second_look())
+        return msgspec.structs.replace(
+            found,
+            is_complete=self._is_complete,
+            unvisited=[] if self._is_complete else self._survey.list_branches(),
+            skipped=self._asking.skipped(found, self._last, is_complete=self._is_complete),
+            engine="ripgrep",
+        )
+
+    def _files(self) -> TextFound:
+        matched, directory = MatchedFiles(self._query), self._place.fd
+
+        def take(paths: list[bytes]) -> bool:
+            rows: list[FileRow] = []
+            passes_all = self._screen.can_show_all(paths)
+            for path in paths:
+                if not passes_all and self._screen.is_held_back(path):
+                    continue
+                try:
+                    info = os.stat(path, dir_fd=directory, follow_symlinks=False)
+                except OSError:
+                    continue
+                rows.append((-info.st_mtime_ns, path, 0))
+            matched.add(rows)
+            return False
+
+        self._finish_all(PathStream(take).feed)
+        take([path for path, _ in self._cut_counts()])
+        return self._entries(matched, RipgrepOptions(counts_only=True, max_per_file=1))
+
+    def _counts(self) -> TextFound:
+        matched = MatchedFiles(self._query)
+
+        def take(pairs: list[tuple[bytes, int]]) -> bool:
+            holds_back = self._screen.is_held_back
+            matched.add([(make_path_key(p), p, count) for p, count in pairs if not holds_back(p)])
+            return False
+
+        self._finish_all(CountStream(take).feed)
+        take(self._cut_counts())
+        return self._entries(matched, RipgrepOptions(counts_only=True))
+
+    def _cut_counts(self) -> list[tuple[bytes, int]]:
+        counts = self._launch.cut_counts()
+        self._is_complete = self._is_complete and self._launch.cut.is_complete
+        return counts
+
+    def _entries(self, matched: MatchedFiles, manner: RipgrepOptions) -> TextFound:
+        confirming = self._confirming
+        moving = confirming.find_moving(matched.directories)
+        if moving:
+            by_path = self._launch.exclude_long_files
+            matched.correct(
+                moving,
+                lambda paths: confirming.unsure(by_path(paths)),
+                lambda paths: confirming.counts(paths, manner, self._launch.open_held),
+            )
+            self._is_complete = self._is_complete and confirming.is_complete
+        return matched.found(self._place.prefix)
+
+    def _lines(self) -> TextFound:
+        end = self._query.end
+        if self._query.is_file or self._launch.long_files:
+            return self._find_sorted_lines()
+        if end is None:
+            return self._find_unsorted_lines(None) or self._find_sorted_lines()
+        page, start = self._page(), self._start
+        ordered = DeferredProcess(lambda: self._begin_lines(page.take, self._sorted()))
+        try:
+            if start is None or not start.is_hopeless:
+                if start is not None and start.is_ahead_of(ordered.process):
+                    return start.found(self._survey)
+                if self._is_filled_at_once(ordered, page):
+                    return self._settled(ordered, page)
+                ordered.pause()
+                if (
+                    self._launch.long_files is None
+                    and ordered.read_resident_bytes() > MAX_PAUSED_BYTES
+                ):
+                    self._search_in_pieces()
+            found = self._find_unsorted_lines(ordered) if end <= MAX_PILE_LINES else None
+            return found or self._settled(ordered, page)
+        finally:
+            ordered.end()
+
+    def _begin_lines(
+        self, take: Take, manner: RipgrepOptions, take_files: TakeFiles | None = None
+    ) -> RipgrepProcess:
+        return self._asking.begin(lambda: self._launch.open_lines(take, manner, take_files))
+
+    def _is_filled_at_once(self, run: DeferredProcess, page: LinePage) -> bool:
+        """Whether a sorted run came to its end in a moment, or in others that promised it."""
+        for seconds, hoped_for in (
+            (GLANCE_S, 0),
+            (GLANCE_S / 2, (self._query.end or 0) // HOPEFUL),
+        ):
+            if run.go(seconds) != "out_of_time":
+                return True
+            if page.seen <= hoped_for:
+                return False
+        return run.go(GLANCE_S * HOPEFUL) != "out_of_time"
+
+    def _settled(self, ordered: DeferredProcess, page: LinePage) -> TextFound:
+        self._settle(ordered.finished())
+        return self._page_found(page)
+
+    def _find_sorted_lines(self) -> TextFound:
+        """Lines in path order, those of files that are searched in pieces between the others."""
+        page = self._page()
+        waiting = list(reversed(self._launch.long_files or ()))
+
+        def take_long_files(before: bytes | None) -> bool:
+            while waiting and (before is None or make_path_key(os.fsencode(waiting[-1])) < before):
+                path = waiting.pop()
+                for body in self._launch.cut.lines(path):
+                    if page.take(os.fsencode(path), body):
+                        return True
+            return False
+
+        def take(path: bytes, body: bytes) -> bool:
+            is_full = bool(waiting) and take_long_files(make_path_key(path))
+            return is_full or page.take(path, body)
+
+        if self._launch.leaves_something:
+            self._finish(self._launch.open_lines(take, self._sorted()))
+        if not page.has_more:
+            take_long_files(None)
+            self._is_complete = self._is_complete and self._launch.cut.is_complete
+        return self._page_found(page)
+
+    def _find_unsorted_lines(self, ordered: DeferredProcess | None) -> TextFound | None:
+        """The page of an unsorted run; None if it is left to a sorted one, begun by then or not."""
+        end = self._query.end
+        pile = UnorderedLines(end, self._screen)
+        began = time.monotonic()
+        manner = RipgrepOptions(max_per_file=None if end is None else end + 1)
+        run = self._begin_lines(pile.take, manner, pile.take_files)
+        try:
+            ending = run.go(has_enough=lambda: pile.is_overfull)
+            if ending == "enough" and ordered is not None:
+                run.pause()
+                patience_s = SORTED_SHARE * (time.monotonic() - began) + GLANCE_S
+                if ordered.go(patience_s) != "out_of_time":
+                    return None
+                ordered.pause()
+                run.resume()
+                ending = run.go()
+            if ending == "satisfied":
+                return None
+            self._settle(run)
+        finally:
+            run.end()
+        page = self._page()
+        pile.flush_to(page)
+        return self._page_found(page)
+
+    def _page(self) -> LinePage:
+        return LinePage(self._query, self._screen)
+
+    def _sorted(self) -> RipgrepOptions:
+        end = self._query.end
+        return RipgrepOptions(
+            is_sorted=True,
+            is_prompt=end is not None and end <= PROMPT_LINES,
+            max_per_file=None if end is None else end + 1,
+        )
+
+    def _page_found(self, page: LinePage) -> TextFound:
+        self._last.binary += page.binary_files
+        self._confirm(page)
+        found = page.found(self._place.prefix, self._launch.marks)
+        return msgspec.structs.replace(found, capped_lines=self._launch.cut.capped_lines)
+
+    def _confirm(self, page: LinePage) -> None:
+        """Take nothing for sure that may have been read from another file."""
+        unsure = self._confirming.unsure(self._launch.exclude_long_files([*page.lines_of]))
+        if not unsure:
+            return
+        manner = msgspec.structs.replace(self._sorted(), is_sorted=False, is_prompt=False)
+        bodies = self._confirming.bodies(
+            unsure, lambda take, held: self._launch.open_lines(take, manner, held=held)
+        )
+        self._is_complete = self._is_complete and self._confirming.is_complete
+        wrong = page.find_differing(bodies)
+        if wrong and self._attempts < MOST_ATTEMPTS:
+            self._attempts += 1
+            raise _Again
+        page.drop(wrong)
+
+    def _confirm_counts(self, counts: dict[bytes, int], manner: RipgrepOptions) -> dict[bytes, int]:
+        unsure = self._confirming.unsure(counts)
+        if not unsure:
+            return counts
+        again = self._confirming.counts(unsure, manner, self._launch.open_held)
+        return {path: n for path, n in counts.items() if path not in set(unsure)} | again
+
+    def _second_look(self) -> list[FallbackMatches]:
+        look = FallbackSearch(
+            self._last,
+            self._place,
+            self._watch,
+            self._screen,
+            self._confirm_counts,
+            self._open_again,
+        )
+        is_small, is_counted = self._survey.look_around(), self._asking.is_asked
+        binary = look.search_binary(is_counted=is_counted, is_small=is_small)
+        ignored = look.search_ignored(self._survey, self._asking.ignored(self._last))
+        if self._query.is_file or self._query.pattern.isascii():
+            return ignored + binary
+        return ignored + binary + look.search_foreign()
+
+    def _open_again(
+        self, feed: Feed, manner: RipgrepOptions, targets: Sequence[str] | None
+    ) -> RipgrepProcess:
+        return self._launch.open(feed, manner, targets=targets)
+
+    def _finish_all(self, feed: Feed) -> None:
+        """Search everything for what a line each tells of."""
+        if self._launch.leaves_something:
+            self._finish(self._asking.begin(lambda: self._launch.open(feed)))
+
+    def _finish(self, process: RipgrepProcess) -> None:
+        """Let a run go on to its end."""
+        try:
+            process.go()
+            self._settle(process)
+        finally:
+            process.end()
+
+    def _search_in_pieces(self, path: bytes | None = None) -> None:
+        """Begin again, with files of long lines searched in pieces."""
+        self._launch.find_long_lines(path)
+        raise _Again
+
+    def _settle(self, process: RipgrepProcess) -> None:
+        """Take in what a run came to; what the machine was short of begins it again."""
+        outcome = self._last = process.end()
+        self._asking.note(outcome)
+        if outcome.ending == "talked_too_much":
+            raise _Again
+        if outcome.lacked_threads and not self._launch.one_thread:
+            self._launch.one_thread = True
+            raise _Again
+        if outcome.too_large_match is not None:
+            self._search_in_pieces(outcome.too_large_match)
+        if outcome.lacked_memory and self._launch.long_files is None:
+            self._search_in_pieces()
+        if outcome.lacked_memory and not self._launch.saves_memory:
+            self._launch.saves_memory = self._launch.one_thread = True
+            raise _Again
+        if outcome.crashed:
+            raise RipgrepFailed(_format_complaints(outcome))
+        if outcome.ending == "finished" and outcome.exit_code == 2:
+            _refuse_bad_query(outcome)
+        if outcome.ending == "out_of_time":
+            self._is_complete = False
+
+
+def _format_complaints(outcome: RipgrepOutcome) -> str:
+    return b"\n".join(outcome.complaints).decode("utf-8", "replace").removeprefix("rg: ")
+
+
+def _refuse_bad_query(outcome: RipgrepOutcome) -> None:
+    """Raise if ripgrep could not read the question; files it could not read are no matter."""
+    said = _format_complaints(outcome)
+    if "error parsing glob" in said:
+        raise BadQuery("glob", said)
+    if said.startswith("unrecognized file type"):
+        raise BadQuery("type", said)
+    if "(os error " not in said and said:
+        raise BadQuery("pattern", said)

@@ -1,0 +1,232 @@
+r"""What ripgrep writes, taken apart while it comes: per file a path and some lines.
+
+With `--heading --null` a file begins with its path and a NUL byte, each line with its number and
+`:` or `-`, and an empty line ends the file; no line of a file can look like that, because every
+one of them is numbered. Files are handed on in pieces, so a file of ten million matches is never
+in memory, and a line longer than `MAX_LINE_BYTES` is reduced to what stands around its match.
+"""
+
+import re
+from collections.abc import Callable
+
+from handaxe.search.rg_arguments import MatchMarks
+
+MAX_LINE_BYTES = 1 << 17
+"""A line with its marks may be so long; what is kept of a longer one shows more than is shown."""
+KEPT_BEFORE = 1 << 12
+KEPT_AFTER = 1 << 15
+
+Take = Callable[[bytes, bytes], bool]
+"""Takes a path and whole lines of that file; True means that no more is wanted."""
+TakeFiles = Callable[[list[tuple[bytes, bytes]]], bool]
+"""Takes several files to their ends, each as `Take` does; this is for answers of very many."""
+
+_IS_BINARY = re.compile(rb"(?:\r\n)?([^\n]*): binary file matches \(found [^\n]*\n")
+# With `--crlf` ripgrep's own line breaks are CRLF, but not those between two threads' files.
+_END_OF_FILE = re.compile(rb"\n\r?\n")
+_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
+_NUMBER = re.compile(rb"\d+[:-](?:\d+:)?")
+_MAX_NUMBER = 64
+"""A line begins with its number within so many bytes."""
+
+
+class HeadingStream:
+    """Cuts `--heading --null` output into files and lines."""
+
+    __slots__ = (
+        "_is_shortened",
+        "_marks",
+        "_path",
+        "_rest",
+        "_take",
+        "_take_files",
+        "binary_files",
+    )
+
+    def __init__(self, take: Take, marks: MatchMarks, take_files: TakeFiles | None = None) -> None:
+        self._take = take
+        self._take_files = take_files
+        self._marks = marks
+        self._path: bytes | None = None
+        self._rest = b""
+        self._is_shortened = False
+        self.binary_files: list[bytes] = []
+
+    def feed(self, piece: bytes) -> bool:
+        """Take a piece of output."""
+        data = self._rest + piece if self._rest else piece
+        at = 0
+        if self._take_files is not None:
+            files, at = self._split_files(data)
+            if files and self._take_files(files):
+                return True
+        while True:
+            if self._path is None:
+                nul = data.find(b"\0", at)
+                if nul < 0:
+                    break
+                self._path = self._named(data[at:nul])
+                at = nul + 1
+            end = _END_OF_FILE.search(data, at)
+            if end is None:
+                break
+            if self._take(self._path, self._fitted(data[at : end.start() + 1])):
+                return True
+            self._path, at = None, end.end()
+        return self._emit_lines(data, at)
+
+    def finish(self) -> bool:
+        """Hand on what is left when the output ends."""
+        rest, self._rest = self._rest, b""
+        if self._path is None:
+            self._named(rest)
+            return False
+        rest = rest if rest.endswith(b"\n") or not rest else rest + b"\n"
+        return bool(rest) and self._take(self._path, self._fitted(rest))
+
+    def _fitted(self, body: bytes) -> bytes:
+        if len(body) <= MAX_LINE_BYTES and not self._is_shortened:
+            return body
+        self._is_shortened = False
+        return crop_lines(body, self._marks)
+
+    def _split_files(self, data: bytes) -> tuple[list[tuple[bytes, bytes]], int]:
+        """All files that end in some output, and where what follows them begins.
+
+        None, if anything among them has to be looked at closely.
+        """
+        last = data.rfind(b"\n\n")
+        if last < 0 or b"\n\r\n" in data or b" binary file" in data:
+            return [], 0
+        parts = data[:last].split(b"\n\n")
+        begun = [] if self._path is None else [(self._path, parts.pop(0) + b"\n")]
+        parted = [part.partition(b"\0") for part in parts]
+        peculiar = [path for path, nul, _ in parted if not nul or b"\n" in path]
+        if peculiar:
+            return [], 0
+        self._path = None
+        files = begun + [(path.removeprefix(b"./"), body + b"\n") for path, _, body in parted]
+        if len(data) > MAX_LINE_BYTES or self._is_shortened:
+            files = [(path, self._fitted(body)) for path, body in files]
+        return files, last + 2
+
+    def _emit_lines(self, data: bytes, at: int) -> bool:
+        """Hand on whole lines of a file that goes on; the last one may prove to be its end."""
+        if self._path is None:
+            self._rest = data[at:]
+            return False
+        last = data.rfind(b"\n", at, len(data) - 2)
+        if last >= 0:
+            self._rest = data[last + 1 :]
+            return self._take(self._path, self._fitted(data[at : last + 1]))
+        self._rest = data[at:]
+        if len(self._rest) > 2 * MAX_LINE_BYTES:
+            self._rest, self._is_shortened = crop_line_start(self._rest, self._marks), True
+        return False
+
+    def _named(self, before_nul: bytes) -> bytes:
+        """The path before a NUL, without what ripgrep says about binary files before it."""
+        if b"\n" not in before_nul:
+            return strip_dot_slash(before_nul)
+        while (found := _IS_BINARY.match(before_nul)) is not None:
+            self.binary_files.append(found[1])
+            before_nul = before_nul[found.end() :]
+        return strip_dot_slash(before_nul.removeprefix(b"\r\n"))
+
+
+class PathStream:
+    """Cuts `path NUL` output into paths."""
+
+    __slots__ = ("_rest", "_take")
+
+    def __init__(self, take: Callable[[list[bytes]], bool]) -> None:
+        self._take = take
+        self._rest = b""
+
+    def feed(self, piece: bytes) -> bool:
+        """Take a piece of output."""
+        *paths, self._rest = (self._rest + piece).split(b"\0")
+        return self._take([strip_dot_slash(path) for path in paths])
+
+
+class CountStream:
+    """Cuts `path NUL count LF` output into pairs."""
+
+    __slots__ = ("_rest", "_take")
+
+    def __init__(self, take: Callable[[list[tuple[bytes, int]]], bool]) -> None:
+        self._take = take
+        self._rest = b""
+
+    def feed(self, piece: bytes) -> bool:
+        """Take a piece of output."""
+        data = self._rest + piece
+        end = 0
+        pairs: list[tuple[bytes, int]] = []
+        for found in _COUNT.finditer(data):
+            pairs.append((strip_dot_slash(found[1]), int(found[2])))
+            end = found.end()
+        self._rest = data[end:]
+        return self._take(pairs)
+
+
+def strip_dot_slash(path: bytes) -> bytes:
+    """A path as ripgrep writes it, relative to the search directory."""
+    return path[2:] if path.startswith(b"./") else path
+
+
+def make_path_key(path: bytes) -> bytes:
+    """A key that sorts paths part by part, as a walk through sorted directories meets them."""
+    return path.replace(b"/", b"\0")
+
+
+def crop_lines(body: bytes, marks: MatchMarks) -> bytes:
+    """Lines of which none is too long, the same however the output came in pieces."""
+    lines = body.split(b"\n")
+    for at, line in enumerate(lines):
+        if len(line) > MAX_LINE_BYTES or marks.gap in line[:_MAX_NUMBER]:
+            lines[at] = crop_line(line, marks)
+    return b"\n".join(lines)
+
+
+def crop_line_start(line: bytes, marks: MatchMarks) -> bytes:
+    """The beginning of a very long line, reduced; it begins with a gap where one was left."""
+    number, text = _split_line_number(line)
+    text = text.removeprefix(marks.gap)
+    first = text.find(marks.start)
+    if first < 0:
+        return number + marks.gap + text[-MAX_LINE_BYTES:]
+    begin = max(0, first - KEPT_BEFORE)
+    gap = marks.gap if begin or len(number) + len(text) < len(line) else b""
+    return number + gap + text[begin : first + MAX_LINE_BYTES]
+
+
+def crop_line(line: bytes, marks: MatchMarks) -> bytes:
+    """What is around the first match of a long line, and gaps where something is left out."""
+    number, text = _split_line_number(line)
+    is_begun = text.startswith(marks.gap)
+    text = text.removeprefix(marks.gap)
+    first = max(0, text.find(marks.start))
+    begin, end = max(0, first - KEPT_BEFORE), first + KEPT_AFTER
+    kept = text[begin:end]
+    if end < len(text):
+        kept = _strip_cut_mark(kept, marks)
+        if kept.rfind(marks.start) > kept.rfind(marks.end):
+            kept += marks.end
+        kept += marks.gap
+    return number + (marks.gap if begin or is_begun else b"") + kept
+
+
+def _strip_cut_mark(text: bytes, marks: MatchMarks) -> bytes:
+    """A text without the beginning of a mark at its end."""
+    for mark in (marks.start, marks.end):
+        for size in range(len(mark) - 1, 0, -1):
+            if text.endswith(mark[:size]):
+                return text[:-size]
+    return text
+
+
+def _split_line_number(line: bytes) -> tuple[bytes, bytes]:
+    found = _NUMBER.match(line)
+    number = found[0] if found is not None else b""
+    return number, line[len(number) :]

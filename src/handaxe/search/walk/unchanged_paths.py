@@ -1,0 +1,158 @@
+"""Which paths named the same files during the whole of a search.
+
+ripgrep opens files by their names, and follows a link that took a name's place after it looked.
+Whoever puts something else under a name, and even puts the old thing back, leaves a trace that
+nobody can set: the change time of what was moved, and that of the directory. So after a search a
+path is sure if for every part of it one of the two is older than the search. That costs one look
+for each directory. Paths that are not sure have to be searched again, held open.
+
+Where the clock of the file system is not the one of this machine, no path is sure.
+"""
+
+import ctypes
+import os
+import stat
+import time
+from collections.abc import Iterable
+
+from handaxe.search.walk.root__beneath import load_libc
+
+MARGIN_NS = 20_000_000
+"""What changed so shortly before a search may have changed during it: clocks tick that coarsely."""
+_STEP_NS = 15_000_000
+"""A clock that was set back by more during a search is not believed."""
+_SECOND_NS = 1_000_000_000
+_ROOT = b""
+_LOCAL = frozenset(
+    {
+        0xEF53,  # ext2, ext3, ext4
+        0x58465342,  # XFS
+        0x9123683E,  # btrfs
+        0x01021994,  # tmpfs
+        0x794C7630,  # overlayfs
+        0xF2F52010,  # F2FS
+        0x2FC12FC1,  # ZFS
+        0xCA451A4E,  # bcachefs
+    }
+)
+"""File systems that stamp what is renamed with this machine's own clock."""
+
+
+class UnchangedPaths:
+    """Made before a search, asked after it."""
+
+    def __init__(self, fd: int) -> None:
+        """Note when a search of the directory `fd` begins."""
+        self._fd = fd
+        self._device = os.fstat(fd).st_dev
+        self._is_local = _is_local(fd)
+        self._began_ns, self._began_at = time.time_ns(), time.monotonic_ns()
+        self._old_ns = self._began_ns - MARGIN_NS
+
+    def unsure(self, paths: Iterable[bytes], *, are_named: bool = False) -> list[bytes]:
+        """Those paths, relative to the root, that may have stood for another file.
+
+        With `are_named` they were named by the caller, so that they may have been links before.
+        """
+        if not self._is_local or self._is_clock_set_back():
+            return list(paths)
+        known: dict[bytes, tuple[bool, bool]] = {}
+        unsure: list[bytes] = []
+        for path in paths:
+            directory = path.rpartition(b"/")[0]
+            state = self._state(directory, known)
+            if state != (True, True) or are_named:
+                is_sure, is_settled = state
+                if not is_sure or not self._is_file_sure(path, is_settled=is_settled):
+                    unsure.append(path)
+        return unsure
+
+    def find_moving(self, directories: Iterable[bytes]) -> set[bytes]:
+        """Those directories of which some entries may have been others."""
+        if not self._is_local or self._is_clock_set_back():
+            return set(directories)
+        known: dict[bytes, tuple[bool, bool]] = {}
+        return {path for path in directories if self._state(path, known) != (True, True)}
+
+    def has_misplaced(self, directories: Iterable[bytes]) -> bool:
+        """Whether one of some directories may have stood for another one."""
+        if not self._is_local or self._is_clock_set_back():
+            return True
+        known: dict[bytes, tuple[bool, bool]] = {}
+        for path in directories:
+            above = (True, True) if path == _ROOT else self._state(path.rpartition(b"/")[0], known)
+            if above != (True, True) and not self._state(path, known)[0]:
+                return True
+        return False
+
+    def is_still_at(self, path: str) -> bool:
+        """Whether an absolute path led to the root all the time."""
+        try:
+            info = os.lstat("/")
+            here, is_above_old = "", self._is_old(info)
+            for part in path.split("/")[1:] if path != "/" else ():
+                here += f"/{part}"
+                info = os.lstat(here)
+                is_old = self._is_old(info)
+                if not stat.S_ISDIR(info.st_mode) or not (is_old or is_above_old):
+                    return False
+                if info.st_dev != self._device and not _is_local_at(here):
+                    return False
+                is_above_old = is_old
+        except OSError:
+            return False
+        return os.path.samestat(info, os.fstat(self._fd))
+
+    def _state(self, directory: bytes, known: dict[bytes, tuple[bool, bool]]) -> tuple[bool, bool]:
+        """Whether a directory was the same all the time, and whether its entries were."""
+        state = known.get(directory)
+        if state is not None:
+            return state
+        state = (False, False)
+        if directory == _ROOT:
+            state = (True, self._is_old(os.fstat(self._fd)))
+        else:
+            is_above_sure, is_above_old = self._state(directory.rpartition(b"/")[0], known)
+            if is_above_sure:
+                try:
+                    info = os.stat(directory, dir_fd=self._fd, follow_symlinks=False)
+                except OSError:
+                    info = None
+                if info and stat.S_ISDIR(info.st_mode) and info.st_dev == self._device:
+                    is_old = self._is_old(info)
+                    state = (is_old or is_above_old, is_old)
+        known[directory] = state
+        return state
+
+    def _is_file_sure(self, path: bytes, *, is_settled: bool) -> bool:
+        try:
+            info = os.stat(path, dir_fd=self._fd, follow_symlinks=False)
+        except OSError:
+            return False
+        return stat.S_ISREG(info.st_mode) and (is_settled or self._is_old(info))
+
+    def _is_old(self, info: os.stat_result) -> bool:
+        changed_ns = info.st_ctime_ns
+        # Some file systems keep whole seconds.
+        return changed_ns < self._old_ns - (0 if changed_ns % _SECOND_NS else 2 * _SECOND_NS)
+
+    def _is_clock_set_back(self) -> bool:
+        by_wall_ns = time.time_ns() - self._began_ns
+        return by_wall_ns < time.monotonic_ns() - self._began_at - _STEP_NS
+
+
+def _is_local_at(path: str) -> bool:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return _is_local(fd)
+    finally:
+        os.close(fd)
+
+
+def _is_local(fd: int) -> bool:
+    libc = load_libc()
+    answer = ctypes.create_string_buffer(256)
+    if libc is None or libc.fstatfs(fd, answer) != 0:
+        return False
+    kind = ctypes.c_long.from_buffer(answer).value
+    return (kind & 0xFFFFFFFF) in _LOCAL

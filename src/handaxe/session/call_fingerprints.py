@@ -1,0 +1,76 @@
+"""A few bytes about every call of a session, by its id, for as long as the session lasts.
+
+A session makes calls without end, so what it keeps of each must be next to nothing: no id, no
+object, only bytes one behind the other. Not the results themselves: those are in the log.
+"""
+
+from collections import defaultdict
+from struct import Struct
+
+import msgspec
+
+from handaxe.text.sanitize import to_safe_text
+
+FINGERPRINT_BYTES = 8
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+_PARTS = 256
+_MARK = Struct("<q")
+# Sixty-four keyed bits: two of a million ids are alike once in thirty million sessions.
+_MOST_RECENT = 64
+
+
+class CallFingerprints:
+    """Equally many bytes for every call id; what was kept last counts."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = size_bytes
+        # The last few as they came: to sort in many at once costs less than one after the other.
+        self._recent: dict[str, bytes] = {}
+        # Each part is short enough to be searched from end to end in no time.
+        self._parts: defaultdict[int, bytearray] = defaultdict(bytearray)
+
+    def keep(self, call_id: str, fact: bytes) -> None:
+        """Keep this about a call."""
+        if len(fact) != self._size_bytes:
+            raise ValueError(f"{self._size_bytes} bytes are kept of each call, not {len(fact)}")
+        self._recent[call_id] = fact
+        if len(self._recent) >= _MOST_RECENT:
+            self._flush_recent()
+
+    def get(self, call_id: str) -> bytes | None:
+        """What is kept about a call."""
+        if call_id in self._recent:
+            return self._recent[call_id]
+        mark = hash(call_id)
+        part = self._parts.get(mark % _PARTS)
+        if part is None:
+            return None
+        wanted = _MARK.pack(mark)
+        at = part.rfind(wanted)
+        record_bytes = _MARK.size + self._size_bytes
+        while at > 0 and at % record_bytes:
+            # Bytes of something else that look like it.
+            at = part.rfind(wanted, 0, at + _MARK.size - 1)
+        return None if at < 0 else bytes(part[at + _MARK.size : at + record_bytes])
+
+    def _flush_recent(self) -> None:
+        for call_id, fact in self._recent.items():
+            mark = hash(call_id)
+            self._parts[mark % _PARTS] += _MARK.pack(mark) + fact
+        self._recent.clear()
+
+
+def compute_fingerprint(tool: str, call_input: object) -> bytes:
+    """The tool's name and its input, to the letter.
+
+    Sixty-four bits under a key of this process, as call ids are known by (`CallFacts`): nobody can
+    foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
+    """
+    try:
+        encoded = _encoder.encode(call_input)
+    except Exception:  # noqa: BLE001 - whatever a host's program gave as input
+        encoded = to_safe_text(call_input).encode()
+    name = tool.encode(errors="backslashreplace")
+    return hash(name + b"\0" + encoded).to_bytes(FINGERPRINT_BYTES, "little", signed=True)

@@ -1,0 +1,218 @@
+"""The verdict on a bash command: allow, ask or deny, with the reason for every part.
+
+Pure and total: it reads nothing but the facts, runs nothing and never raises. What is not
+understood is at least ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from handaxe.shell.analysis.decision.part_decision import (
+    PartDecider,
+    find_project_program,
+    find_whole_rule,
+    select_strictest,
+)
+from handaxe.shell.analysis.decision.rule_match import is_everything
+from handaxe.shell.analysis.decision.suggestions import Proposal, propose
+from handaxe.shell.analysis.decision.verdicts import (
+    Mode,
+    PartDecision,
+    Repository,
+    ShellRules,
+    Verdict,
+)
+from handaxe.shell.analysis.effects.glob_overlap import RestrictedPath
+from handaxe.shell.analysis.effects.path_rules import PathJudge, PathRuleChecker
+from handaxe.shell.analysis.facts import CommandFacts, CommandPart, DestructiveForm, TreeCopy
+from handaxe.shell.analysis.parser.cross_check import is_plain
+from handaxe.shell.analysis.paths import PathUse
+
+_CLEAN = Repository()
+
+SecondOpinion = Callable[[str], int | None]
+"""Counts the commands of a text with another reader; None when that reader cannot read it."""
+
+
+class ShellDecision(Struct, frozen=True):
+    """The verdict on a command, part by part, with what would change it."""
+
+    verdict: Verdict
+    reason: str
+    parts: list[PartDecision]
+    rule: str | None = None
+    source: str | None = None
+    by: str = "builtin"
+    losses: list[DestructiveForm] = []
+    is_critical: bool = False
+    """Whether a removal in it always needs a decision."""
+    proposals: list[Proposal] = []
+    proposals_leave_questions: bool = False
+    """Whether the command would still ask if every proposed rule were there."""
+    uses: list[PathUse] = []
+    """Paths the verdict rests on; check them again, links resolved, before running."""
+    operands: list[PathUse] = []
+    """Every file operand; a rule that forbids one holds for where its links lead, too."""
+    written: list[PathUse] = []
+    """File operands that an allowed command writes; where their links lead counts as well."""
+    ruled: list[CommandPart] = []
+    """Parts that a rule allows; what they would destroy has to be kept for undo."""
+    proved: list[CommandPart] = []
+    """Parts that are allowed because they only read; what they sweep over is for a look."""
+    trees: list[TreeCopy] = []
+    """Trees whose names an allowed command writes; look at them before running."""
+
+
+def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
+    facts: CommandFacts,
+    *,
+    rules: ShellRules,
+    path_verdict: PathJudge,
+    mode: Mode = "default",
+    working_dirs: tuple[str, ...] = (),
+    repository: Repository = _CLEAN,
+    project_programs: frozenset[str] = frozenset(),
+    fences: tuple[RestrictedPath, ...] = (),
+    second_opinion: SecondOpinion | None = None,
+    written_verdict: PathJudge | None = None,
+    ask_irreversible: bool = True,
+) -> ShellDecision:
+    """The verdict on a command.
+
+    `path_verdict` says what the session's path rules say about one absolute path;
+    `project_programs` are names under which PATH finds a program of the project. `fences` are the
+    places that Read and Edit rules keep closed, so that globs and whole trees can be held against
+    them. `second_opinion` counts commands with another reader and is asked before anything
+    compound is allowed. `written_verdict` says the same as `path_verdict` of files that a command
+    covered by an allow rule writes by its operands.
+    """
+    judge = PartDecider(
+        rules,
+        mode,
+        facts,
+        working_dirs or (facts.cwd,),
+        path_verdict,
+        PathRuleChecker(path_verdict, fences),
+        repository,
+        project_programs,
+        ask_irreversible,
+        written_verdict=written_verdict,
+    )
+    decisions = [judge.part(part) for part in facts.parts]
+    decisions.extend(_judge_later(facts, judge))
+    if _is_allowed(decisions) and not facts.problems:
+        decisions.extend(_find_unproven(decisions, facts, mode))
+        decisions.extend(_find_disagreement(facts, judge, second_opinion))
+    return _join(decisions, facts, judge)
+
+
+def is_read_only(
+    facts: CommandFacts,
+    repository: Repository = _CLEAN,
+    project_programs: frozenset[str] = frozenset(),
+    second_opinion: SecondOpinion | None = None,
+) -> bool:
+    """Whether a command is proved to change nothing, wherever its paths are."""
+    if not facts.only_reads or facts.hidden_character:
+        return False
+    for part in facts.parts:
+        if part.runs_git and not repository.is_clean:
+            return False
+        if find_project_program(part, project_programs) is not None:
+            return False
+    return not _explain_disagreement(facts, second_opinion)
+
+
+def _judge_later(facts: CommandFacts, judge: PartDecider) -> list[PartDecision]:
+    """Parts beyond the limit: only deny can still be found, everything else asks."""
+    if not facts.later_parts:
+        return []
+    reason = f"the command has more than {len(facts.parts)} parts"
+    found = [PartDecision(facts.later_parts[0].text, "ask", reason)]
+    denied = (judge.denied(part) for part in facts.later_parts)
+    return found + [decision for decision in denied if decision is not None][:1]
+
+
+def _is_allowed(decisions: list[PartDecision]) -> bool:
+    return bool(decisions) and all(item.verdict == "allow" for item in decisions)
+
+
+def _find_unproven(
+    decisions: list[PartDecision], facts: CommandFacts, mode: Mode
+) -> list[PartDecision]:
+    """An ask where a rule lets one part change what the words mean that others were proved by."""
+    proved = [item.text for item in decisions if item.by != "rule"]
+    rebinds = next((part.rebinds for part in facts.parts if part.rebinds), "")
+    if not rebinds or not proved or mode == "bypassPermissions":
+        return []
+    return [PartDecision(proved[0], "ask", rebinds, cause="unreadable")]
+
+
+def _find_disagreement(
+    facts: CommandFacts, judge: PartDecider, second_opinion: SecondOpinion | None
+) -> list[PartDecision]:
+    """An ask where another reader counts the commands differently."""
+    allowing = judge.rules.allow
+    is_named = find_whole_rule(allowing, facts) is not None
+    everything = any(is_everything(rule.specifier) for rule in allowing)
+    if judge.mode == "bypassPermissions" or everything or is_named:
+        return []
+    reason = facts.disagreement or _explain_disagreement(facts, second_opinion)
+    return [PartDecision(facts.text, "ask", reason)] if reason else []
+
+
+def _explain_disagreement(facts: CommandFacts, second_opinion: SecondOpinion | None) -> str:
+    if second_opinion is None or facts.commands < 2 or is_plain(facts.text):
+        return ""
+    count = second_opinion(facts.text)
+    if count == facts.commands:
+        return ""
+    seen = "cannot read it" if count is None else f"sees {count} commands"
+    return f"the second reader {seen}, the analysis sees {facts.commands}"
+
+
+def _join(decisions: list[PartDecision], facts: CommandFacts, judge: PartDecider) -> ShellDecision:
+    if not decisions:
+        decisions = [PartDecision("", "allow", "the command does nothing")]
+    if judge.mode == "dontAsk":
+        decisions = [_refuse(item) for item in decisions]
+    worst = select_strictest(decisions)
+    proposals, leaves = (
+        propose(list(facts.parts), decisions) if worst.verdict == "ask" else ([], False)
+    )
+    return ShellDecision(
+        verdict=worst.verdict,
+        reason=worst.reason,
+        parts=decisions,
+        rule=worst.rule,
+        source=worst.source,
+        by=worst.by,
+        losses=list(dict.fromkeys(loss for part in facts.parts for loss in part.losses)),
+        is_critical=any(item.cause == "critical" for item in decisions),
+        proposals=proposals,
+        proposals_leave_questions=leaves,
+        uses=list(dict.fromkeys(judge.uses)),
+        operands=list(dict.fromkeys(judge.bounds.operands)),
+        written=list(dict.fromkeys(judge.written)),
+        trees=list(dict.fromkeys(judge.trees)),
+        ruled=_list_allowed_by("rule", facts, decisions),
+        proved=_list_allowed_by("builtin", facts, decisions),
+    )
+
+
+def _list_allowed_by(
+    who: str, facts: CommandFacts, decisions: list[PartDecision]
+) -> list[CommandPart]:
+    pairs = zip(facts.parts, decisions, strict=False)
+    return [part for part, item in pairs if item.verdict == "allow" and item.by == who]
+
+
+def _refuse(decision: PartDecision) -> PartDecision:
+    if decision.verdict != "ask":
+        return decision
+    reason = f"nobody may be asked in this mode: {decision.reason}"
+    return msgspec.structs.replace(decision, verdict="deny", reason=reason, by="mode")

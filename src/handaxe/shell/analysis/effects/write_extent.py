@@ -1,0 +1,309 @@
+"""Proving that a command writes nothing but what its words name, for acceptEdits and for undo.
+
+Everything is an allow-list: a program of `writers.toml` with words that the text alone decides.
+What is not understood gives no bound at all; this says nothing about permission.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from handaxe.contract.effects import Act, Extent, Kind
+from handaxe.shell.analysis.effects.file_effects import find_redirect_uses
+from handaxe.shell.analysis.facts import CommandPart
+from handaxe.shell.analysis.parser.expansion import Field, expand_word
+from handaxe.shell.analysis.parser.syntax import (
+    CommandChain,
+    CommandPipeline,
+    Compound,
+    Node,
+    ParsedScript,
+    Sequence,
+    Simple,
+    Word,
+)
+from handaxe.shell.analysis.program_tables import ProgramTable, load_toml, make_tables, split_names
+from handaxe.shell.analysis.programs.embedded_languages import is_printing_sed
+from handaxe.shell.analysis.programs.operands import ProofContext
+from handaxe.shell.analysis.programs.options import Arguments, NotProven, read_arguments
+from handaxe.shell.analysis.programs.read_only import (
+    check_assignments,
+    get_program,
+    prove,
+    unwrap_proven,
+)
+from handaxe.shell.analysis.walker import Part, ShellState
+
+_OPEN_MODE = re.compile(r"0?[57][0-7]{2}|[ugoa]*(\+[rwxXst]+|-w)(,[ugoa]*(\+[rwxXst]+|-w))*")
+"""Modes after which the owner may still read files and enter directories."""
+_READABLE_MODE = re.compile(r"0?[46][0-7]{2}")
+"""The same for files alone."""
+_SUFFIX = re.compile(r"[\w.~-]+", re.ASCII)
+_COPIED_LINKS = split_names("r R recursive P no-dereference a d archive")
+_REPLACING = split_names("f force remove-destination")
+_BOUND_PARTS = 40
+_IN_ORDER = split_names("subshell group if test")
+
+
+def bound_writes(
+    script: ParsedScript, walked: list[Part], parts: list[CommandPart], cwd: str
+) -> Extent | None:
+    """Everything the command can write, or None if that is not certain."""
+    if len(walked) > _BOUND_PARTS:
+        return None
+    acts: list[Act] = []
+    programs: set[str] = set()
+    try:
+        for part, facts in zip(walked, parts, strict=False):
+            _check_moves(part, after=acts)
+            acts.extend(_bound_part(part, facts, ProofContext(cwd, "")))
+            programs.update(item.program or "" for item in facts.commands)
+    except (NotProven, RecursionError):
+        return None
+    # What changes the meaning of names is followed step by step, which needs an order of the steps.
+    if any(act.kind != "fills" for act in acts) and not _is_sequential(script.body):
+        return None
+    return Extent(cwd, tuple(acts), frozenset(programs)) if acts else None
+
+
+def _bound_part(part: Part, facts: CommandPart, setting: ProofContext) -> Iterator[Act]:
+    """The writes of one part in every state it may run in; raises `Refused`."""
+    if part.background:
+        raise NotProven("it goes on in the background")
+    if doubt := facts.unknown or facts.evaluates or facts.rebinds:
+        raise NotProven(doubt)
+    # The directory a user is at home in may be another one for the command.
+    states = [ShellState(state.cwds, {**state.variables, "HOME": None}) for state in part.states]
+    part = replace(part, states=states)
+    for use in find_redirect_uses(part):
+        if use.problem:
+            raise NotProven(use.problem)
+        places = tuple(item.joined or "" for item in use.uses)
+        if use.writes and not all(place.startswith("/") for place in places):
+            raise NotProven(f"where {use.text} writes is not known before it runs")
+        if use.writes:
+            yield Act("fills", places=places)
+    if not facts.refusal and not _has_home_reference(part):
+        return
+    try:
+        prove(part, setting)
+    except NotProven:
+        if not isinstance(part.node, Simple):
+            raise
+        for state in part.states:
+            yield _bound_act(part.node, state)
+
+
+def _has_home_reference(part: Part) -> bool:
+    is_cd = any(word.literal == "cd" for word in part.words)
+    return is_cd or "~" in part.text or "HOME" in part.text
+
+
+def _check_moves(part: Part, *, after: list[Act]) -> None:
+    """`cd` goes by the names in the text, but with `..` only as long as they are all there."""
+    for state in part.states:
+        fields = [field for word in part.words for field in expand_word(word, state.variables)]
+        values = [field.value for field in unwrap_proven(fields)]
+        if values[:1] != ["cd"]:
+            continue
+        goes_back = any(".." in value for value in values)
+        if goes_back and any(act.kind != "fills" for act in after):
+            raise NotProven("what cd would leave again may be gone")
+        if not {"-P", "-e"}.isdisjoint(values):
+            raise NotProven("where cd goes is not known before it runs")
+
+
+def _is_sequential(node: Node) -> bool:
+    """Whether the parts run at most once each, one after the other as they are written."""
+    match node:
+        case Simple():
+            words = [*node.words, *(item.target for item in node.redirects)]
+            words += [item.value for item in node.assignments if item.value is not None]
+            bodies = [item.heredoc.body for item in node.redirects if item.heredoc is not None]
+            return not any(word is not None and word.scripts for word in [*words, *bodies])
+        case CommandPipeline():
+            return len(node.commands) == 1 and _is_sequential(node.commands[0])
+        case CommandChain() | Sequence():
+            return all(map(_is_sequential, node.items))
+        case Compound():
+            words = [*node.words, *(item.target for item in node.redirects)]
+            is_plain_kind = node.kind in _IN_ORDER and not any(word.scripts for word in words)
+            inner = [*node.conditions, *node.bodies, *filter(None, [node.otherwise])]
+            return is_plain_kind and all(map(_is_sequential, inner))
+
+
+@cache
+def _load_tables() -> tuple[dict[str, ProgramTable], dict[str, dict[str, Any]]]:
+    raw = {name: entry for name, entry in load_toml("writers.toml").items() if "check" in entry}
+    return make_tables(raw), raw
+
+
+def read_edit(node: Simple, state: ShellState) -> str:
+    """Why a command is not a plain file command that acceptEdits allows; empty when it is."""
+    try:
+        program, arguments, _ = _read(node, state)
+        _check_form(program, arguments, state)
+    except NotProven as refused:
+        return str(refused)
+    entry = _load_tables()[1][program]
+    if not entry.get("edit"):
+        return f"{program} is not a file command that the mode allows"
+    if arguments.has(*entry.get("asks", "").split()):
+        return f"{program} removes more than files here"
+    return ""
+
+
+def _bound_act(node: Simple, state: ShellState) -> Act:
+    """Everything a command writes, for undo; raises `Refused`."""
+    check_assignments(node, state)
+    program, arguments, fields = _read(node, state)
+    if arguments.has(*_load_tables()[1][program].get("unbounded", "").split()):
+        raise NotProven(f"what {program} writes is not in its words")
+    _check_order(fields, arguments)
+    return _check_form(program, arguments, state)
+
+
+def _check_form(program: str, arguments: Arguments, state: ShellState) -> Act:
+    return _CHECKS[_load_tables()[0][program].check](program, arguments, _Seen(state))
+
+
+def _read(node: Simple, state: ShellState) -> tuple[str, Arguments, list[Field]]:
+    check_assignments(node, state)
+    for word in node.words:
+        _check_literal(word)
+    fields = [field for word in node.words for field in expand_word(word, state.variables)]
+    if any(field.kind != "known" for field in fields):
+        raise NotProven("a word is not known before it runs")
+    fields = unwrap_proven(fields)
+    program = get_program(fields[0]) if fields else ""
+    table = _load_tables()[0].get(program)
+    if table is None:
+        raise NotProven(f"what {program} writes is not in its words")
+    return program, read_arguments(fields[1:], table), fields
+
+
+def _check_order(fields: list[Field], arguments: Arguments) -> None:
+    """Not every program takes an option behind an operand for one."""
+    operands = arguments.operands
+    behind = fields[fields.index(operands[0]) :] if operands else []
+    if any(field.value.startswith("-") and field not in operands for field in behind):
+        raise NotProven("an option stands behind an operand")
+
+
+def _check_literal(word: Word) -> None:
+    is_made = any(piece.kind == "process" for piece in word.pieces)
+    if is_made or word.has_tilde:
+        raise NotProven(f"{word.text} is not literal")
+    is_locale = '$"' in word.text or ("$'" in word.text and "\\" in word.text)
+    if is_locale and not all(piece.text.isascii() for piece in word.pieces):
+        raise NotProven(f"what {word.text} means depends on the locale")
+
+
+class _Seen:
+    """Paths as a command sees them from where it may stand."""
+
+    def __init__(self, state: ShellState) -> None:
+        self._cwds = sorted(state.cwds)
+
+    def __call__(self, value: str) -> tuple[str, ...]:
+        """Every absolute path that a word can name, links not followed."""
+        if value.startswith("/"):
+            return (value,)
+        if not self._cwds:
+            raise NotProven(f"where {value} lies is not known before it runs")
+        return tuple(posixpath.join(base, value) for base in self._cwds)
+
+    def all(self, fields: list[Field]) -> tuple[str, ...]:
+        """The same for several words."""
+        return tuple(path for field in fields for path in self(field.value))
+
+
+def _bound_fill(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+    return Act("fills", places=seen.all(arguments.operands))
+
+
+def _bound_make(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+    parents = arguments.has("p", "parents")
+    return Act("fills", places=seen.all(arguments.operands), makes_parents=parents)
+
+
+def _bound_chmod(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+    mode = arguments.operands[0].value if arguments.operands else ""
+    recursive = arguments.has("R", "recursive")
+    is_open = _OPEN_MODE.fullmatch(mode) is not None
+    if not is_open and (recursive or not _READABLE_MODE.fullmatch(mode)):
+        raise NotProven(f"what has the mode {mode} may not be readable any more")
+    paths = seen.all(arguments.operands[1:])
+    if recursive:
+        return Act("fills", trees=paths)
+    return Act("fills", places=paths, files_only=not is_open)
+
+
+def _bound_remove(program: str, arguments: Arguments, seen: _Seen) -> Act:
+    paths = seen.all(arguments.operands)
+    # A directory that may go is one with everything below, even if it has to be empty by then.
+    if program == "rmdir" or arguments.has("r", "R", "recursive", "d", "dir"):
+        return Act("removes", trees=paths)
+    return Act("removes", places=paths)
+
+
+def _bound_sed(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+    scripts = [field.value for kind, field in arguments.typed if kind == "sed"]
+    if not scripts or not all(map(is_printing_sed, scripts)):
+        raise NotProven("a sed script that does more than edit")
+    paths = seen.all([field for kind, field in arguments.typed if kind == "place"])
+    given = [value for name, value in arguments.options if name in ("i", "in-place")]
+    suffixes = [value.value for value in given if value is not None]
+    if not all(map(_SUFFIX.fullmatch, suffixes)):
+        raise NotProven("the suffix of a backup is not plain")
+    backups = tuple(path + suffix for path in paths for suffix in suffixes)
+    return Act("moves" if backups else "removes", places=(*paths, *backups), scratch=("sed??????",))
+
+
+def _bound_put(program: str, arguments: Arguments, seen: _Seen) -> Act:
+    """cp, mv and ln: a target, which may be a directory that gets the sources' names."""
+    sources, last = arguments.operands[:-1], arguments.operands[-1:]
+    named = [value for name, value in arguments.options if name in ("t", "target-directory")]
+    if named:
+        sources, last = arguments.operands, [value for value in named if value is not None]
+    elif program == "ln" and not sources:
+        sources, last = last, [Field("known", ".", ".")]
+    if not sources or len(last) != 1:
+        raise NotProven(f"{program} without a source or a target")
+    targets = seen(last[0].value)
+    kind = _select_kind(program, arguments)
+    moved = seen.all(sources) if program == "mv" else ()
+    is_target = arguments.has("T", "no-target-directory")
+    names_in_it = {"" if is_target else _get_last_name(source) for source in sources}
+    into = tuple((target, name) for target in targets for name in sorted(names_in_it))
+    return Act(kind, trees=moved, into=into, scratch=("Cu??????",))
+
+
+def _select_kind(program: str, arguments: Arguments) -> Kind:
+    if program != "cp" or arguments.has(*_COPIED_LINKS):
+        return "moves"
+    return "removes" if arguments.has(*_REPLACING) else "fills"
+
+
+def _get_last_name(source: Field) -> str:
+    # A slash at the end makes some programs copy what is in it.
+    name = source.value.rpartition("/")[2]
+    if name in ("", ".", ".."):
+        raise NotProven(f"which name {source.text} gets is not in the text")
+    return name
+
+
+_CHECKS: dict[str, Callable[[str, Arguments, _Seen], Act]] = {
+    "fill": _bound_fill,
+    "make": _bound_make,
+    "chmod": _bound_chmod,
+    "remove": _bound_remove,
+    "sed": _bound_sed,
+    "put": _bound_put,
+}

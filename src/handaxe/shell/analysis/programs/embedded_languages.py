@@ -1,0 +1,147 @@
+"""Proving that a sed or awk program only prints.
+
+Each is read with a small grammar of what is allowed; anything else is refused.
+"""
+
+from __future__ import annotations
+
+import re
+
+from handaxe.shell.analysis.program_tables import split_names
+
+# A bracket without a slash, a newline or another bracket inside: everybody reads its end alike.
+_BRACKET = r"\[\^?(?:\]?(?:[^\]\[/\n\\]|\\[^\]\[/\n])*|\[:[a-z]+:\])\]"
+_SED_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|{_BRACKET})+/[IM]*)"
+_SED_RANGE = rf"(?:{_SED_ADDRESS}(?:\s*,\s*(?:{_SED_ADDRESS}|[+~]\d+))?)?\s*!?\s*"
+_SED_SIMPLE = r"[pPdDnNhHgGxlz=]|[qQ]\s*\d*|:[ \t]*\w+|[btT][ \t]*\w*"
+# The text of a, i and c is all that stands on the line; a line that goes on is not read here.
+_SED_TEXT = r"[aic](?:\\?[^\n\\]*|\\)(?=\n|$)"
+_SED_SEPARATOR = r"[ \t]*(?:[;\n}]|$)"
+
+
+def is_printing_sed(script: str) -> bool:
+    """Whether a sed script neither writes, reads other files, nor runs anything."""
+    at, size = 0, len(script)
+    while at < size:
+        if script[at] in " \t\n;}":
+            at += 1
+            continue
+        found = re.compile(_SED_RANGE).match(script, at)
+        at = found.end() if found else at
+        if script.startswith("{", at):
+            at += 1
+            continue
+        end = _skip_sed_command(script, at)
+        if end < 0 or not re.compile(_SED_SEPARATOR).match(script, end):
+            return False
+        at = end
+    return True
+
+
+def _skip_sed_command(script: str, at: int) -> int:
+    """Where the command at `at` ends, or -1."""
+    text = re.compile(_SED_TEXT).match(script, at)
+    # A backslash at the end of a line would take the next line as text.
+    if text and (text.end() == len(script) or not text[0].endswith("\\")):
+        return text.end()
+    simple = re.compile(_SED_SIMPLE).match(script, at)
+    if simple:
+        return simple.end()
+    letter, delimiter = script[at : at + 1], script[at + 1 : at + 2]
+    if letter not in ("s", "y") or not delimiter or delimiter in "\\\n \t":
+        return -1
+    return -1 if delimiter.isalnum() else _skip_sed_substitution(script, at + 2, letter, delimiter)
+
+
+def _skip_sed_substitution(script: str, at: int, letter: str, delimiter: str) -> int:
+    for _ in range(2):
+        at = _skip_sed_part(script, at, delimiter)
+        if at < 0:
+            return -1
+    if letter == "y":
+        return at
+    flags = re.compile(r"[gpiImM0-9]*").match(script, at)
+    return flags.end() if flags else at
+
+
+def _skip_sed_part(script: str, at: int, delimiter: str) -> int:
+    """The end of one part of `s` or `y`; a delimiter inside brackets is read in two ways."""
+    while at < len(script):
+        char = script[at]
+        if char == "\\":
+            at += 2
+        elif char == delimiter:
+            return at + 1
+        elif char == "[":
+            bracket = re.compile(_BRACKET).match(script, at)
+            if bracket is None or delimiter in bracket.group():
+                return -1
+            at = bracket.end()
+        elif char == "\n":
+            return -1
+        else:
+            at += 1
+    return -1
+
+
+_AWK_CALLS = split_names(
+    "length substr split index tolower toupper sprintf gsub sub match int sqrt exp log sin "
+    "cos atan2 rand srand gensub strftime systime asort asorti strtonum"
+)
+_AWK_BRANCH = r"\b(?:if|while|for)\b"
+_AWK_PIECE = r"""(?xa)(?P<space>[ \t]+|\n|\\\n|\#[^\n]*)
+    |(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<number>\d+\.?\d*|\.\d+)
+    |(?P<word>[A-Za-z_]\w*)
+    |(?P<op>&&|\|\||[<>=!]=|!~|[+\-*/%^]=|\+\+|--|[-+*%^<>=!~?:,;{}()\[\]$/])"""
+_AWK_REGEX = rf"/(?:[^/\\\n\[]|\\.|{_BRACKET})+/"
+_AWK_OPERAND = frozenset({"string", "number", "word", "regex"})
+_AWK_BANNED = r"system|getline|ENVIRON|PROCINFO|@|close|fflush|ARGV|ARGC|SYMTAB|FUNCTAB"
+_AWK_REFUSED = split_names("function func nextfile")
+
+
+def is_printing_awk(program: str) -> bool:
+    """Whether an awk program only computes and prints to standard output."""
+    if re.search(_AWK_BANNED, program):
+        return False
+    at, before, printing, depth = 0, "", False, 0
+    while at < len(program):
+        kind, text, at = _read_awk_token(program, at, before)
+        if kind == "space":
+            # A line end finishes a statement, so a slash after it opens a regular expression.
+            before = "" if "\n" in text and not text.startswith("\\") else before
+            continue
+        if not kind or (kind == "word" and text in _AWK_REFUSED):
+            return False
+        if text in ("print", "printf"):
+            printing, depth = True, 0
+        depth += (text == "(") - (text == ")")
+        # After print, a bare > would be a redirection; a line end alone may not finish the print.
+        if printing and text == ">" and depth <= 0:
+            return False
+        printing = printing and text not in (";", "}", "{")
+        before = _get_slash_context(kind, text)
+    return True
+
+
+def _get_slash_context(kind: str, text: str) -> str:
+    """What a following slash has to know about this token."""
+    if text in ("print", "printf", "in", "else", "do", "exit"):
+        return ""
+    if kind == "word" and text in _AWK_CALLS:
+        return "call"
+    return text if kind == "op" else kind
+
+
+def _read_awk_token(program: str, at: int, before: str) -> tuple[str, str, int]:
+    if program[at] == "/":
+        if before in ("call", "$", "++", "--") or (
+            before == ")" and re.search(_AWK_BRANCH, program)
+        ):
+            return "", "", at
+        if before not in _AWK_OPERAND and before not in (")", "]"):
+            found = re.compile(_AWK_REGEX).match(program, at)
+            return ("regex", found.group(), found.end()) if found else ("", "", at)
+    found = re.compile(_AWK_PIECE).match(program, at)
+    if found is None or found.lastgroup is None:
+        return "", "", at
+    return found.lastgroup, found.group(), found.end()

@@ -1,0 +1,129 @@
+"""Which programs are run: bash, and others that are the user's own."""
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from handaxe.contract.faults import SetupError
+from handaxe.contract.faults.shell import CannotStart
+from handaxe.text.paths import is_inside
+
+_ELSEWHERE = ("/bin", "/usr/bin", "/usr/local/bin")
+
+
+@lru_cache(maxsize=64)
+def find_bash(path: str) -> str:
+    """The first bash in `path`, or in the usual places."""
+    if (
+        program := _find_in_directories("bash", (*path.split(os.pathsep), *_ELSEWHERE))
+    ) is not None:
+        return program
+    raise SetupError("There is no bash on this machine. Install it to run commands.")
+
+
+def _find_in_directories(name: str, directories: Sequence[str]) -> str | None:
+    for directory in directories:
+        program = f"{directory}/{name}"
+        # A relative entry would mean something else in every project.
+        if directory.startswith("/") and os.access(program, os.X_OK):
+            return program
+    return None
+
+
+class BashConfig(msgspec.Struct, frozen=True):
+    """Which bash runs commands, who runs it, and what it knows."""
+
+    program: str | None = None
+    """Its path; unset, or no bash: the first on PATH."""
+    prefix: tuple[str, ...] = ()
+    """A program, with its first arguments, that is handed each command line to run."""
+    with_snapshot: bool = False
+    """Whether commands have the functions and aliases of the user's own shell."""
+
+    def found(self, path: str) -> str:
+        """The bash to start."""
+        wanted = Path(self.program or "")
+        if wanted.is_absolute() and wanted.name == "bash" and os.access(wanted, os.X_OK):
+            return str(wanted)
+        return find_bash(path)
+
+    def resolve_prefix(self, path: str) -> tuple[str, ...]:
+        """The prefix, with its program by its place: it is one for all directories."""
+        name, *first = self.prefix
+        place = _find_in_directories(name, path.split(os.pathsep)) if "/" not in name else name
+        if place is None or not place.startswith("/") or not os.access(place, os.X_OK):
+            reason = f"{name!r}, which the setting `shell.prefix` hands commands to, is not there"
+            raise CannotStart(reason, "A person has to mend the setting: tell them.")
+        return (place, *first)
+
+
+def find_user_program(name: str, path: str, roots: Sequence[str]) -> str | None:
+    """The user's own program of a name: one that lies in a project, or leads there, is not."""
+    for directory in path.split(os.pathsep):
+        program = f"{directory}/{name}"
+        if not directory.startswith("/") or not os.access(program, os.X_OK):
+            continue
+        places = {os.path.normpath(program), os.path.realpath(program)}
+        if Path(program).is_file() and not any(
+            is_inside(place, root) for place in places for root in roots
+        ):
+            return program
+    return None
+
+
+def list_project_programs(path: str, cwd: str, roots: tuple[str, ...]) -> frozenset[str]:
+    """Names under which `path` finds a program that lies in one of the roots."""
+    found: set[str] = set()
+    elsewhere: list[str] = []
+    for place, is_ours in _list_search_directories(path, cwd, roots):
+        if is_ours:
+            inside = _list_programs(place, _read_mtime(place), roots)
+            found |= {
+                name for name in inside if not any(_has_program(other, name) for other in elsewhere)
+            }
+        else:
+            elsewhere.append(place)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=256)
+def _list_search_directories(
+    path: str, cwd: str, roots: tuple[str, ...]
+) -> tuple[tuple[str, bool], ...]:
+    """Where programs are looked for, and whether that is in the roots; nothing if no place is."""
+    entries = path.split(os.pathsep)
+    places = [entry if entry.startswith("/") else f"{cwd}/{entry}" for entry in entries]
+    reals = map(os.path.realpath, places)
+    ours = [any(is_inside(real, root) for root in roots) for real in reals]
+    return tuple(zip(places, ours, strict=True)) if any(ours) else ()
+
+
+@lru_cache(maxsize=64)
+def _list_programs(place: str, _changed_at: int, roots: tuple[str, ...]) -> frozenset[str]:
+    """What lies there, without links to the same program elsewhere, as to an interpreter."""
+    try:
+        names = os.listdir(place)
+    except OSError:
+        return frozenset()
+    return frozenset(
+        name for name in names if not _is_same_elsewhere(name, f"{place}/{name}", roots)
+    )
+
+
+def _is_same_elsewhere(name: str, path: str, roots: tuple[str, ...]) -> bool:
+    real = os.path.realpath(path)
+    return Path(real).name.startswith(name) and not any(is_inside(real, root) for root in roots)
+
+
+def _read_mtime(place: str) -> int:
+    try:
+        return os.stat(place).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _has_program(place: str, name: str) -> bool:
+    return os.access(f"{place}/{name}", os.X_OK)

@@ -1,0 +1,380 @@
+"""One command: what its warden and its pipe say, turned into output and an end."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from fcntl import fcntl
+from typing import TypeVar
+
+import msgspec
+
+from handaxe.contract.faults.shell import BadWorkdir, CannotStart
+from handaxe.contract.job_state import EndedBy, JobState, JobStatus
+from handaxe.contract.ports.shell import (
+    CommandEnd,
+    CommandOutput,
+    ConfinedCommand,
+    Ended,
+    RunningCommand,
+    ShellCommand,
+)
+from handaxe.process.worker_pool import WARDENS, WorkerConnection, explain_failed_start
+from handaxe.shell.exec.capture import OutputCapture
+from handaxe.shell.exec.command__entering import find_cwd_problem
+from handaxe.shell.exec.stall_detection import StdinWaitDetector
+from handaxe.shell.exec.stall_detection__own_output import SelfTailDetector
+
+MARK = "HANDAXE_COMMAND"
+SMALL_READ_BYTES = 1 << 16
+LARGE_READ_BYTES = 1 << 18
+PIPE_BYTES = 1 << 20
+ANSWER_S = 7.0
+"""A warden that was asked to stop a command and says nothing for so long is ended itself."""
+PROD_S = 1.0
+"""A warden that owes an answer for so long is woken, should it have been stopped."""
+
+_F_SETPIPE_SZ = 1031
+_BUFFERS = threading.local()
+T = TypeVar("T")
+
+
+class LocalCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What one command is started with, beside itself."""
+
+    job_id: str
+    mark: str
+    """What its processes bear in their environment."""
+    output_path: str
+    stays_in: str | None
+    """The directory the shell ends in, where that is known beforehand."""
+    runaway_bytes: int
+    confined: ConfinedCommand
+    take_notes: Callable[[], tuple[str, ...]]
+    """What is to be told of the environment, at the end of a command that is waited for."""
+    on_settled: Callable[["LocalCommand"], None]
+    on_let_go: Callable[["LocalCommand"], None]
+
+
+class LocalCommand(RunningCommand):
+    """A command that a warden runs."""
+
+    def __init__(
+        self, command: ShellCommand, terms: LocalCommandOptions, capture: OutputCapture
+    ) -> None:
+        self.command = command
+        self.is_let_go = False
+        self._terms = terms
+        self._capture = capture
+        self._loop = asyncio.get_running_loop()
+        self._started: asyncio.Future[None] = self._loop.create_future()
+        self._waiters: list[asyncio.Future[bool]] = []
+        self._line: WorkerConnection | None = None
+        self._pipe = -1
+        self._errors = -1
+        self._buffer: bytearray | None = None
+        self._how: Ended | None = None
+        self._shell_pid = 0
+        self._end: CommandEnd | None = None
+        self._began_at = time.time()
+        self._began = time.monotonic()
+        self._ended_at: float | None = None
+        self._prompt = StdinWaitDetector()
+        self._loops = SelfTailDetector()
+        self._timer: asyncio.TimerHandle | None = None
+        self._prodding: asyncio.TimerHandle
+        self._rescue: asyncio.Task[None] | None = None
+
+    @property
+    def job_id(self) -> str:
+        """What it is called among the background work."""
+        return self._terms.job_id
+
+    def attach(self, line: WorkerConnection, pipe: int, errors: int = -1) -> None:
+        """Listen to the warden and to the pipe from now on; `errors`: standard error is apart."""
+        self._line, self._pipe, self._errors = line, pipe, errors
+        self._loop.add_reader(line, self._handle_message)
+        self._loop.add_reader(pipe, self._handle_output)
+        if errors >= 0:
+            self._loop.add_reader(errors, self._handle_errors)
+        self._prodding = self._loop.call_later(PROD_S, self._wake_worker)
+
+    async def has_started(self) -> None:
+        """Wait until the shell runs; a `ToolFault` if it does not."""
+        try:
+            await self._started
+        except asyncio.CancelledError:
+            self._ask_to_stop("stopped")
+            raise
+
+    @property
+    def end(self) -> CommandEnd | None:
+        """How it ended; None while it runs."""
+        return self._end
+
+    @property
+    def state(self) -> JobState:
+        """How it stands now."""
+        end = self._end
+        return JobState(
+            job_id=self._terms.job_id,
+            kind=self.command.kind,
+            status="running" if end is None else _get_status(end),
+            description=self.command.description,
+            command=self.command.command,
+            call_id=self.command.call_id,
+            output_path=self._terms.output_path if self._capture.has_file else "",
+            output_bytes=self._capture.total_bytes,
+            output_is_cut=self._capture.is_cut,
+            exit_code=None if end is None else end.exit_code,
+            signal=None if end is None else end.signal,
+            ended_by=None if end is None else _ENDED_BY[end.how],
+            started_at=self._began_at,
+            ended_at=self._ended_at,
+            waiting_for_input=self._find_prompt(),
+        )
+
+    def output(self, limit_chars: int) -> CommandOutput:
+        """What it has said so far, at most this much of it."""
+        return self._capture.output(limit_chars)
+
+    def tail(self, limit_chars: int) -> str:
+        """The end of what it has said so far, fit for a model."""
+        return self._capture.tail(limit_chars)
+
+    def whole(self) -> bytes | None:
+        """The very bytes it said, unless they are too many."""
+        return self._capture.whole()
+
+    def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
+        """Hear every piece of output from now on; calling what comes back ends that."""
+        return self._capture.follow(listener)
+
+    def let_go(self) -> None:
+        """Make it background work: it may outlive the call, and its end is announced."""
+        if not self.is_let_go:
+            self._terms.on_let_go(self)
+            self.is_let_go = True
+            self._capture.open_file()
+            if self._end is not None:
+                self._capture.close()
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for its end; False if the time was up first."""
+        if self._end is not None:
+            return True
+        waiter: asyncio.Future[bool] = self._loop.create_future()
+        self._waiters.append(waiter)
+        timer = None
+        if timeout_s is not None:
+            timer = self._loop.call_later(max(timeout_s, 0), _resolve, waiter, False)  # noqa: FBT003
+        try:
+            return await waiter
+        finally:
+            if timer is not None:
+                timer.cancel()
+            with suppress(ValueError):
+                self._waiters.remove(waiter)
+
+    async def stop(self, *, time_is_up: bool = False) -> None:
+        """End it with everything it started; returns when nothing of it lives."""
+        self._ask_to_stop("time_up" if time_is_up else "stopped")
+        await self.wait()
+
+    def _ask_to_stop(self, how: Ended) -> None:
+        if self._end is not None or self._how is not None or self._line is None:
+            return
+        self._how = how
+        self._line.stop()
+        self._timer = self._loop.call_later(ANSWER_S, self._drop_worker)
+
+    def _handle_message(self) -> None:
+        assert self._line is not None
+        try:
+            words = self._line.hear()
+        except BlockingIOError:
+            return
+        if words is None:
+            self._drop_worker()
+        elif words[0] == "here":
+            self._line.warden_pid = words[1]
+        elif words[0] == "started":
+            self._shell_pid = words[1]
+            self._prodding.cancel()
+            _resolve(self._started, None)
+        elif words[0] == "failed":
+            self._fail(words[1], words[2])
+        else:
+            _, status, survivors, stuck, cwd = words
+            self._settle(status, survivors=survivors, cwd=self._parse_cwd(cwd), is_clean=not stuck)
+
+    def _parse_cwd(self, said: bytes) -> str | None:
+        """The directory the shell named, if it is one."""
+        path = self._terms.stays_in or os.fsdecode(said.removesuffix(b"\n"))
+        return path if path.startswith("/") and os.path.isdir(path) else None
+
+    def _handle_output(self) -> None:
+        try:
+            if self._buffer is None:
+                piece = os.read(self._pipe, SMALL_READ_BYTES)
+                size = len(piece)
+                if size == SMALL_READ_BYTES:
+                    self._widen()
+            else:
+                piece = self._buffer
+                size = os.readv(self._pipe, [piece])
+        except BlockingIOError:
+            return
+        if not size:
+            self._close_pipe()
+            self._prodding.cancel()
+            self._prodding = self._loop.call_later(PROD_S, self._wake_worker)
+            return
+        self._note(piece, size)
+
+    def _handle_errors(self) -> None:
+        try:
+            piece = os.read(self._errors, SMALL_READ_BYTES)
+        except BlockingIOError:
+            return
+        if piece:
+            self._note(piece, len(piece), is_heard=False)
+        else:
+            self._close_errors()
+
+    def _note(self, piece: bytes | bytearray, size: int, *, is_heard: bool = True) -> None:
+        self._prompt.note_output()
+        self._capture.take(piece, size, is_heard=is_heard)
+        if self._capture.total_bytes > self._terms.runaway_bytes:
+            self._ask_to_stop("output_cap")
+        elif self._capture.has_file and self._loops.is_loop(
+            self._capture.total_bytes, self._shell_pid, self._terms.output_path, self._pipe
+        ):
+            self._ask_to_stop("own_output")
+
+    def _widen(self) -> None:
+        """A lot is coming: fewer, larger pieces."""
+        if not hasattr(_BUFFERS, "large"):
+            _BUFFERS.large = bytearray(LARGE_READ_BYTES)
+        self._buffer = _BUFFERS.large
+        with suppress(OSError):
+            fcntl(self._pipe, _F_SETPIPE_SZ, PIPE_BYTES)
+
+    def _wake_worker(self) -> None:
+        """News is due: whoever should bring it may have been stopped by a command."""
+        if self._line is not None:
+            WARDENS.wake_worker(self._line)
+            self._prodding = self._loop.call_later(PROD_S, self._wake_worker)
+
+    def _fail(self, number: int | None, reason: str) -> None:
+        barred = find_cwd_problem(self.command.cwd, is_confined=False) if number else None
+        fault = BadWorkdir(self.command.cwd, barred) if barred else None
+        fault = fault or explain_failed_start(number, reason)
+        self._settle(127 << 8, survivors=0, cwd=None, is_clean=True)
+        if not self._started.done():
+            self._started.set_exception(fault)
+
+    def _drop_worker(self) -> None:
+        """The warden is dead or deaf: the supervisor has to end what it had."""
+        if self._rescue is None and self._end is None and self._line is not None:
+            self._loop.remove_reader(self._line)
+            self._rescue = self._loop.create_task(self._request_rescue())
+
+    async def _request_rescue(self) -> None:
+        from handaxe.process.process_tags import kill_tagged
+
+        assert self._line is not None
+        await asyncio.to_thread(WARDENS.end, self._line.warden_pid)
+        # Whoever killed the supervisor as well has not taken this away.
+        await asyncio.to_thread(kill_tagged, MARK, self._terms.mark)
+        was_there = bool(self._line.warden_pid)
+        self._settle(signal.SIGKILL, survivors=0, cwd=None, is_clean=False)
+        if was_there:
+            # A command can be faster in killing its warden than that in saying that it began.
+            _resolve(self._started, None)
+        elif not self._started.done():
+            self._started.set_exception(CannotStart("what runs commands did not come up"))
+
+    def _settle(self, status: int, *, survivors: int, cwd: str | None, is_clean: bool) -> None:
+        """It has ended and nothing of it lives."""
+        line, self._line = self._line, None
+        if line is None:
+            return
+        self._loop.remove_reader(line)
+        if self._timer is not None:
+            self._timer.cancel()
+        while (self._pipe >= 0 or self._errors >= 0) and self._has_more():
+            pass
+        self._close_pipe()
+        self._close_errors()
+        self._prodding.cancel()
+        # Before another command can come: a way out of its network would be that one's too.
+        notes = self._terms.confined.close()
+        if is_clean:
+            WARDENS.give_back(line)
+        else:
+            line.close()
+        code = os.waitstatus_to_exitcode(status)
+        self._ended_at = time.time()
+        self._end = CommandEnd(
+            how=self._how or ("exit" if code >= 0 else "signal"),
+            exit_code=code if code >= 0 else 128 - code,
+            signal=-code if code < 0 else None,
+            duration_s=time.monotonic() - self._began,
+            cwd=cwd,
+            survivors=survivors,
+            notes=(*self._notes(), *notes),
+        )
+        self._capture.close()
+        for waiter in self._waiters:
+            _resolve(waiter, True)  # noqa: FBT003
+        self._terms.on_settled(self)
+
+    def _notes(self) -> tuple[str, ...]:
+        return () if self.is_let_go else self._terms.take_notes()
+
+    def _has_more(self) -> bool:
+        """Read what is still in the pipe; nobody can be waited for any more."""
+        before = self._capture.received_bytes
+        if self._errors >= 0:
+            self._handle_errors()
+        if self._pipe >= 0:
+            self._handle_output()
+        return self._capture.received_bytes > before
+
+    def _close_pipe(self) -> None:
+        if self._pipe >= 0:
+            self._loop.remove_reader(self._pipe)
+            os.close(self._pipe)
+            self._pipe = -1
+
+    def _close_errors(self) -> None:
+        if self._errors >= 0:
+            self._loop.remove_reader(self._errors)
+            os.close(self._errors)
+            self._errors = -1
+
+    def _find_prompt(self) -> str | None:
+        if self._end is not None:
+            return None
+        return self._prompt.find_waiting_line(self._capture.last_line, self._shell_pid, self._pipe)
+
+
+_ENDED_BY: dict[Ended, EndedBy] = {
+    "exit": "exit", "signal": "signal", "stopped": "stopped", "time_up": "time_up",
+    "output_cap": "output_limit", "own_output": "own_output",
+}  # fmt: skip
+
+
+def _get_status(end: CommandEnd) -> JobStatus:
+    if end.how in {"exit", "signal"}:
+        return "completed" if end.exit_code == 0 else "failed"
+    return "killed"
+
+
+def _resolve(future: "asyncio.Future[T]", value: T) -> None:
+    if not future.done():
+        future.set_result(value)

@@ -1,0 +1,86 @@
+"""The shell of a session as its settings describe it."""
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from handaxe.config.settings import Settings
+from handaxe.config.settings__shell_prefix import split_prefix
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.shell import Confiner, RunningCommand
+from handaxe.shell.exec.bash_binary import BashConfig
+from handaxe.shell.exec.capture import FILE_FROM_BYTES
+from handaxe.shell.exec.environment.command_environment import build_environment_filter
+from handaxe.shell.exec.environment.command_environment__following import build_environment_sync
+from handaxe.shell.exec.local_shell import LocalShell, ShellLimits
+from handaxe.shell.exec.retention import prune_outputs
+from handaxe.text.redact import Redactor
+
+TASKS = "tasks"
+"""Where the output of commands is, below a session's directory."""
+
+_DAY_S = 86_400.0
+PRUNE_EVERY_BYTES = 64 << 20
+"""So much may be written before it is looked again whether all of it is too much."""
+_written: dict[Path, int] = {}
+"""How much this process has kept since it last made room, by where sessions lie."""
+
+
+def create_shell(
+    session_directory: Path,
+    settings: Settings,
+    inherited: Mapping[str, str],
+    *,
+    more: Mapping[str, str] | None = None,
+    roots: Sequence[str] = (),
+    confiner: Confiner | None = None,
+    on_end: Callable[[RunningCommand], None] | None = None,
+    redactor: Redactor | None = None,
+) -> LocalShell:
+    """A shell that keeps output below the session's directory.
+
+    `more` is what commands find too; `roots` are where programs are not the user's own; `redactor`
+    takes secrets out of output.
+    """
+    if sys.platform != "linux":
+        raise SetupError("Commands can only be run on Linux so far; other tools work here.")
+    options = settings.shell
+    sessions = session_directory.parent
+    if sessions not in _written:
+        _make_room(sessions, settings)
+    sieve = build_environment_filter(settings, more)
+    shell = LocalShell(
+        session_directory / TASKS,
+        environment=sieve.environment(inherited),
+        confiner=confiner,
+        on_end=on_end,
+        on_written=lambda size: _note_written(size, sessions, settings),
+        limits=ShellLimits(
+            max_file_bytes=options.max_output_bytes,
+            max_session_bytes=options.max_session_bytes,
+            runaway_bytes=options.runaway_bytes,
+            file_from_bytes=min(FILE_FROM_BYTES, options.max_inline_chars),
+        ),
+        following=build_environment_sync(options, inherited, roots, sieve),
+        bash=BashConfig(options.program, split_prefix(options), options.snapshot),
+    )
+    removed = [name for name in inherited if sieve.is_removed_secret(name)]
+    shell.protect_secrets(Redactor() if redactor is None else redactor, removed)
+    return shell
+
+
+def _note_written(size: int, sessions: Path, settings: Settings) -> None:
+    _written[sessions] += size
+    if _written[sessions] >= PRUNE_EVERY_BYTES:
+        _make_room(sessions, settings)
+
+
+def _make_room(sessions: Path, settings: Settings) -> None:
+    """Let old output go, beside what runs and not before it."""
+    _written[sessions] = 0
+    days = settings.cleanup_period_days or settings.retention_days
+    limits = {"max_bytes": settings.shell.max_kept_bytes, "max_age_s": days * _DAY_S}
+    threading.Thread(
+        target=prune_outputs, args=(sessions, TASKS), kwargs=limits, daemon=True
+    ).start()

@@ -1,0 +1,145 @@
+"""What a confined command may reach, as one value."""
+
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from handaxe.contract.readable_files import ReadableFiles, is_below
+from handaxe.disk.safe_open import find_links, resolve_links
+
+NetworkState = Literal["off", "listed", "open"]
+
+GIT_DIRECTORY_INSIDE = ("config", "hooks", "info/attributes")
+"""What makes git run programs: read-only inside every repository, which else stays writable."""
+GIT_ABSENT_INSIDE = ("commondir", "config.worktree")
+"""What could redirect git to another configuration; such files must not appear."""
+
+
+class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a command may write and read, and whom it may talk to. Paths are absolute."""
+
+    roots: tuple[str, ...]
+    """Directories and files it may write to."""
+    shallow_roots: tuple[str, ...] = ()
+    """Those of the roots where programs keep what they like, such as caches: names that a command
+    makes there count only at the top."""
+    temp_directory: str
+    """Its own place for temporary files, also seen as `/tmp`."""
+    aside_directory: str
+    """Where files go that a command should not have made; out of its reach."""
+    own_places: tuple[str, ...] = ()
+    """Our own data and settings: never written to, and what lies above them stays in its place."""
+    deny_write: tuple[str, ...] = ()
+    deny_read: tuple[str, ...] = ()
+    """Places it may not read; `/`: everything that no other list names."""
+    allow_read: tuple[str, ...] = ()
+    """Inside what is denied: the more specific of two paths wins."""
+    home_directory: str | None = None
+    """Exists inside, if only as an empty directory."""
+    protected_names: frozenset[str] = frozenset()
+    """Names that are read-only wherever they stand in a root; in small letters."""
+    protected_endings: tuple[str, ...] = ()
+    """What such a name may end with."""
+    protected_pairs: frozenset[tuple[str, str]] = frozenset()
+    """Such names that count only in a directory with the name before them."""
+    masked_names: tuple[str, ...] = ()
+    """Names at the top of a root that cannot be made where nothing exists yet."""
+    confines_files: bool = True
+    network: NetworkState = "off"
+    allowed_domains: tuple[str, ...] = ()
+    denied_domains: tuple[str, ...] = ()
+    unix_sockets: tuple[str, ...] = ()
+    """Sockets it may connect to."""
+    all_unix_sockets: bool = False
+    local_binding: bool = False
+
+    @property
+    def has_unix_sockets(self) -> bool:
+        """Whether a command may open a Unix socket at all."""
+        return self.all_unix_sockets or bool(self.unix_sockets)
+
+
+def drop_replaced_paths(policy: SandboxPolicy) -> SandboxPolicy:
+    """The policy without places that a command has exchanged for a link to somewhere else.
+
+    Whoever may write around a place can do that, and the next command would write where it leads.
+    """
+    places = (*policy.roots, *policy.unix_sockets)
+    writable = (*policy.roots, policy.temp_directory)
+    exchanged = {path for path in places if _has_link_inside(path, writable)}
+    if not exchanged:
+        return policy
+    return msgspec.structs.replace(
+        policy,
+        roots=tuple(path for path in policy.roots if path not in exchanged),
+        unix_sockets=tuple(path for path in policy.unix_sockets if path not in exchanged),
+    )
+
+
+def _has_link_inside(path: str, writable: tuple[str, ...]) -> bool:
+    """Whether a link on the way to a path, or the path itself, lies inside one of these."""
+    around = [place for place in writable if place != path and is_below(path, place)]
+    return bool(around) and any(
+        place != root and is_below(place, root) for place, _ in find_links(path) for root in around
+    )
+
+
+def is_readable(policy: SandboxPolicy, path: str) -> bool:
+    """Whether the policy lets a path be read; the most specific word wins, a deny in a draw."""
+    files = find_readable_files(policy)
+    return files is None or files.can_read(path)
+
+
+def is_closed(policy: SandboxPolicy) -> bool:
+    """Whether only listed places can be read, and everything else is hidden."""
+    return policy.confines_files and "/" in policy.deny_read
+
+
+@lru_cache(maxsize=16)
+def find_readable_files(policy: SandboxPolicy) -> ReadableFiles | None:
+    """What commands can read, by every name it has; None where reading is not limited."""
+    if not policy.confines_files:
+        return None
+    shown = (*list_visible_paths(policy), *policy.roots, policy.temp_directory)
+    return ReadableFiles(shown=_add_link_targets(shown), hidden=_add_link_targets(policy.deny_read))
+
+
+@lru_cache(maxsize=16)
+def list_hidden_paths(policy: SandboxPolicy) -> tuple[str, ...]:
+    """What has to be hidden: where nothing is shown, nothing has to be."""
+    if not is_closed(policy):
+        return policy.deny_read
+    files = find_readable_files(policy)
+    shown = files.shown if files is not None else ()
+    return tuple(
+        path
+        for path in policy.deny_read
+        if path != "/"
+        and any(is_below(name, place) for name in (path, resolve_links(path)) for place in shown)
+    )
+
+
+@lru_cache(maxsize=16)
+def list_visible_paths(policy: SandboxPolicy) -> tuple[str, ...]:
+    """The places of `allow_read` that commands cannot exchange for others.
+
+    What a command can write, it can replace by a link to anywhere, which the next one would be
+    shown. A place in a root is read as a part of it anyway.
+    """
+    return tuple(path for path in policy.allow_read if not _is_in_reach(path, policy))
+
+
+def _is_in_reach(path: str, policy: SandboxPolicy) -> bool:
+    writable = (*policy.roots, policy.temp_directory)
+    if any(is_below(place, root) for place, _ in find_links(path) for root in writable):
+        return True
+    inside = [root for root in writable if is_below(path, root)]
+    # What is hidden in a root cannot be written there either.
+    hidden = [place for place in policy.deny_read if is_below(path, place)]
+    return any(not any(is_below(place, root) for place in hidden) for root in inside)
+
+
+def _add_link_targets(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths, and where their links lead."""
+    return tuple(dict.fromkeys((*paths, *map(resolve_links, paths))))

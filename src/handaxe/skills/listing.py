@@ -1,0 +1,111 @@
+"""The skills a model may run, as it is told of them: names and purposes, never the texts."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from handaxe.config.settings import Settings
+from handaxe.contract.ports.skills import SkillInfo, Skills
+from handaxe.session.read_ledger import ReadLedger
+from handaxe.skills.listing__skill_text import fill_placeholders
+from handaxe.text.framing import frame, quote_line
+
+BUDGET_VARIABLE = "SLASH_COMMAND_TOOL_CHAR_BUDGET"
+"""How the ecosystem says how long the list may be, in characters."""
+LISTING_CHARS = 8_000
+PURPOSE_CHARS = 1_536
+_CONTEXT_CHARS = 800_000
+
+
+class SkillAnnouncer:
+    """Tells a model of the skills it can run: most at the start, some when their time comes.
+
+    A skill for certain files, or of a part of the project, is told when such a file was touched.
+    It comes as a message, so that nothing changes that was sent before.
+    """
+
+    def __init__(self, offers: Mapping[type[Any], Any], settings: Settings) -> None:
+        self._offers = offers
+        self._settings = settings
+        self._told: set[str] = set()
+        self._later: dict[str, SkillInfo] = {}
+        self._seen = 0
+
+    def first(self) -> str:
+        """A section of the system prompt; empty if there is nothing to run."""
+        self._seen = self._touched()
+        listed = self._listed()
+        self._told = {skill.name for skill in listed}
+        self._later = {}
+        return format_skill_list(listed, *self._limits())
+
+    def __call__(self) -> tuple[str, ...]:
+        """What there is to tell since more files were touched; mostly nothing."""
+        seen = self._touched()
+        if seen == self._seen:
+            return ()
+        self._seen = seen
+        new = [skill for skill in self._listed() if skill.name not in self._told]
+        self._told.update(skill.name for skill in new)
+        self._later |= {skill.name: skill for skill in new}
+        return self._news(new)
+
+    def reminders(self) -> tuple[str, ...]:
+        """What was told later, again, for a conversation that was made shorter."""
+        return self._news(list(self._later.values()))
+
+    def _touched(self) -> int:
+        ledger: ReadLedger = self._offers[ReadLedger]
+        return len(ledger.paths())
+
+    def _listed(self) -> list[SkillInfo]:
+        skills: Skills = self._offers[Skills]
+        return _filter_listed(skills.all())
+
+    def _news(self, skills: Sequence[SkillInfo]) -> tuple[str, ...]:
+        told = format_skill_list(skills, *self._limits())
+        return (f"More skills are there now.\n\n{told}",) if told else ()
+
+    def _limits(self) -> tuple[int, int]:
+        settings = self._settings
+        given = settings.env.get(BUDGET_VARIABLE, os.environ.get(BUDGET_VARIABLE, "")).strip()
+        chars = settings.skill_listing_budget * _CONTEXT_CHARS
+        return int(given) if given.isdecimal() else int(chars), settings.skill_purpose_chars
+
+
+def format_skill_list(
+    skills: Sequence[SkillInfo], chars: int = LISTING_CHARS, purpose_chars: int = PURPOSE_CHARS
+) -> str:
+    """The skills a model may run, one line each; empty if there is nothing to run.
+
+    Where the purposes together are too long all are cut alike, so that every name stays.
+    """
+    wanted = _filter_listed(skills)
+    if not wanted:
+        return ""
+    room = max(0, chars - sum(len(skill.name) + 6 for skill in wanted)) // len(wanted)
+    lines = [_format_skill_line(skill, min(room, purpose_chars)) for skill in wanted]
+    return "\n".join(("# Skills you can run with the Skill tool", "", *lines))
+
+
+def _filter_listed(skills: Sequence[SkillInfo]) -> list[SkillInfo]:
+    return [skill for skill in skills if skill.for_model and skill.is_due]
+
+
+def _format_skill_line(skill: SkillInfo, room: int) -> str:
+    given = " ".join(part for part in (skill.description, skill.when_to_use) if part)
+    purpose, name = quote_line(given), quote_line(skill.name)
+    if len(purpose) > room:
+        purpose = purpose[: max(0, room - 3)].rstrip() + "..." if room > 3 else ""
+    return f"- {name}: {purpose}" if purpose else f"- {name}"
+
+
+def format_skill_texts(skills: Skills, names: Sequence[str]) -> str:
+    """The texts of skills that an agent has from the start; those only people run stay out."""
+    known = {skill.name: skill for skill in skills.all() if skill.for_model}
+    sections: list[str] = []
+    for name in names:
+        if name in known:
+            body = fill_placeholders(skills.body(known[name]), "", variables={})
+            sections.append(frame("skill-text", body, name=name))
+    return "\n\n".join(("# Skills that you follow", *sections)) if sections else ""

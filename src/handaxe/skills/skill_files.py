@@ -1,0 +1,190 @@
+"""Skills and commands as they are written in files: heads, texts, and what settings say of them."""
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.contract.faults.configuration import SkillUnreadable
+from handaxe.contract.ports.skills import NO_POWERS, SkillCapabilities, SkillInfo, Skills
+from handaxe.contract.trust_gate import TrustRequest
+from handaxe.skills.listing__skill_text import find_commands
+from handaxe.skills.locations import SkillFile, SkillFiles, SkillPlaces
+from handaxe.skills.skill_files__skill_versions import SkillVersions
+from handaxe.text.frontmatter import (
+    BadFrontmatter,
+    get_text,
+    parse_bool,
+    parse_word_list,
+    split_frontmatter,
+)
+from handaxe.text.globs import GlobPattern
+
+DESCRIPTION_CHARS = 1_536
+
+
+class _Read(msgspec.Struct, frozen=True):
+    stamp: tuple[int, int]
+    skill: SkillInfo | None
+    problem: str = ""
+    patterns: tuple[GlobPattern, ...] = ()
+
+
+class DiskSkills(Skills):
+    """Skills of an organisation, the user, the project and added directories, in this order."""
+
+    def __init__(
+        self,
+        places: SkillPlaces,
+        override_of: Callable[[str], str] = lambda _: "on",
+        versions: SkillVersions | None = None,
+    ) -> None:
+        """`override_of` says of a skill by name who may see it, whatever its file says.
+
+        `versions` are shared by all who read skills in a session.
+        """
+        self._versions = versions or SkillVersions()
+        self._touched = places.touched
+        self._files = SkillFiles(places)
+        self._override_of = override_of
+        self._read: dict[str, _Read] = {}
+        self._awake: set[str] = set()
+
+    def all(self) -> tuple[SkillInfo, ...]:
+        """Every skill by name; of two with one name the more general place wins."""
+        found: dict[str, SkillInfo] = {}
+        variants: dict[str, list[str]] = {}
+        for file in self._files.all():
+            read = self._read_info(file)
+            if read.skill is None or not self._versions.counts(file.path):
+                continue
+            name = file.name
+            if name not in found:
+                found[name] = self._now(read.skill, file, read.patterns)
+                if file.part and name.startswith(f"{file.part}:"):
+                    variants.setdefault(file.path.parent.name, []).append(name)
+        for name, others in variants.items():
+            if name in found:
+                found[name] = msgspec.structs.replace(found[name], variants=tuple(others))
+        shown = (_apply_override(found[name], self._override_of(name)) for name in sorted(found))
+        return tuple(skill for skill in shown if skill is not None)
+
+    def body(self, skill: SkillInfo) -> str:
+        """The whole text of a skill, without its head."""
+        try:
+            return split_frontmatter(self._versions.text(Path(skill.path)))[1]
+        except (OSError, ValueError) as error:
+            raise SkillUnreadable(skill.path, str(error)) from None
+
+    def problems(self) -> tuple[str, ...]:
+        """Files that were skipped, one sentence each."""
+        read = (self._read_info(file) for file in self._files.all())
+        return tuple(found.problem for found in read if found.problem)
+
+    def news(self) -> tuple[str, ...]:
+        """Files that came, changed or went since the last look, and do not count yet."""
+        return self._versions.news(file.path for file in self._files.all())
+
+    def settle(self, refused: Collection[str]) -> None:
+        """Let the news count, but for files whose change was refused."""
+        self._versions.settle(refused)
+
+    def _now(self, skill: SkillInfo, file: SkillFile, patterns: Sequence[GlobPattern]) -> SkillInfo:
+        """The skill under the name it has here, and whether it is time for it."""
+        if patterns and skill.path not in self._awake:
+            base = file.base.rstrip("/") + "/"
+            near = (path[len(base) :] for path in self._touched() if path.startswith(base))
+            if any(pattern.matches(path) for path in near for pattern in patterns):
+                self._awake.add(skill.path)
+        is_due = not patterns or skill.path in self._awake
+        return msgspec.structs.replace(skill, name=file.name, is_due=is_due)
+
+    def _read_info(self, file: SkillFile) -> _Read:
+        path = file.path
+        if file.leads_astray:
+            return _Read((0, 0), None, f"{path} leads out of the project, so it is not read.")
+        try:
+            stamp = self._versions.stamp(path)
+            known = self._read.get(str(path))
+            if known is None or known.stamp != stamp:
+                fields, body = split_frontmatter(self._versions.text(path))
+                patterns = (
+                    ()
+                    if file.is_command
+                    else _compile_patterns(parse_word_list(fields.get("paths")))
+                )
+                skill = _build_skill(file, fields, body)
+                known = _Read(stamp, skill, patterns=patterns)
+        except (OSError, ValueError) as error:
+            problem = error if isinstance(error, BadFrontmatter) else str(error)
+            known = _Read((0, 0), None, f"{path} is no skill: {problem}")
+        self._read[str(path)] = known
+        return known
+
+
+def _build_skill(file: SkillFile, fields: dict[str, Any], body: str) -> SkillInfo:
+    described = get_text(fields, "description") or _extract_first_paragraph(body)
+    return SkillInfo(
+        name=file.name,
+        description=described[:DESCRIPTION_CHARS],
+        when_to_use=get_text(fields, "when_to_use")[:DESCRIPTION_CHARS],
+        argument_hint=get_text(fields, "argument-hint"),
+        arguments=parse_word_list(fields.get("arguments")),
+        powers=_build_powers(file, fields, body),
+        disallowed_tools=parse_word_list(fields.get("disallowed-tools")),
+        model=_omit_default(get_text(fields, "model"), "inherit"),
+        effort=get_text(fields, "effort") or None,
+        in_background=parse_bool(fields.get("background"), default=False),
+        for_model=not parse_bool(fields.get("disable-model-invocation"), default=False),
+        for_user=parse_bool(fields.get("user-invocable"), default=True),
+        forks=get_text(fields, "context") == "fork",
+        agent_type=get_text(fields, "agent"),
+        directory="" if file.is_command else str(file.path.parent),
+        path=str(file.path),
+    )
+
+
+def _build_powers(
+    file: SkillFile, fields: dict[str, Any], body: str
+) -> TrustRequest[SkillCapabilities]:
+    wanted = SkillCapabilities(
+        allowed_tools=parse_word_list(fields.get("allowed-tools")),
+        hooks=_to_dict(fields.get("hooks")),
+        commands=tuple(find_commands(body)),
+    )
+    path = str(file.path)
+    key = f"skill:{path.removeprefix(f'{file.root}/')}"
+    return TrustRequest(
+        wanted, NO_POWERS, key=key, file=path, root=file.trusted_as, owner=file.owner
+    )
+
+
+def _apply_override(skill: SkillInfo, override: str) -> SkillInfo | None:
+    """The skill as settings want it seen."""
+    match override:
+        case "off":
+            return None
+        case "user-invocable-only":
+            return msgspec.structs.replace(skill, for_model=False)
+        case "name-only":
+            return msgspec.structs.replace(skill, description="", when_to_use="")
+        case _:
+            return skill
+
+
+def _compile_patterns(texts: Sequence[str]) -> tuple[GlobPattern, ...]:
+    return tuple(GlobPattern(text) for text in texts)
+
+
+def _to_dict(given: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+
+
+def _omit_default(text: str, standard: str) -> str | None:
+    return None if text in {"", standard} else text
+
+
+def _extract_first_paragraph(body: str) -> str:
+    lines = [line.strip() for line in body.strip().split("\n\n")[0].splitlines()]
+    return " ".join(line.lstrip("# ") for line in lines)

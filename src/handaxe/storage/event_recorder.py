@@ -1,0 +1,131 @@
+"""What happens in a session goes to its log and to everybody who listens.
+
+The log starts with the first event, so that a session nobody used leaves nothing behind. A log
+that cannot be written stops no call, but every result says so.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from handaxe.contract.events import Event, SessionStarted
+from handaxe.contract.result import ToolResult
+from handaxe.disk.errors import DiskFault
+from handaxe.storage.event_log import EventLog
+from handaxe.storage.sessions import SessionHistory, read_history
+from handaxe.text.redact import Redactor
+
+if TYPE_CHECKING:
+    from handaxe.storage.event_recorder__shared_calls import SharedCalls
+    from handaxe.storage.session_lock import SessionLock
+
+Listener = Callable[[Event], None]
+
+
+class EventRecorder:
+    """The events of one session on their way out."""
+
+    def __init__(
+        self,
+        log: Path,
+        opening: Callable[[], SessionStarted],
+        redactor: Redactor | None = None,
+        hold: "SessionLock | None" = None,
+    ) -> None:
+        """`redactor` takes secrets out of what is written.
+
+        `hold` keeps others from the session as soon as there is something in its log.
+        """
+        self._path = log
+        self._hold = hold
+        self.log = EventLog(log, opening, redactor)
+        self.is_started = self._is_closed = False
+        self._opening = opening
+        self._listeners: list[Listener] = []
+        self.shared_calls = _open_shared_calls(hold, self.log, log)
+
+    def emit(self, event: Event) -> None:
+        """Write an event and tell it to the listeners; what comes after the end is nobody's."""
+        if self._is_closed:
+            return
+        if not self.is_started:
+            self.is_started = True
+            if self._hold is not None:
+                self._hold.take()
+            self.emit(self._opening())
+        if not event.at:
+            event = msgspec.structs.replace(event, at=time.time())
+        try:  # noqa: SIM105 - `suppress` costs more, and this is done twice in every call
+            self.log.append(event)
+        except (DiskFault, OSError):
+            # Every result says so: see `noted`.
+            pass
+        if self._listeners:
+            loop = asyncio.get_running_loop()
+            for listener in self._listeners:
+                loop.call_soon(listener, event)
+
+    def result_of(self, call_id: str) -> ToolResult | None:
+        """The stored result of a finished call, also if another holder of the session made it.
+
+        Raises:
+            ResultLost: it cannot be had any more, or not yet.
+        """
+        return (self.shared_calls or self.log).result_of(call_id)
+
+    def history(self) -> SessionHistory:
+        """What the log says of the past."""
+        return read_history(self._path)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Be told every event soon after it happens; calling what comes back ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def flush(self) -> None:
+        """Write every event so far."""
+        with suppress(DiskFault, OSError):
+            self.log.flush()
+
+    async def close(self) -> None:
+        """Make the log durable and let go of it; whoever listens has heard everything then."""
+        self._is_closed = True
+        with suppress(DiskFault, OSError):
+            await self.log.close()
+        if self._hold is not None:
+            self._hold.release()
+        if self._listeners:
+            await asyncio.sleep(0)
+
+    def add_log_note(self, result: ToolResult) -> ToolResult:
+        """The result, saying so if the log could not take it."""
+        return result if self.log.problem is None else append_log_problem(result, self.log.problem)
+
+    def logged(self, result: ToolResult) -> ToolResult:
+        """The result, once the log has its call; for whoever is about to hand it out."""
+        with suppress(DiskFault, OSError):
+            self.log.flush_but_long_look()
+        return self.add_log_note(result)
+
+
+def _open_shared_calls(
+    hold: "SessionLock | None", log: EventLog, path: Path
+) -> "SharedCalls | None":
+    if hold is None or not hold.is_shared:
+        return None
+    from handaxe.storage.event_recorder__shared_calls import SharedCalls
+
+    return SharedCalls(hold, log, path)
+
+
+def append_log_problem(result: ToolResult, problem: str) -> ToolResult:
+    """The result with a note on why the log lacks something."""
+    note = f"The event log could not be written: {problem}."
+    if note in result.notes:
+        return result
+    return msgspec.structs.replace(result, notes=(*result.notes, note))

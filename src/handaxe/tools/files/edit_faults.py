@@ -1,0 +1,362 @@
+"""What the changing file tools can be refused for."""
+
+from typing import Any
+
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults.file import FileTooLarge
+
+
+class NotRead(ToolFault):
+    """Edit or Write was asked for a file this session has not read."""
+
+    code = "file.not_read"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            "File has not been read yet. Read it first before writing to it. "
+            f"Call Read with file_path={path!r}."
+        )
+
+
+class NotOpened(ToolFault):
+    """The file is under Perforce and nobody has opened it for a change."""
+
+    code = "file.not_opened"
+
+    def __init__(self, path: str) -> None:
+        import shlex
+
+        super().__init__(
+            f"File is read-only: Perforce keeps {path} so until it is opened. Run "
+            f"`p4 edit {shlex.quote(path)}` first, then try again."
+        )
+
+
+class NotReadWhole(ToolFault):
+    """Write was asked to replace a file of which only a part was read."""
+
+    code = "file.not_read"
+
+    def __init__(self, path: str, seen: tuple[tuple[int, int], ...], total: int | None) -> None:
+        ranges = ", ".join(f"{first}-{last}" for first, last in seen)
+        of_all = f" of {total}" if total else ""
+        super().__init__(
+            "File has not been read yet. Read it first before writing to it: only lines "
+            f"{ranges}{of_all} were seen, and Write replaces all of it. Read the rest of "
+            f"{path}, or change only a part of it."
+        )
+
+
+class ChangedSinceRead(ToolFault):
+    """The file has other content than what was read."""
+
+    code = "file.changed"
+
+    def __init__(self, path: str, changes: str | None) -> None:
+        shown = f"\nWhat changed since the read:\n{changes}" if changes else ""
+        super().__init__(
+            "File has been modified since read, either by the user or by a linter. Read it "
+            f"again before attempting to write it. ({path}){shown}",
+            data={"diff": changes or ""},
+        )
+
+
+class NoMatch(ToolFault):
+    """The text to replace is not in the file."""
+
+    code = "edit.no_match"
+
+    def __init__(self, old: str, help_text: str) -> None:
+        super().__init__(
+            f"String to replace not found in file.\nString: {_shorten_text(old)}"
+            + (f"\n\n{help_text}" if help_text else "")
+        )
+
+
+class ManyMatches(ToolFault):
+    """The text to replace stands in more than one place."""
+
+    code = "edit.many_matches"
+
+    def __init__(self, old: str, count: int, lines: list[int], matched_with: str) -> None:
+        where = ", ".join(map(str, lines[:20]))
+        how = "" if matched_with == "exact" else f" (matched by {matched_with.replace('_', ' ')})"
+        super().__init__(
+            f"Found {count} matches of the string to replace, but replace_all is false. To "
+            "replace all occurrences, set replace_all to true. To replace only one occurrence, "
+            "please provide more context to uniquely identify the instance.\n"
+            f"String: {_shorten_text(old)}\nThe matches start on lines {where}{how}.",
+            data={"lines": lines, "count": count, "matched_with": matched_with},
+        )
+
+
+class NoChange(ToolFault):
+    """Old and new text are the same."""
+
+    code = "edit.no_change"
+
+    def __init__(self) -> None:
+        super().__init__("No changes to make: old_string and new_string are exactly the same.")
+
+
+class LinesUnchanged(ToolFault):
+    """Every line would stay as it is."""
+
+    code = "edit.no_change"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "No changes to make: the lines are already what `text` says, or `changes` is empty."
+        )
+
+
+class WrongLines(ToolFault):
+    """Lines that were named by number and tag are not there, or are others."""
+
+    code = "edit.no_match"
+
+    def __init__(self, told: list[str], wrong: list[dict[str, Any]]) -> None:
+        super().__init__(
+            "Nothing was changed: a line is not what its tag says.\n"
+            + "\n".join(told)
+            + "\nSend the changes again with numbers and tags as they are now.",
+            data={"wrong": wrong},
+        )
+
+
+class LinesMoved(ToolFault):
+    """A number and tag may mean two lines that are alike: lines changed since they were shown."""
+
+    code = "edit.many_matches"
+
+    def __init__(self, change: int, given: str, moved_to: list[int]) -> None:
+        where = " or ".join(map(str, moved_to))
+        was = f"is line {where} now" if moved_to else "is gone"
+        super().__init__(
+            f"Nothing was changed: lines moved since they were shown. {given} of change "
+            f"{change + 1} fits that line, but the line that had this number and tag before {was}. "
+            "Read the lines again, then send the changes with the numbers that are shown.",
+            data={"change": change, "given": given, "lines": moved_to},
+        )
+
+
+class LinesNotShown(ToolFault):
+    """The file was written anew since its lines were shown with tags."""
+
+    code = "file.not_read"
+
+    def __init__(self, path: str, given: str) -> None:
+        super().__init__(
+            f"The file was written anew since line {given} was shown, so nothing was changed. "
+            f"Read it first: call Read with file_path={path!r}."
+        )
+
+
+class ChangesOverlap(ToolFault):
+    """Two changes are about the same line."""
+
+    code = "edit.overlap"
+
+    def __init__(self, one: int, other: int, line: int) -> None:
+        super().__init__(
+            f"Changes {one + 1} and {other + 1} are both about line {line}, so nothing was "
+            "changed. Make one change of the two.",
+            data={"changes": [one, other], "line": line},
+        )
+
+
+class IsNotebook(ToolFault):
+    """A notebook is shown and changed by cells, not by lines."""
+
+    code = "notebook.by_cells"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is a notebook, which has no tagged lines. Use NotebookEdit.")
+
+
+class NoEdits(ToolFault):
+    """A list of edits is empty."""
+
+    code = "edit.no_change"
+
+    def __init__(self) -> None:
+        super().__init__("No changes to make: `edits` is empty. Give at least one edit.")
+
+
+class EmptyOldString(ToolFault):
+    """An edit that is not the first of a new file has nothing to look for."""
+
+    code = "edit.empty_old_string"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "old_string is empty. Only the first edit may have an empty one, to create a file; "
+            "give the text to replace."
+        )
+
+
+class ManyHunkPlaces(ToolFault):
+    """The lines of a hunk stand in more than one place."""
+
+    code = "edit.many_matches"
+
+    def __init__(self, old: str, count: int, lines: list[int], matched_with: str) -> None:
+        where = ", ".join(map(str, lines[:20]))
+        how = "" if matched_with == "exact" else f" (matched by {matched_with.replace('_', ' ')})"
+        super().__init__(
+            f"Found {count} places for the hunk, and it may mean only one. Give more unchanged "
+            "lines around the change, or name the function or class it is in as `@@ line`.\n"
+            f"Lines: {_shorten_text(old)}\nThe places start on lines {where}{how}.",
+            data={"lines": lines, "count": count, "matched_with": matched_with},
+        )
+
+
+class NoPlaceToAdd(ToolFault):
+    """A hunk only adds lines, and nothing says where."""
+
+    code = "patch.no_place"
+
+    def __init__(self, new: tuple[str, ...]) -> None:
+        shown = "\n".join(f"+{line}" for line in new)
+        super().__init__(
+            "The hunk only adds lines and does not say where. Give unchanged lines around them, "
+            "an `@@ line` behind which they belong, or `*** End of File` after them.\n"
+            f"Lines: {_shorten_text(shown)}"
+        )
+
+
+class HunksOverlap(ToolFault):
+    """Two hunks of a patch change the same lines."""
+
+    code = "patch.overlap"
+
+    def __init__(self, line: int) -> None:
+        super().__init__(
+            f"The hunk changes lines that another hunk of the patch changes too, at line {line}. "
+            "Make one hunk of the two.",
+            data={"line": line},
+        )
+
+
+class PatchInvalid(ToolFault):
+    """The text is not a patch that could be understood."""
+
+    code = "patch.invalid"
+
+    def __init__(self, line: int, reason: str) -> None:
+        where = f" (line {line} of it)" if line else ""
+        super().__init__(
+            f"The patch cannot be understood{where}: {reason}. Nothing was changed. A patch "
+            "begins with `*** Begin Patch`, names files with `*** Update File: path`, `*** Add "
+            "File: path` or `*** Delete File: path`, and ends with `*** End Patch`.",
+            data={"line": line},
+        )
+
+
+class NamedTwice(ToolFault):
+    """Two parts of a patch are about the same file."""
+
+    code = "patch.invalid"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"The patch names {path} twice. Nothing was changed. Make one part of the two."
+        )
+
+
+class InTheWay(ToolFault):
+    """A patch adds or moves a file to where one is already."""
+
+    code = "file.exists"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"Cannot create new file - file already exists. {path} is not empty; change it with "
+            "`*** Update File`, or choose another path."
+        )
+
+
+class PatchBroken(ToolFault):
+    """One of several files could not be written; what was written before it was put back."""
+
+    code = "patch.broken_off"
+
+    def __init__(self, fault: ToolFault, path: str, restored: list[str], left: list[str]) -> None:
+        told = f"{fault.sentence} The patch was not applied."
+        if restored:
+            told += f" Put back as before: {', '.join(restored)}."
+        if left:
+            told += f" Could not be put back and stay changed: {', '.join(left)}. Undo may help."
+        super().__init__(
+            told,
+            data={
+                **fault.data,
+                "path": path,
+                "cause": fault.code,
+                "restored": restored,
+                "left": left,
+            },
+        )
+
+
+class AlreadyThere(ToolFault):
+    """An empty old_string creates a file, and the file exists."""
+
+    code = "file.exists"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"Cannot create new file - file already exists. {path} is not empty; give the text "
+            "to replace as old_string, or use Write."
+        )
+
+
+class TooLargeToShow(FileTooLarge):
+    """A picture or PDF of more bytes than are taken into memory at once."""
+
+    def __init__(self, path: str, size_bytes: int, limit_bytes: int) -> None:
+        ToolFault.__init__(
+            self,
+            f"{path} has {size_bytes:,} bytes; pictures and PDFs are opened up to "
+            f"{limit_bytes:,}. Make a smaller copy with another program first.",
+        )
+
+
+class NotebookInvalid(ToolFault):
+    """The file is no notebook that could be changed cell by cell."""
+
+    code = "notebook.invalid"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path} is not a valid notebook: {reason}. Nothing was changed. Read shows it as "
+            "text; mend that first."
+        )
+
+
+class NoCell(ToolFault):
+    """No cell, or not exactly one, was named."""
+
+    code = "notebook.no_cell"
+
+    def __init__(self, problem: str, near: list[str]) -> None:
+        hint = f" Cells: {', '.join(near)}." if near else ""
+        super().__init__(
+            f"{problem}{hint} Give a cell's id, or its index from 0 as `cell-3`.",
+            data={"near": near},
+        )
+
+
+class CellUnchanged(ToolFault):
+    """A cell was to be replaced by what it already is."""
+
+    code = "edit.no_change"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"No changes to make: cell {address!r} has this source already.")
+
+
+def _shorten_text(text: str, limit_chars: int = 2_000) -> str:
+    if len(text) <= limit_chars:
+        return text
+    return f"{text[:limit_chars]}... ({len(text):,} characters)"

@@ -1,0 +1,264 @@
+"""A typed async function as a tool, with one decorator.
+
+The signature becomes the input type, `Annotated` texts its documentation, the docstring the
+prompt. Everything else (schema, coercion, permission, hooks, events) is the same as for a
+class, because a class is what is made here.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from functools import partial
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+import msgspec
+
+from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
+from handaxe.contract.json_values import to_json_value
+from handaxe.schema.tool_schema__annotations import from_annotations
+from handaxe.text.sanitize import escape_surrogates, scrub
+
+P = ParamSpec("P")
+R = TypeVar("R")
+EffectsOf = Effects | Callable[[Any], Effects]
+
+
+class FunctionTool(Tool[Any], Generic[P, R]):
+    """A tool made of a function; still callable like the function itself."""
+
+    name = "FunctionTool"
+    function: Callable[..., Awaitable[Any]]
+    context_names: tuple[str, ...]
+    effects_from: Callable[[Any], Effects] | None
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The function itself, past every check: for tests."""
+        return cast("R", await self.function(*args, **kwargs))
+
+    def prompt(self) -> str:
+        """The function's docstring."""
+        return inspect.cleandoc(type(self).__doc__ or "") or self.name.replace("_", " ")
+
+    def effects_of(self, args: Any) -> Effects:  # noqa: ANN401 - built from the signature
+        """What was declared, or what the declared function says of this input."""
+        return self.effects_from(args) if self.effects_from else self.effects
+
+    async def call(self, args: Any, ctx: ToolContext) -> ToolResult:  # noqa: ANN401
+        """Run the function with its parameters, and with the context if it asks for one."""
+        values = {name: getattr(args, name) for name in args.__struct_fields__}
+        values |= dict.fromkeys(self.context_names, ctx)
+        return _to_result(await self.function(**values))
+
+
+@overload
+def tool(function: Callable[P, Awaitable[R]], /) -> FunctionTool[P, R]: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    effects: EffectsOf = ...,
+    search_hint: str | None = None,
+    uses: tuple[type[Any], ...] = (),
+    may_use: tuple[type[Any], ...] = (),
+    **facts: Any,  # noqa: ANN401 - any other fact of `Tool`
+) -> Callable[[Callable[P, Awaitable[R]]], FunctionTool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    effects: EffectsOf | None = None,
+    **facts: Any,
+) -> Any:
+    """Make a tool of a typed async function: `@tool`, or `@tool(effects=Effects.none())`.
+
+    A parameter annotated `ToolContext` receives the context and is not part of the input. What
+    the function returns is the result, its text, or any JSON-able data. Without `effects` the
+    tool is taken to change everything. Other facts of `Tool` are passed on by their names.
+    """
+
+    def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+        given = getattr(function, "__name__", "") if name is None else name
+        return _build_tool(function, given, effects, facts)
+
+    return decorate if function is None else decorate(function)
+
+
+def _build_tool(
+    function: Callable[..., Any], name: str, effects: EffectsOf | None, facts: dict[str, Any]
+) -> FunctionTool[..., Any]:
+    unknown = sorted(fact for fact in facts if not hasattr(Tool, fact))
+    if unknown:
+        raise TypeError(f"@tool has no option {unknown[0]!r}: a fact of handaxe.Tool is expected.")
+    if not (effects is None or isinstance(effects, Effects) or callable(effects)):
+        raise TypeError(f"@tool: `effects` is an Effects or a function of the input: {effects!r}.")
+    hints = _read_type_hints(function)
+    contexts = tuple(param for param, hint in hints.items() if _is_context(hint))
+    facts.setdefault("search_hint", _extract_search_hint(function.__doc__ or ""))
+    returned = hints.pop("return", None)
+    if returned not in _UNTYPED_RETURNS and _has_schema(returned):
+        facts.setdefault("output_type", returned)
+    members: dict[str, Any] = {
+        **facts,
+        "name": name,
+        "function": staticmethod(function),
+        "context_names": contexts,
+        "effects": effects if isinstance(effects, Effects) else Effects.unknown(),
+        "effects_from": staticmethod(effects) if callable(effects) else None,
+        "__doc__": escape_surrogates(function.__doc__) if function.__doc__ else None,
+        "__module__": function.__module__,
+    }
+    made = type(_make_class_name(function), (FunctionTool,), members)
+    # Last, because the class derives one from its generic parameter while it is being made.
+    made.args_type = _build_args_type(function, hints, contexts)
+    return made()
+
+
+def _has_schema(returned: Any) -> bool:  # noqa: ANN401 - any annotation
+    """Whether a return type promises something; what JSON has no form for is no promise."""
+    from handaxe.schema.tool_schema import build_output_schema
+
+    try:
+        build_output_schema(returned)
+    except (TypeError, ValueError, NameError):
+        return False
+    return True
+
+
+def _is_context(hint: Any) -> bool:  # noqa: ANN401 - any annotation
+    """Whether a parameter is for the context, also where it may be left out or is documented."""
+    if get_origin(hint) is Annotated:
+        return _is_context(get_args(hint)[0])
+    return hint is ToolContext or ToolContext in get_args(hint)
+
+
+_UNTYPED_RETURNS = (None, type(None), str, Any, ToolResult)
+
+
+def _read_type_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of all parameters and of the return value; a clear refusal otherwise."""
+    title = f"@tool: {getattr(function, '__qualname__', function)!s}"
+    if inspect.isasyncgenfunction(function):
+        raise TypeError(f"{title} yields. Return the result; `ctx.report` tells how far it is.")
+    is_function = inspect.isfunction(function) or inspect.ismethod(function)
+    if not is_function or not inspect.iscoroutinefunction(function):
+        raise TypeError(f"{title} is not an async function. Write `async def`.")
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"{title} has an annotation that cannot be resolved: {error}.") from None
+    for name, param in inspect.signature(function).parameters.items():
+        if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD, param.POSITIONAL_ONLY):
+            raise TypeError(f"{title} takes {param}: every parameter needs a name of its own.")
+        if name.startswith("__"):
+            raise TypeError(f"{title} has a parameter {name!r}: two underscores cannot lead.")
+        if name not in hints:
+            raise TypeError(f"{title} has no annotation for the parameter {name!r}.")
+    return {name: from_annotations(hint) for name, hint in hints.items()}
+
+
+def _build_args_type(
+    function: Callable[..., Any], hints: dict[str, Any], contexts: tuple[str, ...]
+) -> type[ToolArgs]:
+    fields: list[Any] = []
+    for name, param in inspect.signature(function).parameters.items():
+        if name in contexts:
+            continue
+        if param.default is param.empty:
+            fields.append((name, hints[name]))
+            continue
+        try:
+            fields.append((name, hints[name], _prepare_default(param.default, hints[name])))
+        except (TypeError, ValueError) as error:
+            title = f"@tool: the default of {name!r} in {function.__qualname__}"
+            raise TypeError(f"{title} does not fit its type: {error}") from None
+    args_type = msgspec.defstruct(
+        f"{_make_class_name(function)}Args",
+        fields,
+        bases=(ToolArgs,),
+        module=function.__module__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+    _check_types(args_type, function)
+    # What is no field for msgspec, such as a `ClassVar`, would never get a value.
+    for name, *_ in fields:
+        if name not in args_type.__struct_fields__:
+            raise TypeError(
+                f"@tool: {function.__qualname__} has a parameter {name!r} without a type."
+            )
+    return cast("type[ToolArgs]", args_type)
+
+
+def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
+    """Fail where the tool is defined, not where a model first calls it."""
+    from handaxe.schema.tool_schema import build_input_schema
+
+    try:
+        msgspec.json.Decoder(args_type)
+        build_input_schema(args_type)
+    except (TypeError, ValueError, NameError) as error:
+        title = f"@tool: {function.__qualname__}"
+        raise TypeError(f"{title} has a parameter that JSON cannot hold: {error}") from None
+
+
+def _prepare_default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any type
+    """The default of a field; a call must not see what an earlier one did to it."""
+    if value is not None:
+        # None says that it was left out, whatever the type.
+        from handaxe.schema.from_type import convert_with_class
+
+        plain = msgspec.to_builtins(value, enc_hook=to_json_value)
+        msgspec.convert(plain, hint, dec_hook=convert_with_class)
+    try:
+        hash(value)
+    except TypeError:
+        return msgspec.field(default_factory=partial(deepcopy, value))
+    return value
+
+
+def _make_class_name(function: Callable[..., Any]) -> str:
+    return function.__name__.title().replace("_", "")
+
+
+def _extract_search_hint(doc: str) -> str:
+    """The docstring's first line, if it has the length of a search hint."""
+    words = (doc.strip().splitlines() or [""])[0].rstrip(".").split()
+    return " ".join(words) if 3 <= len(words) <= 10 else ""
+
+
+def _to_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the function gave
+    if isinstance(value, ToolResult):
+        return value
+    if isinstance(value, str):
+        return ToolResult(value)
+    if value is None:
+        return ToolResult("Done.")
+    plain = _to_plain(value)
+    try:
+        encoded = msgspec.json.encode(plain)
+    except UnicodeEncodeError:
+        # Names of files may hold halves of characters, which no text can.
+        encoded = msgspec.json.encode(scrub(plain))
+    # Text and data say the same, also of what JSON cannot hold, such as NaN.
+    return ToolResult(encoded.decode(), data=msgspec.json.decode(encoded))
+
+
+def _to_plain(value: Any) -> Any:  # noqa: ANN401 - any JSON-able value
+    """The value as JSON data, with an end to what has none and words for odd names."""
+    try:
+        return msgspec.to_builtins(value, enc_hook=to_json_value, str_keys=True)
+    except (TypeError, RecursionError):
+        return msgspec.to_builtins(scrub(value), enc_hook=to_json_value, str_keys=True)

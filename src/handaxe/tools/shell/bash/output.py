@@ -1,0 +1,251 @@
+"""What the model and the host are told of a command: its output, its end, its directory."""
+
+import signal as signals
+from typing import Any
+
+import msgspec
+
+from handaxe.contract.faults import Cancelled, TimedOut
+from handaxe.contract.ports.shell import CommandEnd, CommandOutput, RunningCommand
+from handaxe.contract.result import ToolResult
+from handaxe.shell.analysis.analyzer import analyze
+from handaxe.text.escape__counting import format_count
+from handaxe.text.framing import frame
+from handaxe.text.line_window import PREVIEW_CHARS
+from handaxe.tools.shell.bash.timeout import format_duration
+from handaxe.tools.shell.command_faults import CommandFailed
+
+FAILURE_CHARS = 10_000
+
+
+class Directories(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a command ran and where the next one will."""
+
+    ran_in: str
+    next: str
+    notice: str = ""
+    """What has to be said of it: a reset, a `cd` that does not count."""
+
+
+def format_end(
+    command: str, running: RunningCommand, end: CommandEnd, where: Directories, *, max_chars: int
+) -> ToolResult:
+    """The result of a command that has ended; output of a success is shown up to `max_chars`."""
+    code = end.exit_code
+    meaning = None
+    if code == 1 and end.how == "exit":
+        facts, has_failed = analyze(command), "cd: " in running.tail(FAILURE_CHARS)
+        meaning = facts.meaning_after_cd if has_failed else facts.meaning_of_one
+    is_fine = end.how == "exit" and (code == 0 or meaning is not None)
+    text, output, kept = (
+        _format_success(running, max_chars) if is_fine else _format_failure(running)
+    )
+    data = _to_data(running, output, where, stdout=text)
+    data |= _end_data(end)
+    if meaning is not None:
+        data["returnCodeInterpretation"] = meaning
+    data |= kept
+    notices = [where.notice, _describe_survivors(end), *end.notes]
+    data["stderr"] = "\n".join(filter(None, notices))
+    ended = f"exit code {code}" if is_fine else _describe_bad_end(end)
+    after, then = _format_seconds(end.duration_s), _describe_next_directory(where)
+    trailer = f"[{ended} after {after} in {where.ran_in}{then}]"
+    if is_fine:
+        shown = (text or "(no output)", meaning and f"({meaning})", *notices, trailer)
+        return ToolResult("\n".join(filter(None, shown)), data=data)
+    first = f"Exit code {code if code is not None else 'unknown'}"
+    shown = (first, text, _describe_full_output(running, output), *notices, trailer)
+    return ToolResult.from_fault(CommandFailed("\n".join(filter(None, shown)), data))
+
+
+def format_timeout(
+    running: RunningCommand, where: Directories, *, why: str, timed_out_s: float | None = None
+) -> ToolResult:
+    """The result of a command that was ended because nobody waits for it any longer."""
+    text, output, _ = _format_failure(running)
+    said = f"{why} and was ended with all it had started."
+    data = _to_data(running, output, where, stdout=text) | _end_data(running.end)
+    data |= {"interrupted": True, "stderr": said}
+    if timed_out_s is not None:
+        data["timedOutAfterMs"] = round(timed_out_s * 1000)
+    trailer = f"[in {where.ran_in}]"
+    shown = filter(
+        None, (said, text, _describe_full_output(running, output), where.notice, trailer)
+    )
+    return ToolResult("\n".join(shown), data=data, ok=False, code=TimedOut.code)
+
+
+def format_cancellation(running: RunningCommand, where: Directories) -> ToolResult:
+    """The result of a command that somebody stopped."""
+    text, output, _ = _format_failure(running)
+    said = "The command was stopped before it finished, with all it had started."
+    printed = f"It had printed:\n{text}" if text else "It had printed nothing."
+    data = _to_data(running, output, where, stdout=text) | _end_data(running.end)
+    data |= {"interrupted": True, "stderr": said}
+    shown = f"{said} Check what it did before you repeat it. {printed}\n[in {where.ran_in}]"
+    return ToolResult(shown, data=data, ok=False, code=Cancelled.code)
+
+
+def format_background(
+    running: RunningCommand, where: Directories, *, why: str = "", timed_out_s: float | None = None
+) -> ToolResult:
+    """The result of a command that goes on in the background."""
+    state = running.state
+    output = running.output(PREVIEW_CHARS)
+    said = join_output(output)
+    data = _to_data(running, output, where, stdout="" if not why else said)
+    data["backgroundTaskId"] = state.job_id
+    path = state.output_path
+    if not why:
+        text = f"Command running in background with ID: {state.job_id}. "
+        text += f"Output is being written to: {path}"
+        return ToolResult(f"{text}\n[in {where.ran_in}]", data=data)
+    if timed_out_s is not None:
+        data["timedOutAfterMs"] = round(timed_out_s * 1000)
+    if where.notice:
+        data["backgroundCwdHint"] = where.notice
+    data["stderr"] = why
+    lines = [
+        f"{why} with ID: {state.job_id}. Output is being written to: {path}",
+        "You will be told when it ends; there is no need to ask or to sleep.",
+        f"Output so far:\n{said}" if said else "It has printed nothing so far.",
+        where.notice,
+        f"[in {where.ran_in}]",
+    ]
+    return ToolResult("\n".join(filter(None, lines)), data=data)
+
+
+def _format_success(
+    running: RunningCommand, max_chars: int
+) -> tuple[str, CommandOutput, dict[str, Any]]:
+    output = running.output(max_chars)
+    path = running.state.output_path
+    if output.is_binary:
+        text = f"[binary output, {output.total_bytes:,} bytes. It is kept in: {path}]"
+        return text, output, _to_persisted_data(path, output)
+    if not output.tail:
+        return output.head.rstrip("\n"), output, {}
+    short = running.output(min(2 * PREVIEW_CHARS, max_chars))
+    text = frame(
+        "persisted-output",
+        f"Output too large ({output.total_bytes:,} bytes, {output.total_lines:,} lines). "
+        f"{_describe_kept_output(path, output)}\n\n"
+        f"Preview (first {len(short.head):,} characters):\n{short.head}\n\n"
+        f"[... {_count_left_out(short):,} characters left out ...]\n\n"
+        f"Preview (last {len(short.tail):,} characters):\n{short.tail}",
+    )
+    return str(text), short, _to_persisted_data(path, output)
+
+
+def _to_persisted_data(path: str, output: CommandOutput) -> dict[str, Any]:
+    return {"persistedOutputPath": path, "persistedOutputSize": output.kept_bytes}
+
+
+def _describe_kept_output(path: str, output: CommandOutput) -> str:
+    if not path:
+        return "It could not be kept in a file."
+    whole = "" if output.kept_bytes >= output.total_bytes else " (its beginning and its end)"
+    how = "Read it with offset and limit, or search it with Grep."
+    return f"Full output{whole} saved to: {path}\n{how}"
+
+
+def _format_failure(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]]:
+    output = running.output(FAILURE_CHARS)
+    if output.is_binary:
+        return f"[binary output, {output.total_bytes:,} bytes]", output, {}
+    return join_output(output), output, {}
+
+
+def join_output(output: CommandOutput) -> str:
+    """Both ends of what a command said, and how much is missing between them."""
+    if not output.tail:
+        return output.head.rstrip("\n")
+    cut = f"... [{_count_left_out(output)} characters truncated] ..."
+    head, tail = output.head.rstrip("\n"), output.tail.strip("\n")
+    return f"{head}\n\n{cut}\n\n{tail}"
+
+
+def _count_left_out(output: CommandOutput) -> int:
+    shown = len(output.head.encode(errors="replace")) + len(output.tail.encode(errors="replace"))
+    return max(0, output.total_bytes - shown)
+
+
+def _describe_full_output(running: RunningCommand, output: CommandOutput) -> str:
+    if not running.state.output_path or not (output.tail or output.is_binary):
+        return ""
+    lines, path = format_count(output.total_lines, "line"), running.state.output_path
+    if output.kept_bytes >= output.total_bytes:
+        return f"Full output ({lines}) is in: {path}"
+    return (
+        f"Of {lines} ({output.total_bytes:,} bytes) the beginning and the end "
+        f"({output.kept_bytes:,} bytes) are in: {path}"
+    )
+
+
+def _list_shown_ranges(output: CommandOutput) -> list[list[int]]:
+    """First and last line of each piece that is shown; a cut inside a line leaves it in both."""
+    total = output.total_lines
+    if output.is_binary or not total:
+        return []
+    if not output.tail:
+        return [[1, total]]
+    first_of_tail = total - len(output.tail.removesuffix("\n").split("\n")) + 1
+    return [[1, len(output.head.removesuffix("\n").split("\n"))], [first_of_tail, total]]
+
+
+def _to_data(
+    running: RunningCommand, output: CommandOutput, where: Directories, *, stdout: str
+) -> dict[str, Any]:
+    path = running.state.output_path
+    return {
+        "stdout": stdout,
+        "stderr": "",
+        "interrupted": False,
+        "cwd": where.ran_in,
+        "nextCwd": where.next,
+        "totalBytes": output.total_bytes,
+        "totalLines": output.total_lines,
+        "shownRanges": _list_shown_ranges(output) if stdout else [],
+        **({"rawOutputPath": path} if path else {}),
+    }
+
+
+def _end_data(end: CommandEnd | None) -> dict[str, Any]:
+    if end is None:
+        return {}
+    signal = {} if end.signal is None else {"signal": end.signal}
+    return {"exitCode": end.exit_code, "durationMs": round(end.duration_s * 1000, 1), **signal}
+
+
+def _describe_bad_end(end: CommandEnd) -> str:
+    if end.how == "output_cap":
+        return "ended because it printed more than may be kept"
+    if end.how == "own_output":
+        return "ended because it printed its own output again and again"
+    if end.how == "stopped":
+        return "stopped"
+    if end.signal is not None:
+        return f"ended by {_get_signal_name(end.signal)}"
+    return f"exit code {end.exit_code}"
+
+
+def _get_signal_name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _describe_survivors(end: CommandEnd) -> str:
+    if not end.survivors:
+        return ""
+    what = "1 process" if end.survivors == 1 else f"{end.survivors} processes"
+    return f"{what} it had left running ended with it; use run_in_background for what should stay."
+
+
+def _describe_next_directory(where: Directories) -> str:
+    return "" if where.next == where.ran_in else f"; the next command runs in {where.next}"
+
+
+def _format_seconds(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 60 else format_duration(seconds)

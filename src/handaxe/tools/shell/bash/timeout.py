@@ -1,0 +1,58 @@
+"""How long a command is waited for, and what happens when that time is up."""
+
+import msgspec
+
+from handaxe.config.settings import Settings
+from handaxe.shell.analysis.analyzer import analyze
+
+
+class CommandTimeout(msgspec.Struct, frozen=True, kw_only=True):
+    """The time of one command."""
+
+    timeout_s: float
+    budget_s: float | None
+    """After so long it goes on in the background, whatever it is."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def wait_s(self) -> float:
+        """How long it is waited for at most."""
+        return self.timeout_s if self.budget_s is None else min(self.timeout_s, self.budget_s)
+
+
+def choose_timeout(timeout_ms: float | None, settings: Settings) -> CommandTimeout:
+    """The time a command gets; one that asks for more than there is gets the most there is."""
+    options = settings.shell
+    most = max(options.max_timeout_ms, options.default_timeout_ms)
+    notes: tuple[str, ...] = ()
+    wanted = timeout_ms if timeout_ms is not None else options.default_timeout_ms
+    if wanted > most:
+        notes = (f"The timeout was cut from {wanted:,.0f} ms to {most:,} ms, the most there is.",)
+        wanted = most
+    elif wanted <= 0:
+        notes = (f"A timeout of {wanted:g} ms is none; {options.default_timeout_ms:,} ms hold.",)
+        wanted = options.default_timeout_ms
+    return CommandTimeout(
+        timeout_s=wanted / 1000,
+        budget_s=options.blocking_budget_s if settings.background_tasks else None,
+        notes=notes,
+    )
+
+
+def can_move(command: str) -> bool:
+    """Whether a command may go on in the background after its time was up.
+
+    One that only sleeps has nothing to finish, git would hold its locks unseen, and what cannot be
+    read to its end may be anything.
+    """
+    facts = analyze(command)
+    runs_git = "git" in facts.programs
+    return not facts.problems and not runs_git and command.split(maxsplit=1)[:1] != ["sleep"]
+
+
+def format_duration(seconds: float) -> str:
+    """A time as people say it: `2m 0s`, `15s`, `0.5s`."""
+    if seconds < 60:
+        return f"{seconds:g}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m {rest}s"

@@ -1,0 +1,158 @@
+"""Putting thousands of paths back: the same as one by one, but made durable together.
+
+New files get all their bytes under a temporary name first; only when those are on the device do
+they get their own names. So a crash leaves each of them whole or not there.
+"""
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Generator
+
+import msgspec
+
+from handaxe.disk import atomic, attributes
+from handaxe.disk.directories import Directory, lock_directory
+from handaxe.disk.durability import close, sync_file_systems
+from handaxe.disk.errors import wrap_os_errors
+from handaxe.disk.temp_files import make_late_name
+from handaxe.disk.temp_files__renames import rename_new
+from handaxe.undo.journal_files.records import PathState
+from handaxe.undo.restore import Restorer, remove_directory
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _Waiting(msgspec.Struct):
+    """A file that is still to get its name."""
+
+    target: PathState
+    content: bytes | memoryview
+    unnamed: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its last part."""
+        return os.path.split(self.target.place)[1]
+
+
+class BulkRestorer(Restorer):
+    """Changes many paths on this machine, for one undo."""
+
+    def __init__(self, *, journal: atomic.Journal | None, own_links: atomic.OwnLinks) -> None:
+        super().__init__(journal=journal, own_links=own_links)
+        self._waiting: defaultdict[str, list[_Waiting]] = defaultdict(list)
+        self._touched: set[str] = set()
+
+    def put(
+        self, target: PathState, now: PathState, content: bytes | memoryview, mode: int | None
+    ) -> atomic.Version | None:
+        """Make the path what `target` says, now or at the end."""
+        parent = os.path.split(target.place)[0]
+        if target.kind == "absent" and not target.missing_parents and now.kind != "absent":
+            self._modes.pop(target.place, None)
+            with lock_directory(parent) as directory, wrap_os_errors(f"remove the {now.kind}"):
+                _remove(target.place, now, directory)
+        elif target.kind == "directory" and now.kind == "absent":
+            self._make_directory(target, parent)
+        elif target.kind == now.kind == "directory":
+            self._modes[target.place] = target.mode
+        elif target.kind == "file" and now.kind == "absent" and not target.shared_with:
+            self._waiting[parent].append(_Waiting(target, content))
+        else:
+            return super().put(target, now, content, mode)
+        self._touched.add(parent)
+        return None
+
+    def complete(self) -> None:
+        """Write the files, and make everything durable."""
+        try:
+            for parent, files in self._waiting.items():
+                with (
+                    self._in(parent) as directory,
+                    wrap_os_errors("write the files of the directory"),
+                ):
+                    for file in files:
+                        _write(file, directory)
+            self._sync()
+            for parent, files in self._waiting.items():
+                with (
+                    self._in(parent) as directory,
+                    wrap_os_errors("name the files of the directory"),
+                ):
+                    for file in files:
+                        rename_new(directory.fd, file.unnamed, file.name)
+                        file.unnamed = ""
+            self._sync()
+        finally:
+            self._sweep()
+
+    def finish(self) -> None:
+        """Give every directory its permission bits, from the inside out."""
+        super().finish()
+        self._sync()
+
+    def sync(self, directory: Directory) -> None:
+        """Later, and for all of them together."""
+
+    def _make_directory(self, target: PathState, parent: str) -> None:
+        with self._in(parent) as directory, wrap_os_errors("make the directory again"):
+            os.mkdir(os.path.split(target.place)[1], 0o700, dir_fd=directory.fd)
+        self._modes[target.place] = target.mode
+
+    @contextlib.contextmanager
+    def _in(self, parent: str) -> Generator[Directory]:
+        with lock_directory(parent, make=True) as directory:
+            yield directory
+
+    def _sync(self) -> None:
+        if self._touched:
+            with wrap_os_errors("make the files durable", applied=True):
+                sync_file_systems(self._touched)
+
+    def _sweep(self) -> None:
+        """Take away what got no name."""
+        for parent, files in self._waiting.items():
+            for file in files:
+                if file.unnamed:
+                    with contextlib.suppress(OSError):
+                        os.unlink(f"{parent}/{file.unnamed}")
+        self._waiting.clear()
+
+
+def _write(file: _Waiting, directory: Directory) -> None:
+    target = file.target
+    unnamed = make_late_name()
+    fd = os.open(unnamed, _CREATE, 0o600, dir_fd=directory.fd)
+    file.unnamed = unnamed
+    try:
+        rest = memoryview(file.content)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+        wanted = attributes.Attributes(target.mode, target.uid, target.gid, target.extended)
+        try:
+            attributes.apply_attributes(fd, wanted)
+        except attributes.CannotKeep:
+            os.fchmod(fd, target.mode)
+    finally:
+        close(fd)
+
+
+def _remove(place: str, now: PathState, directory: Directory) -> None:
+    """Remove what was looked at a moment ago, if it still is that."""
+    name = os.path.split(place)[1]
+    if now.kind == "directory":
+        remove_directory(name, directory)
+        return
+    info = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+    is_it = now.kind != "file" or (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns) == (
+        now.dev,
+        now.ino,
+        now.size_bytes,
+        now.mtime_ns,
+    )
+    if now.kind == "link":
+        is_it = os.readlink(os.fsencode(name), dir_fd=directory.fd) == now.target
+    if not is_it:
+        raise atomic.DiskFault("it was changed a moment ago")
+    os.unlink(name, dir_fd=directory.fd)

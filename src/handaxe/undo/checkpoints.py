@@ -1,0 +1,460 @@
+"""Remember files before they change: the hot end of the undo record.
+
+One durable record ahead of each change, one more behind it that nobody waits for. Tools that say
+when they change something wait for it only then, when the device has the new content as well.
+Work on small files is done where we stand; what has to be copied goes to a thread.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from handaxe.contract.effects import Effects, Extent
+from handaxe.contract.faults.undo import UntrustedRecord
+from handaxe.contract.ports.undo__checkpoints import Checkpoints
+from handaxe.disk.errors import DiskFault
+from handaxe.disk.threads import ThreadWork
+from handaxe.disk.threads__threads import SlowRecords, run_in_thread
+from handaxe.undo.content_bundle import INLINE_BYTES
+from handaxe.undo.content_store import ContentStore
+from handaxe.undo.directory_trees import (
+    TooBig,
+    describe_ambiguous,
+    describe_left_out,
+    find_changes,
+    show_path,
+)
+from handaxe.undo.journal import UndoJournal
+from handaxe.undo.journal_files.call_entries import CallEntry
+from handaxe.undo.journal_files.records import (
+    COMMAND_S,
+    LATE_S,
+    AfterRecord,
+    AmbiguousPath,
+    BeforeRecord,
+    PathState,
+)
+from handaxe.undo.path_backup import PathRecorder
+from handaxe.undo.path_backup__not_recorded import convert_disk_errors
+from handaxe.undo.path_backup__shared_names import add_shared_names
+from handaxe.undo.path_state import Known, StateRecorder, find_no_file
+from handaxe.undo.path_state__boot_clock import read_clock
+from handaxe.undo.snapshot.nodes import is_within
+from handaxe.undo.write_extent import ExtentLimits, Places, WriteTargets, resolve_extent
+
+if TYPE_CHECKING:
+    from handaxe.undo.command_changes import TreeTracker
+
+IDLE_S = 5.0
+_LARGE_BYTES = 1 << 20
+_MANY = 50
+_ROOM = ExtentLimits(files=1_000, size_bytes=8 << 20)
+"""So much is copied for a command that was proved to write no more ..."""
+_ROOM_BESIDE_TREE = ExtentLimits(_MANY, _LARGE_BYTES)
+"""... where the whole tree is compared for others, which then is cheaper."""
+_OFF = "Undo of commands is switched off (undo.shell_max_files: 0)."
+
+_log = logging.getLogger("handaxe.storage")
+
+
+class DiskCheckpoints(Checkpoints):
+    """The journal of one session, fed call by call."""
+
+    def __init__(
+        self,
+        journal: UndoJournal,
+        store: ContentStore,
+        *,
+        known: Known = find_no_file,
+        replacing: Collection[str] = (),
+        waiting: Collection[str] = (),
+        roots: Callable[[], Sequence[str]] = tuple,
+        tree: "Callable[[], TreeTracker] | None" = None,
+        unfinished: "list[ThreadWork[Any]] | None" = None,
+    ) -> None:
+        """`replacing` names the tools that change files by a rename and in no other way.
+
+        `waiting` names those that have `keep_promises` called before they change anything.
+        `tree` makes what compares whole roots, for calls that could change anything in them.
+        `unfinished` has the writes that go on although their calls were cancelled.
+        """
+        self._journal = journal
+        self._store = store
+        self._keeper = StateRecorder(store, known)
+        self._places = PathRecorder(self._keeper)
+        self._replacing = frozenset(replacing)
+        # Undo puts back attributes as well, which only a look at the file itself tells.
+        self._comparing = self._replacing - {"Undo"}
+        self._waiting = frozenset(waiting)
+        self._roots = roots
+        self._tree = tree
+        self._tracked: TreeTracker | None = None
+        self._making = threading.Lock()
+        self._open: dict[str, BeforeRecord] = {}
+        self._bounded: set[str] = set()
+        self._lost: dict[str, dict[str, str]] = {}
+        self.slow = SlowRecords([] if unfinished is None else unfinished)
+        self._idle: asyncio.TimerHandle | None = None
+        self._used = self._is_prepared = False
+
+    async def prepare(self) -> None:
+        """Have the roots kept in the background; if it cannot be, the first command says why."""
+        if self._tree is not None:
+            self._is_prepared = True
+            with contextlib.suppress(OSError, DiskFault):
+                await run_in_thread(lambda: self._get_tree_tracker().prepare())
+
+    async def before(self, call_id: str, tool: str, effects: Effects) -> None:
+        """Make durable what the call may change; raising stops the call."""
+        paths = [place.name for place in effects.writes if place.kind == "path"]
+        if not paths and not (effects.writes_everything and self._tree is not None):
+            return
+
+        def record() -> None:
+            if effects.writes_everything:
+                self._begin_command(call_id, tool, effects.extent)
+                return
+            try:
+                self._open[call_id] = self._record(call_id, tool, dict.fromkeys(paths))
+            except TooBig:
+                self._track(call_id, tool, paths)
+
+        with convert_disk_errors():
+            # Small contents stand in the record, and whoever waits syncs it in a thread.
+            is_short = tool in self._waiting and self._journal.is_begun and len(paths) <= _MANY
+            if is_short and not self._is_compared and not any(map(_is_large, paths)):
+                record()
+            else:
+                await self.slow.record(call_id, record)
+
+    async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
+        """Why what lies at and below these paths could not be put back; empty if it could."""
+        return await run_in_thread(lambda: self._find_loss(effects, paths))
+
+    def _find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
+        from handaxe.undo.loss_check import LossFinder, find_existing
+
+        there = find_existing(paths)
+        if effects.is_read_only or not there:
+            return ""
+        tree = self._get_tree_tracker if self._tree is not None else None
+        finder = LossFinder(
+            self._roots(), str(self._store.home), tree, is_prepared=self._is_prepared
+        )
+        if not effects.writes_everything:
+            return finder.find_in_places(there)
+        if self._tree is None:
+            return _OFF
+        return finder.find_in_command(there, self._resolve(effects.extent))
+
+    def keep_promises(self) -> None:
+        """Return when what running calls may change is durable; raising stops the change."""
+        with convert_disk_errors():
+            self._store.keep_pins()
+            self._journal.keep_promises()
+
+    def write_again(self) -> None:
+        """Record what calls left, where that was not possible when they ended."""
+        if self._tracked is not None:
+            self._tracked.write_again()
+
+    def open_trace(self, call_id: str) -> int | None:
+        """Where the processes of a running call are to be traced to; None: nowhere."""
+        return None if self._tracked is None else self._tracked.open_trace(call_id)
+
+    async def after(self, call_id: str) -> tuple[str, ...]:
+        """The call ended, well or badly: record what it left; what there is to tell of it."""
+        finish = self._forget if self.slow.take_unstarted(call_id) else self._after
+        if self.slow.put_off(call_id, finish):
+            return ()
+        return await finish(call_id)
+
+    async def _after(self, call_id: str) -> tuple[str, ...]:
+        if self._tracked is not None and call_id in self._tracked:
+            return await self._finish_tracked(call_id, self._tracked)
+        before = self._open.pop(call_id, None)
+        notes = describe_left_out(self._lost.pop(call_id, {}))
+        if before is None:
+            await self._finish_again(call_id)
+            return notes
+        is_known = before.tool in self._comparing
+        try:
+            states = before.states
+            is_long = len(states) > _MANY or self._is_compared
+            if is_long or any(_is_slow(s, is_known=is_known) for s in states):
+                notes += await run_in_thread(lambda: self._finish(before))
+            else:
+                notes += self._finish(before)
+        except (OSError, DiskFault) as error:
+            # The change itself is made and undoable: whoever reads the journal looks again.
+            _log.warning("what %s left could not be recorded: %s", call_id, error)
+        finally:
+            self._let_go(call_id)
+            self._journal.leave()
+            self._schedule_release()
+        return notes
+
+    async def _forget(self, call_id: str) -> tuple[str, ...]:
+        """Record of a call that never began that it changed nothing, whatever others did."""
+        tracked, before = self._tracked, self._open.pop(call_id, None)
+        self._bounded.discard(call_id)
+        self._lost.pop(call_id, None)
+        try:
+            if before is not None:
+                await run_in_thread(lambda: self._finish_unstarted(before))
+            elif tracked is not None and call_id in tracked:
+                await run_in_thread(lambda: tracked.forget(call_id))
+        except (OSError, DiskFault) as error:
+            _log.warning("that %s left nothing could not be recorded: %s", call_id, error)
+        finally:
+            self._schedule_release()
+        return ()
+
+    def _finish_unstarted(self, before: BeforeRecord) -> None:
+        try:
+            self._left(before, ())
+            for state in before.states:
+                self._store.settle(state, None)
+        finally:
+            self._journal.leave()
+
+    async def _finish_tracked(self, call_id: str, tracked: "TreeTracker") -> tuple[str, ...]:
+        try:
+            return await run_in_thread(lambda: tracked.after(call_id))
+        except (OSError, DiskFault) as error:
+            _log.warning("what %s left could not be recorded: %s", call_id, error)
+            return ("What it changed could not be recorded; undo finds it out later.",)
+        finally:
+            self._schedule_release()
+
+    async def _finish_again(self, call_id: str) -> None:
+        """What a bounded call went on to do in the background, if it is one."""
+        if call_id in self._bounded:
+            try:
+                await run_in_thread(lambda: self._extend(call_id))
+            except (OSError, DiskFault, UntrustedRecord) as error:
+                _log.warning("what %s left could not be recorded: %s", call_id, error)
+            finally:
+                self._schedule_release()
+
+    def _begin_command(self, call_id: str, tool: str, extent: Extent | None) -> None:
+        """Keep what a call was proved to write at most, or else everything in the roots."""
+        written = self._resolve(extent)
+        if not self._keep_written(call_id, tool, written):
+            self._track(call_id, tool, (), written)
+
+    def _resolve(self, extent: Extent | None) -> WriteTargets:
+        # What is known of programs and their options is known of those of this system.
+        if extent is None or sys.platform != "linux":
+            return WriteTargets(doubt="what it writes is not known")
+        is_tracked = self._tracked is not None and self._tracked.has_begun
+        room = _ROOM_BESIDE_TREE if is_tracked else _ROOM
+        return resolve_extent(extent, self._roots(), str(self._store.home), room)
+
+    def _keep_written(self, call_id: str, tool: str, written: WriteTargets) -> bool:
+        """Keep what a call can write; False if that may be more than these places."""
+        if written.doubt:
+            return False
+        places = {**written.inside, **written.outside}
+        try:
+            if places:
+                self._open[call_id] = self._record(
+                    call_id, tool, places, late_s=COMMAND_S, lost=written.lost
+                )
+        except (TooBig, OSError, DiskFault):
+            return False
+        self._bounded.add(call_id)
+        self._lost[call_id] = written.lost
+        return True
+
+    def _track(
+        self, call_id: str, tool: str, scopes: Sequence[str], written: WriteTargets | None = None
+    ) -> None:
+        """Have the whole tree compared; one that is too big by itself is no reason to refuse."""
+        tracked = self._get_tree_tracker()
+        bundle = self._store.create_bundle()
+        try:
+            outside = self._places.keep_outside(written or WriteTargets(), bundle)
+            bundle.seal()
+            evidence = tracked.gather_evidence(scopes, written)
+            tracked.before(call_id, tool, scopes or tracked.roots, outside, evidence)
+        except BaseException:
+            bundle.discard()
+            raise
+
+    def _get_tree_tracker(self) -> "TreeTracker":
+        with self._making:
+            if self._tracked is None:
+                assert self._tree is not None
+                self._tracked = self._tree()
+            return self._tracked
+
+    def close(self) -> None:
+        """Make the journal durable and let go of it."""
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        if self._tracked is not None:
+            self._tracked.close()
+            self._tracked = None
+        self._journal.close()
+
+    def _record(
+        self,
+        call_id: str,
+        tool: str,
+        places: Places,
+        *,
+        late_s: float = LATE_S,
+        lost: Collection[str] = (),
+    ) -> BeforeRecord:
+        self._journal.enter()
+        states: list[PathState] = []
+        bundle = self._store.create_bundle()
+        try:
+            if self._tracked is not None:
+                self._tracked.prepare_claim(call_id, tuple(places))
+            left_out = self._places.keep(
+                places,
+                states,
+                bundle,
+                may_pin=tool in self._replacing,
+                trusting=tool in self._comparing,
+                leaves_out=not self._is_tracking(places),
+            )
+            record = BeforeRecord(
+                call_id,
+                tool,
+                time.time(),
+                tuple(add_shared_names(states, self._journal, tool)),
+                (*left_out, *map(show_path, lost)),
+                tool in self._replacing,
+                late_s,
+                tuple(os.fsencode(path) for path in places if not self._is_inside(path)),
+                read_clock(),
+            )
+            bundle.seal()
+            if tool in self._waiting:
+                self._journal.promise(record)
+            else:
+                self._store.keep_pins()
+                self._journal.append(record, durable=True)
+        except BaseException:
+            bundle.discard()
+            for state in states:
+                self._store.release(state.kept)
+            self._let_go(call_id)
+            self._journal.leave()
+            raise
+        return record
+
+    @property
+    def _is_compared(self) -> bool:
+        """Whether the paths of a call are compared for commands that go on, which takes a while."""
+        return self._tracked is not None and self._tracked.is_going_on
+
+    def _let_go(self, call_id: str) -> None:
+        if self._tracked is not None:
+            self._tracked.let_go(call_id)
+
+    def _is_inside(self, path: str) -> bool:
+        roots = self._roots()
+        return is_within(path, roots) or is_within(path, map(os.path.realpath, roots))
+
+    def _is_tracking(self, paths: Collection[str]) -> bool:
+        """Whether all of these are in the roots, where trees of any size are compared."""
+        return self._tree is not None and all(is_within(path, self._roots()) for path in paths)
+
+    def _finish(self, before: BeforeRecord) -> tuple[str, ...]:
+        found = {state.place: state for state in before.states}
+        trusting = before.tool in self._comparing
+
+        def look_at(place: str, state: PathState | None) -> PathState:
+            return self._keeper.read_left_state(place, state, trusting=trusting)
+
+        changed = find_changes(found, before.left_out, look_at, paths_only=before.paths_only)
+        try:
+            return self._left(before, changed)
+        finally:
+            left = {state.place: state for state in changed}
+            for place, state in found.items():
+                self._store.settle(state, left.get(place))
+
+    def _extend(self, call_id: str) -> None:
+        """Look again at what an ended call could change; what others did since stays theirs."""
+        self._journal.enter()
+        try:
+            entries = [e for e in self._journal.entries() if e.call_id == call_id]
+            if not entries:
+                return
+            mine, others = entries[-1], self._journal.find_changed_after(call_id)
+            changed = find_changes(
+                self._journal.read_contents(mine),
+                mine.left_out,
+                lambda place, state: self._keeper.read_left_state(place, state, trusting=False),
+            )
+            first = (mine.after or {}).values()
+            kept = [state for state in first if state.place in others]
+            self._left(mine, [s for s in changed if s.place not in others], kept)
+        finally:
+            self._journal.leave()
+
+    def _left(
+        self,
+        call: BeforeRecord | CallEntry,
+        changed: Sequence[PathState],
+        earlier: Sequence[PathState] = (),
+    ) -> tuple[str, ...]:
+        """Record what a call left, now and `earlier`; what there is to tell of it."""
+        call_id = call.call_id
+        of_others: tuple[AmbiguousPath, ...] = ()
+        if changed and call_id in self._bounded:
+            from handaxe.undo.write_evidence import find_changes_of_others, find_states_of_others
+
+            others = find_changes_of_others(self._journal.directory, call)
+            of_others = find_states_of_others(changed, others)
+        record = AfterRecord(
+            call_id, time.time(), (*earlier, *changed), ambiguous=of_others, clock=read_clock()
+        )
+        self._journal.append(record, durable=False)
+        if self._tracked is not None:
+            self._tracked.claim(call_id, [state.place for state in changed])
+        return describe_ambiguous(of_others, is_traced=False)
+
+    def _schedule_release(self) -> None:
+        """Close the file when it was not used for a while: idle sessions hold no descriptor."""
+        self._used = True
+        self._journal.mark_used()
+        if self._idle is None:
+            self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._release_if_idle)
+
+    def _release_if_idle(self) -> None:
+        self._idle = None
+        if self._used:
+            self._schedule_release()
+            self._used = False
+        else:
+            self._journal.release_files()
+
+
+def _is_large(path: str) -> bool:
+    """Whether the content is kept outside the record, for which the device may be waited for."""
+    return os.path.lexists(path) and os.lstat(path).st_size > INLINE_BYTES
+
+
+def _is_slow(state: PathState, *, is_known: bool) -> bool:
+    """Whether a look at what a call left means reading or copying a lot."""
+    try:
+        info = os.lstat(state.place)
+    except OSError:
+        return False
+    if state.kept and info.st_ino == state.ino:
+        # It was written in place: the content that was kept by a second name gets a copy.
+        return True
+    return info.st_size > _LARGE_BYTES and not (is_known and info.st_nlink == 1)

@@ -1,0 +1,144 @@
+"""Whole trees below a path that a call may change: what is in them, and what changed.
+
+For tools that name a directory. Bounded: a tree that is too big is left out as a whole and said
+so, because half a tree cannot be put back.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from handaxe.text.paths__path_quoting import quote_path
+from handaxe.undo.journal_files.records import AmbiguousPath, PathState
+
+MAX_FILES = 5_000
+MAX_BYTES = 64 << 20
+_SHOWN_LEFT_OUT = 5
+_UNSEEN = "no process of the call was seen writing it"
+_UNTRACED = "nothing shows who wrote it"
+_AT_ONCE = "another command of the session wrote it at the same time"
+
+
+LookAt = Callable[[str, PathState | None], PathState]
+"""What is at a path now, which was found in a state, or None."""
+
+
+class TooBig(Exception):
+    """There is more below a directory than is remembered."""
+
+
+def list_descendants(
+    directory: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
+) -> list[str]:
+    """Every path below a directory, parents first; links are not followed."""
+    found: list[str] = []
+    size_bytes = 0
+    waiting = [directory]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                found.append(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    size_bytes += entry.stat(follow_symlinks=False).st_size
+                if len(found) > max_files or size_bytes > max_bytes:
+                    raise TooBig
+    return found
+
+
+def find_changes(
+    found: Mapping[str, PathState],
+    left_out: Iterable[str],
+    look_at: LookAt,
+    *,
+    paths_only: bool = False,
+) -> list[PathState]:
+    """What differs now from what was found, with what is new below its directories."""
+    changed: list[PathState] = []
+    places = dict.fromkeys(found)
+    skipped = frozenset(left_out)
+    for place, before in found.items():
+        now = look_at(place, before)
+        is_same = now.is_same(before) and not is_shared_otherwise(before, now)
+        if not is_same or now.mode != before.mode or now.has_more_parents(before):
+            changed.append(now)
+        if now.kind == "directory" and not paths_only and now.path not in skipped:
+            places |= dict.fromkeys(_list_countable(place, before))
+    new = (look_at(place, None) for place in places if place not in found)
+    # Children of a new directory must not count it as missing: it is listed itself.
+    return changed + [msgspec.structs.replace(state, missing_parents=0) for state in new]
+
+
+def ignore_closed_directories(look_at: LookAt) -> LookAt:
+    """A look that takes what is behind a closed directory to be as it was found."""
+
+    def look(place: str, before: PathState | None) -> PathState:
+        try:
+            return look_at(place, before)
+        except PermissionError:
+            return before or PathState(show_path(place), "absent")
+
+    return look
+
+
+def is_shared_otherwise(one: PathState, now: PathState) -> bool:
+    """Whether what is there now is another file, and one of the two has other names as well."""
+    if not (one.kind == now.kind == "file") or (one.dev, one.ino) == (now.dev, now.ino):
+        return False
+    try:
+        return bool(one.shared_with) or os.lstat(now.place).st_nlink > 1
+    except OSError:
+        return False
+
+
+def _list_countable(directory: str, before: PathState) -> list[str]:
+    """What is in a directory now and would be a change if it was not there before."""
+    try:
+        if before.kind == "directory" and before.names is not None:
+            found = os.listdir(directory) if before.names else ()
+            fitting = [n for n in found if any(fnmatchcase(n, name) for name in before.names)]
+            return [f"{directory}/{name}" for name in fitting]
+        return list_descendants(directory, max_files=20 * MAX_FILES, max_bytes=1 << 62)
+    except (OSError, TooBig):
+        return []
+
+
+def describe_left_out(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """A note on places that are not kept, with the reasons; nothing if there are none."""
+    if not reasons:
+        return ()
+    listed = [f"{quote_path(path)} ({reasons[path]})" for path in sorted(reasons)]
+    more = len(listed) - _SHOWN_LEFT_OUT
+    rest = f" and {more} more" if more > 0 else ""
+    return (f"Changes there cannot be undone: {', '.join(listed[:_SHOWN_LEFT_OUT])}{rest}.",)
+
+
+def explain_ambiguous(one: AmbiguousPath, *, is_traced: bool) -> str:
+    """Why a changed path does not count as a call's own."""
+    if one.session_id:
+        return f"session {one.session_id} changed it"
+    if one.is_contested:
+        return _AT_ONCE
+    return _UNSEEN if is_traced else _UNTRACED
+
+
+def describe_ambiguous(paths: Sequence[AmbiguousPath], *, is_traced: bool) -> tuple[str, ...]:
+    """A note on changes that may be somebody else's; nothing if there are none."""
+    if not paths:
+        return ()
+    listed = [
+        f"{quote_path(os.fsdecode(one.path))} ({explain_ambiguous(one, is_traced=is_traced)})"
+        for one in paths[:_SHOWN_LEFT_OUT]
+    ]
+    more = len(paths) - _SHOWN_LEFT_OUT
+    rest = f" and {more:,} more" if more > 0 else ""
+    who = f"perhaps by somebody else: {', '.join(listed)}{rest}"
+    return (f"Ambiguous: changed meanwhile, {who}. Undo leaves it alone unless it is named.",)
+
+
+def show_path(path: str) -> str:
+    """A path as text, also where its bytes are not."""
+    return os.fsencode(path).decode(errors="replace")

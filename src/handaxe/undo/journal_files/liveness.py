@@ -1,0 +1,116 @@
+"""Which sessions have their undo journal open, so that what a killed process left is found.
+
+Each process keeps an empty file per open journal, locked for as long as it lives and removed when
+the journal is closed. A file that nobody holds belongs to a process that was killed.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from handaxe.disk import locks
+from handaxe.disk.durability import close
+from handaxe.disk.errors import DiskFault
+from handaxe.storage.home import make_private_directory, sync_directory_names
+
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def get_liveness_directory(home: Path) -> Path:
+    """Where the files of all sessions lie."""
+    return home / "open-journals"
+
+
+class LivenessFile:
+    """What one process says of one session's journal."""
+
+    def __init__(self, home: Path, session_id: str) -> None:
+        self._directory = get_liveness_directory(home)
+        self._prefix = session_id
+        self._path = self._directory
+        self._fd = -1
+
+    def hold(self) -> None:
+        """Be known until `drop`; a disk that is full or knows no locks keeps nobody from work."""
+        while self._fd < 0:
+            self._path = self._directory / f"{self._prefix}.{os.urandom(4).hex()}"
+            try:
+                make_private_directory(self._directory)
+                self._fd = os.open(self._path, _CREATE, 0o600)
+                locks.hold(self._fd)
+                # Or a loss of power might take it and leave what it was made to find.
+                sync_directory_names(self._path)
+            except (OSError, DiskFault):
+                return
+            if not os.fstat(self._fd).st_nlink:
+                # Somebody took it for that of a dead process before it was locked.
+                close(self._fd)
+                self._fd = -1
+
+    def drop(self) -> None:
+        """The journal is closed."""
+        if self._fd >= 0:
+            with suppress(OSError):
+                self._path.unlink()
+            close(self._fd)
+            self._fd = -1
+
+
+class DeadJournal:
+    """The file of a process that was killed, locked by us meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.session_id = path.name.rpartition(".")[0]
+
+    def forget(self) -> None:
+        """Nothing is left to be done for it."""
+        self._path.unlink(missing_ok=True)
+
+
+def find_dead_journals(home: Path) -> Iterator[DeadJournal]:
+    """The journals of killed processes, each one kept from others while it is looked after."""
+    for path in _list(home):
+        try:
+            fd = os.open(path, _OPEN)
+        except OSError:
+            continue
+        try:
+            # Without locks nobody can tell the dead from the living.
+            is_dead = locks.hold(fd, wait_s=0) and os.fstat(fd).st_nlink > 0
+            if is_dead:
+                yield DeadJournal(path)
+        except (OSError, DiskFault):
+            continue
+        finally:
+            close(fd)
+
+
+def find_oldest_living(home: Path) -> float:
+    """When the first process began whose journal is open; now if there is none.
+
+    A temporary file older than that has no writer any more.
+    """
+    oldest = time.time()
+    for path in _list(home):
+        with suppress(OSError):
+            fd = os.open(path, _OPEN)
+            try:
+                if not locks.hold(fd, wait_s=0):
+                    oldest = min(oldest, os.fstat(fd).st_mtime)
+            except locks.LockTimeout:
+                oldest = min(oldest, os.fstat(fd).st_mtime)
+            finally:
+                close(fd)
+    return oldest
+
+
+def _list(home: Path) -> list[Path]:
+    directory = get_liveness_directory(home)
+    try:
+        return [directory / name for name in sorted(os.listdir(directory))]
+    except OSError:
+        return []

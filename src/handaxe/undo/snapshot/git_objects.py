@@ -1,0 +1,325 @@
+"""What git keeps already is not kept twice.
+
+Git never changes an object, so a second name of its file keeps it, also when the repository is
+deleted. These names lie as git lays out objects; so what the index proves to be unchanged in the
+working tree is read back from there. The repository itself is only read.
+"""
+
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from handaxe.disk.durability import sync_names
+from handaxe.disk.errors import DiskFault
+from handaxe.disk.private import write_private
+from handaxe.git.command import GitFailed, make_object_command, run_git, start_git
+from handaxe.storage.home import make_private_directory
+from handaxe.undo.snapshot.nodes import GIT, LINK, Node
+from handaxe.undo.snapshot.tree import Tree
+
+_OBJECTS = re.compile(r"(.+)/objects/([0-9a-f]{2}|pack)")
+_OBJECT = re.compile(r"[0-9a-f]{38}|pack-[0-9a-f]{40}\.[a-z]+")
+_ENTRY = re.compile(
+    rb"(\d{6}) ([0-9a-f]{40}) 0\t([^\0]*)\0"
+    rb"  ctime: (\d+):(\d+)\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: (\d+)\n"
+    rb"  uid: \d+\tgid: \d+\n  size: (\d+)\tflags: \w+\n"
+)
+# With none of these attributes the bytes in the working tree are those of the object.
+_UNCHANGED = ":(top,attr:!filter !ident !working-tree-encoding)"
+# Reading the index costs about a sixteenth of what keeping as many files does.
+_LEAST_ASKED, _ASKED_PART = 50, 16
+_GIT_S = 60.0
+
+
+class NotInGit(DiskFault):
+    """An object is not where it was."""
+
+
+class GitObjects:
+    """The objects of the repositories of one project."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._unsynced: set[str] = set()
+        self._places: dict[str, str] = {}
+        self._reader: _Reader | None = None
+
+    def keep(self, path: str, node: Node) -> bool:
+        """Keep the file of an object by a second name; False if it is none, or cannot be."""
+        directory, _, name = path.rpartition("/")
+        place = self._place_for(directory)
+        return place is not None and self._keep(directory, name, node, place)
+
+    def keep_all(self, tree: Tree, unkept: dict[str, Node]) -> None:
+        """Keep the files of all objects that are not kept yet, and take them out of `unkept`."""
+        for directory, listing in tree.directories.items():
+            place = self._place_for(directory)
+            for name, node in listing.items() if place is not None else ():
+                path = f"{directory}/{name}"
+                if path in unkept and self._keep(directory, name, node, place or ""):
+                    del unkept[path]
+                    # Whoever has other names of it does not change it either.
+                    tree.note_links(directory, name, node)
+
+    def _keep(self, directory: str, name: str, node: Node, place: str) -> bool:
+        if node.mode & 0o222 or _OBJECT.fullmatch(name) is None:
+            return False
+        path, second = f"{directory}/{name}", f"{self._directory}/{place}/{name}"
+        try:
+            self._link(path, second, node.ino)
+            info = os.lstat(path)
+        except OSError:
+            # Another file system, or no more names for it: then it is copied like any file.
+            return False
+        if (info.st_dev, info.st_ino, info.st_size) != (node.dev, node.ino, node.size_bytes):
+            return False
+        self._unsynced.add(place)
+        node.ctime_ns, node.links = info.st_ctime_ns, info.st_nlink
+        node.pack = f"{LINK}{place}/{name}"
+        return True
+
+    def adopt(self, tree: Tree, unkept: Mapping[str, Node]) -> None:
+        """Mark files whose bytes are an object that is kept."""
+        if len(unkept) < max(_LEAST_ASKED, tree.count // _ASKED_PART):
+            return
+        roots = tuple(tree.roots)
+        for directory, listing in tree.directories.items():
+            if directory.endswith("/.git") and "index" in listing:
+                mirror = self._open_mirror(directory, make=False)
+                if mirror.exists():
+                    same = _find_unchanged(directory, listing["index"], unkept, roots)
+                    _mark_stored_files(mirror, same, roots)
+
+    def view(self, node: Node) -> bytes:
+        """The bytes of a file that git keeps.
+
+        Raises:
+            NotInGit: they are gone.
+        """
+        if node.pack.startswith(LINK):
+            return self._read_linked(node)
+        mirror = self._directory / node.pack.removeprefix(GIT)
+        if self._reader is None or self._reader.mirror != mirror:
+            self.release_files()
+            self._reader = _Reader(mirror)
+        return self._reader.read(node.digest.hex(), node.size_bytes)
+
+    def sync(self) -> None:
+        """Make the second names durable."""
+        for place in self._unsynced:
+            sync_names(self._directory / place)
+        self._unsynced.clear()
+
+    def release_files(self) -> None:
+        """Let go of the program that reads objects."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def drop_unused(self, nodes: Collection[Node]) -> None:
+        """Remove second names that no file of the tree needs."""
+        used = {node.pack.removeprefix(LINK) for node in nodes if node.pack.startswith(LINK)}
+        for mirror in self._directory.glob("git-*"):
+            dropped = 0
+            for place in (mirror / "objects").glob("*/*"):
+                if str(place.relative_to(self._directory)) not in used:
+                    place.unlink(missing_ok=True)
+                    dropped += 1
+            for node in nodes if dropped else ():
+                # Whether its object is in another file now is asked again.
+                if node.pack == GIT + mirror.name:
+                    node.pack = ""
+
+    def _open_mirror(self, git_directory: str, *, make: bool = True) -> Path:
+        """A repository of ours that has nothing but objects."""
+        key = hashlib.sha256(os.fsencode(git_directory)).hexdigest()[:12]
+        mirror = self._directory / f"git-{key}"
+        if make and not (mirror / "HEAD").exists():
+            for name in ("refs", "objects/pack"):
+                make_private_directory(mirror / name)
+            write_private(mirror / "HEAD", b"ref: refs/heads/main\n")
+        return mirror
+
+    def _place_for(self, directory: str) -> str | None:
+        """Where the objects of a directory get their second names, below ours; None if it has none.
+
+        Most directories have none, and are asked for again and again.
+        """
+        if directory not in self._places:
+            found = _OBJECTS.fullmatch(directory)
+            if found is None or not _is_git_directory(found[1]):
+                return None
+            mirror = self._open_mirror(found[1])
+            (mirror / "objects" / found[2]).mkdir(exist_ok=True, mode=0o700)
+            self._places[directory] = f"{mirror.name}/objects/{found[2]}"
+        return self._places[directory]
+
+    def _link(self, path: str, second: str, inode: int) -> None:
+        try:
+            os.link(path, second, follow_symlinks=False)
+        except FileExistsError:
+            if os.lstat(second).st_ino != inode:
+                Path(second).unlink()
+                os.link(path, second, follow_symlinks=False)
+
+    def _read_linked(self, node: Node) -> bytes:
+        place = self._directory / node.pack.removeprefix(LINK)
+        try:
+            content = place.read_bytes()
+        except OSError as error:
+            raise NotInGit("what git kept of it is gone") from error
+        if len(content) != node.size_bytes or not _is_whole(place, content):
+            raise NotInGit("what git kept of it was changed by somebody")
+        return content
+
+
+class _Reader:
+    """One `git cat-file`, asked for object after object."""
+
+    def __init__(self, mirror: Path) -> None:
+        self.mirror = mirror
+        try:
+            self._process = start_git(make_object_command(str(mirror), "cat-file", "--batch"), None)
+        except GitFailed as error:
+            raise NotInGit("there is no git any more") from error
+
+    def read(self, name: str, size_bytes: int) -> bytes:
+        """The bytes of an object."""
+        asked, answers = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answers is not None
+        try:
+            asked.write(f"{name}\n".encode())
+            asked.flush()
+            head = answers.readline().split()
+            if len(head) != 3 or head[1:] != [b"blob", b"%d" % size_bytes]:
+                raise NotInGit("git does not have it any more")
+            content = answers.read(size_bytes + 1)[:-1]
+        except OSError as error:
+            raise NotInGit("git does not answer") from error
+        if hash_blob(content).hex() != name:
+            raise NotInGit("what git kept of it is damaged")
+        return content
+
+    def close(self) -> None:
+        """End the program."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait()
+
+
+def hash_blob(content: bytes | memoryview) -> bytes:
+    """The id that git gives to a file."""
+    digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
+    digest.update(content)
+    return digest.digest()
+
+
+def _is_whole(place: Path, content: bytes) -> bool:
+    """Whether the file of an object is what git had written, by the hash that is in it."""
+    if place.parent.name == "pack":
+        ending = hashlib.sha1(content[:-20], usedforsecurity=False).digest()
+        return content[-20:] == ending or place.suffix not in {".pack", ".idx"}
+    try:
+        inflated = zlib.decompress(content)
+    except zlib.error:
+        return False
+    name = hashlib.sha1(inflated, usedforsecurity=False).hexdigest()
+    return name == place.parent.name + place.name
+
+
+def _find_unchanged(
+    directory: str, index: Node, unkept: Mapping[str, Node], roots: tuple[str, ...]
+) -> dict[str, list[Node]]:
+    """By object, the files that the index proves to be as they were when they were added."""
+    root = directory.removesuffix("/.git")
+    listing = ("ls-files", "-z", "--stage", "--debug", "--", _UNCHANGED)
+    said = _run_git_command(directory, *listing, work_tree=root, roots=roots)
+    found: dict[str, list[Node]] = {}
+    for entry in _ENTRY.finditer(said):
+        node = unkept.get(f"{root}/{os.fsdecode(entry[3])}")
+        if node is not None and not node.pack and _is_as_added(entry, node, index):
+            found.setdefault(entry[2].decode(), []).append(node)
+    return found
+
+
+def _is_as_added(entry: re.Match[bytes], node: Node, index: Node) -> bool:
+    _, _, _, ctime_s, ctime_ns, mtime_s, mtime_ns, inode, size_bytes = entry.groups()
+    return (
+        node.is_file
+        and node.size_bytes == int(size_bytes)
+        and node.mtime_ns == int(mtime_s) * 10**9 + int(mtime_ns)
+        and node.ctime_ns == int(ctime_s) * 10**9 + int(ctime_ns)
+        and node.ino & 0xFFFFFFFF == int(inode)
+        and node.mtime_ns < index.mtime_ns
+        and not node.racy
+    )
+
+
+def _mark_stored_files(
+    mirror: Path, same: Mapping[str, Iterable[Node]], roots: tuple[str, ...]
+) -> None:
+    """Mark the files whose object is there, with the size of the file."""
+    objects = f"{mirror}/objects"
+    loose = {
+        start + name
+        for start in os.listdir(objects)
+        if len(start) == 2
+        for name in os.listdir(f"{objects}/{start}")
+    }
+    sizes = {
+        name: _read_loose_size(f"{objects}/{name[:2]}/{name[2:]}") if name in loose else None
+        for name in same
+    }
+    packed = [name for name, size_bytes in sizes.items() if size_bytes is None]
+    if packed:
+        given = "\n".join([*packed, ""]).encode()
+        said = _run_git_command(str(mirror), "cat-file", "--batch-check", given=given, roots=roots)
+        for line in said.splitlines():
+            name, _, rest = line.decode(errors="replace").partition(" ")
+            kind, _, size_bytes = rest.partition(" ")
+            sizes[name] = int(size_bytes) if kind == "blob" else None
+    for name, nodes in same.items():
+        for node in nodes:
+            if sizes[name] == node.size_bytes:
+                node.pack, node.digest = GIT + mirror.name, bytes.fromhex(name)
+
+
+def _read_loose_size(place: str) -> int | None:
+    """The size that a blob in a file of its own says it has; git takes twice as long to ask."""
+    try:
+        fd = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        start = zlib.decompressobj().decompress(os.read(fd, 64), 32)
+        kind, _, size_bytes = start.partition(b"\0")[0].partition(b" ")
+        return int(size_bytes) if kind == b"blob" else None
+    except (OSError, ValueError, zlib.error):
+        return None
+    finally:
+        os.close(fd)
+
+
+def _run_git_command(
+    git_directory: str,
+    *arguments: str,
+    roots: tuple[str, ...],
+    work_tree: str = "",
+    given: bytes = b"",
+) -> bytes:
+    try:
+        command = make_object_command(git_directory, *arguments, work_tree=work_tree, outside=roots)
+        return run_git(command, given, timeout_s=_GIT_S)
+    except GitFailed:
+        return b""
+
+
+@lru_cache(maxsize=256)
+def _is_git_directory(place: str) -> bool:
+    return os.path.lexists(f"{place}/HEAD") and os.path.lexists(f"{place}/refs")

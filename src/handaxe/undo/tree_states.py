@@ -1,0 +1,116 @@
+"""Changes of a tree as states of the undo journal, with the contents that undoing them needs."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Sequence
+
+import msgspec
+
+from handaxe.disk.errors import DiskFault
+from handaxe.undo.content_bundle import Bundle
+from handaxe.undo.journal_files.records import PathState, StateKind, encode_path
+from handaxe.undo.path_state import compute_splice
+from handaxe.undo.snapshot.nodes import Node, NodeChange
+from handaxe.undo.snapshot.snapshot import TreeSnapshot
+
+
+class TreeStates:
+    """Writes down what a command found and what it left."""
+
+    def __init__(self, snapshot: TreeSnapshot, bundle: Bundle) -> None:
+        self._snapshot = snapshot
+        self._bundle = bundle
+
+    def of(self, changes: Sequence[NodeChange]) -> tuple[list[PathState], list[PathState]]:
+        """What was found and what was left, path by path."""
+        before = self._find_shared_names([(change.path, change.old) for change in changes])
+        after = self._find_shared_names([(change.path, change.new) for change in changes])
+        found: list[PathState] = []
+        left: list[PathState] = []
+        for path, old, new in changes:
+            state = self._found(path, old, before)
+            found.append(state)
+            left.append(self._left(path, new, state, after))
+        return found, left
+
+    def _found(self, path: str, node: Node | None, names: "_Names") -> PathState:
+        state = _to_state(path, node, names)
+        if node is None or not node.is_file:
+            return state
+        try:
+            with self._snapshot.view(node) as content:
+                return self._bundle.put(_add_digest(state, node, content), content)
+        except DiskFault:
+            # It was never kept, or what was kept is gone: undo says so when it is wanted.
+            return state
+
+    def _left(self, path: str, node: Node | None, found: PathState, names: "_Names") -> PathState:
+        state = _to_state(path, node, names)
+        if node is None or not node.is_file or not node.pack:
+            return state
+        if state.digest and state.digest == found.digest:
+            return state
+        old = b"" if found.kind != "file" else found.content
+        is_shown = old is not None and self._bundle.has_room(node.size_bytes)
+        if not is_shown and node.is_in_pack:
+            return state
+        try:
+            with self._snapshot.view(node) as content:
+                state = _add_digest(state, node, content)
+                if old is None or not is_shown:
+                    return state
+                return msgspec.structs.replace(state, splice=compute_splice(old, bytes(content)))
+        except DiskFault:
+            return state
+
+    def _find_shared_names(self, nodes: Sequence[tuple[str, Node | None]]) -> "_Names":
+        """The names of files that have several: those that changed, and those that did not."""
+        linked = [(p, n) for p, n in nodes if n is not None and n.links > 1 and n.is_file]
+        names = self._snapshot.find_shared_names(node for _, node in linked)
+        for path, node in linked:
+            names[node.dev, node.ino].add(path)
+        return names
+
+
+def _add_digest(state: PathState, node: Node, content: memoryview) -> PathState:
+    """The state with the digest of its content, where git had named it otherwise."""
+    if node.is_in_pack:
+        return state
+    return msgspec.structs.replace(state, digest=hashlib.sha256(content).hexdigest())
+
+
+_Names = dict[tuple[int, int], set[str]]
+
+
+def _to_state(path: str, node: Node | None, names: _Names) -> PathState:
+    text, raw = encode_path(path)
+    if node is None:
+        return PathState(text, "absent", raw)
+    kind = _find_kind(node)
+    shared = names.get((node.dev, node.ino), ()) if kind == "file" else ()
+    return PathState(
+        text,
+        kind,
+        raw,
+        digest=node.digest.hex() if node.is_in_pack else "",
+        size_bytes=node.size_bytes if kind == "file" else 0,
+        mode=stat.S_IMODE(node.mode) if kind != "link" else 0,
+        uid=node.uid,
+        gid=node.gid,
+        mtime_ns=node.mtime_ns,
+        dev=node.dev,
+        ino=node.ino,
+        extended=dict(node.extended),
+        target=node.target,
+        shared_with=tuple(sorted(os.fsencode(name) for name in shared if name != path)),
+        type_bits=stat.S_IFMT(node.mode) if kind == "special" else 0,
+    )
+
+
+def _find_kind(node: Node) -> StateKind:
+    if node.is_file:
+        return "file"
+    if node.is_directory:
+        return "directory"
+    return "link" if stat.S_ISLNK(node.mode) else "special"

@@ -1,0 +1,388 @@
+"""Where the writes of a command end up: its extent held against the links and files that are there.
+
+An upper bound stays one only if every path means what it seems to: a link leads where it leads now,
+and no earlier step of the command makes a later path mean something else. Where that is not sure
+there is a doubt, and the whole tree of the working directories is looked at instead. Outside of
+them nothing is ever looked at as a whole, so what is known to be written there is kept either way.
+"""
+
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from handaxe.contract.effects import Act, Extent
+from handaxe.undo.directory_trees import MAX_BYTES, MAX_FILES, TooBig, list_descendants
+from handaxe.undo.snapshot.nodes import is_within
+
+TOO_LARGE = "too large"
+CANNOT_READ = "it cannot be read"
+OWN_DATA = "the data directory of handaxe"
+SYSTEM = "a directory of the system"
+HOLDS_MORE = "it holds a working directory or the data directory of handaxe"
+OTHER_NAMES = "a file with several names"
+SPECIAL = "a special file"
+_SYSTEM_DIRECTORIES = ("/proc", "/sys", "/dev")
+_STREAMS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/fd", "/dev/pts",
+            "/dev/stdin", "/dev/stdout", "/dev/stderr")  # fmt: skip
+"""Nothing is lost by writing there."""
+_SHARED_MEMORY = ("/dev/shm",)  # noqa: S108 - a file system like any other below /dev
+_MAX_LINKS = 40
+_MAX_NAMES = 20_000
+"""So many names are looked at for links among them."""
+
+Places = dict[str, tuple[str, ...] | None]
+"""Real paths. Of a directory only new names in it that fit these patterns count, None: all."""
+
+
+class UnboundedWrite(Exception):
+    """What is on the disk leaves open what the command would write."""
+
+    def __init__(self, doubt: str, reason: str = "") -> None:
+        super().__init__(doubt)
+        self.reason = reason
+        """Why it cannot be kept either, in a few words."""
+
+
+class ExtentLimits(msgspec.Struct, frozen=True):
+    """How much may be kept for a command whose extent is known."""
+
+    files: int
+    size_bytes: int
+
+
+ROOM_OUTSIDE = ExtentLimits(MAX_FILES, MAX_BYTES)
+"""So much is kept outside the working directories, as for tools that name a directory there."""
+
+
+class WriteTargets(msgspec.Struct):
+    """What a command can change."""
+
+    inside: Places = {}
+    outside: Places = {}
+    """Outside the working directories, as far as it can be kept."""
+    lost: dict[str, str] = {}
+    """What else it can change there, with the reason why that is not kept."""
+    doubt: str = ""
+    """Why it could change more than this in the working directories; empty if it cannot."""
+    is_too_much: bool = False
+    """Whether the only doubt is that there is too much of it."""
+
+
+class _Way(msgspec.Struct):
+    """How a path leads to what it names."""
+
+    passed: list[str] = []
+    """Every name on the way, each behind real directories only."""
+    links: list[str] = []
+    missing: list[str] = []
+    ends: list[str] = []
+    """The name itself, and what it leads to if it is a link."""
+
+
+class _Step(msgspec.Struct):
+    """One act with real paths."""
+
+    act: Act
+    ways: list[_Way] = []
+    places: Places = {}
+    doubts: list[str] = []
+
+    def holds(self, path: str) -> bool:
+        """Whether the act may change what stands at a path; some disks read letters alike."""
+        deep = [place.casefold() for place, names in self.places.items() if names is None]
+        exact = {place.casefold() for place in self.places}
+        return path.casefold() in exact or is_within(path.casefold(), deep)
+
+
+def resolve_extent(
+    extent: Extent,
+    roots: Sequence[str],
+    own: str,
+    room: ExtentLimits,
+    outside: ExtentLimits = ROOM_OUTSIDE,
+) -> WriteTargets:
+    """What the command can change in the roots and elsewhere; `own` are files of ours."""
+    roots, own = [os.path.realpath(root) for root in roots], os.path.realpath(own)
+    steps = [_resolve_act(act) for act in extent.acts]
+    doubts = list(_find_doubts(extent, steps, roots))
+    places: Places = {}
+    for step in steps:
+        for path, names in (*step.places.items(), *_find_scratch(step)):
+            _add(places, names, path)
+    found = WriteTargets()
+    inside = {path: names for path, names in places.items() if is_within(path, roots)}
+    elsewhere = {path: names for path, names in places.items() if path not in inside}
+    try:
+        for path, names in inside.items():
+            _check_own(path, names, own)
+        _check_files(inside, room)
+    except TooBig:
+        found.is_too_much = not doubts
+        doubts.append("there is too much")
+    except (UnboundedWrite, OSError) as error:
+        doubts.append(str(error))
+    found.inside = _drop_inner(inside)
+    _split_outside(_drop_inner(elsewhere), found, (*roots, own), outside, doubts)
+    found.is_too_much = found.is_too_much and len(doubts) == 1
+    found.doubt = next(iter(doubts), "")
+    return found
+
+
+def _find_doubts(extent: Extent, steps: Sequence[_Step], roots: Sequence[str]) -> Iterator[str]:
+    """Why the steps could write elsewhere than their words say."""
+    if os.path.realpath(extent.cwd) != extent.cwd:
+        yield f"{extent.cwd} is behind a link"
+    for at, step in enumerate(steps):
+        yield from step.doubts
+        if extent.is_confined:
+            yield from _find_leaving(step, roots)
+        for later in steps[at + 1 :]:
+            yield from _find_changed_meaning(step, later)
+
+
+def _drop_inner(places: Places) -> Places:
+    """The places in order, without those below others that count whole."""
+    deep = [path for path, names in places.items() if names is None]
+    return {
+        path: places[path]
+        for path in sorted(places)
+        if path == "/" or not is_within(_get_parent(path), deep)
+    }
+
+
+def _split_outside(
+    places: Places, found: WriteTargets, ours: Sequence[str], room: ExtentLimits, doubts: list[str]
+) -> None:
+    """Tell what outside the roots can be kept from what cannot."""
+    for path, names in places.items():
+        if is_within(path, _STREAMS):
+            doubts.append(f"{path} is no file")
+            continue
+        reason = _find_obstacle(path, names, ours)
+        if not reason:
+            try:
+                room = _check_files({path: names}, room)
+                found.outside[path] = names
+                continue
+            except TooBig:
+                reason = TOO_LARGE
+            except UnboundedWrite as unbounded:
+                reason = unbounded.reason
+                # A file elsewhere may have another name here.
+                doubts.append(str(unbounded))
+            except OSError:
+                reason = CANNOT_READ
+        elif reason != SYSTEM:
+            doubts.append(f"{path}: {reason}")
+        # A directory of which only new names count is lost with the files in it.
+        if not names:
+            found.lost[path] = reason
+
+
+def _find_obstacle(path: str, names: tuple[str, ...] | None, ours: Sequence[str]) -> str:
+    """Why a place outside the roots is never kept, whatever it holds; empty if it may be."""
+    if is_within(path, ours):
+        return OWN_DATA
+    if names is None and any(is_within(place, (path,)) for place in ours):
+        return HOLDS_MORE
+    is_system = is_within(path, _SYSTEM_DIRECTORIES) and not is_within(path, _SHARED_MEMORY)
+    holds_system = names is None and any(is_within(s, (path,)) for s in _SYSTEM_DIRECTORIES)
+    return SYSTEM if is_system or holds_system else ""
+
+
+def _add(places: Places, names: tuple[str, ...] | None, *paths: str) -> None:
+    """Take in paths; with everything below is more than without."""
+    for path in paths:
+        known = places.get(path, ())
+        if known is None or names is None:
+            places[path] = None
+        else:
+            places[path] = tuple(dict.fromkeys((*known, *names)))
+
+
+def _resolve_act(act: Act) -> _Step:
+    step = _Step(act)
+    for path in act.places:
+        for way in _record_way(step, path):
+            _add(step.places, (), *way.ends, *(way.missing if act.makes_parents else ()))
+            if act.files_only and os.path.isdir(way.ends[-1]):
+                step.doubts.append(f"{path} is a directory")
+    for path in act.trees:
+        for way in _record_way(step, path):
+            # Who removes or moves a link leaves alone what it leads to.
+            is_taken = act.kind != "fills" and not path.endswith(("/", "/.", "/.."))
+            _add(step.places, None, *(way.ends[:1] if is_taken else way.ends))
+    for target, name in act.into:
+        try:
+            _add_target(step, target, name)
+        except (UnboundedWrite, TooBig, OSError) as error:
+            step.doubts.append(str(error) or f"there is too much in {target}")
+    return step
+
+
+def _record_way(step: _Step, path: str) -> Iterator[_Way]:
+    """The way of a path, if it can be followed; if not, that is a doubt."""
+    try:
+        way = _follow(path)
+    except (UnboundedWrite, OSError) as error:
+        step.doubts.append(str(error))
+        return
+    if any(is_within(passed, ("/proc",)) for passed in way.passed):
+        step.doubts.append(f"{path} may mean something else to another process")
+    step.ways.append(way)
+    yield way
+
+
+def _add_target(step: _Step, target: str, name: str) -> None:
+    for way in _record_way(step, target):
+        ways = [way]
+        if name and os.path.isdir(way.ends[-1]):
+            # A link to a directory may be replaced itself, too.
+            _add(step.places, (), *way.ends[:-1])
+            ways = list(_record_way(step, f"{way.ends[-1]}/{name}"))
+        for end in (end for way in ways for end in way.ends):
+            _add(step.places, None, end)
+            if os.path.isdir(end):
+                _add_linked(step, end)
+
+
+def _add_linked(step: _Step, directory: str) -> None:
+    """Take in what links in a directory lead to, through which what is copied may be written."""
+    waiting, names = [directory], 0
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                names += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_symlink():
+                    step.doubts.append(f"{entry.path} may be written through")
+                    for way in _record_way(step, entry.path):
+                        _add(step.places, (), *way.ends)
+        if names > _MAX_NAMES:
+            step.doubts.append(f"there may be more links in {directory}")
+            return
+
+
+def _follow(path: str) -> _Way:
+    """Every name that the system looks up for a path; what is missing is taken as it is spelled."""
+    way = _Way()
+    *above, last = _split_parts(path) or [""]
+    here = _walk("", above, way)
+    named = f"{here}/{last}"
+    end = _walk(here, [last], way) or "/"
+    way.ends = [end] if last in ("", "..") else list(dict.fromkeys((named, end)))
+    return way
+
+
+def _walk(here: str, parts: list[str], way: _Way) -> str:
+    """Where the parts lead from a real directory, with all links followed."""
+    waiting = deque(filter(None, parts))
+    while waiting:
+        part = waiting.popleft()
+        if part == "..":
+            here = here.rpartition("/")[0]
+            continue
+        entry = f"{here}/{part}"
+        way.passed.append(entry)
+        mode = _read_mode(entry)
+        if mode is not None and stat.S_ISLNK(mode):
+            way.links.append(entry)
+            if len(way.links) > _MAX_LINKS:
+                raise UnboundedWrite(f"{entry} leads nowhere")
+            target = os.readlink(entry)
+            here = "" if target.startswith("/") else here
+            waiting.extendleft(reversed(_split_parts(target)))
+            continue
+        if mode is None or (waiting and not stat.S_ISDIR(mode)):
+            way.missing.append(entry)
+        here = entry
+    return here
+
+
+def _split_parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _get_parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def _read_mode(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _find_changed_meaning(step: _Step, later: _Step) -> Iterator[str]:
+    """Why a later act may not find its paths as they are now."""
+    if step.act.kind == "fills":
+        return
+    for way in later.ways:
+        # Something that is gone is nothing new, unless it was a link to somewhere else.
+        for path in way.passed if step.act.kind == "moves" else way.links:
+            if step.holds(path):
+                yield f"{path} may lead elsewhere by then"
+
+
+def _find_leaving(step: _Step, roots: Sequence[str]) -> Iterator[str]:
+    for path in (path for way in step.ways for path in way.passed):
+        if not is_within(path, roots) and not any(is_within(root, (path,)) for root in roots):
+            yield f"{path} may be something else for the command"
+
+
+def _find_scratch(step: _Step) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Directories in which a killed program leaves something, and what is there by that name."""
+    for directory in sorted(set(map(_get_parent, step.places))) if step.act.scratch else ():
+        yield directory, step.act.scratch
+        for name in _list_names(directory):
+            if any(fnmatchcase(name, pattern) for pattern in step.act.scratch):
+                yield f"{directory}/{name}", ()
+
+
+def _list_names(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _check_own(path: str, names: tuple[str, ...] | None, own: str) -> None:
+    if is_within(path, (own,)) or (names is None and is_within(own, (path,))):
+        raise UnboundedWrite(f"{path} holds more than files of the project")
+
+
+def _check_files(places: Places, room: ExtentLimits) -> ExtentLimits:
+    """Refuse what a change of one name does not tell of, and what there is no room for.
+
+    Raises:
+        Unbounded: a file has other names, or is none.
+        TooBig: there is more than the room is for.
+        OSError: it cannot be read.
+    """
+    files, size_bytes = room.files, room.size_bytes
+    for place, names in places.items():
+        is_tree = names is None and stat.S_ISDIR(_read_mode(place) or 0)
+        inner = list_descendants(place, max_files=files, max_bytes=size_bytes) if is_tree else ()
+        for path in (place, *inner):
+            try:
+                info = os.lstat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            kind = stat.S_IFMT(info.st_mode)
+            if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
+                raise UnboundedWrite(f"{path} is a special file", SPECIAL)
+            if kind == stat.S_IFREG and info.st_nlink > 1:
+                raise UnboundedWrite(f"{path} has other names", OTHER_NAMES)
+            if kind == stat.S_IFREG and not os.access(path, os.R_OK):
+                raise PermissionError(f"{path} cannot be read")
+            files -= 1
+            size_bytes -= info.st_size if kind == stat.S_IFREG else 0
+    if files < 0 or size_bytes < 0:
+        raise TooBig
+    return ExtentLimits(files, size_bytes)
