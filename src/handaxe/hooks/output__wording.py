@@ -10,7 +10,7 @@ from handaxe.text.framing import neutralize
 from handaxe.text.line_window import build_preview
 from handaxe.text.sanitize import escape_surrogates
 
-MAX_CHARS = 10_000
+MAX_TEXT_CHARS = 10_000
 
 Keep = Callable[[str], str]
 """Stores a text that is too long to be shown; where it can be read."""
@@ -49,8 +49,8 @@ def sanitize_outcome(outcome: Outcome, placed: ConfiguredHook, keep: Keep | None
 def sanitize_hook_text(text: str, keep: Keep | None) -> str:
     """The text itself, or its two ends and where the whole of it is."""
     text = neutralize(escape_surrogates(text))
-    if len(text) <= MAX_CHARS:
+    if len(text) <= MAX_TEXT_CHARS:
         return text
     if keep is None:
-        return f"{text[:MAX_CHARS]}\n[... {len(text) - MAX_CHARS:,} characters left out ...]"
+        return f"{text[:MAX_TEXT_CHARS]}\n[... {len(text) - MAX_TEXT_CHARS:,} characters left out ...]"
     return build_preview(text, keep)

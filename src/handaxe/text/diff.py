@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from handaxe.text.line_window__lines import find_line_end, find_line_start, split_lines
+from handaxe.text.line_window__lines import find_line_end, find_line_start, split_keeping_ends
 from handaxe.text.replace.align import Block, align_blocks
 from handaxe.text.replace.plan import ByteSplice, Plan
 
@@ -45,8 +45,8 @@ def diff_texts(old: str, new: str, context: int = 3) -> list[Hunk]:
     new_end = len(new) - (len(old) - old_end)
     skipped = old.count(line_break, 0, begin)
     return _compare(
-        split_lines(old[begin:old_end], line_break),
-        split_lines(new[begin:new_end], line_break),
+        split_keeping_ends(old[begin:old_end], line_break),
+        split_keeping_ends(new[begin:new_end], line_break),
         context,
         (skipped, skipped),
     )
@@ -97,8 +97,8 @@ def diff_plan(content: bytes, plan: Plan, context: int = 3) -> list[Hunk]:
         old = content[begin:end]
         new = _apply_splices(content, begin, end, splices)
         hunks += _compare(
-            split_lines(_decode_part(old, plan, begin), line_break.decode()),
-            split_lines(_decode_part(new, plan, begin), line_break.decode()),
+            split_keeping_ends(_decode_part(old, plan, begin), line_break.decode()),
+            split_keeping_ends(_decode_part(new, plan, begin), line_break.decode()),
             context,
             (lines_before, lines_before + shift),
         )

@@ -6,7 +6,7 @@ A line ends with LF, alone or after CR; with CR alone only in a text that has no
 from typing import AnyStr
 
 
-def split_lines(text: str, line_break: str = "\n") -> list[str]:
+def split_keeping_ends(text: str, line_break: str = "\n") -> list[str]:
     """The lines of `text` with their breaks; nothing after the last break is no line."""
     lines = [line + line_break for line in text.split(line_break)]
     last = lines.pop().removesuffix(line_break)

@@ -65,7 +65,7 @@ def find_credentials(
     found += _find_matching_names(home, [pattern.name for pattern in listed.pattern])
     found += (
         path
-        for path in _list_variable_paths(environment, [one.name for one in listed.variable])
+        for path in _list_credential_paths(environment, [one.name for one in listed.variable])
         if not is_below(home, path) and not any(is_below(path, root) for root in roots)
     )
     return tuple(dict.fromkeys(found))
@@ -89,7 +89,7 @@ def _find_matching_names(home: str, patterns: list[str]) -> Iterator[str]:
             yield f"{home}/{name}"
 
 
-def _list_variable_paths(environment: Mapping[str, str], variables: list[str]) -> Iterator[str]:
+def _list_credential_paths(environment: Mapping[str, str], variables: list[str]) -> Iterator[str]:
     for name in variables:
         for path in environment.get(name, "").split(os.pathsep):
             if path.startswith("/") and not is_below(path, "/dev"):

@@ -16,7 +16,7 @@ from handaxe.text.line_window__lines import (
     detect_line_break,
     find_line_end,
     find_line_start,
-    split_lines,
+    split_keeping_ends,
 )
 from handaxe.text.replace.align import align_blocks
 
@@ -83,7 +83,7 @@ class _Nearest:
         self._text = text
         self._break = detect_line_break(text)
         self._old = old
-        self._old_lines = [line.rstrip("\r\n") for line in split_lines(old, detect_line_break(old))]
+        self._old_lines = [line.rstrip("\r\n") for line in split_keeping_ends(old, detect_line_break(old))]
         self._bare_lines = [line.strip() for line in self._old_lines]
         self._similarity = _load_similarity()
 
@@ -104,7 +104,7 @@ class _Nearest:
             begin, end = self._find_span(begin)
         text = self._text[begin:end]
         first_line = 1 + self._text.count(self._break, 0, begin)
-        stored = [line.rstrip("\r\n") for line in split_lines(text, self._break)]
+        stored = [line.rstrip("\r\n") for line in split_keeping_ends(text, self._break)]
         index = _find_first_difference(self._old_lines, stored)
         given_line, stored_line = _get_line(self._old_lines, index), _get_line(stored, index)
         column = _find_first_difference(given_line, stored_line)
@@ -165,7 +165,7 @@ class _Nearest:
 
         longest = max(self._bare_lines, key=len)
         index = self._bare_lines.index(longest)
-        lines = split_lines(self._text, self._break)
+        lines = split_keeping_ends(self._text, self._break)
         starts = [0, *accumulate(map(len, lines))]
         for number in _find_similar_lines(
             longest, [line[:_MAX_LINE_CHARS].strip() for line in lines]
@@ -180,7 +180,7 @@ class _Nearest:
         count = min(len(self._bare_lines), _MAX_LINES_SCORED)
         end = find_line_end(self._text, begin, count, self._break)
         end = min(end, begin + 2 * len(self._old) + _MAX_LINE_CHARS)
-        stored = [line.strip() for line in split_lines(self._text[begin:end], self._break)]
+        stored = [line.strip() for line in split_keeping_ends(self._text[begin:end], self._break)]
         if count == 1 and stored:
             return self._similarity(self._bare_lines[0], stored[0])
         pairs = list(zip(self._bare_lines[:count], stored, strict=False))
@@ -208,7 +208,7 @@ class _Nearest:
         slack = 3 + count // 4
         start = find_line_start(self._text, begin, slack, self._break)
         stop = find_line_end(self._text, begin, count + slack, self._break)
-        window = split_lines(self._text[start:stop], self._break)
+        window = split_keeping_ends(self._text[start:stop], self._break)
         lead = self._text.count(self._break, start, begin)
         first, last = lead, min(lead + count, len(window))
         kept = [

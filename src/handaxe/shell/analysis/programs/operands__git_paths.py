@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 from handaxe.shell.analysis.paths import PathUse, resolve
 from handaxe.shell.analysis.programs.options__word_reader import NotProven
 
-_GLOBBING = frozenset("*?[\\")
+_PATHSPEC_GLOBBING = frozenset("*?[\\")
 _SECRET_SAMPLES = (".env", ".env.local", ".env.production")
 _PLAIN_MAGIC = frozenset({"top", "literal", "glob", "exclude", ""})
 _STAGE = re.compile(r":[0-3]:")
-_NUMBER = re.compile(r"[+-]?\d+")
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+")
 
 
 def find_revision_paths(text: str) -> list[str]:
@@ -62,7 +62,7 @@ def make_pathspec_uses(text: str, cwd: str, tops: list[str]) -> list[PathUse]:
     if "exclude" in magic or pattern is None:
         return []
     bases = tops if "top" in magic else [cwd]
-    if "literal" in magic or not _GLOBBING.intersection(pattern):
+    if "literal" in magic or not _PATHSPEC_GLOBBING.intersection(pattern):
         return [_make_use(pattern, base, text) for base in bases]
     uses: list[PathUse] = []
     for base in bases:
@@ -78,7 +78,7 @@ def _make_glob_uses(pattern: str, base: str, text: str) -> list[PathUse]:
     if "\\" in pattern:
         raise NotProven(f"the pathspec {text} is escaped")
     parts = pattern.split("/")
-    at = next(index for index, part in enumerate(parts) if _GLOBBING.intersection(part))
+    at = next(index for index, part in enumerate(parts) if _PATHSPEC_GLOBBING.intersection(part))
     if ".." in parts[at:]:
         raise NotProven(f"the pathspec {text} climbs out of what it matches")
     directory = resolve("/".join(parts[:at]) or ("/" if pattern.startswith("/") else "."), base)
@@ -139,7 +139,7 @@ def _skip_lines(text: str) -> int:
 
 def _skip_place(text: str, at: int) -> int:
     """Behind a line number, an offset or a regular expression."""
-    number = _NUMBER.match(text, at)
+    number = _WHOLE_NUMBER.match(text, at)
     if number is not None:
         return number.end()
     if text.startswith("^/", at):
