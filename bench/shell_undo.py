@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from handaxe import Effects, Session, tool
-from handaxe.app.services.session_services__ready_tree import START_S
+from handaxe.app.services.session_services import START_S
 
 GOAL_MS = 150
 GIT = ("git", "-c", "gc.auto=0", "-c", "user.name=b", "-c", "user.email=b@b")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from handaxe.app.agent import Agent
-    from handaxe.app.agent_setup.session_loop_context__open_tasks import open_tasks
+    from handaxe.app.agent_setup.session_loop_context import open_tasks
     from handaxe.app.session import Session
     from handaxe.app.sync import Connection, connect
     from handaxe.config.settings import Settings
@@ -53,7 +53,7 @@ _HOMES = {
     "ToolResult": "handaxe.contract",
     "connect": "handaxe.app.sync",
     "image_message": "handaxe.schema.provider_results",
-    "open_tasks": "handaxe.app.agent_setup.session_loop_context__open_tasks",
+    "open_tasks": "handaxe.app.agent_setup.session_loop_context",
     "result_schema": "handaxe.contract.result_schema",
     "tool": "handaxe.tools.function_tool",
 }

@@ -8,7 +8,7 @@ from players import Player, calls, says
 from tests.waiting import until
 
 from handaxe import Agent, Allow, PermissionRequest, Session
-from handaxe.permission.prompts__question_turns import PromptQueue
+from handaxe.permission.prompts import PromptQueue
 
 pytestmark = pytest.mark.proves("PM-4")
 

@@ -1,6 +1,6 @@
 """What people are told of the hooks they set up: failures, and waits."""
 
-from handaxe.agent.run_hooks__hook_reports import FailedHooks, SlowHooks, describe_hook_failure
+from handaxe.agent.run_hooks import FailedHooks, SlowHooks, describe_hook_failure
 from handaxe.contract.events import HookRan
 
 

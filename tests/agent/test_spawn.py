@@ -653,7 +653,7 @@ async def test_an_agents_todo_list_is_its_own(session: Session):
 
 async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session: Session):
     """Calls that a tool makes go through the pipeline of whoever runs the tool."""
-    from handaxe.contract.ports.tools__tool_caller import ToolCaller
+    from handaxe.contract.ports.tools import ToolCaller
 
     @tool(effects=Effects.none(), uses=(ToolCaller,))
     async def through(ctx: ToolContext) -> str:

@@ -3,7 +3,7 @@
 from tests.waiting import until
 
 from handaxe import Session
-from handaxe.app.agent_setup.subagent_resources__agent_hooks import AgentHooks
+from handaxe.app.agent_setup.subagent_resources import AgentHooks
 from handaxe.contract.ports.agents import AgentDefinition
 
 

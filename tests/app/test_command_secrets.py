@@ -11,7 +11,7 @@ from tests.waiting import until
 from handaxe import Session
 from handaxe.contract.events import CallFinished
 from handaxe.contract.ports.shell import Shell
-from handaxe.tools.shell.bash.failure_hints__removed_variables import (
+from handaxe.tools.shell.bash.failure_hints import (
     PROGRAMS,
     explain_removed_variables,
 )

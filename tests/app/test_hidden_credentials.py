@@ -7,7 +7,7 @@ import pytest
 from handaxe import Session
 from handaxe.process.temp_dir import TempDirectory
 from handaxe.shell.sandbox.backend import find_backend
-from handaxe.shell.sandbox.readable_paths__credentials import find_credentials, load_credentials
+from handaxe.shell.sandbox.readable_paths import find_credentials, load_credentials
 
 CANARY = "CANARY"
 USUAL = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handaxe import Agent, Allow, Deny, Session
-from handaxe.app.services.mcp__elicitation import ElicitationForm, elicit_input
+from handaxe.app.services.mcp import ElicitationForm, elicit_input
 from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.faults import SetupError
 from handaxe.models.scripted import ScriptedModel, parse_script

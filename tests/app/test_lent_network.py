@@ -10,7 +10,7 @@ import pytest
 from handaxe import Session
 from handaxe.process.netns import can_have_own_network
 from handaxe.shell.sandbox.backend import find_backend
-from handaxe.shell.sandbox.proxy__listener import PORT
+from handaxe.shell.sandbox.proxy import PORT
 
 pytestmark = pytest.mark.skipif(
     find_backend().name != "bubblewrap" or not can_have_own_network(),

@@ -13,10 +13,9 @@ from tests.waiting import until
 
 from handaxe.agent.events import RunStarted
 from handaxe.app.agent import Agent
-from handaxe.app.services.trust_requests import make_server_request
+from handaxe.app.services.configuration import open_configuration
 from handaxe.app.session import Session
-from handaxe.config.mcp_definitions import read_definitions
-from handaxe.config.project import Configuration
+from handaxe.config.mcp_definitions import make_server_request, read_definitions
 from handaxe.config.settings import Settings
 from handaxe.config.trust_store import TrustRecord
 from handaxe.contract.decision import Allow, Deny
@@ -161,7 +160,7 @@ async def test_an_unapproved_server_does_not_take_the_name_of_the_users_own(proj
 def test_lists_of_the_settings_keep_servers_from_starting(project, tmp_path, settings, reason):
     write(project, a={"command": "run", "args": ["it"]})
     (server,) = read_definitions(str(project)).found
-    in_force = Configuration(str(project), home=tmp_path, given=settings).settings
+    in_force = open_configuration(str(project), home=tmp_path, given=settings).settings
     told = find_blocking_reason(server, in_force)
     assert (told is None) == (reason is None)
     assert reason is None or reason in told

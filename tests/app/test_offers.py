@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.session.jobs__wakeups import Wakeups
+from handaxe.session.jobs import Wakeups
 from handaxe.session.port_registry import PortRegistry
 from handaxe.session.todos import Todos
 

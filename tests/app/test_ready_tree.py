@@ -13,8 +13,8 @@ from tests.waiting import blocked_until, until
 
 import handaxe
 from handaxe import Effects, Session, tool
-from handaxe.app.services import session_services__ready_tree as ready_tree
-from handaxe.app.services.session_services__ready_tree import SnapshotPrewarm
+from handaxe.app.services import session_services as ready_tree
+from handaxe.app.services.session_services import SnapshotPrewarm
 
 QUIET = {
     "no tool that runs anything": {"tools": ["Read", "Edit", "Grep"]},

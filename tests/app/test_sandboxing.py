@@ -8,6 +8,7 @@ import pytest
 from tests.waiting import until
 
 from handaxe import Allow, Session
+from handaxe.app.services.configuration import open_configuration
 from handaxe.app.services.sandbox import (
     build_confiner,
     build_sandbox_policy,
@@ -15,7 +16,6 @@ from handaxe.app.services.sandbox import (
     read_sandbox_options,
 )
 from handaxe.app.services.service import SessionContext
-from handaxe.config.project import Configuration
 from handaxe.contract.faults import SetupError
 from handaxe.shell.sandbox.backend import find_backend
 from handaxe.testing.fakes import RecordingCheckpoints
@@ -174,7 +174,7 @@ def test_what_cannot_be_honoured_is_told(project):
 
 def test_nothing_is_told_where_no_sandbox_is_asked_for(project, tmp_path):
     given = {"sandbox": {"network": {"httpProxyPort": 8080}}}
-    configuration = Configuration(str(project), home=tmp_path, given=given)
+    configuration = open_configuration(str(project), home=tmp_path, given=given)
     assert find_sandbox_problems(configuration) == []
 
 

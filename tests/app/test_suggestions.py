@@ -9,8 +9,12 @@ from handaxe.contract.permission_updates import PermissionChange
 from handaxe.frontends.mcp_server.elicitation import build_elicitation_form, read_answer
 from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
 from handaxe.permission.policy import make_policy
-from handaxe.permission.suggestions import name_suggestions, suggest_permissions, to_updates
-from handaxe.permission.suggestions__proposals import propose_rules
+from handaxe.permission.suggestions import (
+    name_suggestions,
+    propose_rules,
+    suggest_permissions,
+    to_updates,
+)
 from handaxe.rules.grammar import parse_rule
 
 SKILL = "---\nname: {name}\ndescription: Greets.\n---\nSay hello.\n"

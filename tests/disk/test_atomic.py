@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.holding import open_descriptors
 
-from handaxe.disk import temp_files__renames as renames
+from handaxe.disk import temp_files as renames
 from handaxe.disk.atomic import (
     ABSENT,
     DiskWriteFailed,

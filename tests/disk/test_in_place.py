@@ -18,7 +18,7 @@ from handaxe.disk.atomic import (
     read_version,
     replace,
 )
-from handaxe.undo.in_place__in_place import InPlaceJournal, RecoveredWrite, recover
+from handaxe.undo.in_place import InPlaceJournal, RecoveredWrite, recover
 
 
 def _twins(place: Path, content: bytes = b"old") -> tuple[Path, Path]:

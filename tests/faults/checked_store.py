@@ -27,8 +27,8 @@ from tests.storage.undoable import NOTEBOOK, in_a_process, open_session, shift_c
 from handaxe import Session, ToolResult
 from handaxe.app.undo_commands import find_past_sessions
 from handaxe.contract.ports.undo import ChangedCall, UndoRequest
-from handaxe.undo.journal_files.ended_calls__pruned import read_pruned_calls
-from handaxe.undo.journal_files.records__layout import list_journal_files
+from handaxe.undo.journal_files.ended_calls import read_pruned_calls
+from handaxe.undo.journal_files.records import list_journal_files
 
 PRUNES_BY_CALL = True
 """Whether a budget drops the oldest calls only, and lists them also when it dropped all."""

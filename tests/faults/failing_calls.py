@@ -19,7 +19,7 @@ import one_change
 import tracing
 
 from handaxe.disk.atomic import remove_leftovers
-from handaxe.undo.in_place__in_place import recover
+from handaxe.undo.in_place import recover
 
 ERRORS = ("EIO", "ENOSPC", "EACCES", "EPERM", "EMFILE", "EDQUOT", "EROFS", "EBUSY", "EXDEV")
 CHANGES = ("replace", "create", "overwrite", "delete")

@@ -17,7 +17,7 @@ import tracing
 
 from handaxe.disk.append_log import LineLog, scan
 from handaxe.disk.atomic import remove_leftovers, replace
-from handaxe.undo.in_place__in_place import InPlaceJournal, recover
+from handaxe.undo.in_place import InPlaceJournal, recover
 
 CHANGES = ("replace", "create", "overwrite", "delete", "recover", "append", "big")
 

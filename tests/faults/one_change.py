@@ -110,10 +110,10 @@ def _recorded(change: str, place: Path) -> Callable[[], object]:
 def _work(change: str, place: Path) -> Callable[[], object]:
     if change.startswith("recorded"):
         return _recorded(change, place)
-    from handaxe.disk import temp_files__renames as renames
+    from handaxe.disk import temp_files as renames
     from handaxe.disk.append_log import LineLog
     from handaxe.disk.atomic import ABSENT, delete, read_regular, replace
-    from handaxe.undo.in_place__in_place import InPlaceJournal, recover
+    from handaxe.undo.in_place import InPlaceJournal, recover
 
     path = target(change, place)
     # Everything lazy happens now, so that the trace between the marks is the change alone.

@@ -17,7 +17,7 @@ from typing import Any
 
 from handaxe import Session, ToolCall
 from handaxe.contract.decision import Allow, PermissionRequest
-from handaxe.contract.ports.mcp_servers__mcp_logins import McpLogin
+from handaxe.contract.ports.mcp_servers import McpLogin
 from handaxe.contract.result import ToolResult
 from handaxe.storage.mcp_logins import DiskMcpLogins
 

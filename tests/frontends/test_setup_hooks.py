@@ -10,6 +10,7 @@ import pytest
 
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import list_sessions
+from handaxe.undo.journal_files.journal_scan import find_damage
 
 TELL = f"{sys.executable} -c \"import sys; open('heard.jsonl','a').write(sys.stdin.read()+'\\n')\""
 
@@ -102,7 +103,7 @@ def test_a_server_is_not_asked_at_the_start(project, script, run):
 def test_the_start_can_name_the_session_and_knows_its_name(project, script, run):
     given = settings(SessionStart=[TELL, says(hookEventName="SessionStart", sessionTitle="spring")])
     run("-p", "go", "--model", script({"text": "Hi."}), "--settings", given)
-    assert [one.name for one in list_sessions(find_data_home())] == ["spring"]
+    assert [one.name for one in list_sessions(find_data_home(), find_damage)] == ["spring"]
     model = script({"text": "Hi."}, {"text": "Again."})
     out = run("-p", "more", "--resume", "spring", "--model", model, "--settings", given)
     assert out.stdout == "Again.\n"
@@ -116,7 +117,7 @@ def test_a_prompt_can_name_the_session(project, script, run):
     name = says(hookEventName="UserPromptSubmit", sessionTitle="  a\n  long story ")
     given = settings(UserPromptSubmit=[name, TELL])
     run("-p", "go", "--model", script({"text": "Hi."}), "--settings", given)
-    assert [one.name for one in list_sessions(find_data_home())] == ["a long story"]
+    assert [one.name for one in list_sessions(find_data_home(), find_damage)] == ["a long story"]
     run("-p", "go", "--continue", "--model", script({"text": "Hi."}, {"text": "x"}),
         "--settings", given)  # fmt: skip
     first, second = heard(project)

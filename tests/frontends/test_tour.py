@@ -13,8 +13,7 @@ import pytest
 
 from handaxe.frontends.cli.commands.tour import NEXT
 from handaxe.frontends.cli.render import BlockRenderer
-from handaxe.frontends.cli.tour.page import TourPage
-from handaxe.frontends.cli.tour.page__story import TourChapter, load_story
+from handaxe.frontends.cli.tour.page import TourChapter, TourPage, load_story
 from handaxe.frontends.cli.tour.runner import TourRunner
 
 COMMAND = [sys.executable, "-m", "handaxe", "tour"]

@@ -11,10 +11,10 @@ from tests.agent.players import Player, calls, says
 from tests.frontends.terminals import Terminal
 
 from handaxe import Agent, Session
-from handaxe.agent.output_styles import find_output_styles
+from handaxe.app.agent import find_output_styles
 from handaxe.app.agent_setup.main_agent import find_agent_definitions
+from handaxe.app.services.configuration import open_configuration
 from handaxe.app.slash_commands import expand_prompt
-from handaxe.config.project import Configuration
 from handaxe.config.trust_store import TrustRecord
 from handaxe.storage.home import find_data_home
 
@@ -217,7 +217,7 @@ def root(tmp_path: Path) -> Path:
 def approve(root: Path) -> None:
     for name in (*INTERFACES, "library"):
         folder = str(root / name)
-        wishes = Configuration(folder, home=find_data_home()).find_requests()
+        wishes = open_configuration(folder, home=find_data_home()).find_requests()
         TrustRecord(find_data_home()).trust(folder, {wish.key: wish.note for wish in wishes})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handaxe.frontends.cli.main import run
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.paths import quote_path
 
 
 def handaxe(*words, cwd, stdin=None):

@@ -5,7 +5,8 @@ import subprocess
 import pytest
 
 from handaxe import Session
-from handaxe.git.config_safety import explain_git_doubt
+from handaxe.git.config_safety import READING_COMMANDS, explain_git_doubt
+from handaxe.shell.analysis.program_tables import load_git_forms
 
 HARMLESS = [
     "",
@@ -238,3 +239,7 @@ async def test_the_reason_names_the_key(tmp_path):
     async with Session(top) as session:
         asked = await session.call("Bash", command="git log")
     assert "x.y in " in asked.text
+
+
+def test_the_commands_that_pass_unasked_are_those_of_the_analysis():
+    assert load_git_forms().keys() == READING_COMMANDS

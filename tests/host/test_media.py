@@ -19,8 +19,8 @@ from handaxe.media import local_media as local
 from handaxe.media.jpeg import encode_jpeg
 from handaxe.media.local_media import LocalMedia
 from handaxe.media.memory_budget import MEDIA_MEMORY, MediaMemory
-from handaxe.process import child_environment__own_program as own_program
-from handaxe.text.encoding__magic import detect_image_type, is_pdf
+from handaxe.process import child_environment as own_program
+from handaxe.text.encoding import detect_image_type, is_pdf
 
 
 def png(size: tuple[int, int] = (8, 8)) -> bytes:

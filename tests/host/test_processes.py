@@ -10,8 +10,7 @@ from tests.waiting import HANG_S, is_alive, until
 
 from handaxe.contract.ports.processes import Child, ChildProgram, ProcessStartFailed
 from handaxe.process import child_processes as processes
-from handaxe.process.child_processes import LocalProcesses
-from handaxe.process.child_processes__bounded_log import BoundedLog
+from handaxe.process.child_processes import BoundedLog, LocalProcesses
 from handaxe.text.redact import Redactor
 
 

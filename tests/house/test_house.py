@@ -29,7 +29,7 @@ A_READ_LOADS_NONE_OF = (
     "handaxe.contract.ports.search", "handaxe.contract.ports.shell", "handaxe.disk.atomic",
     "handaxe.frontends.cli.ask_permission", "handaxe.media", "handaxe.search",
     "handaxe.config.settings_store", "handaxe.skills.skill_files", "handaxe.models",
-    "handaxe.catalog.deferral__ranking", "handaxe.hooks.config",
+    "handaxe.catalog.deferral", "handaxe.hooks.config",
     "handaxe.hooks.dispatcher", "handaxe.config.mcp_definitions", "handaxe.shell.analysis",
     "handaxe.storage.task_lists", "handaxe.config.trust_store", "handaxe.undo",
 )  # fmt: skip

@@ -34,7 +34,7 @@ from handaxe.contract.ports.model import (
     ToolEnded,
     ToolStarted,
 )
-from handaxe.models.failures__retries import read_retry_after_s
+from handaxe.models.failures import read_retry_after_s
 
 QUICK = {"retry_after_ms": "5"}
 

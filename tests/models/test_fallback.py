@@ -8,7 +8,7 @@ import pytest
 from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import UserMessage
 from handaxe.contract.ports.model import ModelFailed, ModelRequest, Retrying, TextDelta
-from handaxe.models.factory__fallback import FallbackModel
+from handaxe.models.factory import FallbackModel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 from players import Player, says

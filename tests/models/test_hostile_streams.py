@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from handaxe.contract.ports.model import ModelEvent, ToolEnded, ToolInputDelta, ToolStarted
 from handaxe.models.anthropic.stream import MessageReader
-from handaxe.models.failures import ModelServer
-from handaxe.models.failures__retries import AttemptFailed
+from handaxe.models.failures import AttemptFailed, ModelServer
 from handaxe.models.openai.stream import CompletionReader
 
 # A busy machine is no reason to fail.

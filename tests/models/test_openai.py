@@ -23,8 +23,7 @@ from handaxe.contract.ports.model import (
 )
 from handaxe.models.http.asyncio_transport import DirectTransport
 from handaxe.models.openai import OpenAIModel, build_completions_url
-from handaxe.models.openai.request import build_request
-from handaxe.models.openai.request__allowances import ServerQuirks
+from handaxe.models.openai.request import ServerQuirks, build_request
 
 
 def chunk(delta: dict | None = None, finish: str | None = None, **more) -> dict:

@@ -5,7 +5,7 @@ from email.utils import formatdate
 
 import pytest
 
-from handaxe.models.failures__retries import can_retry, compute_backoff_s, read_retry_after_s
+from handaxe.models.failures import can_retry, compute_backoff_s, read_retry_after_s
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.models import http_stream__sse as sse
-from handaxe.models.http_stream__sse import EventParser, EventTooLong, ServerEvent
+from handaxe.models import http_stream as sse
+from handaxe.models.http_stream import EventParser, EventTooLong, ServerEvent
 
 LINE = st.one_of(
     st.sampled_from(

@@ -10,7 +10,7 @@ from tests.waiting import HANG_S
 
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobStarted, JobsTold
-from handaxe.contract.faults.agent__job_faults import NoTaskNamed, TooManyTasks, UnknownJob
+from handaxe.contract.faults.agent import NoTaskNamed, TooManyTasks, UnknownJob
 from handaxe.contract.job_state import JobState
 from handaxe.contract.ports.jobs import Job
 from handaxe.session.jobs import HOST_ENDED, Jobs, format_notice, summarize_job

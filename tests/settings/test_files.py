@@ -11,6 +11,7 @@ import pytest
 from tests.counted_work import steps_of
 
 import handaxe
+from handaxe.app.services.configuration import open_configuration
 from handaxe.config import file_watch as watch
 from handaxe.config import settings_paths as places
 from handaxe.config.files import SettingsFile
@@ -49,7 +50,7 @@ def shared(monkeypatch, tmp_path) -> Path:
 
 
 def opened(project, **options) -> Configuration:
-    return Configuration(
+    return open_configuration(
         os.path.realpath(project), home=Path(os.environ["HANDAXE_HOME"]), **options
     )
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from handaxe.config.keys__bad_json import BadSettingsJson
+from handaxe.config.keys import BadSettingsJson
 from handaxe.config.located_json import LocatedJson
 
 VALUES = st.recursive(

@@ -32,7 +32,7 @@ from handaxe.shell.analysis.program_tables import (
     load_version_calls,
     split_names,
 )
-from handaxe.shell.analysis.programs.read_only_forms__find_expression import (
+from handaxe.shell.analysis.programs.read_only_forms import (
     PRIMARIES,
     VALUED_PRIMARIES,
 )

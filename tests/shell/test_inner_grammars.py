@@ -11,8 +11,8 @@ import subprocess
 import pytest
 from reference import decision
 
-from handaxe.shell.analysis.programs.embedded_languages__jq_filter import is_plain_jq
-from handaxe.shell.analysis.programs.operands__git_paths import (
+from handaxe.shell.analysis.programs.embedded_languages import is_plain_jq
+from handaxe.shell.analysis.programs.operands import (
     find_revision_paths,
     split_line_range,
 )

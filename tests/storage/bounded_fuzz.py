@@ -28,8 +28,7 @@ if __name__ == "__main__":
 from tests.storage.commanding import whole_tree
 
 from handaxe.contract.effects import Effects
-from handaxe.contract.ports.undo import UndoRequest
-from handaxe.contract.ports.undo__checkpoints import TRACE_ENDED, TRACED
+from handaxe.contract.ports.undo import TRACE_ENDED, TRACED, UndoRequest
 from handaxe.process.write_trace import WriteTrace
 from handaxe.shell.analysis import analyze
 from handaxe.undo.checkpoints import DiskCheckpoints

@@ -10,7 +10,7 @@ import pytest
 from handaxe import Session
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.main import run
-from handaxe.undo.journal_files import journal_scan__journal_rewrite as journal_rewrite
+from handaxe.undo.journal_files import journal_scan as journal_rewrite
 from handaxe.undo.prune import GRACE_S, measure_usage, prune, prune_if_due
 
 LARGE = "0123456789abcdef" * 10_000

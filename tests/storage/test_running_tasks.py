@@ -3,12 +3,12 @@
 import subprocess
 import sys
 
-from handaxe.app.services.background__running_tasks import TaskCounter
+from handaxe.app.services.background import TaskCounter
 
 HOLDER = """
 import sys
 from pathlib import Path
-from handaxe.app.services.background__running_tasks import RunningTasks
+from handaxe.app.services.background import RunningTasks
 tasks = RunningTasks(Path(sys.argv[1]))
 tasks.note(7)
 print("noted", flush=True)

@@ -11,6 +11,7 @@ from handaxe.app.undo_commands import choose_session_to_undo, find_past_sessions
 from handaxe.contract.ports.undo import UndoRequest
 from handaxe.frontends.cli.main import run
 from handaxe.storage.sessions import list_sessions
+from handaxe.undo.journal_files.journal_scan import find_damage
 
 
 async def write(project: Path, home: Path, *names: str, session_id: str = "S") -> list[str]:
@@ -104,7 +105,7 @@ async def test_a_record_that_was_never_finished_is_told_and_hides_no_call(projec
         assert (project / "a.txt").exists() == (kind == "after")
         assert (project / "b.txt").exists() == (kind == "before")
     # The next writer has cut it off; it is told all the same.
-    [listed] = list_sessions(home)
+    [listed] = list_sessions(home, find_damage)
     assert [told for told in listed.damage if told.startswith("journal.jsonl.torn-1")]
 
 
@@ -139,7 +140,7 @@ def test_damage_is_told_wherever_somebody_looks(project, tmp_path, monkeypatch, 
     spoil(home, find_record(home, "before", second))
     warnings = Session(project, home=home, session_id="S").warnings
     assert [told for told in warnings if "undo record" in told and "journal.jsonl" in told]
-    [listed] = list_sessions(home)
+    [listed] = list_sessions(home, find_damage)
     assert "journal.jsonl: the checksum does not fit the payload" in listed.damage
 
     def command(*words: str) -> tuple[int, str, str]:

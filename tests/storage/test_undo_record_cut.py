@@ -16,6 +16,7 @@ from handaxe.contract.faults.undo import DamagedRecord
 from handaxe.contract.ports.undo import UndoRequest
 from handaxe.frontends.cli.main import run
 from handaxe.storage.sessions import fork_session, list_sessions
+from handaxe.undo.journal_files.journal_scan import find_damage
 from handaxe.undo.prune import prune
 
 
@@ -77,7 +78,7 @@ def test_what_was_taken_from_the_record_is_told_wherever_somebody_looks(
     harm(home)
     sentence = f"the record of the call {second} "
     assert [told for told in Session(project, home=home, session_id="S").warnings if second in told]
-    assert [told for told in list_sessions(home)[0].damage if sentence in told]
+    assert [told for told in list_sessions(home, find_damage)[0].damage if sentence in told]
 
     def command(*words: str) -> tuple[int, str, str]:
         code = run(list(words))
@@ -125,7 +126,7 @@ async def test_a_fork_misses_nothing(project, tmp_path):
     await write(project, home, "a.txt")
     fork_session(home, "S", "F")
     await write(project, home, "b.txt", session_id="F")
-    assert [one.damage for one in list_sessions(home)] == [(), ()]
+    assert [one.damage for one in list_sessions(home, find_damage)] == [(), ()]
 
 
 async def test_a_session_of_an_earlier_version_misses_nothing(project, tmp_path):
@@ -133,7 +134,7 @@ async def test_a_session_of_an_earlier_version_misses_nothing(project, tmp_path)
     await write(project, home, "a.txt", "b.txt")
     (home / "sessions/S/journal.ended").unlink()
     await write(project, home, "c.txt")
-    assert list_sessions(home)[0].damage == ()
+    assert list_sessions(home, find_damage)[0].damage == ()
 
 
 @pytest.mark.parametrize("max_bytes", [0, 1_500])
@@ -142,7 +143,7 @@ async def test_calls_that_were_pruned_are_not_missing(project, tmp_path, max_byt
     await write(project, home, "a.txt", "b.txt", "c.txt")
     assert prune(home, max_bytes=max_bytes, retention_days=30).calls
     await write(project, home, "d.txt")
-    assert list_sessions(home)[0].damage == ()
+    assert list_sessions(home, find_damage)[0].damage == ()
 
 
 async def test_what_was_lost_is_forgotten_with_newer_calls_that_are_pruned(project, tmp_path):
@@ -150,9 +151,9 @@ async def test_what_was_lost_is_forgotten_with_newer_calls_that_are_pruned(proje
     await write(project, home, "a.txt")
     empty(home)
     await write(project, home, "b.txt")
-    assert list_sessions(home)[0].damage
+    assert list_sessions(home, find_damage)[0].damage
     prune(home, max_bytes=0, retention_days=30)
-    assert list_sessions(home)[0].damage == ()
+    assert list_sessions(home, find_damage)[0].damage == ()
 
 
 async def test_calls_that_changed_nothing_are_not_missing(project, tmp_path):
@@ -165,7 +166,7 @@ async def test_calls_that_changed_nothing_are_not_missing(project, tmp_path):
         await session.call("Write", file_path="a.txt", content="a\n")
     async with Session(project, home=home, session_id="S") as session:
         assert (await session.undo()).ok
-    assert list_sessions(home)[0].damage == ()
+    assert list_sessions(home, find_damage)[0].damage == ()
 
 
 @pytest.mark.parametrize("kill_at", range(2, 42, 4))
@@ -180,4 +181,6 @@ def test_a_killed_session_misses_nothing(project, tmp_path, kill_at):
             assert not [told for told in session.warnings if "missing" in told]
 
     asyncio.run(look())
-    assert not [told for one in list_sessions(home) for told in one.damage if "missing" in told]
+    assert not [
+        told for one in list_sessions(home, find_damage) for told in one.damage if "missing" in told
+    ]

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from handaxe import Effects, Session, tool
 from handaxe.contract.decision import Allow, PermissionRequest
-from handaxe.disk import temp_files__renames as renames
+from handaxe.disk import temp_files as renames
 
 KILLING_CALLS = (
     "chmod", "close", "fchmod", "fdatasync", "fsync", "link", "mkdir", "open", "rename", "replace",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from handaxe.contract import ToolArgs
 from handaxe.schema.tool_schema import build_input_schema
 from handaxe.schema.validate import InputProblems, read_input
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 
 
 class Change(ToolArgs, frozen=True):

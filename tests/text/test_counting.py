@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 
 
 @pytest.mark.parametrize(

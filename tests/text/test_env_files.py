@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.text.secrets__env_files import can_name_env_file, is_env_file
+from handaxe.text.secrets import can_name_env_file, is_env_file
 
 ENV_FILES = [
     ".env",

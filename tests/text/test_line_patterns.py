@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.tools.shell.monitor__line_patterns import BadLineRegex, compile_line_matcher
+from handaxe.tools.shell.monitor import BadLineRegex, compile_line_matcher
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.text.line_window__lines import (
+from handaxe.text.line_window import (
     detect_line_break,
     find_line_end,
     find_line_start,

@@ -5,7 +5,7 @@ import pytest
 
 from handaxe import Deny, ToolResult
 from handaxe.contract.display import Block, Items, Text
-from handaxe.frontends.cli.repl import renderer__moments as moments
+from handaxe.frontends.cli.repl import renderer as moments
 from handaxe.tools import BUILTIN, build_loaders
 
 REFUSED = ToolResult(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.tools.files.read.outline__outline import MOST, build_outline
+from handaxe.tools.files.read.outline import MOST, build_outline
 
 
 def marks(text: str, name: str) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.text.paths__path_quoting import quote_path, unquote_path
+from handaxe.text.paths import quote_path, unquote_path
 
 SIGNS = ["a", "'", "\\", "$", "$'", "n", "x", "0", "\n", "\x7f", "\x85", "é", "\u2028", " "]
 names = st.lists(

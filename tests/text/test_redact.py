@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from handaxe.text.redact import Redactor
-from handaxe.text.secrets__secret_values import is_secret_value
+from handaxe.text.secrets import is_secret_value
 
 TOKEN = "ghp_Zx81kQpLm2Zx81kQpLm2Zx81kQpLm2"
 BASE64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"

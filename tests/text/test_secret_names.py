@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.shell.analysis.program_tables__secrets import is_secret_name as judged_by_shell
+from handaxe.shell.analysis.program_tables import is_secret_name as judged_by_shell
 from handaxe.text.secrets import has_matching_pattern, is_secret_name
 
 SECRET = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.skills.listing__skill_text import fill_placeholders, find_commands, insert_outputs
+from handaxe.skills.listing import fill_placeholders, find_commands, insert_outputs
 
 VARIABLES = {"CLAUDE_SKILL_DIR": "/skills/x"}
 

@@ -4,10 +4,10 @@ First long old results are cut; if that is not enough the model sums everything 
 with their results, and the session's own state is told again.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Literal, cast
 
-from handaxe.agent.compaction__single_answer import request_text
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.limits import Meter
 from handaxe.agent.loop_context import LoopContext
@@ -24,9 +24,12 @@ from handaxe.contract.content import TextBlock
 from handaxe.contract.events import Compacted
 from handaxe.contract.messages import Message, TokenUsage, UserMessage
 from handaxe.contract.ports.model import (
+    MessageEnded,
     Model,
+    ModelEvent,
     ModelFailed,
     ModelRequest,
+    TextDelta,
     ToolSpec,
 )
 from handaxe.text.framing import frame, frame_reminder
@@ -246,3 +249,16 @@ def append_question(messages: Sequence[Message], question: str) -> tuple[Message
     if isinstance(last, UserMessage):
         return (*messages[:-1], UserMessage((*last.content, *asked.content), synthetic=True))
     return (*messages, asked)
+
+
+async def request_text(model: Model, request: ModelRequest, meter: Meter) -> str:
+    """All that the model says; what it cost is counted."""
+    said: list[str] = []
+    stream = cast("AsyncGenerator[ModelEvent, None]", model.stream(request))
+    async with aclosing(stream) as events:
+        async for event in events:
+            if isinstance(event, TextDelta):
+                said.append(event.text)
+            elif isinstance(event, MessageEnded):
+                meter.add(event.model or model.name, event.usage, asked=model.name)
+    return "".join(said)

@@ -9,7 +9,7 @@ import msgspec
 from handaxe.agent.events import Subtype, TerminalReason
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import TokenUsage
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 
 MILLION = 1_000_000
 SOFT_SHARE = 0.8
@@ -185,3 +185,46 @@ class Meter:
         """The limit of time, if that is the one that is used up."""
         reached = self.check_limits()
         return reached if reached is not None and reached.reason == "time_limit" else None
+
+
+class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a loop asks."""
+
+    max_output_tokens: int = 16_000
+    thinking_tokens: int | None = None
+    effort: str | None = None
+    stop_after_nudges: int | None = None
+    """How many times a model that goes in circles is told so before it is stopped; None: never."""
+    wait_for_agents_s: float = 0.0
+    """How long a run that could end waits for agents it started in the background."""
+    auto_compact: bool = True
+    """Whether a conversation that grows too long is summed up without being asked."""
+    is_sub_agent: bool = False
+    may_put_off: bool = False
+    """Whether a run ends where a hook puts a call off, to go on with it later."""
+
+
+MAX_STOP_BLOCKS = 8
+MAX_CONTINUATIONS = 3
+
+
+class ContinuationBudget:
+    """What one run has used of it."""
+
+    def __init__(self) -> None:
+        self.stop_blocks = 0
+        self.was_broken = False
+        """Whether the last answer broke off."""
+        self._continuations = 0
+
+    def may_go_on(self) -> bool:
+        """Whether an answer that was cut off may be asked to go on; counts it."""
+        self._continuations += 1
+        return self._continuations <= MAX_CONTINUATIONS
+
+    def use_stop_block(self) -> bool:
+        """Whether a hook may keep the model working once more; counts it."""
+        if self.stop_blocks >= MAX_STOP_BLOCKS:
+            return False
+        self.stop_blocks += 1
+        return True

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from handaxe.agent import reminders as wording
-from handaxe.agent import structured_output__endings as endings
+from handaxe.agent import structured_output as endings
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import (
@@ -21,14 +21,11 @@ from handaxe.agent.events import (
     TurnEnded,
 )
 from handaxe.agent.input_messages import InputMessages, Prompt, make_message_id
-from handaxe.agent.limits import Meter
-from handaxe.agent.limits__loop_options import LoopOptions
-from handaxe.agent.limits__patience import ContinuationBudget
+from handaxe.agent.limits import ContinuationBudget, LoopOptions, Meter
 from handaxe.agent.loop_context import LoopContext
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.run_hooks import RunHooks
-from handaxe.agent.structured_output import FinalOutput
-from handaxe.agent.structured_output__endings import RunResult
+from handaxe.agent.structured_output import FinalOutput, RunResult
 from handaxe.agent.turn import ModelTurn
 from handaxe.contract.events import Compacted, Event
 from handaxe.contract.faults import Deferred, SetupError

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import Final
 from uuid import uuid4
 
-from handaxe.agent.compaction__single_answer import request_text
+from handaxe.agent.compaction import request_text
 from handaxe.agent.events import RunFinished
 from handaxe.agent.limits import Meter, RunLimits
 from handaxe.agent.loop import AgentLoop
@@ -15,8 +15,7 @@ from handaxe.contract.content import TextBlock
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import UserMessage
 from handaxe.contract.ports.agents import AgentDefinition, AgentState
-from handaxe.contract.ports.hooks import HookUnreachable
-from handaxe.contract.ports.hooks__hook_models import HookModels, HookQuestion
+from handaxe.contract.ports.hooks import HookModels, HookQuestion, HookUnreachable
 from handaxe.contract.ports.model import (
     Model,
     ModelFailed,

@@ -7,10 +7,8 @@ from pathlib import Path
 import msgspec
 
 from handaxe.agent.system_prompt import load_prompt
-from handaxe.app.session import Session
-from handaxe.config.settings_paths import MANAGED_DIRECTORIES, get_user_directories
 from handaxe.git.discovery import find_top
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 from handaxe.text.frontmatter import BadFrontmatter, get_text, parse_bool, split_frontmatter
 
 DEFAULT = "default"
@@ -103,24 +101,6 @@ class OutputStyles:
             is_whole=not parse_bool(head.get("keep-coding-instructions"), default=False),
             source=str(path),
         )
-
-
-def find_output_styles(session: Session) -> OutputStyles:
-    """The styles that count for a session; a project's own take no place before it is trusted."""
-    configuration = session.configuration
-    if not configuration.discovery.styles:
-        return OutputStyles(list)
-    here = session.workdir.current
-    managed = _filter_existing(Path(place) / FOLDER for place in MANAGED_DIRECTORIES)
-    users = [Path(user) / FOLDER for user in get_user_directories()]
-    own = _filter_existing(users if "user" in configuration.sources else ())
-
-    def projects() -> list[Path]:
-        return find_project_style_dirs(here) if "project" in configuration.sources else []
-
-    if configuration.is_trusted:
-        return OutputStyles(lambda: [*managed, *projects(), *own])
-    return OutputStyles(lambda: [*managed, *own], projects)
 
 
 def find_project_style_dirs(directory: str) -> list[Path]:

@@ -1,18 +1,18 @@
 """Hooks around one agent's run: its prompts, its end, its failure, and questions on the way."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from handaxe.agent.events import AgentEvent, Told
 from handaxe.agent.input_messages import Prompt, extract_prompt_text
 from handaxe.agent.loop_context import LoopContext
-from handaxe.agent.run_hooks__hook_reports import FailedHooks
-from handaxe.agent.run_hooks__occasions import STOP_ERRORS, build_stop_details
 from handaxe.contract.events import CallAsked, Event, HookRan
-from handaxe.contract.ports.model import ModelFailed
+from handaxe.contract.ports.model import Failure, ModelFailed
 from handaxe.hooks.notify import notify_hooks
 from handaxe.hooks.outcome import Outcome
+from handaxe.pipeline.context import PipelineContext
+from handaxe.session.jobs import Jobs
 
 _UNHEARD = frozenset(
     {
@@ -93,3 +93,116 @@ class RunHooks:
     def _tell(self, sentences: tuple[str, ...]) -> None:
         for sentence in sentences:
             self._show(Told(sentence))
+
+
+SLOW_MS: Final = 1_000.0
+SLOW_TOTAL_MS: Final = 10_000.0
+"""Many short waits are a long one, too."""
+BEGINNING: Final = frozenset({"Setup", "SessionStart"})
+"""Events before any run, of which no run can tell."""
+_MAY_TAKE_LONG = frozenset({"Setup", "WorktreeCreate", "SessionEnd"})
+"""Work that somebody asked for, or that nobody watches any more."""
+_FAILED = frozenset({"failed", "timed_out"})
+
+
+def describe_hook_failure(event: HookRan) -> str | None:
+    """That a hook failed, and why; None if it did not."""
+    if event.outcome not in _FAILED:
+        return None
+    return f"{event.event} hook error: {event.hook!r} failed: {event.reason}."
+
+
+class FailedHooks:
+    """Tells each failure once: a hook that fails at every call says nothing new."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def heard(self, event: HookRan) -> tuple[str, ...]:
+        """What is new of one run of a hook."""
+        failure = describe_hook_failure(event)
+        return () if failure is None else self.new((failure,))
+
+    def new(self, sentences: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the sentences that were not told before."""
+        fresh = tuple(sentence for sentence in sentences if sentence not in self._told)
+        self._told.update(fresh)
+        return fresh
+
+
+class SlowHooks:
+    """Adds up how long hooks were waited for, and tells of each slow one once."""
+
+    def __init__(self) -> None:
+        self._waited_ms: dict[tuple[str, str], float] = {}
+        self._runs: dict[tuple[str, str], int] = {}
+        self._told: set[tuple[str, str]] = set()
+
+    def heard(self, event: HookRan) -> str | None:
+        """That a hook is slow, when it has become so."""
+        if event.in_background or event.event in _MAY_TAKE_LONG:
+            return None
+        hook = (event.event, event.hook)
+        total = self._waited_ms[hook] = self._waited_ms.get(hook, 0.0) + event.duration_ms
+        runs = self._runs[hook] = self._runs.get(hook, 0) + 1
+        is_slow = event.duration_ms >= SLOW_MS or total >= SLOW_TOTAL_MS
+        if not is_slow or hook in self._told:
+            return None
+        self._told.add(hook)
+        took = f"{event.duration_ms / 1000:.1f} s"
+        if event.duration_ms < SLOW_MS:
+            took = f"{total / 1000:.1f} s in {runs} runs"
+        return (
+            f"The {event.event} hook {event.hook!r} took {took}, and everything waited for it. "
+            'If it only watches, `"async": true` lets nobody wait.'
+        )
+
+
+MAX_TEXT_CHARS = 1_000
+STOP_ERRORS: dict[Failure, str] = {
+    "authentication": "authentication_failed",
+    "not_found": "model_not_found",
+    "rate_limited": "rate_limit",
+    "overloaded": "overloaded",
+    "too_long": "invalid_request",
+    "bad_request": "invalid_request",
+    "unreachable": "server_error",
+    "broken_stream": "server_error",
+    "timed_out": "server_error",
+    "script_ended": "unknown",
+}
+_KINDS = {"bash": "shell", "agent": "subagent", "monitor": "monitor"}
+
+
+def build_stop_details(among: PipelineContext) -> dict[str, Any]:
+    """What hooks want to know when an agent is about to end."""
+    # Nothing here wakes a session at a time; the list has its place all the same.
+    told: dict[str, Any] = {"background_tasks": _list_running_jobs(among), "session_crons": []}
+    if among.agent_id is not None:
+        told["agent_transcript_path"] = among.agent_transcript_path
+    return told
+
+
+def _list_running_jobs(among: PipelineContext) -> list[dict[str, Any]]:
+    jobs: Jobs | None = among.offers.get(Jobs)
+    if jobs is None:
+        return []
+    told: list[dict[str, Any]] = []
+    for state in jobs.running():
+        entry = {
+            "id": state.job_id,
+            "type": _KINDS.get(state.kind, state.kind),
+            "status": state.status,
+            "description": _clip_text(state.description),
+        }
+        if state.command:
+            entry["command"] = _clip_text(state.command)
+        if state.agent_type:
+            entry["agent_type"] = state.agent_type
+        told.append(entry)
+    return told
+
+
+def _clip_text(text: str) -> str:
+    more = len(text) - MAX_TEXT_CHARS
+    return f"{text[:MAX_TEXT_CHARS]}… [+{more} chars]" if more > 0 else text

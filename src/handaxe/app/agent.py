@@ -11,11 +11,15 @@ import msgspec
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent, RunFinished, Told
 from handaxe.agent.input_messages import Prompt, refuse_if_empty
-from handaxe.agent.limits import Meter, Price, RunLimits
-from handaxe.agent.limits__loop_options import LoopOptions
+from handaxe.agent.limits import LoopOptions, Meter, Price, RunLimits
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.model_hooks import SessionHookModels
-from handaxe.agent.output_styles import find_output_styles
+from handaxe.agent.output_styles import (
+    FOLDER,
+    OutputStyles,
+    _filter_existing,
+    find_project_style_dirs,
+)
 from handaxe.agent.structured_output import FinalOutput
 from handaxe.agent.subagents.definitions import validate_effort
 from handaxe.agent.subagents.registry import SpawnLimits
@@ -40,6 +44,7 @@ from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
 from handaxe.models.api_key_helper import EnvironmentWithKey
 from handaxe.session.turn_overrides import TurnOverrides
+from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
 
 OpenModel = Callable[[str | None], Model]
 
@@ -393,3 +398,21 @@ def _resume_model(name: str, open_model: OpenModel) -> Model | None:
 
 def _resolve_model(model: Model | str | None, open_model: OpenModel) -> Model:
     return model if isinstance(model, Model) else open_model(model)
+
+
+def find_output_styles(session: Session) -> OutputStyles:
+    """The styles that count for a session; a project's own take no place before it is trusted."""
+    configuration = session.configuration
+    if not configuration.discovery.styles:
+        return OutputStyles(list)
+    here = session.workdir.current
+    managed = _filter_existing(Path(place) / FOLDER for place in MANAGED_DIRECTORIES)
+    users = [Path(user) / FOLDER for user in get_user_directories()]
+    own = _filter_existing(users if "user" in configuration.sources else ())
+
+    def projects() -> list[Path]:
+        return find_project_style_dirs(here) if "project" in configuration.sources else []
+
+    if configuration.is_trusted:
+        return OutputStyles(lambda: [*managed, *projects(), *own])
+    return OutputStyles(lambda: [*managed, *own], projects)

@@ -7,14 +7,19 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.builder__presets import PRESETS, select_tools
 from handaxe.catalog.catalog import Catalog
+from handaxe.catalog.edit_formats import add_edit_formats
 from handaxe.config.env_vars import list_excluded_tools
 from handaxe.config.project import FILE_SOURCES, Configuration
 from handaxe.config.reload import find_mode_problem, refuse_mode
 from handaxe.config.trust import MODE
 from handaxe.contract.faults import SetupError, describe_error
+from handaxe.contract.ports.permission import Classifier, PermissionChanges
+from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.contract.tool import Tool
+from handaxe.permission.prompts import LimitedClassifier, OnAsk, PermissionBroker
+from handaxe.permission.saved_rules import SavedRules
+from handaxe.pipeline.context import PipelineContext
 from handaxe.rules.grammar import split_rules
 from handaxe.rules.modes import list_mode_names, parse_mode
 from handaxe.session.permission_state import PermissionState, RuleBehaviour, SourcedRule
@@ -169,3 +174,65 @@ def _validate_tool(tool: Tool[Any]) -> Tool[Any]:
     if not isinstance(told, str):
         raise SetupError(f"`prompt` of {name} gives a text, not {told!r}.")
     return tool
+
+
+PRESETS: dict[str, tuple[str, ...] | None] = {
+    "read-only": ("Glob", "Grep", "Read"),
+    "simple": ("Bash", "Read", "Edit"),
+    "edit": ("Glob", "Grep", "Read", "Write", "Edit", "NotebookEdit"),
+    "full": None,
+}
+"""A preset's tools by name; None stands for all of them."""
+_OTHER_NAMES = {"readonly": "read-only"}
+
+
+def select_tools(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozenset[str]:
+    """The names that presets and names stand for, together; an unknown name is a start error."""
+    if wanted is None:
+        return frozenset(known)
+    names = wanted.replace(",", " ").split() if isinstance(wanted, str) else wanted
+    listed: set[str] = set()
+    for name in names:
+        preset = PRESETS.get(_OTHER_NAMES.get(name, name), (name,))
+        listed.update(known if preset is None else preset)
+    chosen = add_edit_formats(listed)
+    for name in sorted(chosen - set(known)):
+        from handaxe.text.escape import find_closest_name
+
+        near = find_closest_name(name, [*known, *PRESETS])
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise SetupError(
+            f"There is no tool or preset named {name!r}.{hint} "
+            f"Tools: {', '.join(sorted(known))}. Presets: {', '.join(PRESETS)}."
+        )
+    return frozenset(chosen)
+
+
+def connect_permission_prompts(
+    among: PipelineContext,
+    state: PermissionState,
+    on_ask: OnAsk | None,
+    classifier: Classifier | None,
+    configuration: Configuration,
+) -> None:
+    """Let a session ask whoever its host named."""
+    if on_ask is not None:
+        if not callable(on_ask):
+            raise SetupError(
+                f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
+            )
+        keeper = partial(SavedRules, configuration, among.offers[SettingsStore])
+        among.asker = PermissionBroker(
+            on_ask,
+            state,
+            keeper,
+            lambda: configuration.settings.agents.question_deadline_s,
+            lambda: among.offers.get(PermissionChanges),
+        )
+    if classifier is not None:
+        if not callable(classifier):
+            raise SetupError(
+                "`classifier` must be an async function taking a PermissionRequest; "
+                f"got {classifier!r}."
+            )
+        among.classifier = LimitedClassifier(classifier)

@@ -1,7 +1,7 @@
 """What is probably wrong with settings and rules; for a person."""
 
 from handaxe.catalog.catalog import Catalog
-from handaxe.config.keys__ecosystem import RESTRICTING, TOOL_NAMES
+from handaxe.config.keys import RESTRICTING, TOOL_NAMES
 from handaxe.config.project import Configuration
 from handaxe.rules.grammar import PermissionRule
 from handaxe.rules.rule_index import RuleIndex
@@ -44,7 +44,7 @@ def _find_unknown_tools(book: RuleIndex, known: frozenset[str]) -> list[str]:
 
 
 def _describe_unknown_tool(rule: PermissionRule, known: frozenset[str]) -> str:
-    from handaxe.text.escape__near_names import find_closest_name
+    from handaxe.text.escape import find_closest_name
 
     near = find_closest_name(rule.tool, sorted(known))
     hint = f" Did you mean {near!r}?" if near else ""

@@ -1,12 +1,15 @@
 """What a session offers its tools from the start: this machine, and its own state."""
 
+import os
 from typing import TYPE_CHECKING
 
 from handaxe.app.services.service import SessionContext
 from handaxe.config.settings import Settings
 from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.dry_run import CommandPreviews, Preview
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
+from handaxe.contract.ports.shell import ShellCommand
 from handaxe.contract.ports.undo import ChangeHistory
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.permission_state import PermissionState
@@ -19,10 +22,11 @@ if TYPE_CHECKING:
     from handaxe.config.reload import SettingsReloader
     from handaxe.contract.ports.dry_run import CommandPreviews
     from handaxe.contract.ports.media import Media
-    from handaxe.contract.ports.permission__permission_changes import PermissionChanges
+    from handaxe.contract.ports.permission import PermissionChanges
     from handaxe.contract.ports.plans import Plans
     from handaxe.contract.ports.questions import OnQuestion, Questions
     from handaxe.contract.ports.search import Search
+    from handaxe.shell.sandbox.confiner import LocalConfiner
 
 
 def build_default_ports(
@@ -71,7 +75,7 @@ def register_permission_changes(
 
         return SessionPermissionChanges(around, live)
 
-    offers.add({"handaxe.contract.ports.permission__permission_changes.PermissionChanges": make})
+    offers.add({"handaxe.contract.ports.permission.PermissionChanges": make})
 
 
 def _create_media(around: SessionContext) -> "Media":
@@ -81,7 +85,7 @@ def _create_media(around: SessionContext) -> "Media":
 
 
 def _create_search(around: SessionContext) -> "Search":
-    from handaxe.permission.denied_paths__hidden_files import (
+    from handaxe.permission.denied_paths import (
         make_read_allow_check,
         make_read_deny_check,
     )
@@ -107,7 +111,6 @@ def _create_plans(around: SessionContext) -> "Plans":
 
 
 def _create_previews(around: SessionContext) -> "CommandPreviews":
-    from handaxe.app.default_ports__previewing import SessionPreviews
 
     return SessionPreviews(around)
 
@@ -119,3 +122,47 @@ def _create_questions(around: SessionContext, on_question: "OnQuestion") -> "Que
         on_question,
         lambda: parse_question_timeout(around.configuration.settings.ask_user_question_timeout),
     )
+
+
+class SessionPreviews(CommandPreviews):
+    """Previews of commands; what makes them is loaded with the first one."""
+
+    def __init__(self, around: SessionContext) -> None:
+        self._around = around
+
+    async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
+        """Run it there; a `ToolFault` where this machine cannot keep its changes apart."""
+        from handaxe.shell.exec.dry_run import OverlayPreviews
+
+        roots = self._around.workdir.roots
+        previews = OverlayPreviews(
+            lambda: roots, hidden=self._hidden, view=self._view, environment=self._environment
+        )
+        return await previews.preview(command, timeout_s)
+
+    def _environment(self) -> dict[str, str]:
+        """What commands find, except what a directory's own tools would add."""
+        from handaxe.app.services.session_shell import SESSION_VARIABLES
+        from handaxe.shell.exec.environment.command_environment import build_environment_filter
+
+        session_id = self._around.session_id
+        more: dict[str, str] = dict.fromkeys(SESSION_VARIABLES, session_id)
+        sieve = build_environment_filter(self._around.configuration.settings, more)
+        return {**sieve.environment(os.environ), **self._around.among().hooks.variables}
+
+    def _hidden(self) -> tuple[str, ...]:
+        """What the sandbox hides is hidden from a trial too."""
+        confiner = self._confiner()
+        return () if confiner is None else confiner.hidden()
+
+    def _view(self) -> list[str] | None:
+        """What the sandbox does not show a trial does not see either."""
+        confiner = self._confiner()
+        return None if confiner is None else confiner.build_closed_view()
+
+    def _confiner(self) -> "LocalConfiner | None":
+        if not self._around.configuration.settings.sandbox.enabled:
+            return None
+        from handaxe.app.services.sandbox import build_confiner
+
+        return build_confiner(self._around)

@@ -1,7 +1,6 @@
 """What the person may want to say next, as the model that knows the conversation sees it."""
 
-from handaxe.agent.compaction import append_question
-from handaxe.agent.compaction__single_answer import request_text
+from handaxe.agent.compaction import append_question, request_text
 from handaxe.agent.events import RunFinished
 from handaxe.agent.system_prompt import load_prompt
 from handaxe.app.agent import Agent

@@ -7,8 +7,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from handaxe.agent.conversation import AgentConversation
-from handaxe.agent.conversation__message_names import make_answer_id, make_result_id, split_block
+from handaxe.agent.conversation import (
+    AgentConversation,
+    make_answer_id,
+    make_result_id,
+    split_block,
+)
 from handaxe.contract.events import (
     AssistantEnded,
     AssistantSaid,

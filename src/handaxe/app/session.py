@@ -10,6 +10,7 @@ from handaxe.app.builder import Tools, build_catalog, build_permission_state
 from handaxe.app.config_warnings import find_config_warnings
 from handaxe.app.default_ports import build_default_ports, register_permission_changes
 from handaxe.app.services.background import make_command_probes
+from handaxe.app.services.configuration import open_configuration
 from handaxe.app.services.crash_recovery import recover_project
 from handaxe.app.services.hooks import HookArguments, SessionHooks
 from handaxe.app.services.service import SessionContext
@@ -24,8 +25,7 @@ from handaxe.app.tool_listing import (
 )
 from handaxe.catalog.deferred_tools import build_deferral
 from handaxe.catalog.edit_formats import choose_edit_tool
-from handaxe.config.project import Configuration, Given
-from handaxe.config.project__discovery import EVERYTHING, Discovery
+from handaxe.config.project import EVERYTHING, Discovery, Given
 from handaxe.config.reload import SettingsReloader, validate_mode
 from handaxe.config.settings import Settings
 from handaxe.config.working_directories import list_directories, resolve_working_directories
@@ -33,8 +33,7 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Display
 from handaxe.contract.events import ModeChanged, SessionClosed, SessionStarted
 from handaxe.contract.ports.permission import Classifier
-from handaxe.contract.ports.tools import ToolIndex
-from handaxe.contract.ports.tools__tool_caller import ToolCaller
+from handaxe.contract.ports.tools import ToolCaller, ToolIndex
 from handaxe.contract.ports.undo import ChangedCall, UndoRequest
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
@@ -42,8 +41,7 @@ from handaxe.hooks.notify import notify_directory_change, notify_hooks
 from handaxe.permission.decide import build_hidden_check
 from handaxe.permission.policy import CurrentPolicy
 from handaxe.pipeline.context import PipelineContext
-from handaxe.pipeline.pipeline import ToolPipeline
-from handaxe.pipeline.pipeline__calling import CallIdGenerator, PipelineCaller
+from handaxe.pipeline.pipeline import CallIdGenerator, PipelineCaller, ToolPipeline
 from handaxe.rules.tool_families import is_foreign
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
@@ -109,7 +107,7 @@ class Session:
         self.id = validate_session_id(session_id) if session_id else generate_session_id()
         hold = SessionLock(data, self.id, shared=shared, is_named=session_id is not None)
         self._recovered = recover_project(data, project, session_id)
-        self.configuration = Configuration(
+        self.configuration = open_configuration(
             project, home=data, given=settings, sources=setting_sources, trusted=trusted
         )
         self.configuration.discovery = discovery
@@ -206,7 +204,7 @@ class Session:
             transcript_path=str(directory / LOG_NAME),
         )
         if on_ask or classifier:
-            from handaxe.permission.prompts import connect_permission_prompts
+            from handaxe.app.builder import connect_permission_prompts
 
             connect_permission_prompts(
                 self._collaborators, self.permissions, on_ask, classifier, self.configuration
@@ -308,7 +306,7 @@ class Session:
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
         """Like `call_many`, under ids of the caller's."""
-        from handaxe.pipeline.streaming__batch import run_batch
+        from handaxe.pipeline.streaming import run_batch
 
         calls = [normalize_call(call, self.new_call_id) for call in calls]
         if self._is_closed:

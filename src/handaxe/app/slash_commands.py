@@ -16,7 +16,7 @@ from handaxe.contract.ports.skills import SkillInfo, Skills
 from handaxe.hooks.notify import fire_hooks
 from handaxe.session.invoked_skills import InvokedSkills
 from handaxe.session.turn_overrides import TurnOverrides
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 from handaxe.text.framing import neutralize
 
 # With slashes in it, it is a path, unless it names the skill of a part of the project.

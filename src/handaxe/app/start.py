@@ -6,7 +6,7 @@ import msgspec
 
 from handaxe.hooks.notify import fire_hooks
 from handaxe.pipeline.context import PipelineContext
-from handaxe.storage.sessions__session_title import SessionTitle
+from handaxe.storage.sessions import SessionTitle
 
 Setup = Literal["init", "maintenance"]
 _UNNAMED: Final = frozenset({"clear", "compact"})

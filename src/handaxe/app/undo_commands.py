@@ -42,12 +42,11 @@ from handaxe.storage.event_recorder import append_log_problem
 from handaxe.storage.home import generate_session_id, get_session_directory, get_sessions_directory
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.sessions import LOG_NAME, read_history, read_session_root
-from handaxe.text.paths import is_inside
-from handaxe.text.paths__path_quoting import quote_path, unquote_path
+from handaxe.text.paths import is_inside, quote_path, unquote_path
 from handaxe.text.redact import Redactor
 from handaxe.tools import build_loaders
 from handaxe.undo.journal import read_journal_root, refuse_shared
-from handaxe.undo.journal_files.records__layout import find_newest_record, list_journal_files
+from handaxe.undo.journal_files.records import find_newest_record, list_journal_files
 from handaxe.undo.tracker import ChangeTracker
 
 if TYPE_CHECKING:

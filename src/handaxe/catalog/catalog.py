@@ -168,7 +168,7 @@ class Catalog:
             if name in tool.aliases:
                 return tool, f"{name} is now called {tool.name}."
         names = [tool.name for tool in offered]
-        from handaxe.text.escape__near_names import find_closest_name
+        from handaxe.text.escape import find_closest_name
 
         near, why = find_closest_name(name[:100], names), self.why_missing(name)
         raise UnknownTool(escape_surrogates(name)[:100], near, names, why)

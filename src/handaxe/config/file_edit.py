@@ -4,8 +4,7 @@ import json
 import re
 from typing import Any, cast
 
-from handaxe.config.keys import KeyPath
-from handaxe.config.keys__bad_json import BadSettingsJson
+from handaxe.config.keys import BadSettingsJson, KeyPath
 from handaxe.config.located_json import LocatedJson
 from handaxe.config.source import SettingsProblem, read_data
 

@@ -14,8 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from handaxe.config.file_watch import FileStamps, is_dangling
-from handaxe.config.keys import KeyPath
-from handaxe.config.keys__bad_json import BadSettingsJson
+from handaxe.config.keys import BadSettingsJson, KeyPath
 from handaxe.config.settings_paths import SettingsPath
 from handaxe.config.source import (
     PROTECTING,
@@ -123,7 +122,7 @@ class SettingsFile:
 
     def _salvage(self, text: str) -> tuple[SettingEntry, ...]:
         """What a file forbids as far as it can be made out."""
-        from handaxe.config.located_json__salvage import salvage_json
+        from handaxe.config.located_json import salvage_json
         from handaxe.config.trust import is_restriction
 
         found = read_data(salvage_json(text), source=self.source).entries

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from handaxe.config.keys__ecosystem import UNUSED
 from handaxe.config.settings import Settings
 
 KeyPath = tuple[str, ...]
@@ -74,7 +73,7 @@ def split_key(name: str) -> KeyPath:
 
 def find_nearest_key(path: KeyPath) -> str | None:
     """The key somebody probably meant, in full."""
-    from handaxe.text.escape__near_names import find_closest_name
+    from handaxe.text.escape import find_closest_name
 
     group = path[:-1]
     beside = {key[len(group)] for key in list_keys() if key[: len(group)] == group}
@@ -129,3 +128,85 @@ def _strip_annotation(hint: Any) -> tuple[Any, str]:  # noqa: ANN401 - any type
 
 def _get_union_members(kind: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any type
     return get_args(kind) if get_origin(kind) in {Union, types.UnionType} else ()
+
+
+class BadSettingsJson(Exception):
+    """The text is not JSON: on which line, and why."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+        self.reason = reason
+
+
+_TOP = """
+    $schema advisorModel agentPushNotifEnabled allowAllClaudeAiMcps
+    allowedChannelPlugins alwaysThinkingEnabled
+    autoCompactWindow autoConnectIde autoInstallIdeExtension
+    autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels
+    awaySummaryEnabled awsAuthRefresh awsCredentialExport axScreenReader blockedMarketplaces
+    browserExternalPageTools channelsEnabled claudeMd companyAnnouncements
+    crossSessionInbound defaultShell dialogExpiry diffTool disableAgentView disableArtifact
+    disableAutoMode disableBrowserExternalNavigation disableBundledSkills
+    disableClaudeAiConnectors disableCommandPluginSources disableDeepLinkRegistration
+    disableMobileSimulatorTools disableRemoteControl disableSideloadFlags
+    disableWorkflows editorMode emojiCompletionEnabled
+    enableArtifact enableWorkflows enabledPlugins enforceAvailableModels externalEditorContext
+    extraKnownMarketplaces fallbackModel fastMode fastModePerSessionOptIn feedbackSurveyRate
+    fileSuggestion footerLinksRegexes forceLoginGatewayUrl forceLoginMethod
+    forceLoginOrgUUID forceRemoteSettingsRefresh gcpAuthRefresh includeCoAuthoredBy
+    inputNeededNotifEnabled isolatePeerMachines keybindingFlavor
+    minimumVersion modelOverrides otelHeadersHelper parentSettingsBehavior
+    permissionExplainerEnabled pluginConfigs pluginSuggestionMarketplaces
+    pluginTrustMessage policyHelper prUrlTemplate preferredNotifChannel prefersReducedMotion
+    processWrapper promptSuggestionEnabled remote remoteControlAtStartup requiredMaximumVersion
+    requiredMinimumVersion respondToBashCommands showClearContextOnPlanAccept
+    showThinkingSummaries showTurnDuration skipAutoPermissionPrompt
+    skipDangerousModePermissionPrompt
+    skipWebFetchPreflight spellcheck spinnerTipsEnabled spinnerTipsOverride spinnerVerbs sshConfigs
+    sshHostAllowlist statusLine strictKnownMarketplaces strictPluginOnlyCustomization
+    subagentStatusLine switchModelsOnFlag syncClaudeAiSkills syntaxHighlightingDisabled
+    teammateDefaultModel teammateMode terminalProgressBarEnabled terminalTitleFromRename theme
+    todoFeatureEnabled tui ultracode useAutoModeDuringPlan verbose viewMode vimInsertModeRemaps
+    voice voiceEnabled wheelScrollAccelerationEnabled workflowKeywordTriggerEnabled
+    workflowSizeGuideline wslInheritsWindowsSettings
+"""
+_SANDBOX = """
+    allowAppleEvents credentials enableWeakerNestedSandbox enableWeakerNetworkIsolation
+    socatPath ripgrep
+"""
+_SANDBOX_NETWORK = """
+    allowMachLookup httpProxyPort socksProxyPort tlsTerminate
+"""
+
+UNUSED: dict[tuple[str, ...], frozenset[str]] = {
+    (): frozenset(_TOP.split()),
+    ("sandbox",): frozenset(_SANDBOX.split()),
+    ("sandbox", "network"): frozenset(_SANDBOX_NETWORK.split()),
+    ("worktree",): frozenset({"bgIsolation"}),
+    ("attribution",): frozenset({"sessionUrl"}),
+}
+"""Names that are known and not used, by the group they stand in."""
+
+_RESTRICTING = """
+    availableModels blockedMarketplaces disableArtifact disableAutoMode disableBundledSkills
+    disableCommandPluginSources disableRemoteControl disableSideloadFlags disableWorkflows
+    enforceAvailableModels forceLoginGatewayUrl forceLoginMethod forceLoginOrgUUID
+    isolatePeerMachines processWrapper requiredMaximumVersion requiredMinimumVersion
+    sshHostAllowlist strictKnownMarketplaces strictPluginOnlyCustomization
+"""
+RESTRICTING = frozenset(_RESTRICTING.split())
+"""Those of the unused names that forbid or require something: silence would look like obedience."""
+
+_TOOLS = """
+    Agent Artifact AskUserQuestion Bash BashOutput Brief Cd Config CronCreate CronDelete CronList
+    Edit EndConversation EnterPlanMode EnterWorktree ExitPlanMode ExitWorktree Glob Grep KillShell
+    LS LSP ListAgents ListMcpResourcesTool MCPSearch Monitor MultiEdit NotebookEdit NotebookRead
+    PowerShell Projects PushNotification REPL Read ReadMcpResourceDirTool ReadMcpResourceTool
+    RefreshMcpTools RemoteTrigger ReportFindings ScheduleWakeup SendMessage SendUserFile
+    ShareOnboardingGuide ShowOnboardingRolePicker Skill SlashCommand Sleep StructuredOutput Task
+    TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TodoWrite ToolSearch Undo
+    WaitForMcpServers WebFetch WebSearch Workflow Write
+"""
+TOOL_NAMES = frozenset(_TOOLS.split())
+"""Tools that a rule may name whether or not this session offers them."""

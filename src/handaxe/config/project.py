@@ -7,16 +7,15 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
 from handaxe.config.env_vars import read_env_settings
 from handaxe.config.files import SettingsFile, SettingsFiles
-from handaxe.config.keys import KeyPath
-from handaxe.config.keys__bad_json import BadSettingsJson
-from handaxe.config.layers import merge
-from handaxe.config.project__discovery import EVERYTHING
+from handaxe.config.keys import BadSettingsJson, KeyPath
+from handaxe.config.layers import IgnoredSetting, merge
 from handaxe.config.rule_cache import RuleCache
 from handaxe.config.settings import Settings
 from handaxe.config.settings_paths import SCOPES, get_own_file, list_settings_paths, parse_sources
@@ -28,7 +27,7 @@ from handaxe.config.source import (
     read_data,
     read_text,
 )
-from handaxe.config.trust import FROM_THE_PROJECT, Trust, build_trust_request
+from handaxe.config.trust import FROM_THE_PROJECT, RequestFinder, Trust, build_trust_request
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.settings_store import Scope
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from handaxe.config.trust_gate import ProjectGate
     from handaxe.config.trust_store import TrustRecord
     from handaxe.contract.trust_gate import TrustRequest
+
 
 Given = Settings | Mapping[str, Any] | SettingsFragment | None
 """Settings as a host program or the command line hands them over."""
@@ -62,6 +62,7 @@ class Configuration:
         given: Given = None,
         sources: str | Sequence[str] | None = None,
         trusted: bool | None = None,
+        find_requests: RequestFinder,
     ) -> None:
         """`root` is a real path; `trusted` speaks for the user where it is not None."""
         if not isinstance(cast("object", trusted), bool | None):
@@ -71,6 +72,7 @@ class Configuration:
         self._home = home
         self._flags = read_given(given, where="the session's arguments")
         self._trusted = trusted
+        self._find_requests = find_requests
         self.sources = parse_sources(sources)
         self._files = SettingsFiles(list_settings_paths(root, self.sources), RuleCache(home))
         self.changed_files: tuple[str, ...] = ()
@@ -95,7 +97,9 @@ class Configuration:
         """Grants what the project's files want done, as far as it was approved."""
         from handaxe.config.trust_gate import ProjectGate
 
-        gate = ProjectGate(self.root, lambda: self.trust, trusted=self._trusted)
+        gate = ProjectGate(
+            self.root, lambda: self.trust, self._find_requests, trusted=self._trusted
+        )
         fragments = self._files.list_fragments()
         gate.hear(fragments, is_listed=self.root in _find_trusted_folders(fragments))
         return gate
@@ -219,9 +223,7 @@ class Configuration:
 
     def find_requests(self) -> "list[TrustRequest[Any]]":
         """All that the project's files want done now."""
-        from handaxe.app.services.trust_requests import find_trust_requests
-
-        return find_trust_requests(self.root, self._files.list_fragments())
+        return self._find_requests(self.root, self._files.list_fragments())
 
     def find_pending_requests(self) -> "list[TrustRequest[Any]]":
         """What of it waits for a yes; servers are asked for one by one when they could start."""
@@ -267,8 +269,6 @@ class Configuration:
         self.merged = merge(fragments, trust, files_may_allow=not self.unknown_files)
         told += [str(problem) for problem in self._files.problems()]
         if self.merged.ignored:
-            from handaxe.config.project__ignored import describe_ignored
-
             told += describe_ignored(self.merged.ignored, trust)
         self.warnings = tuple(told)
         if "redactor" in self.__dict__:
@@ -347,3 +347,84 @@ def _format_problem(problem: SettingsProblem) -> str:
 def _resolve_settings_path(path: str, scope: Scope) -> str:
     """Links of the user's own lead where the user wants; a project's links are not followed."""
     return os.path.realpath(path) if scope == "user" else path
+
+
+class Discovery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of these files count; what is given to a session counts in any case."""
+
+    skills: Literal["all", "added", "none"] = "all"
+    """`added`: only skills of directories that were added by hand."""
+    only_skills: frozenset[str] | None = None
+    """Of the skills that are found, the names of those that count; None: all."""
+    agents: bool = True
+    styles: bool = True
+    instructions: bool = True
+
+
+EVERYTHING = Discovery()
+ADDED_SKILLS = Discovery(skills="added", agents=False, styles=False, instructions=False)
+NOTHING = Discovery(skills="none", agents=False, styles=False, instructions=False)
+
+
+_SHOWN_CHARS = 200
+
+
+def describe_ignored(ignored: Sequence[IgnoredSetting], trust: Trust) -> list[str]:
+    """One sentence for what waits for trust, and one for each value that can never count."""
+    waiting = [one.entry for one in ignored if one.why == "untrusted"]
+    changed = [one.entry for one in ignored if one.why == "changed"]
+    told: list[str] = []
+    if waiting:
+        told.append(_describe_untrusted(waiting, trust.root))
+    if changed:
+        told.append(_describe_changed(changed, trust))
+    never = [one.entry for one in ignored if one.why == "never"]
+    told += [f"{entry.origin}: {_describe_forbidden(entry)}" for entry in never]
+    weakening = [one.entry for one in ignored if one.why == "managed"]
+    return told + [
+        f"{entry.origin}: `{entry.name}` does not count: managed settings turn the sandbox on, "
+        "and only they may weaken it."
+        for entry in weakening
+    ]
+
+
+def _describe_untrusted(entries: list[SettingEntry], root: str) -> str:
+    counts: dict[str, int] = {}
+    for entry in entries:
+        name = ".".join(entry.path[:1] if entry.path[0] in {"hooks", "env"} else entry.path)
+        counts[name] = counts.get(name, 0) + 1
+    names = ", ".join(f"`{name}` ({n})" if n > 1 else f"`{name}`" for name, n in counts.items())
+    return (
+        f"{_format_files(entries)}: this workspace has not been trusted, so {names} "
+        f"{'does' if len(counts) == 1 else 'do'} not count. "
+        f"If you trust these files, run `handaxe trust {quote(root)}`."
+    )
+
+
+def _describe_changed(entries: list[SettingEntry], trust: Trust) -> str:
+    """What is new or different since trust was given."""
+    told: list[str] = []
+    for entry in entries:
+        wish = build_trust_request(entry, trust.root)
+        earlier = trust.approved.get(wish.key)
+        was = "new" if earlier is None else f"was {_truncate(earlier)}"
+        told.append(f"`{entry.name}` = {_truncate(wish.note)} ({was})")
+    return (
+        f"{_format_files(entries)}: what changed since this workspace was trusted does not count: "
+        f"{', '.join(told)}. If you trust the change, run `handaxe trust {quote(trust.root)}`."
+    )
+
+
+def _format_files(entries: list[SettingEntry]) -> str:
+    return ", ".join(dict.fromkeys(str(entry.origin.file) for entry in entries))
+
+
+def _truncate(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+
+
+def _describe_forbidden(entry: SettingEntry) -> str:
+    source = entry.origin.source
+    if source in {"project", "local"}:
+        return f"`{entry.name}` does not count: a project's own files may not set it so."
+    return f"`{entry.name}` does not count here: only managed settings may say that."

@@ -395,3 +395,17 @@ class Settings(_Options, frozen=True, kw_only=True):
     denied_mcp_servers: Annotated[tuple[dict[str, Any], ...], "Servers that may not be used."] = (
         msgspec.field(default=(), name="deniedMcpServers")
     )
+
+
+def split_prefix(options: ShellOptions) -> tuple[str, ...]:
+    """The program and its first arguments; nothing where none is set."""
+    given = (options.prefix or "").strip()
+    if not given:
+        return ()
+    import shlex
+
+    try:
+        return tuple(shlex.split(given))
+    except ValueError:
+        # One quote too many: it can only be the path itself.
+        return (given,)

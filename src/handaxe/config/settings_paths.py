@@ -6,7 +6,6 @@ may set a variable may not lift them.
 """
 
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import cast
@@ -16,18 +15,18 @@ import msgspec
 from handaxe.config.source import Source
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.settings_store import Scope
+from handaxe.storage.home import (
+    MANAGED_DIRECTORIES,
+    OWN,
+    SHARED,
+    get_shared_servers_file,
+    get_user_directories,
+)
 
 SCOPES: tuple[Scope, ...] = ("user", "project", "local")
 WORKTREES = ".claude/worktrees"
 """Below a repository: the checkouts of agents that work apart."""
-OWN = ".handaxe"
-SHARED = ".claude"
 
-MANAGED_DIRECTORIES: tuple[str, ...] = (
-    ("/Library/Application Support/ClaudeCode", "/Library/Application Support/handaxe")
-    if sys.platform == "darwin"
-    else ("/etc/claude-code", "/etc/handaxe")
-)
 MANAGED_SERVERS = "managed-mcp.json"
 PROJECT_SERVERS = ".mcp.json"
 _NAMES: dict[Scope, str] = {
@@ -66,19 +65,6 @@ def list_settings_paths(root: str, sources: Sequence[Scope]) -> tuple[SettingsPa
     return tuple(found)
 
 
-def get_user_directories() -> tuple[str, str]:
-    """The ecosystem's and handaxe's own directory in the user's home."""
-    shared = os.environ.get("CLAUDE_CONFIG_DIR") or f"~/{SHARED}"
-    own = os.environ.get("HANDAXE_CONFIG_HOME") or f"~/{OWN}"
-    return _make_absolute(shared), _make_absolute(own)
-
-
-def get_shared_servers_file() -> str:
-    """The ecosystem's file of the user's own MCP servers, for all projects and for single ones."""
-    home = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~")  # noqa: PTH111
-    return f"{home}/.claude.json"
-
-
 def list_server_files(root: str) -> tuple[str, ...]:
     """Every file beside the settings that may define MCP servers for a project."""
     managed = (f"{directory}/{MANAGED_SERVERS}" for directory in MANAGED_DIRECTORIES)
@@ -97,7 +83,7 @@ def parse_sources(given: str | Sequence[str] | None) -> tuple[Scope, ...]:
     names = given.replace(",", " ").split() if isinstance(given, str) else _list_names(given)
     for name in names:
         if name not in SCOPES:
-            from handaxe.text.escape__near_names import find_closest_name
+            from handaxe.text.escape import find_closest_name
 
             near = find_closest_name(name, SCOPES)
             hint = f" Did you mean {near!r}?" if near else ""
@@ -137,10 +123,6 @@ def _find_top(root: str) -> str:
 
 def _get_directory(place: SettingsPath) -> str:
     return place.path.rpartition("/")[0]
-
-
-def _make_absolute(path: str) -> str:
-    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH111 - cheaper than a Path
 
 
 def is_users_own(path: Path) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 
 from handaxe.config.files import MAX_BYTES
 from handaxe.config.keys import (
+    BadSettingsJson,
     KeyPath,
     SettingKey,
     find_key,
@@ -16,11 +17,10 @@ from handaxe.config.keys import (
     list_keys,
     split_key,
 )
-from handaxe.config.keys__bad_json import BadSettingsJson
 from handaxe.config.layers import MergedSettings
 from handaxe.config.source import SettingEntry, read_text
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.faults.configuration__setting_faults import (
+from handaxe.contract.faults.configuration import (
     BadSetting,
     SettingNotWritten,
     UnknownSetting,

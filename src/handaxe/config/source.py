@@ -3,12 +3,14 @@
 A wrong value is left out and named; everything beside it counts. Nothing is merged here.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 import msgspec
 
 from handaxe.config.keys import (
+    BadSettingsJson,
     KeyPath,
     SettingKey,
     find_key,
@@ -18,7 +20,6 @@ from handaxe.config.keys import (
     list_groups,
     split_key,
 )
-from handaxe.config.keys__bad_json import BadSettingsJson
 
 Source = Literal["user", "project", "local", "flags", "policy"]
 Json = Any
@@ -158,7 +159,6 @@ class _Reader:
         if is_unused(path):
             self._entries.append(SettingEntry(path, value, self._find_origin(place), "unused"))
             return
-        from handaxe.config.source__meant import MEANT_TO_FORBID, is_likely_restriction
 
         near = find_nearest_key(path)
         hint = f"; did you mean `{near}`?" if near else ""
@@ -207,7 +207,6 @@ class _Reader:
                 )
         if path in PROTECTING and items:
             # What is wrong with a rule is told by whoever reads rules.
-            from handaxe.config.source__meant import is_rule
 
             self._is_doubtful |= not all(map(is_rule, items))
         if not items:
@@ -237,7 +236,7 @@ class _Reader:
 def _explain_mismatch(value: Json, kind: Json, error: Exception) -> str:
     words = list_choices(kind)
     if words:
-        from handaxe.text.escape__near_names import find_closest_name
+        from handaxe.text.escape import find_closest_name
 
         near = find_closest_name(value, words) if isinstance(value, str) else None
         hint = f"; did you mean `{near}`?" if near else ""
@@ -265,3 +264,26 @@ def _format_value(value: Json) -> str:
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+MEANT_TO_FORBID = frozenset({"permissions", "permissions.deny", "permissions.ask"})
+"""Keys that somebody who misspelt one of them would have protected something with."""
+_RULE = re.compile(r"[^()\s]+(\s*\(.*\))?", re.DOTALL)
+_SCOPED_RULE = re.compile(r"[A-Za-z_][\w*-]*\(.*\)?", re.DOTALL)
+
+
+def is_rule(text: object) -> bool:
+    """Whether a text has the form of a rule: `Tool` or `Tool(pattern)`."""
+    return isinstance(text, str) and _RULE.fullmatch(text.strip()) is not None
+
+
+def is_likely_restriction(value: Any) -> bool:  # noqa: ANN401 - whatever stands behind an unknown key
+    """Whether a value holds what only rules hold: lists named deny or ask, or texts like rules."""
+    if isinstance(value, str):
+        return _SCOPED_RULE.fullmatch(value.strip()) is not None
+    if isinstance(value, list):
+        return any(is_likely_restriction(item) for item in cast("list[Any]", value)[:100])
+    if isinstance(value, Mapping):
+        names = {str(name).casefold() for name in cast("Mapping[Any, Any]", value)}
+        return not names.isdisjoint({"deny", "ask"})
+    return False

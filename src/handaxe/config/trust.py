@@ -7,7 +7,7 @@ what belongs to all projects of a user.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 FROM_THE_PROJECT: frozenset[Source] = frozenset({"project", "local"})
 MODE: KeyPath = ("permissions", "defaultMode")
 ALLOW = RULES[2]
+
+
+class RequestFinder(Protocol):
+    """Lists everything that the files of a project want done."""
+
+    def __call__(
+        self, root: str, fragments: Iterable[SettingsFragment], *, in_parts: bool = True
+    ) -> "list[TrustRequest[Any]]":
+        """`in_parts`: also the files of directories below the root."""
+        ...
+
 
 Refusal = Literal["untrusted", "changed", "never", "managed"]
 
@@ -139,7 +150,7 @@ class Trust(msgspec.Struct, frozen=True):
         if entry.path == ALLOW and entry.value in self.rules.get(entry.origin.file or "", ()):
             return True
         if self.is_trusted and entry.path[0] == "env":
-            from handaxe.config.env_vars__project_variables import is_harmless
+            from handaxe.config.env_vars import is_harmless
 
             if is_harmless(entry.path[1]):
                 return True
@@ -222,7 +233,7 @@ def _is_never(entry: SettingEntry) -> bool:
     if path in _NEVER_SHARED:
         return entry.origin.source == "project"
     if path[0] == "env":
-        from handaxe.config.env_vars__project_variables import is_steering
+        from handaxe.config.env_vars import is_steering
 
         return is_steering(path[1])
     # A bare name asks the vendor the user has chosen; anything else chooses another one.

@@ -5,6 +5,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from handaxe.config.source import SettingsFragment
+from handaxe.config.trust import RequestFinder
 from handaxe.contract.faults import SetupError
 from handaxe.contract.trust_gate import TrustGate, TrustRequest
 
@@ -22,10 +23,16 @@ class ProjectGate(TrustGate):
     """
 
     def __init__(
-        self, root: str, record: "Callable[[], TrustRecord]", *, trusted: bool | None
+        self,
+        root: str,
+        record: "Callable[[], TrustRecord]",
+        find_requests: RequestFinder,
+        *,
+        trusted: bool | None,
     ) -> None:
         self.root = root
         self._record = record
+        self._find_requests = find_requests
         self._trusted = trusted
         self._vouched: dict[str, str] | None = None
         self._is_listed = False
@@ -66,10 +73,7 @@ class ProjectGate(TrustGate):
             return
         if self._trusted is None and self._is_noted():
             return
-        # Where nobody vouches for a folder, no file of it needs to be read here.
-        from handaxe.app.services.trust_requests import find_trust_requests
-
-        wishes = find_trust_requests(self.root, fragments, in_parts=self._trusted is None)
+        wishes = self._find_requests(self.root, fragments, in_parts=self._trusted is None)
         notes = {wish.key: wish.note for wish in wishes}
         if self._trusted is None:
             try:

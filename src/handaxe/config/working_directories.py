@@ -78,7 +78,7 @@ def _parse_file_url(given: str | os.PathLike[str]) -> str | None:
     """The path of a directory that is named by its `file:` address, as in calls."""
     if not isinstance(given, str) or not given.startswith("file:/"):
         return None
-    from handaxe.text.urls__file_address import parse_file_uri
+    from handaxe.text.urls import parse_file_uri
 
     return parse_file_uri(given)
 

@@ -4,12 +4,11 @@ The same values are emitted to listeners, written to the log, streamed to front 
 rendered; there is no second list of events anywhere.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from handaxe.contract.decision import DecidedBy, Decision
-from handaxe.contract.events__todo import Todo
 from handaxe.contract.job_state import JobState
 from handaxe.contract.messages import (
     AssistantBlock,
@@ -20,6 +19,16 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.permission_updates import PermissionChange
 from handaxe.contract.result import ToolResult
+
+TodoStatus = Literal["pending", "in_progress", "completed"]
+
+
+class Todo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something to do, and how far it is."""
+
+    content: Annotated[str, "What to do, such as `Run the tests`."]
+    status: Annotated[TodoStatus, "How far it is."]
+    active_form: Annotated[str, "The same as something under way: `Running the tests`."]
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):

@@ -12,9 +12,17 @@ from collections.abc import Sequence
 import msgspec
 
 from handaxe.disk import locks
-from handaxe.disk.append_log_records import LogRecord, format_line, parse_line
-from handaxe.disk.append_log_records__line_scan import Damage, LogScan, scan
-from handaxe.disk.append_log_records__line_tail import find_log_end, read_line_at, save_sidecar
+from handaxe.disk.append_log_records import (
+    Damage,
+    LogRecord,
+    LogScan,
+    find_log_end,
+    format_line,
+    parse_line,
+    read_line_at,
+    save_sidecar,
+    scan,
+)
 from handaxe.disk.durability import begin_sync, close, sync_content, sync_directory
 from handaxe.disk.errors import DiskFault, describe_os_error
 from handaxe.disk.safe_open import open_regular

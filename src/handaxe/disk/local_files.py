@@ -41,7 +41,8 @@ from handaxe.text.paths import is_inside, normalize
 
 if TYPE_CHECKING:
     from handaxe.disk.atomic import Ahead, Journal, OwnLinks
-    from handaxe.disk.threads__slow_writes import Unfinished
+    from handaxe.disk.threads import Unfinished
+
 
 SMALL_BYTES = 1 << 20
 MAX_LINKS = 40
@@ -108,7 +109,6 @@ class LocalFiles(Files):
         """Whether the file may have a second name (a hard link) outside `roots` or closed."""
         if not self.has_other_names(real):
             return False
-        from handaxe.disk.local_files__hard_links import has_name_outside
 
         return has_name_outside(real, roots, is_closed, self._own_links)
 
@@ -239,7 +239,7 @@ class LocalFiles(Files):
 
     async def _change(self, path: str, expect: FileVersion | None, change: Callable[[str], T]) -> T:
         """Change exactly the file that was judged; a link is followed once and judged again."""
-        from handaxe.disk.threads__slow_writes import write_in_thread
+        from handaxe.disk.threads import write_in_thread
 
         self._judge(path, "write")
         try:
@@ -406,3 +406,40 @@ def _convert_os_error(path: str, error: OSError, done: str = "opened") -> faults
     if isinstance(error, PermissionError):
         reason = "the system does not permit it to this user"
     return BadPath(f"{path} cannot be {done}: {reason}.")
+
+
+MAX_ENTRIES = 50_000
+"""Where there are more, the missing names are assumed to be elsewhere."""
+
+
+def has_name_outside(
+    real: str, roots: Sequence[str], is_closed: IsClosed, own_links: "OwnLinks"
+) -> bool:
+    """Whether a file may have a name outside `roots` or a closed one, besides ours."""
+    try:
+        info = os.lstat(real)
+    except OSError:
+        return False
+    names = info.st_nlink - own_links(info.st_dev, info.st_ino)
+    return names > 1 and _count_names_inside(info, roots, is_closed, names) < names
+
+
+def _count_names_inside(
+    wanted: os.stat_result, roots: Sequence[str], is_closed: IsClosed, names: int
+) -> int:
+    """How many open names below `roots` the file has, as far as they were looked for."""
+    found, left = 0, MAX_ENTRIES
+    waiting = list(roots)
+    while waiting and left > 0 and found < names:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    left -= 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif entry.inode() == wanted.st_ino:
+                        is_it = entry.stat(follow_symlinks=False).st_dev == wanted.st_dev
+                        found += is_it and not is_closed(entry.path)
+        except OSError:
+            continue
+    return found

@@ -15,7 +15,7 @@ from typing import Generic, NoReturn, Self, TypeVar
 import msgspec
 
 from handaxe.disk import attributes, locks
-from handaxe.disk import temp_files__renames as renames
+from handaxe.disk import temp_files as renames
 from handaxe.disk.content_writer import Content
 from handaxe.disk.directories import Directory
 from handaxe.disk.durability import begin_sync, close, sync_file

@@ -13,9 +13,13 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
+
+from handaxe.contract.cancellation import CancelledWithResult
+from handaxe.contract.faults import Cancelled
+from handaxe.contract.result import ToolResult
 
 MOST = 16
 """So many at once; more work waits for one of them."""
@@ -167,3 +171,96 @@ def _finish() -> None:
 
 os.register_at_fork(after_in_child=_forget)
 atexit.register(_finish)
+
+
+GRACE_S = 0.1
+"""So long a cancelled write may take to end; then its call is answered while it goes on."""
+
+Unfinished = list[ThreadWork[Any]]
+"""Writes that go on although their calls were cancelled."""
+
+
+async def write_in_thread(path: str, work: Callable[[], T], unfinished: Unfinished) -> T:
+    """Do work that writes; cancelled, it goes on to its end and is added to `unfinished`."""
+    job = start_in_thread(work)
+    try:
+        return await job.result
+    except asyncio.CancelledError:
+        try:
+            if await job.wait(GRACE_S):
+                raise
+        finally:
+            if not job.is_over:
+                unfinished.append(job)
+        cut_off = ToolResult.from_fault(Cancelled(started=True, writing=path))
+        raise CancelledWithResult(cut_off) from None
+
+
+"""So long work may take that nobody waits for any more; then it goes on by itself."""
+
+
+async def run_in_thread(work: Callable[[], T]) -> T:
+    """Run in a thread to its end, even if nobody waits for it any more."""
+    job = start_in_thread(work)
+    try:
+        return await job.result
+    except asyncio.CancelledError:
+        await job.wait()
+        raise
+
+
+class SlowRecords:
+    """Records of cancelled calls for which a slow device is at work still."""
+
+    def __init__(self, writes: list[ThreadWork[Any]]) -> None:
+        """`writes` are those that go on although their calls were cancelled."""
+        self._writes = writes
+        self._recording: dict[str, ThreadWork[None]] = {}
+        self._unstarted: set[str] = set()
+        self._late: set[asyncio.Future[None]] = set()
+
+    async def record(self, call_id: str, record: Callable[[], None]) -> None:
+        """Make the record of a call in a thread; cancelled, it comes to its end all the same."""
+        job = self._recording[call_id] = start_in_thread(record)
+        try:
+            await job.result
+        except asyncio.CancelledError:
+            self._unstarted.add(call_id)
+            await job.wait(GRACE_S)
+            raise
+        finally:
+            if job.is_over:
+                del self._recording[call_id]
+
+    def take_unstarted(self, call_id: str) -> bool:
+        """Whether a call was cancelled before it could change anything; told once."""
+        is_unstarted = call_id in self._unstarted
+        self._unstarted.discard(call_id)
+        return is_unstarted
+
+    def put_off(self, call_id: str, finish: Callable[[str], Coroutine[Any, Any, object]]) -> bool:
+        """Finish the record of a call later, if something goes on; whether it does."""
+        going_on = [job for job in self._writes if not job.is_over]
+        self._writes.clear()
+        if call_id in self._recording:
+            going_on.append(self._recording.pop(call_id))
+        if going_on:
+            late = asyncio.ensure_future(_finish_after(going_on, call_id, finish))
+            self._late.add(late)
+            late.add_done_callback(self._late.discard)
+        return bool(going_on)
+
+    async def settle(self) -> None:
+        """Return when everything is recorded."""
+        while self._late:
+            await asyncio.wait(tuple(self._late))
+
+
+async def _finish_after(
+    going_on: list[ThreadWork[Any]],
+    call_id: str,
+    finish: Callable[[str], Coroutine[Any, Any, object]],
+) -> None:
+    for job in going_on:
+        await job.wait()
+    await finish(call_id)

@@ -29,7 +29,6 @@ from handaxe.git.submodules import (
     find_module_directories,
     read_linked_paths,
 )
-from handaxe.shell.analysis.program_tables import load_git_forms, split_names
 from handaxe.text.escape import to_visible_text
 
 MAX_BYTES = 256 * 1024
@@ -37,9 +36,22 @@ _MAX_TOLD = 1000
 _HOOKS = ("post-index-change",)
 """Hooks that even looking runs, because git refreshes its index on the way."""
 
+
+def _parse_names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+READING_COMMANDS = _parse_names(
+    "annotate bisect blame branch cat-file check-attr check-ignore check-mailmap "
+    "check-ref-format cherry clean config count-objects describe diff diff-files diff-index "
+    "diff-tree for-each-ref fsck grep help log ls-files ls-tree merge-base name-rev notes "
+    "range-diff reflog remote rev-list rev-parse shortlog show show-branch show-ref stash "
+    "status symbolic-ref tag var version whatchanged worktree"
+)
+"""Commands of git that may pass unasked; the same as in the tables of `shell.analysis`."""
 _HEADER = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?")
-_SECTIONS = split_names(
+_SECTIONS = _parse_names(
     "advice apply blame branch clone color column diff extensions feature fetch gc gui "
     "http i18n index init log maintenance merge notes pack pull push rebase receive "
     "remote rerere status submodule svn-remote tag transfer uploadarchive url user "
@@ -47,7 +59,7 @@ _SECTIONS = split_names(
     # Other programs keep their notes here; git itself never reads these.
     "gitflow github gitlab hub magit forge lazygit gitbutler branchless spice git-town machete"
 )
-_CORE = split_names(
+_CORE = _parse_names(
     "abbrev autocrlf bare bigfilethreshold checkstat commentchar compression "
     "deltabasecachelimit eol excludesfile filemode fscache hidedotfiles ignorecase ignorestat "
     "logallrefupdates longpaths loosecompression multipackindex packedgitlimit "
@@ -56,7 +68,7 @@ _CORE = split_names(
     "splitindex symlinks trustctime untrackedcache usereplacerefs warnambiguousrefs "
     "whitespace commitgraph fsync fsyncobjectfiles fsyncmethod"
 )
-_PROGRAMS = split_names(
+_PROGRAMS = _parse_names(
     "command textconv external driver program cmd helper uploadpack receivepack vcs process "
     "clean smudge proxy sshcommand pager editor tool guitool difftool mergetool recursive "
     "showsignature signaturefile diffmerges fsmonitor hookspath worktree packcommand "
@@ -64,7 +76,7 @@ _PROGRAMS = split_names(
     # What is missing would be fetched while looking.
     "promisor partialclone partialclonefilter"
 )
-_LFS = split_names(
+_LFS = _parse_names(
     "access url pushurl repositoryformatversion locksverify allowincompletepush "
     "concurrenttransfers fetchinclude fetchexclude fetchrecentalways skipdownloaderrors "
     "setlockablereadonly"
@@ -262,7 +274,7 @@ def _is_harmless(line: _Line) -> bool:
         return (is_plain or key in _CORE) and line.name is None
     if section == "alias":
         # Only git's own commands pass unasked; some gits let an alias stand in for an old one.
-        return line.section == "alias" and line.name is None and key not in load_git_forms()
+        return line.section == "alias" and line.name is None and key not in READING_COMMANDS
     if section == "lfs":
         # Git LFS itself is the user's; what it may start besides is the repository's choice.
         return key in _LFS

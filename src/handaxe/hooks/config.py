@@ -5,16 +5,77 @@ is wrong becomes a problem with its place, and everything else still holds.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 import msgspec
 
-from handaxe.hooks.config__matchers import Fits, compile_matcher
 from handaxe.hooks.event_types import EVENTS, OCCASIONS, TOOL_EVENTS
+from handaxe.rules.grammar import parse_rule
 from handaxe.schema.validate import InputProblems, read_input
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
+
+
+def find_bad_conditions(book: "HookConfig") -> list[str]:
+    """The `if`s that are no rules."""
+    return [
+        f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is no rule: {rule.problem}"
+        for placed in book.placed
+        if placed.hook.condition is not None
+        and (rule := parse_rule(placed.hook.condition, "deny")).is_dead
+    ]
+
+
+Fits = Callable[[Iterable[str]], bool]
+"""Whether one of these names is meant."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_\- ,|]*")
+_WORDS = re.compile(r"[A-Za-z0-9_|]*")
+_NAMED_GROUP = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z_])")
+MAX_SUBJECT_CHARS = 200
+"""A name longer than this is nobody's; a pattern is not let loose on it."""
+
+
+def compile_matcher(text: str | None, *, literal: bool = False) -> Fits:
+    """Read a matcher: nothing or `*` for all, names with `|` or `,`, or else a pattern.
+
+    Raises:
+        ValueError: it is neither names nor a pattern.
+    """
+    if not text or text == "*":
+        return _match_all
+    if literal and _WORDS.fullmatch(text):
+        return _match_names(text.split("|"))
+    if not literal and _PLAIN.fullmatch(text):
+        return _match_names(re.split(r"[|,]", text))
+    try:
+        pattern = re.compile(_NAMED_GROUP.sub("(?P<", text), re.ASCII)
+    except (re.error, RecursionError, OverflowError) as error:
+        if literal:
+            # The names of files hold all kinds of signs.
+            return _match_names(text.split("|"))
+        raise ValueError(f"{text!r} is not a pattern: {error}") from None
+
+    def fits(names: Iterable[str]) -> bool:
+        return any(pattern.search(name[:MAX_SUBJECT_CHARS]) for name in names)
+
+    return fits
+
+
+def _match_names(parts: Iterable[str]) -> Fits:
+    wanted = frozenset(part.strip() for part in parts) - {""}
+
+    def fits(names: Iterable[str]) -> bool:
+        return not wanted.isdisjoint(names)
+
+    return fits
+
+
+def _match_all(names: Iterable[str]) -> bool:  # noqa: ARG001 - every name is meant
+    return True
+
 
 Hook = Callable[[dict[str, Any]], Awaitable[Any]]
 """A Python hook: an async function of the event."""

@@ -7,14 +7,16 @@ does not depend on who answers first: the order of the configuration decides.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, cast
 
+import msgspec
+
 from handaxe.contract.cancellation import is_external_stop
-from handaxe.contract.events import HookRan
+from handaxe.contract.decision import Verdict
+from handaxe.contract.events import HookOutcome, HookRan
 from handaxe.contract.faults import describe_error
-from handaxe.contract.ports.hooks import HookPrograms, HookUnreachable
-from handaxe.contract.ports.hooks__hook_models import HookModels
+from handaxe.contract.ports.hooks import HookModels, HookPrograms, HookUnreachable
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.hooks.config import (
     AgentHook,
@@ -24,8 +26,6 @@ from handaxe.hooks.config import (
     HookConfig,
     PromptHook,
 )
-from handaxe.hooks.dispatcher__background import BackgroundHooks
-from handaxe.hooks.dispatcher__trace import HookRun, to_hook_event
 from handaxe.hooks.env_file import take_variables
 from handaxe.hooks.event_types import (
     AGENT_TIMEOUT_S,
@@ -35,8 +35,101 @@ from handaxe.hooks.event_types import (
 )
 from handaxe.hooks.external import ExternalHooks, HookPolicy
 from handaxe.hooks.outcome import NOTHING, WATCH_PATHS, Outcome, merge_outcomes
-from handaxe.hooks.output import InvalidHookOutput, from_value
-from handaxe.hooks.output__wording import Keep, sanitize_outcome
+from handaxe.hooks.output import InvalidHookOutput, Keep, from_value, sanitize_outcome
+
+MAX_RUNNING = 8
+MAX_WAITING = 256
+GRACE_S = 1.5
+"""How long closing waits for what is still under way."""
+
+
+class BackgroundHooks:
+    """The hooks under way that nobody waits for."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Semaphore(MAX_RUNNING)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one more would be too many."""
+        return len(self._tasks) >= MAX_RUNNING + MAX_WAITING
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let it run when its turn comes."""
+        task = asyncio.get_running_loop().create_task(self._in_turn(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Wait a moment for what is under way, then end it."""
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=GRACE_S)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=GRACE_S)
+
+    async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            async with self._turns:
+                await work
+        finally:
+            # Never started if its turn did not come; closing it keeps Python from complaining.
+            work.close()
+
+
+_VERDICTS: dict[Verdict, HookOutcome] = {"allow": "allowed", "ask": "asked", "deny": "denied"}
+
+
+class HookRun(msgspec.Struct, frozen=True):
+    """One hook's answer and what it took."""
+
+    placed: ConfiguredHook
+    outcome: Outcome
+    took_ms: float
+    problem: str | None = None
+    timed_out: bool = False
+
+
+def to_hook_event(heard: HookRun, call_id: str | None) -> HookRan:
+    """The event that tells of it."""
+    placed, outcome = heard.placed, heard.outcome
+    reason = heard.problem or outcome.blocked or outcome.stop
+    if reason is None and outcome.decision is not None:
+        reason = outcome.decision.reason
+    return HookRan(
+        event=placed.event,
+        hook=placed.hook.name,
+        matcher=placed.matcher,
+        call_id=call_id,
+        outcome=_classify_outcome(heard),
+        reason=reason or "",
+        input=outcome.input,
+        messages=outcome.messages,
+        told=outcome.told,
+        sequence=outcome.sequence,
+        in_background=placed.hook.in_background,
+        duration_ms=heard.took_ms,
+        skill=placed.skill,
+    )
+
+
+def _classify_outcome(heard: HookRun) -> HookOutcome:
+    outcome = heard.outcome
+    if heard.problem is not None:
+        return "timed_out" if heard.timed_out else "failed"
+    if outcome.blocked is not None or outcome.stop is not None:
+        return "blocked" if outcome.blocked is not None else "stopped"
+    if outcome.defers:
+        return "deferred"
+    if outcome.decision is not None:
+        return _VERDICTS[outcome.decision.verdict]
+    if outcome.input is not None or outcome.output is not msgspec.UNSET:
+        return "changed"
+    return "added" if outcome.messages or outcome.told else "silent"
+
 
 Covers = Callable[[str], bool]
 """Whether a permission rule covers the call that an event is about."""

@@ -5,6 +5,8 @@ All names of the ecosystem are here; who owns an occasion fires it when it arriv
 
 import msgspec
 
+from handaxe.text.sanitize import scrub, to_json_leaf
+
 COMMAND_TIMEOUT_S = 600.0
 CALLABLE_TIMEOUT_S = 60.0
 PROMPT_TIMEOUT_S = 30.0
@@ -77,3 +79,14 @@ OCCASIONS: dict[str, HookEventSpec] = {
 
 TOOL_EVENTS = frozenset(name for name, o in OCCASIONS.items() if o.matched == "tool_name")
 EVENTS = tuple(OCCASIONS)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=to_json_leaf)
+
+
+def encode_event(event: object) -> bytes:
+    """The event as JSON, whatever values a host program put into it."""
+    try:
+        return _encoder.encode(event)
+    except Exception:  # noqa: BLE001 - code of whoever made the values may run here
+        return _encoder.encode(scrub(msgspec.to_builtins(scrub(event), enc_hook=to_json_leaf)))

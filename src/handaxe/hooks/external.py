@@ -1,21 +1,24 @@
 """Hooks outside this process: what a program or a server is sent, and what it answers."""
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
+from handaxe.contract.decision import Deny
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.ports.hooks import (
     HookCommand,
     HookCommandResult,
+    HookModels,
     HookPrograms,
+    HookQuestion,
     HookRequest,
     HookUnreachable,
 )
-from handaxe.contract.ports.hooks__hook_models import HookModels
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.hooks.config import (
     AgentHook,
@@ -26,11 +29,10 @@ from handaxe.hooks.config import (
     PromptHook,
 )
 from handaxe.hooks.env_file import add_env_variables
-from handaxe.hooks.event_types import OCCASIONS
-from handaxe.hooks.event_types__encoding import encode_event
-from handaxe.hooks.external__verdicts import build_hook_question, from_verdict
-from handaxe.hooks.outcome import Outcome
-from handaxe.hooks.output import from_command, from_reply
+from handaxe.hooks.event_types import OCCASIONS, encode_event
+from handaxe.hooks.outcome import NOTHING, Outcome
+from handaxe.hooks.output import NO_REASON, InvalidHookOutput, from_command, from_reply
+from handaxe.text.sanitize import escape_surrogates
 from handaxe.text.secrets import is_secret_name
 
 _EVENT_PATH = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
@@ -206,3 +208,83 @@ def _to_text(value: object) -> str:
 
 def _is_url_match(pattern: str, url: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), url, re.DOTALL) is not None
+
+
+PLACEHOLDER: Final = "$ARGUMENTS"
+MAX_EVENT_CHARS = 200_000
+"""What is longer is cut in its middle; no model would read it anyway."""
+_SHOWN_CHARS = 200
+_json = json.JSONDecoder()
+_UNHEARD = frozenset({"PermissionRequest", "PermissionDenied"})
+"""A verdict means nothing here: neither is a matter of yes or no."""
+_ENDING = frozenset({"UserPromptSubmit", "UserPromptExpansion", "PostToolBatch"})
+_STOPPING = frozenset({"Stop", "SubagentStop"})
+_ADJUSTABLE = frozenset({"PreToolUse", "PostToolUse", "TeammateIdle"})
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    ok: bool
+    reason: str | None = None
+    impossible: bool | None = None
+
+
+def build_hook_question(hook: PromptHook | AgentHook, event: dict[str, Any]) -> HookQuestion:
+    """What is asked: the hook's prompt with the event in its place, or after it."""
+    told = encode_event(event).decode()
+    if len(told) > MAX_EVENT_CHARS:
+        half, left_out = MAX_EVENT_CHARS // 2, len(told) - MAX_EVENT_CHARS
+        told = f"{told[:half]} [... {left_out:,} characters left out ...] {told[-half:]}"
+    if PLACEHOLDER in hook.prompt:
+        prompt = hook.prompt.replace(PLACEHOLDER, told)
+    else:
+        prompt = f"{hook.prompt}\n\n{told}"
+    return HookQuestion(
+        prompt=escape_surrogates(prompt),
+        model=hook.model,
+        may_look=isinstance(hook, AgentHook),
+        cwd=str(event.get("cwd", "")),
+    )
+
+
+def from_verdict(event: str, said: str, hook: PromptHook | AgentHook) -> Outcome:
+    """What a model's words mean at this event. A yes only means that nothing speaks against it.
+
+    Raises:
+        Unusable: they hold no verdict.
+    """
+    verdict = _parse_verdict(said)
+    if verdict.ok or event in _UNHEARD:
+        return NOTHING
+    reason = (verdict.reason or "").strip() or NO_REASON
+    goes_on = isinstance(hook, AgentHook) or hook.continue_on_block
+    if event in _STOPPING:
+        # What can never be reached is no reason to go on.
+        hopeless = verdict.impossible is True and not isinstance(hook, AgentHook)
+        return Outcome(told=(reason,)) if hopeless else Outcome(blocked=reason)
+    if event in _ENDING:
+        return Outcome(blocked=reason, told=(reason,))
+    if event in _ADJUSTABLE and not goes_on:
+        return Outcome(blocked=reason, stop=reason, told=(reason,))
+    if event == "PreToolUse":
+        return Outcome(decision=Deny(reason, by="hook"))
+    return Outcome(blocked=reason)
+
+
+def _parse_verdict(said: str) -> _Verdict:
+    """The verdict in an answer: models like to put a fence or a sentence around it."""
+    found: _Verdict | None = None
+    at = said.find("{")
+    while at != -1:
+        end = at + 1
+        try:
+            value, end = _json.raw_decode(said, at)
+            found = msgspec.convert(value, _Verdict)
+        except (ValueError, RecursionError):
+            # Another brace; msgspec's complaint about a shape is a ValueError too.
+            pass
+        at = said.find("{", end)
+    if found is None:
+        shown = " ".join(said.split())[:_SHOWN_CHARS]
+        told = f"it said {shown!r}" if shown else "it said nothing"
+        raise InvalidHookOutput(f'the model gave no verdict like {{"ok": true}}; {told}')
+    return found

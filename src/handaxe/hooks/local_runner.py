@@ -46,7 +46,7 @@ class LocalHookPrograms(HookPrograms):
         """Wait for the program; cancelling ends it and all it started."""
         if command.variables is None:
             return await self._run(command, stdin)
-        from handaxe.hooks.env_file__hook_variables import run_with_env_file
+        from handaxe.hooks.env_file import run_with_env_file
 
         return await run_with_env_file(command, stdin, self._run)
 

@@ -1,6 +1,7 @@
 """What a program, a server or a function answered, in the ecosystem's words, as an `Outcome`."""
 
 import re
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
@@ -8,10 +9,12 @@ import msgspec
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.contract.permission_updates import PermissionChange
 from handaxe.contract.ports.hooks import HookCommandResult, HookResponse
+from handaxe.hooks.config import ConfiguredHook
 from handaxe.hooks.event_types import OCCASIONS
 from handaxe.hooks.outcome import NOTHING, HookPermissionChange, Outcome
-from handaxe.hooks.output__terminal_sequences import filter_terminal_sequence
-from handaxe.text.sanitize import scrub
+from handaxe.text.framing import neutralize
+from handaxe.text.line_window import build_preview
+from handaxe.text.sanitize import escape_surrogates, scrub
 
 _BLOCK_CODE = 2
 _COMPLAINT_CHARS = 300
@@ -228,3 +231,63 @@ def _convert_answer(raw: object, kind: type[_Typed]) -> _Typed:
         return msgspec.convert(scrub(raw), kind)
     except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
         raise InvalidHookOutput(f"its answer has another shape than expected ({error})") from None
+
+
+MAX_SEQUENCE_CHARS = 4_000
+# Titles (0, 1, 2), notices (9, 99, 777) and the bell; nothing that moves, paints, links or copies.
+_HARMLESS = re.compile(r"(?:\x1b\](?:0|1|2|9|99|777);[^\x00-\x1f\x7f-\x9f]*(?:\x07|\x1b\\)|\x07)+")
+
+
+def filter_terminal_sequence(sequence: str | None) -> str:
+    """The sequence, if all of it is allowed; otherwise nothing."""
+    if not sequence or len(sequence) > MAX_SEQUENCE_CHARS or _HARMLESS.fullmatch(sequence) is None:
+        return ""
+    return sequence
+
+
+MAX_TEXT_CHARS = 10_000
+
+Keep = Callable[[str], str]
+"""Stores a text that is too long to be shown; where it can be read."""
+
+
+def sanitize_outcome(outcome: Outcome, placed: ConfiguredHook, keep: Keep | None) -> Outcome:
+    """The same answer with every text in it fit for the model."""
+    if outcome is NOTHING:
+        return outcome
+
+    def shown(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(sanitize_hook_text(text, keep) for text in texts)
+
+    decision = outcome.decision
+    if decision is not None:
+        decision = msgspec.structs.replace(
+            decision,
+            reason=sanitize_hook_text(decision.reason, keep),
+            source=decision.source or placed.hook.name,
+        )
+    return msgspec.structs.replace(
+        outcome,
+        blocked=None if outcome.blocked is None else sanitize_hook_text(outcome.blocked, keep),
+        stop=None if outcome.stop is None else sanitize_hook_text(outcome.stop, keep),
+        decision=decision,
+        messages=shown(outcome.messages),
+        notes=shown(outcome.notes),
+        told=shown(outcome.told),
+        changes=tuple(
+            msgspec.structs.replace(given, from_project=placed.is_projects)
+            for given in outcome.changes
+        ),
+    )
+
+
+def sanitize_hook_text(text: str, keep: Keep | None) -> str:
+    """The text itself, or its two ends and where the whole of it is."""
+    text = neutralize(escape_surrogates(text))
+    if len(text) <= MAX_TEXT_CHARS:
+        return text
+    if keep is None:
+        return (
+            f"{text[:MAX_TEXT_CHARS]}\n[... {len(text) - MAX_TEXT_CHARS:,} characters left out ...]"
+        )
+    return build_preview(text, keep)

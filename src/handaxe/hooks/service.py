@@ -11,8 +11,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.hooks.outcome import NOTHING, Outcome
 
 if TYPE_CHECKING:
-    from handaxe.contract.ports.hooks import HookPrograms
-    from handaxe.contract.ports.hooks__hook_models import HookModels
+    from handaxe.contract.ports.hooks import HookModels, HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.hooks.config import HookConfig
     from handaxe.hooks.dispatcher import Covers, HookDispatcher

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from handaxe.app.services.trust_requests import make_server_request
 from handaxe.config.mcp_definitions import (
     ApprovedServer,
     RemoteConfig,
     ServerDefinition,
     ServerDefinitions,
     StdioConfig,
+    make_server_request,
 )
 from handaxe.config.project import Configuration
 from handaxe.config.settings import Settings

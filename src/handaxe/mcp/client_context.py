@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.ports.mcp_servers__mcp_logins import McpLogins
+from handaxe.contract.ports.mcp_servers import McpLogins
 from handaxe.contract.ports.processes import Processes
 from handaxe.text.redact import Redactor
 

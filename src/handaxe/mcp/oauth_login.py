@@ -30,7 +30,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from handaxe.config.mcp_definitions import RemoteConfig, ServerDefinition
-from handaxe.contract.ports.mcp_servers__mcp_logins import McpLogin, McpLogins
+from handaxe.contract.ports.mcp_servers import McpLogin, McpLogins
 from handaxe.mcp.oauth_callback import LOOPBACK, PATH, OAuthCallback, listen_for_callback
 from handaxe.mcp.oauth_tokens import (
     LIMIT_S,

@@ -16,7 +16,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import ValidationError
 
 from handaxe.config.mcp_definitions import RemoteConfig
-from handaxe.contract.ports.mcp_servers__mcp_logins import McpLogin, McpLogins
+from handaxe.contract.ports.mcp_servers import McpLogin, McpLogins
 from handaxe.mcp.header_helper import MAY_REPEAT
 from handaxe.mcp.ssrf_guard import AddressNotAllowed, RestrictedTransport
 

@@ -20,8 +20,13 @@ from handaxe.contract.ports.mcp_servers import (
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.result import ToolResult
 from handaxe.mcp.client_context import McpClientContext
-from handaxe.mcp.remote_tool import DEFAULT_RESULT_CHARS, RemoteTool, build_remote_tool
-from handaxe.mcp.remote_tool__names import ToolNameRegistry, build_tool_name
+from handaxe.mcp.remote_tool import (
+    DEFAULT_RESULT_CHARS,
+    RemoteTool,
+    ToolNameRegistry,
+    build_remote_tool,
+    build_tool_name,
+)
 from handaxe.mcp.server import McpClient, McpTimeouts
 from handaxe.schema.repair import MAX_DOC_CHARS
 from handaxe.text.escape import strip_hidden

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
 from handaxe.media.memory_budget import MEDIA_MEMORY
-from handaxe.process.child_environment__own_program import build_child_argv
+from handaxe.process.child_environment import build_child_argv
 from handaxe.process.process_tags import tag_environment
 from handaxe.process.worker_pool import WARDENS
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from handaxe.contract.faults.media import BadImage, ImageTooLarge, NotInstalled
 from handaxe.contract.ports.media import ImageLimits, Media, PageRange, PdfPages, Picture
 from handaxe.media.memory_budget import DEFAULT_BYTES
-from handaxe.text.encoding__magic import detect_image_type
+from handaxe.text.encoding import detect_image_type
 
 SMALL_BYTES = 500_000
 SMALL_PIXELS = 2_000_000

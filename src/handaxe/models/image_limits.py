@@ -5,14 +5,40 @@ history. So it is left out here, and a sentence tells the model that it was ther
 """
 
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import ref
 
 import msgspec
 
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.messages import Message, ToolResultBlock, UserMessage
-from handaxe.models.image_limits__once_each import cache_by_identity
-from handaxe.text.encoding__magic import detect_image_type
+from handaxe.text.encoding import detect_image_type
+
+Value = TypeVar("Value")
+Made = TypeVar("Made")
+
+
+def cache_by_identity(make: Callable[[Value], Made]) -> Callable[[Value], Made]:
+    """`make`, called once for each very value; what it gave is forgotten together with the value.
+
+    Equal values are still two: comparing long messages would cost what this saves. Whoever gets
+    what was made must leave it as it is.
+    """
+    known: dict[int, tuple[Made, ref[Any]]] = {}
+
+    @wraps(make)
+    def made(value: Value) -> Made:
+        key = id(value)
+        found = known.get(key)
+        if found is None:
+            # The number is used again when the value is gone, so both are forgotten at once.
+            found = known[key] = make(value), ref(value, lambda _: known.pop(key, None))
+        return found[0]
+
+    return made
+
 
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _HEAD_CHARS = 256 * 1024

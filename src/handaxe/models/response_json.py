@@ -1,6 +1,6 @@
 """The input of a call, from the JSON text a model wrote."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -44,3 +44,28 @@ def _decode_json(text: str) -> Any:  # noqa: ANN401 - any JSON value
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return _NOTHING
+
+
+Json = dict[str, Any]
+
+
+def to_object(value: Any) -> Json:  # noqa: ANN401 - a part of decoded JSON
+    """An object."""
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def to_objects(value: Any) -> list[Json]:  # noqa: ANN401 - a part of decoded JSON
+    """The objects of a list."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("Json", item) for item in items if isinstance(item, dict)]
+
+
+def to_text(value: Any) -> str:  # noqa: ANN401 - a part of decoded JSON
+    """A text."""
+    return value if isinstance(value, str) else ""
+
+
+def to_count(value: Any) -> int:  # noqa: ANN401 - a part of decoded JSON
+    """A number of things."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if is_count else 0

@@ -12,16 +12,16 @@ from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
 from handaxe.models.anthropic import request as anthropic_request
 from handaxe.models.anthropic.stream import MessageReader
 from handaxe.models.failures import (
+    AttemptFailed,
     ModelServer,
     make_status_failure,
     make_stream_failure,
     make_transport_failure,
     make_truncation_failure,
 )
-from handaxe.models.failures__retries import AttemptFailed
 from handaxe.models.http.transport import TransportFailed
 from handaxe.models.openai import request as openai_request
-from handaxe.models.openai.request__allowances import ServerQuirks
+from handaxe.models.openai.request import ServerQuirks
 from handaxe.models.openai.stream import CompletionReader
 from handaxe.models.prices import find_model_card
 

@@ -10,13 +10,12 @@ from collections.abc import Callable
 
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.permission import reasons
-from handaxe.permission.policy import Policy
-from handaxe.permission.policy__request import JudgedPath, PermissionQuery
+from handaxe.permission.policy import JudgedPath, PermissionQuery, Policy
 from handaxe.permission.protected_paths import find_protected_name
 from handaxe.rules.grammar import PermissionRule
 from handaxe.rules.path_scopes import PathIndex, SplitPath, split_path
-from handaxe.rules.rule_index import ToolRules
-from handaxe.rules.rule_index__texts import (
+from handaxe.rules.rule_index import (
+    ToolRules,
     is_domain_match,
     is_host_match,
     is_prefix_match,
@@ -32,7 +31,7 @@ from handaxe.rules.tool_families import (
     resolve_tool_alias,
 )
 from handaxe.text.paths import normalize
-from handaxe.text.secrets__env_files import is_env_file
+from handaxe.text.secrets import is_env_file
 
 __all__ = [
     "JudgedPath",
@@ -298,7 +297,7 @@ def _ask_changed_approval(request: PermissionQuery, allow: ToolRules) -> Decisio
     """The question whether a tool may run that is not what somebody said yes to."""
     if not allow.bound:
         return None
-    from handaxe.permission.reasons__changed_tools import ask_for_changed_tool
+    from handaxe.permission.reasons import ask_for_changed_tool
 
     return ask_for_changed_tool(request, allow.bound)
 

@@ -4,23 +4,19 @@ A question of work in the background has a deadline, so that it holds nobody up 
 """
 
 import asyncio
+import heapq
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 
 import msgspec
 
-from handaxe.config.project import Configuration
 from handaxe.contract.cancellation import is_external_stop
 from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest, ToolDefinition
-from handaxe.contract.faults import SetupError, describe_error
+from handaxe.contract.faults import describe_error
 from handaxe.contract.permission_updates import PermissionChange
-from handaxe.contract.ports.permission import Asker, Classifier
-from handaxe.contract.ports.permission__permission_changes import PermissionChanges
-from handaxe.contract.ports.settings_store import SettingsStore
-from handaxe.permission.prompts__question_turns import PromptQueue
+from handaxe.contract.ports.permission import Asker, Classifier, PermissionChanges
 from handaxe.permission.saved_rules import SavedRules
-from handaxe.pipeline.context import PipelineContext
 from handaxe.session.permission_state import PermissionAnswer, PermissionState
 from handaxe.text.sanitize import escape_surrogates, to_safe_text
 
@@ -192,31 +188,42 @@ def _validate_answer(answer: Allow | Deny) -> Allow | Deny:
     return msgspec.convert(msgspec.to_builtins(answer), type(answer))
 
 
-def connect_permission_prompts(
-    among: PipelineContext,
-    state: PermissionState,
-    on_ask: OnAsk | None,
-    classifier: Classifier | None,
-    configuration: Configuration,
-) -> None:
-    """Let a session ask whoever its host named."""
-    if on_ask is not None:
-        if not callable(on_ask):
-            raise SetupError(
-                f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
-            )
-        keeper = partial(SavedRules, configuration, among.offers[SettingsStore])
-        among.asker = PermissionBroker(
-            on_ask,
-            state,
-            keeper,
-            lambda: configuration.settings.agents.question_deadline_s,
-            lambda: among.offers.get(PermissionChanges),
-        )
-    if classifier is not None:
-        if not callable(classifier):
-            raise SetupError(
-                "`classifier` must be an async function taking a PermissionRequest; "
-                f"got {classifier!r}."
-            )
-        among.classifier = LimitedClassifier(classifier)
+class PromptQueue:
+    """A queue in which work in the background lets everybody else go before."""
+
+    def __init__(self) -> None:
+        self._is_taken = False
+        self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    @asynccontextmanager
+    async def turn(self, *, in_background: bool) -> AsyncGenerator[None]:
+        """Wait for the turn, have it, and pass it on."""
+        if self._is_taken:
+            await self._wait(in_background=in_background)
+        self._is_taken = True
+        try:
+            yield
+        finally:
+            self._release()
+
+    async def _wait(self, *, in_background: bool) -> None:
+        self._count += 1
+        called = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (in_background, self._count, called))
+        try:
+            await called
+        except asyncio.CancelledError:
+            if called.done() and not called.cancelled():
+                # It was called and went away: the turn is the next one's.
+                self._release()
+            raise
+
+    def _release(self) -> None:
+        while self._waiting:
+            called = heapq.heappop(self._waiting)[2]
+            if not called.done():
+                # It stays taken, so that nobody who comes now slips in between.
+                called.set_result(None)
+                return
+        self._is_taken = False

@@ -11,7 +11,7 @@ changes them changes what is trusted, what is undone and which programs run.
 from collections.abc import Sequence
 
 from handaxe.text.paths import is_inside, normalize
-from handaxe.text.secrets__env_files import fold_name
+from handaxe.text.secrets import fold_name
 
 _VERSION_CONTROL = """
     .git .hg .svn .jj .sl .bzr .gitconfig .gitmodules .githooks .hgrc .husky .lefthook

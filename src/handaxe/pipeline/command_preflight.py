@@ -13,7 +13,7 @@ from handaxe.contract.effects import Effects
 from handaxe.permission.decide import JudgedPath, Policy
 from handaxe.permission.protected_paths import find_protected_name
 from handaxe.pipeline.context import DiskProbe, PipelineContext
-from handaxe.text.secrets__env_files import is_env_file
+from handaxe.text.secrets import is_env_file
 
 if TYPE_CHECKING:
     from handaxe.shell.analysis import PathUse, PathVerdict, ShellDecision, TreeCopy

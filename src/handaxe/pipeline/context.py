@@ -13,7 +13,7 @@ from handaxe.contract.permission_subjects import CommandSubject
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.permission import Asker, Classifier
 from handaxe.contract.ports.result_store import ResultStore
-from handaxe.contract.ports.undo__checkpoints import Checkpoints
+from handaxe.contract.ports.undo import Checkpoints
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import Policy
 from handaxe.session.workdir import Workdir

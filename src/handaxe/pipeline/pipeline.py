@@ -17,6 +17,7 @@ from handaxe.contract.cancellation import CancelledWithResult, is_external_stop
 from handaxe.contract.decision import Decision
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.contract.faults import Cancelled, Deferred, ToolFault
+from handaxe.contract.ports.tools import ToolCaller
 from handaxe.contract.result import ToolResult
 from handaxe.hooks.outcome import Outcome
 from handaxe.pipeline.active_calls import (
@@ -31,11 +32,12 @@ from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.finalize import finalize_result
 from handaxe.pipeline.hook_events import build_batch_event
 from handaxe.pipeline.parse import ParsedCall, compute_order_effects, parse
-from handaxe.pipeline.permission_request__heard import CallRefused, DeferredCall, HookFeedback
+from handaxe.pipeline.permission_request import CallRefused, DeferredCall, HookFeedback
 from handaxe.pipeline.prepare import prepare
 from handaxe.pipeline.run import build_error_result, record_changes, run
 from handaxe.pipeline.scheduler import Scheduler, Slot
 from handaxe.session.call_fingerprints import compute_fingerprint
+from handaxe.storage.home import generate_session_id
 from handaxe.text.sanitize import escape_surrogates
 from handaxe.text.tokens import estimate_tokens
 
@@ -269,7 +271,7 @@ class ToolPipeline:
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             self._finish_active(activity, cut_off)
         if self._among.outliving:
-            from handaxe.pipeline.run__in_time import cancel_abandoned
+            from handaxe.pipeline.run import cancel_abandoned
 
             await cancel_abandoned(self._among.outliving)
 
@@ -388,3 +390,37 @@ class ToolPipeline:
         if activity.done is None:
             activity.done = asyncio.get_running_loop().create_future()
         return activity.done
+
+
+class CallIdGenerator:
+    """Ids that no other call has, not even one of an earlier run of the same session."""
+
+    def __init__(self) -> None:
+        self._token, self._given = generate_session_id()[:12], 0
+
+    def __call__(self) -> str:
+        """The next one."""
+        self._given += 1
+        return f"call_{self._token}_{self._given}"
+
+
+class PipelineCaller(ToolCaller):
+    """Runs a tool's calls with nobody to ask."""
+
+    def __init__(self) -> None:
+        self._pipeline: ToolPipeline | None = None
+        self._calls_made = 0
+
+    def join(self, among: PipelineContext) -> None:
+        """Use these collaborators from now on."""
+        self._pipeline = ToolPipeline(
+            msgspec.structs.replace(among, asker=None), lanes=1, recall=lambda _: None
+        )
+
+    async def call(self, parent_call_id: str, tool: str, call_input: dict[str, Any]) -> ToolResult:
+        """One call; never raises."""
+        if self._pipeline is None:
+            raise RuntimeError("a tool made a call before its session was open")
+        self._calls_made += 1
+        call_id = f"{parent_call_id}.{self._calls_made}"
+        return await self._pipeline.call(ToolCall(call_id, tool, call_input))

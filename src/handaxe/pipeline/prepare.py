@@ -25,15 +25,14 @@ from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.hook_events import build_hook_event
 from handaxe.pipeline.parse import ParsedCall, parse, replace_subjects, resolve_effects
 from handaxe.pipeline.permission_request import (
-    build_permission_query,
-    build_rule_check,
-    collect_judged_paths,
-)
-from handaxe.pipeline.permission_request__heard import (
     CallRefused,
+    DeferredCall,
     HookFeedback,
     InputRewritten,
     Undecided,
+    build_permission_query,
+    build_rule_check,
+    collect_judged_paths,
 )
 from handaxe.rules.tool_families import CHANGING_FILE_TOOLS, resolve_tool_alias
 from handaxe.text.paths import is_inside
@@ -150,7 +149,6 @@ async def _run_before_hooks(
         raise CallRefused(HookBlocked(reason), Deny(reason, by="hook"))
     if not outcome.defers:
         return outcome
-    from handaxe.pipeline.prepare__putting_off import defer_call
 
     return await defer_call(outcome, parsed.call.id, among)
 
@@ -273,7 +271,7 @@ def _merge_decisions(
     if tools_word is None and hooks_word is None:
         return decision
     # What weighs several words is loaded when the first call has more than one.
-    from handaxe.pipeline.permission_prompt__voices import merge_decisions
+    from handaxe.pipeline.permission_prompt import merge_decisions
 
     return merge_decisions(decision, tools_word, hooks_word, mode)
 
@@ -290,3 +288,22 @@ async def _resolve_question(
     from handaxe.pipeline.permission_prompt import resolve_question
 
     return await resolve_question(decision, request, parsed, ctx, heard, among)
+
+
+NOT_HERE = (
+    "A hook put this call off, which is possible only for the single call of an answer "
+    "in a run without a terminal."
+)
+
+
+async def defer_call(outcome: Outcome, call_id: str, among: PipelineContext) -> Outcome:
+    """What is left of the hooks' word where nothing can be put off: a person has to decide.
+
+    Raises:
+        PutOff: the work stops here.
+    """
+    if isinstance(outcome.decision, Deny):
+        return outcome
+    if among.may_put_off is not None and await among.may_put_off(call_id):
+        raise DeferredCall
+    return msgspec.structs.replace(outcome, decision=Ask(NOT_HERE, by="hook"))

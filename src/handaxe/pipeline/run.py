@@ -1,26 +1,116 @@
 """Do it: remember what may change, run the tool, whatever happens give one result."""
 
+import asyncio
 import logging
 from typing import Any, cast, get_args
 
 import msgspec
 
-from handaxe.contract.cancellation import is_external_stop
+from handaxe.contract.cancellation import CancelledWithResult, is_external_stop
 from handaxe.contract.content import ContentBlock
+from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Block
 from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.faults import (
     InternalError,
     SystemFailed,
+    TimedOut,
     ToolFailed,
     ToolFault,
     is_code,
     is_system_error,
 )
 from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.prepare import PreparedCall
 from handaxe.text.sanitize import escape_surrogates
+
+TIDY_S = 0.5
+"""So long has work that is told to stop for putting its things in order."""
+
+
+Outliving = dict[asyncio.Task[Any], str]
+"""The work of one session that goes on although its call is over, with the names of its tools."""
+
+
+def abandon(work: asyncio.Task[Any], tool: str, ctx: ToolContext, among: Outliving) -> None:
+    """The call is over and its work goes on; it reaches nothing of the session any more."""
+    ctx.close()
+    if work.get_loop().is_closed():
+        return
+    among[work] = tool
+    work.add_done_callback(lambda over: _log_late_end(over, among))
+    _log.warning("%s goes on although its call is over: it will not be stopped", tool)
+
+
+async def cancel_abandoned(outliving: Outliving) -> None:
+    """The session ends: ask once more, and tell what stays."""
+    for work in outliving:
+        work.cancel()
+    await asyncio.wait(tuple(outliving), timeout=TIDY_S)
+    for name in outliving.values():
+        _log.warning("%s is still at work when its session closes", name)
+
+
+def _log_late_end(work: asyncio.Task[Any], among: Outliving) -> None:
+    name = among.pop(work, "")
+    if work.cancelled():
+        return
+    failure = work.exception() or work.result()
+    if isinstance(failure, BaseException) and not isinstance(failure, asyncio.CancelledError):
+        _log.warning("%s failed after its call was over", name, exc_info=failure)
+
+
+async def call_with_timeout(
+    tool: Tool[Any], args: object, ctx: ToolContext, timeout_s: float, outliving: Outliving
+) -> object:
+    """What the tool gives, or `TimedOut`; a cancellation is passed on to it."""
+    work = asyncio.ensure_future(_capture_outcome(tool, args, ctx))
+    try:
+        await asyncio.wait((work,), timeout=timeout_s)
+        is_late = not work.done()
+        if is_late:
+            await _stop(work)
+    except asyncio.CancelledError:
+        is_late = False
+        await _stop(work)
+        if not work.done() or work.cancelled():
+            raise
+    except BaseException:
+        # The loop or the process is going, and nobody waits any more.
+        if not work.get_loop().is_closed():
+            work.cancel()
+        raise
+    finally:
+        if not work.done():
+            abandon(work, tool.name, ctx, outliving)
+    if is_late:
+        raise TimedOut(tool.name, timeout_s, is_stopped=work.done())
+    outcome: object = work.result()
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+async def _stop(work: asyncio.Task[Any]) -> None:
+    work.cancel()
+    await asyncio.wait((work,), timeout=TIDY_S)
+
+
+async def _capture_outcome(tool: Tool[Any], args: object, ctx: ToolContext) -> object:
+    """What the tool gives or raises: a task that raises an exit would take the loop along."""
+    try:
+        return await tool.call(args, ctx)
+    except CancelledWithResult as stopped:
+        return stopped
+    except asyncio.CancelledError:
+        raise
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised again where the call is waited for
+        return error
+
 
 _log = logging.getLogger("handaxe.pipeline")
 _CONTENT, _BLOCKS = get_args(ContentBlock), get_args(Block)
@@ -37,7 +127,6 @@ async def run(prepared: PreparedCall, among: PipelineContext) -> ToolResult:
             await among.checkpoints.before(parsed.call.id, parsed.tool.name, effects)
         if parsed.tool.timeout_s is None:
             return _check_result(await parsed.tool.call(parsed.args, prepared.ctx))
-        from handaxe.pipeline.run__in_time import call_with_timeout
 
         limit_s = parsed.tool.timeout_s
         given = await call_with_timeout(

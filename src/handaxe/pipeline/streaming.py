@@ -5,14 +5,14 @@ unfinished call before it. Results come in the order asked, one for each call, h
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.faults import Deferred, ToolFault
 from handaxe.contract.result import ToolResult
 from handaxe.pipeline.active_calls import AdmittedCall
-from handaxe.pipeline.pipeline import ToolPipeline
-from handaxe.pipeline.streaming__arrivals import BatchCalls
+from handaxe.pipeline.pipeline import CLOSE_S, ToolPipeline
+from handaxe.session.call_fingerprints import compute_fingerprint
 
 OnResult = Callable[[ToolResult], None]
 
@@ -121,3 +121,90 @@ class CallStream:
             self._results[position] = result
             if result.code != Deferred.code:
                 self._on_result(result)
+
+
+class BatchCalls:
+    """Who came, in order; the very same call again is run once."""
+
+    def __init__(self, pipeline: ToolPipeline) -> None:
+        self._pipeline = pipeline
+        self._latest: dict[bytes, int] = {}
+        self.calls: list[ToolCall] = []
+        self.admitted: dict[int, AdmittedCall] = {}
+        self.twin_of: dict[int, int] = {}
+        """Which calls only repeat an earlier one, by position."""
+
+    def add(self, call: ToolCall) -> AdmittedCall | None:
+        """Give the call its place; None if an earlier one answers for it."""
+        position = len(self.calls)
+        self.calls.append(call)
+        fingerprint = compute_fingerprint(call.tool, call.input)
+        original = self._latest.get(fingerprint)
+        if original is not None and self.calls[original].id != call.id:
+            between = [self.admitted[i] for i in self.admitted if i > original]
+            if not _is_disturbed(self.admitted[original], between):
+                self.twin_of[position] = original
+                return None
+        return self._take(position, self._pipeline.admit(call, fingerprint))
+
+    def add_answered(self, answered: AdmittedCall) -> None:
+        """A call that has its answer already; nothing repeats it."""
+        self.calls.append(answered.call)
+        self.admitted[len(self.calls) - 1] = answered
+
+    def _take(self, position: int, admitted: AdmittedCall) -> AdmittedCall:
+        self.admitted[position] = admitted
+        self._latest[admitted.fingerprint] = position
+        return admitted
+
+
+def _is_disturbed(original: AdmittedCall, between: Sequence[AdmittedCall]) -> bool:
+    """Whether a call in between could change what the original would give now."""
+    if original.ticket is None:
+        return False
+    effects = original.ticket.effects
+    return any(call.ticket and effects.collides(call.ticket.effects) for call in between)
+
+
+async def run_batch(
+    calls: Sequence[ToolCall], pipeline: ToolPipeline, *, stop_on_error: bool = False
+) -> list[ToolResult]:
+    """One result per call, in the order asked; one failure stops no sibling unless told to."""
+    arrivals = BatchCalls(pipeline)
+    for call in calls:
+        arrivals.add(call)
+    admitted = arrivals.admitted
+    results: dict[int, ToolResult] = {}
+
+    async def conduct(position: int) -> None:
+        result = results[position] = await pipeline.run_admitted(admitted[position])
+        if stop_on_error and not result.ok:
+            for later in list(admitted.values()):
+                pipeline.withdraw(later.call.id)
+
+    try:
+        if len(admitted) == 1:
+            await conduct(next(iter(admitted)))
+        else:
+            await _wait_for_all([asyncio.ensure_future(conduct(position)) for position in admitted])
+    finally:
+        # However this ends, every call gets its result.
+        for position, call in admitted.items():
+            results.setdefault(position, pipeline.abandon(call))
+        for position, original in arrivals.twin_of.items():
+            results[position] = pipeline.repeat_result(calls[position], results[original])
+    asked = [
+        (call, admitted[position].parsed if position in admitted else None)
+        for position, call in enumerate(calls)
+    ]
+    return await pipeline.end_batch(asked, [results[position] for position in range(len(calls))])
+
+
+async def _wait_for_all(calls: list[asyncio.Task[None]]) -> None:
+    """Wait for every call; whoever stops the wait stops them, and sees how they end."""
+    try:
+        await asyncio.gather(*calls)
+    except asyncio.CancelledError:
+        # The first that was stopped ends the gathering, while others still put things in order.
+        await asyncio.wait(calls, timeout=CLOSE_S)
+        raise

@@ -4,7 +4,10 @@ A list of what goes in, not of what stays out: a secret whose name nobody though
 handed on either.
 """
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 from handaxe.text.secrets import has_matching_pattern
 
@@ -30,3 +33,21 @@ def clean_environment(
         if name in PASSED_ON or name.startswith("LC_") or has_matching_pattern(name, named)
     }
     return {**kept, **more}
+
+
+_START = "import sys; sys.path[:0] = {paths!r}; from {module} import main; main()"
+
+
+def build_child_argv(module: str, packages: Sequence[str]) -> list[str]:
+    """What runs `main` of a module that can import `packages`, which have to be there."""
+    start = _START.format(paths=_find_package_paths(packages), module=module)
+    return [sys.executable, "-I", "-S", "-c", start]
+
+
+def _find_package_paths(packages: Sequence[str]) -> list[str]:
+    found: dict[str, None] = {}
+    for name in ("handaxe", *packages):
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            found[str(Path(spec.submodule_search_locations[0]).parent)] = None
+    return list(found)

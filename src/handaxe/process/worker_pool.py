@@ -19,7 +19,7 @@ from typing import Any
 
 from handaxe.contract.faults.shell import CannotStart
 from handaxe.contract.ports.shell import AssistedSpawn
-from handaxe.contract.ports.undo__checkpoints import TRACE_ENDED, TRACED
+from handaxe.contract.ports.undo import TRACE_ENDED, TRACED
 from handaxe.process.process_tags import get_host_token
 from handaxe.process.supervisor import APART, CONTROL_FD
 

@@ -6,8 +6,10 @@ Reading an input by such a schema is the business of `coercion`; a provider's di
 `dialects`.
 """
 
+import types
+from collections.abc import Collection
 from functools import lru_cache
-from typing import Any, cast, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import msgspec
 
@@ -155,3 +157,39 @@ def _inline_definitions(node: Any, defs: dict[str, JsonSchema], once: set[str]) 
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**defs[_get_reference_name(schema)], **beside}
     return {key: _inline_definitions(value, defs, once) for key, value in schema.items()}
+
+
+_NUMBERS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length")
+_DESCRIPTIONS = ("description", "documentation")
+
+
+def from_annotations(hint: Any) -> Any:  # noqa: ANN401 - any annotation
+    """The annotation with a `Meta` for every limit and description that stands in it."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        inner, *extras = parts
+        metas = [extra for given in extras for extra in _convert_metadata(given)]
+        return cast("Any", Annotated)[(from_annotations(inner), *metas)]
+    if origin is Union or origin is types.UnionType:
+        return cast("Any", Union)[tuple(from_annotations(part) for part in parts)]
+    if isinstance(origin, type) and issubclass(origin, Collection) and parts:
+        return cast("Any", origin)[tuple(from_annotations(part) for part in parts)]
+    return hint
+
+
+def _convert_metadata(extra: Any) -> list[Any]:  # noqa: ANN401 - whatever stands in an annotation
+    if isinstance(extra, str | msgspec.Meta):
+        return [extra]
+    facts: dict[str, Any] = {}
+    # Fields of pydantic hold their limits in a list, each an object of its own.
+    for given in (extra, *(getattr(extra, "metadata", None) or ())):
+        for name in _NUMBERS:
+            value = getattr(given, name, None)
+            if isinstance(value, int | float):
+                facts[name] = value
+        if isinstance(pattern := getattr(given, "pattern", None), str):
+            facts["pattern"] = pattern
+        for name in _DESCRIPTIONS:
+            if isinstance(text := getattr(given, name, None), str):
+                facts["description"] = text
+    return [msgspec.Meta(**facts)] if facts else [extra]

@@ -26,7 +26,7 @@ class InputProblems(Exception):
     def __init__(self, problems: list[str]) -> None:
         shown = [escape_surrogates(problem) for problem in problems[:_MAX_PROBLEMS]]
         if len(problems) > _MAX_PROBLEMS:
-            from handaxe.text.escape__counting import format_count
+            from handaxe.text.escape import format_count
 
             shown.append(f"... and {format_count(len(problems) - _MAX_PROBLEMS, 'more problem')}")
         super().__init__("\n".join(shown))

@@ -14,7 +14,7 @@ from handaxe.search.deadline import SearchDeadline
 from handaxe.search.long_lines import HoldsNul, LongLine, LongLineWindow, Pieces, WholeLines
 from handaxe.search.rg_arguments import MatchMarks
 from handaxe.search.rg_output import KEPT_BEFORE, crop_line
-from handaxe.search.walk.root__beneath import open_beneath
+from handaxe.search.walk.root import open_beneath
 
 MULTILINE_BYTES = 48 << 10
 """Where a match may go across lines, all that is searched together has to be small."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 
 from handaxe.contract.ports.search import Hides
-from handaxe.text.secrets__env_files import can_name_env_file, is_env_file
+from handaxe.text.secrets import can_name_env_file, is_env_file
 
 
 def _return_false(_: str) -> bool:

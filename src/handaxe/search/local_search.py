@@ -83,7 +83,7 @@ class LocalSearch(Search):
 
     def list_file_types(self) -> dict[str, tuple[str, ...]]:
         """The known names of file types, with their patterns."""
-        from handaxe.search.walk.ignore_files__file_types import load_file_types
+        from handaxe.search.walk.ignore_files import load_file_types
 
         return load_file_types()
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 import msgspec
 
 from handaxe.search.deadline import SearchDeadline
-from handaxe.search.walk.root__beneath import open_beneath
+from handaxe.search.walk.root import open_beneath
 
 LONG_LINE_BYTES = 48 << 10
 WINDOW_BYTES = 32 << 10

@@ -13,7 +13,7 @@ from handaxe.search.deadline import SearchDeadline
 from handaxe.search.long_lines import has_long_line, has_long_line_ahead
 from handaxe.search.rg_arguments import TOO_LARGE_MIB, MatchMarks
 from handaxe.search.rust_regex import translate
-from handaxe.search.walk.root__beneath import open_beneath
+from handaxe.search.walk.root import open_beneath
 
 CHUNK_BYTES = 4 << 20
 HEAD_BYTES = 1 << 16

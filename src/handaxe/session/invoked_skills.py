@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from handaxe.contract.events import SkillInvoked
+from handaxe.contract.ports.skills import SkillInfo
 
 
 class InvokedSkills:
@@ -27,3 +28,15 @@ class InvokedSkills:
         for event in events:
             self.texts.pop(event.name, None)
             self.texts[event.name] = event.text
+
+
+class SkillHooks:
+    """Passes skills that are run on to whoever runs their hooks."""
+
+    def __init__(self, hear: Callable[[SkillInfo], str | None]) -> None:
+        """`hear` takes over the hooks of a skill that may have some, or says what is wrong."""
+        self._hear = hear
+
+    def enter(self, skill: SkillInfo) -> str | None:
+        """Put a skill's hooks in force; what is wrong with them, if anything."""
+        return None if skill.powers.is_empty else self._hear(skill)

@@ -7,6 +7,7 @@ after a restart.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -18,6 +19,7 @@ from handaxe.contract.ports.jobs import Job
 if TYPE_CHECKING:
     from handaxe.contract.ports.agents import Agents, AgentState
     from handaxe.text.framing import Framed
+
 
 MAX_RUNNING = 40
 MAX_OF_USER = 200
@@ -97,7 +99,7 @@ class Jobs:
 
     def refuse_if_full(self) -> None:
         """Raise a fault if so much runs that nothing may be added."""
-        from handaxe.contract.faults.agent__job_faults import NoBackground, TooManyTasks
+        from handaxe.contract.faults.agent import NoBackground, TooManyTasks
 
         if not self._max_running:
             raise NoBackground
@@ -110,7 +112,7 @@ class Jobs:
 
     def named(self, job_id: str | None) -> tuple[JobState, Job | None]:
         """The work a call speaks of, with its state; a fault if there is none."""
-        from handaxe.contract.faults.agent__job_faults import NoTaskNamed, UnknownJob
+        from handaxe.contract.faults.agent import NoTaskNamed, UnknownJob
 
         if not job_id:
             raise NoTaskNamed(self.running())
@@ -358,3 +360,28 @@ def summarize_job(state: JobState) -> str:
 def _describe_job(state: JobState) -> str:
     kind = {"shell": "Background command", "monitor": "Monitor", "agent": "Agent"}[state.kind]
     return f'{kind} "{state.description or state.command or state.job_id}"'
+
+
+class Wakeups:
+    """Who sleeps, and what wakes them: input of a person, work that ended."""
+
+    def __init__(self) -> None:
+        self._sleepers: set[asyncio.Future[str]] = set()
+
+    def wake(self, reason: str) -> int:
+        """Wake everybody who sleeps now; how many there were."""
+        sleepers = [sleeper for sleeper in self._sleepers if not sleeper.done()]
+        for sleeper in sleepers:
+            sleeper.set_result(reason)
+        return len(sleepers)
+
+    async def sleep(self, duration_s: float) -> str | None:
+        """Sleep that long; the reason if something woke us before."""
+        sleeper: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._sleepers.add(sleeper)
+        try:
+            with suppress(TimeoutError):
+                return await asyncio.wait_for(sleeper, duration_s)
+            return None
+        finally:
+            self._sleepers.discard(sleeper)

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from handaxe.contract.events import TodosChanged
-from handaxe.contract.events__todo import Todo
+from handaxe.contract.events import Todo, TodosChanged
 
 
 class Todos:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from handaxe.contract.events import BriefChanged
+
 
 class TurnOverrides:
     """Passes wishes on to whoever can fulfil them, until the turn is over."""
@@ -24,3 +26,23 @@ class TurnOverrides:
         """Ask for another model or effort; None leaves it as it is."""
         if model or effort:
             self._hear(model, effort, source)
+
+
+class BriefMode:
+    """How long answers should be."""
+
+    def __init__(self, announce: Callable[[BriefChanged], None] = lambda _: None) -> None:
+        self.enabled = False
+        self._announce = announce
+
+    def switch(self, *, enabled: bool) -> bool:
+        """Turn short answers on or off; whether that changed anything."""
+        if enabled == self.enabled:
+            return False
+        self.enabled = enabled
+        self._announce(BriefChanged(enabled=enabled))
+        return True
+
+    def replay(self, event: BriefChanged) -> None:
+        """Take over what an earlier run of the session had announced."""
+        self.enabled = event.enabled

@@ -7,6 +7,8 @@ of the `Files` port.
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
+import msgspec
+
 from handaxe.contract.faults import BadPath
 from handaxe.text.paths import is_inside, normalize
 
@@ -87,7 +89,7 @@ def _make_absolute(path: str, current: str, home: str) -> str:
 
 def _unquote(path: str) -> str:
     """The path as it is on disk, if it was spelled the way searches show odd names."""
-    from handaxe.text.paths__path_quoting import unquote_path
+    from handaxe.text.paths import unquote_path
 
     found = unquote_path(path)
     return path if found is None else found
@@ -95,7 +97,7 @@ def _unquote(path: str) -> str:
 
 def _refuse_address(address: str) -> None:
     """Paths are literal; as a relative one an address would only make odd directories."""
-    from handaxe.text.urls__file_address import parse_file_uri
+    from handaxe.text.urls import parse_file_uri
 
     meant = parse_file_uri(address)
     hint = f" Give the path itself: {meant[:200]!r}." if meant else " Give an absolute path."
@@ -117,3 +119,10 @@ def _refuse_malformed(path: str) -> None:
         len(part) > MAX_NAME_BYTES for part in encoded.split(b"/")
     ):
         raise BadPath(f"{path[:80]!r}... has a name of more than {MAX_NAME_BYTES} bytes.")
+
+
+class SessionIdentity(msgspec.Struct, frozen=True):
+    """The session's id and the directory it was opened for."""
+
+    session_id: str
+    root: str

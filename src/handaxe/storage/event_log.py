@@ -6,7 +6,11 @@ The file is made with the first event, closed while nothing happens, and read ag
 import asyncio
 import contextlib
 import logging
+import threading
 import time
+import weakref
+from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -31,11 +35,46 @@ from handaxe.contract.result import ToolResult, to_json_data
 from handaxe.disk.append_log import LineLog, scan
 from handaxe.disk.errors import DiskFault
 from handaxe.session.call_fingerprints import CallFingerprints
-from handaxe.storage.event_log__open_files import PooledFile
 from handaxe.storage.home import make_private_directory, sync_directory_names
 from handaxe.storage.session_lock import SessionPresence
 from handaxe.text.redact import Redactor
 from handaxe.text.sanitize import scrub, to_json_leaf
+
+MOST = 64
+"""So many logs of one thread stand open at the most, beside those with calls under way."""
+
+
+class PooledFile(ABC):
+    """Something that can let go of its files until it is used again."""
+
+    @abstractmethod
+    def release_files(self) -> bool:
+        """Let go of the files, unless they are needed right now; whether that was done."""
+
+    def mark_used(self) -> None:
+        """Say that the files were used, and let others rest where too many are open."""
+        holders = _of_this_thread.holders
+        key = id(self)
+        if key in holders:
+            holders.move_to_end(key)
+            return
+        holders[key] = weakref.ref(self)
+        if len(holders) > MOST:
+            oldest, holder = holders.popitem(last=False)
+            log = holder()
+            if log is not None and not log.release_files():
+                holders[oldest] = holder
+
+
+class _Holders(threading.local):
+    """Of each thread its own: nobody closes what another one is writing to."""
+
+    def __init__(self) -> None:
+        self.holders: OrderedDict[int, weakref.ref[PooledFile]] = OrderedDict()
+
+
+_of_this_thread = _Holders()
+
 
 IDLE_S = 5.0
 SYNC_DELAY_S = 0.05

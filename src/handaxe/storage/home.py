@@ -6,13 +6,6 @@ import re
 import sys
 from pathlib import Path
 
-from handaxe.config.settings_paths import (
-    MANAGED_DIRECTORIES,
-    OWN,
-    SHARED,
-    get_shared_servers_file,
-    get_user_directories,
-)
 from handaxe.contract.faults import SetupError
 from handaxe.disk import private
 from handaxe.disk.durability import sync_names
@@ -139,3 +132,33 @@ def make_durable_directory(directory: Path) -> None:
     """Create a directory of ours, with those above it, so that it survives a power failure."""
     for place in private.make_private(directory):
         sync_directory_names(place)
+
+
+OWN = ".handaxe"
+
+
+SHARED = ".claude"
+
+
+MANAGED_DIRECTORIES: tuple[str, ...] = (
+    ("/Library/Application Support/ClaudeCode", "/Library/Application Support/handaxe")
+    if sys.platform == "darwin"
+    else ("/etc/claude-code", "/etc/handaxe")
+)
+
+
+def get_user_directories() -> tuple[str, str]:
+    """The ecosystem's and handaxe's own directory in the user's home."""
+    shared = os.environ.get("CLAUDE_CONFIG_DIR") or f"~/{SHARED}"
+    own = os.environ.get("HANDAXE_CONFIG_HOME") or f"~/{OWN}"
+    return _make_absolute(shared), _make_absolute(own)
+
+
+def get_shared_servers_file() -> str:
+    """The ecosystem's file of the user's own MCP servers, for all projects and for single ones."""
+    home = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~")  # noqa: PTH111
+    return f"{home}/.claude.json"
+
+
+def _make_absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH111 - cheaper than a Path

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.mcp_servers__mcp_logins import McpLogin, McpLogins
+from handaxe.contract.ports.mcp_servers import McpLogin, McpLogins
 from handaxe.disk import locks
 from handaxe.disk.errors import DiskFault, LockTimeout
-from handaxe.disk.threads__threads import run_in_thread
+from handaxe.disk.threads import run_in_thread
 from handaxe.disk.versions import read_regular
 from handaxe.storage.home import make_private_directory
 

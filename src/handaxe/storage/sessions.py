@@ -1,7 +1,7 @@
 """The sessions on disk: list them, read one back, remove one."""
 
 import contextlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import msgspec
@@ -193,9 +193,13 @@ def read_history(log: Path) -> SessionHistory:
     return history
 
 
-def list_sessions(home: Path) -> list[SessionSummary]:
-    """Every session of a data directory, the last used first."""
-    found = [_summarize_session(log) for log in get_sessions_directory(home).glob(f"*/{LOG_NAME}")]
+def list_sessions(home: Path, find_damage: Callable[[Path], list[str]]) -> list[SessionSummary]:
+    """Every session of a data directory, the last used first.
+
+    `find_damage` returns what cannot be read of the undo record in a session's directory.
+    """
+    logs = get_sessions_directory(home).glob(f"*/{LOG_NAME}")
+    found = [_summarize_session(log, find_damage) for log in logs]
     return sorted(found, key=lambda summary: (-summary.last_used_at, summary.session_id))
 
 
@@ -365,9 +369,7 @@ def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
         raise SetupError(f"The session's log {log} is not usable, {events.damage[0]}.")
 
 
-def _summarize_session(log: Path) -> SessionSummary:
-    from handaxe.undo.journal_files.journal_scan import find_damage
-
+def _summarize_session(log: Path, find_damage: Callable[[Path], list[str]]) -> SessionSummary:
     try:
         history = read_history(log)
     except SetupError as error:
@@ -385,3 +387,22 @@ def _summarize_session(log: Path) -> SessionSummary:
         name=_read_name(log.parent),
         damage=(*history.damage, *find_damage(log.parent)),
     )
+
+
+class SessionTitle:
+    """Reads and writes it."""
+
+    def __init__(self, home: Path, session_id: str) -> None:
+        self._home = home
+        self._session_id = session_id
+
+    def read(self) -> str | None:
+        """The name, if somebody gave one."""
+        return read_session_name(self._home, self._session_id)
+
+    def write(self, text: str) -> None:
+        """Name it as a hook wants it: in one line, not too long; nothing is no name."""
+        line = "".join(char if char.isprintable() else " " for char in text)
+        name = " ".join(line.split())[:MAX_NAME_CHARS].strip()
+        if name:
+            name_session(self._home, self._session_id, name)

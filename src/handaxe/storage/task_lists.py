@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from handaxe.contract.faults.agent__task_faults import (
+from handaxe.contract.faults.agent import (
     NoTask,
     TaskBlocked,
     TaskClaimed,
@@ -15,7 +15,7 @@ from handaxe.contract.faults.agent__task_faults import (
 )
 from handaxe.contract.ports.task_list import Task, TaskChange, TaskStore
 from handaxe.disk import atomic
-from handaxe.disk.threads__threads import run_in_thread
+from handaxe.disk.threads import run_in_thread
 from handaxe.storage.home import make_private_directory
 
 FILE_NAME = "tasks.json"

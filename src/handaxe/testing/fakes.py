@@ -9,7 +9,7 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.events import CallFinished, Event
 from handaxe.contract.ports.permission import Asker
 from handaxe.contract.ports.result_store import ResultStore
-from handaxe.contract.ports.undo__checkpoints import Checkpoints
+from handaxe.contract.ports.undo import Checkpoints
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.disk.local_files import LocalFiles

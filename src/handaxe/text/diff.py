@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from handaxe.text.line_window__lines import find_line_end, find_line_start, split_keeping_ends
+from handaxe.text.line_window import find_line_end, find_line_start, split_keeping_ends
 from handaxe.text.replace.align import Block, align_blocks
 from handaxe.text.replace.plan import ByteSplice, Plan
 

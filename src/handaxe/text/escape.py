@@ -1,6 +1,7 @@
 """Any value as a person sees it: nothing invisible, nothing that steers a terminal."""
 
 import re
+from collections.abc import Iterable
 
 _MARKS = {"\t": "→", "\r": "␍", "\n": "␊"}
 _NAMES = {"\t": "TAB", "\r": "CARRIAGE RETURN", "\n": "LINE FEED", "\x1b": "ESCAPE", "\0": "NULL"}
@@ -118,3 +119,42 @@ def _escape_character(character: str) -> str:
     if category(character)[0] in "CMZ" or character in _BLANK:
         return f"<U+{ord(character):04X}>"
     return character
+
+
+def format_count(number: int, thing: str) -> str:
+    """`1 file`, `2,000 files`, `3 matches`, `1 entry`, `2 entries`; of a phrase, its last word."""
+    if number == 1:
+        return f"1 {thing}"
+    if thing.endswith(("ch", "sh", "s", "x")):
+        return f"{number:,} {thing}es"
+    if thing.endswith("y") and not thing.endswith(("ay", "ey", "oy", "uy")):
+        return f"{number:,} {thing[:-1]}ies"
+    return f"{number:,} {thing}s"
+
+
+_LONGEST = 100
+"""Nobody mistypes a name longer than this; comparing it would only cost time."""
+
+
+def find_closest_name(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that looks most like `name`, or None if none is close."""
+    if not name or len(name) > _LONGEST:
+        return None
+    by_shape: dict[str, str] = {}
+    for candidate in candidates:
+        by_shape.setdefault(_normalize_name(candidate), candidate)
+    wanted = _normalize_name(name)
+    if wanted in by_shape:
+        return by_shape[wanted]
+    holding = [shape for shape in by_shape if wanted in shape] if len(wanted) > 2 else []
+    if len(holding) == 1:
+        return by_shape[holding[0]]
+    from difflib import get_close_matches
+
+    close = get_close_matches(wanted, by_shape, n=1, cutoff=0.6)
+    return by_shape[close[0]] if close else None
+
+
+def _normalize_name(name: str) -> str:
+    """`filePath`, `file-path` and `FILE_PATH` are one name to whoever mistypes it."""
+    return name.casefold().replace("_", "").replace("-", "") or name

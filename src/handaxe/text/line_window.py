@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Literal
-
-from handaxe.text.line_window__lines import detect_line_break
+from typing import AnyStr, Literal
 
 LineFormat = Literal["arrow", "tab"]
 PREVIEW_CHARS = 2_000
@@ -68,7 +66,7 @@ def build_preview(text: str, keep: Callable[[str], str], *, within: int | None =
     end_chars = PREVIEW_CHARS if within is None else max(1, min(PREVIEW_CHARS, within // 2))
     head, tail = text[:end_chars], text[max(end_chars, len(text) - end_chars) :]
     left_out = len(text) - len(head) - len(tail)
-    from handaxe.text.escape__counting import format_count
+    from handaxe.text.escape import format_count
 
     line_break = detect_line_break(text)
     lines = text.count(line_break) + (not text.endswith(line_break))
@@ -115,3 +113,35 @@ def _build_prefixes(first: int, count: int, style: LineFormat) -> tuple[str, ...
     numbers = range(first, first + count)
     plain = [f"{number}\t" if style == "tab" else f"{number:6d}→" for number in numbers]
     return tuple(f"\n{prefix}" if index else prefix for index, prefix in enumerate(plain))
+
+
+def split_keeping_ends(text: str, line_break: str = "\n") -> list[str]:
+    """The lines of `text` with their breaks; nothing after the last break is no line."""
+    lines = [line + line_break for line in text.split(line_break)]
+    last = lines.pop().removesuffix(line_break)
+    return [*lines, last] if last else lines
+
+
+def detect_line_break(text: str) -> str:
+    """The character that ends lines in `text`."""
+    return "\r" if "\n" not in text and "\r" in text else "\n"
+
+
+def find_line_start(text: AnyStr, position: int, count: int, line_break: AnyStr) -> int:
+    """Where the line begins that is `count` lines before the one at `position`."""
+    begin = text.rfind(line_break, 0, position) + 1
+    for _ in range(count):
+        if begin <= 0:
+            return 0
+        begin = text.rfind(line_break, 0, begin - 1) + 1
+    return begin
+
+
+def find_line_end(text: AnyStr, position: int, count: int, line_break: AnyStr) -> int:
+    """Where `count` lines have ended, from the one at `position` on."""
+    for _ in range(count):
+        found = text.find(line_break, position)
+        if found < 0:
+            return len(text)
+        position = found + 1
+    return position

@@ -94,7 +94,7 @@ class Redactor:
         is_named = name in self._listed or is_secret_name(name)
         if not value or not (is_named or "://" in value):
             return set()
-        from handaxe.text.secrets__secret_values import (
+        from handaxe.text.secrets import (
             list_password_spellings,
             list_value_spellings,
         )
@@ -106,7 +106,7 @@ class Redactor:
         return list_value_spellings(value) if is_named else list_password_spellings(value)
 
     def _sort(self) -> None:
-        from handaxe.text.secrets__secret_values import encode_value
+        from handaxe.text.secrets import encode_value
 
         markers = set(self._markers.values())
         pairs = [

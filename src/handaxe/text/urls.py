@@ -90,3 +90,22 @@ def _normalize_host(host: str) -> str:
         except ValueError:
             raise BadSocketAddress(f"{host} is no IPv4 address of four plain numbers") from None
     return host
+
+
+_FILE_URI = re.compile(rb"file:(?://(?:localhost)?(?=/)|(?=/(?!/)))", re.IGNORECASE)
+
+
+def parse_file_uri(uri: str) -> str | None:
+    """The path that a `file:` address stands for; None for any other address."""
+    from urllib.parse import unquote_to_bytes
+
+    try:
+        raw = uri.encode()
+    except UnicodeEncodeError:
+        return None
+    found = _FILE_URI.match(raw)
+    if found is None:
+        return None
+    # What follows ? or # belongs to the address; in a path both are written as escapes.
+    decoded = unquote_to_bytes(re.split(rb"[?#]", raw[found.end() :])[0])
+    return None if b"\0" in decoded else decoded.decode("utf-8", "surrogateescape")

@@ -26,7 +26,7 @@ import msgspec
 
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.contract.json_values import to_json_value
-from handaxe.schema.tool_schema__annotations import from_annotations
+from handaxe.schema.tool_schema import from_annotations
 from handaxe.text.sanitize import escape_surrogates, scrub
 
 P = ParamSpec("P")

@@ -15,8 +15,7 @@ from handaxe.disk import atomic, attributes
 from handaxe.disk.directories import Directory, lock_directory
 from handaxe.disk.durability import close, sync_file_systems
 from handaxe.disk.errors import wrap_os_errors
-from handaxe.disk.temp_files import make_late_name
-from handaxe.disk.temp_files__renames import rename_new
+from handaxe.disk.temp_files import make_late_name, rename_new
 from handaxe.undo.journal_files.records import PathState
 from handaxe.undo.restore import Restorer, remove_directory
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.faults.undo import UntrustedRecord
-from handaxe.contract.ports.undo__checkpoints import Checkpoints
+from handaxe.contract.ports.undo import Checkpoints
 from handaxe.disk.errors import DiskFault
-from handaxe.disk.threads import ThreadWork
-from handaxe.disk.threads__threads import SlowRecords, run_in_thread
+from handaxe.disk.threads import SlowRecords, ThreadWork, run_in_thread
 from handaxe.undo.content_bundle import INLINE_BYTES
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.directory_trees import (
@@ -40,11 +39,8 @@ from handaxe.undo.journal_files.records import (
     BeforeRecord,
     PathState,
 )
-from handaxe.undo.path_backup import PathRecorder
-from handaxe.undo.path_backup__not_recorded import convert_disk_errors
-from handaxe.undo.path_backup__shared_names import add_shared_names
-from handaxe.undo.path_state import Known, StateRecorder, find_no_file
-from handaxe.undo.path_state__boot_clock import read_clock
+from handaxe.undo.path_backup import PathRecorder, add_shared_names, convert_disk_errors
+from handaxe.undo.path_state import Known, StateRecorder, find_no_file, read_clock
 from handaxe.undo.snapshot.nodes import is_within
 from handaxe.undo.write_extent import ExtentLimits, Places, WriteTargets, resolve_extent
 

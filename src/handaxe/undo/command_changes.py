@@ -22,8 +22,7 @@ from handaxe.undo.directory_trees import (
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.records import AmbiguousPath, MovedRecord, PathState, TrackedRecord
 from handaxe.undo.path_backup import OutsideStates
-from handaxe.undo.path_state import StateRecorder
-from handaxe.undo.path_state__boot_clock import read_clock
+from handaxe.undo.path_state import StateRecorder, read_clock
 from handaxe.undo.snapshot.nodes import Node, NodeChange, is_within
 from handaxe.undo.snapshot.snapshot import Baseline, SnapshotLimits, TreeSnapshot
 from handaxe.undo.tree_states import TreeStates

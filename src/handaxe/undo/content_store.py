@@ -21,8 +21,7 @@ from handaxe.disk.safe_open import open_regular
 from handaxe.disk.versions import hash_file
 from handaxe.storage.home import make_durable_directory
 from handaxe.undo.content_bundle import BUNDLE, Bundle, parse_bundle_offset
-from handaxe.undo.journal_files.records import PathState
-from handaxe.undo.journal_files.records__layout import get_blobs_directory, get_pins_directory
+from handaxe.undo.journal_files.records import PathState, get_blobs_directory, get_pins_directory
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # FICLONE: two files share their blocks until one is written.

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.paths import quote_path
 from handaxe.undo.journal_files.records import AmbiguousPath, PathState
 
 MAX_FILES = 5_000

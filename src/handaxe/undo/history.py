@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Generator, Sequence
 import msgspec
 
 from handaxe.contract.faults.undo import (
+    AmbiguousChange,
     AmbiguousChanges,
     DamagedRecord,
     NothingToUndo,
@@ -18,9 +19,9 @@ from handaxe.contract.faults.undo import (
 )
 from handaxe.contract.ports.files import FileVersion
 from handaxe.contract.ports.undo import (
-    AmbiguousChange,
     ChangedCall,
     ChangeHistory,
+    ChangeKind,
     PathChange,
     PutBack,
     RestoredPath,
@@ -30,14 +31,13 @@ from handaxe.contract.ports.undo import (
 )
 from handaxe.disk import atomic
 from handaxe.disk.errors import describe_os_error
-from handaxe.disk.threads__threads import run_in_thread
-from handaxe.text.escape__counting import format_count
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.disk.threads import run_in_thread
+from handaxe.text.escape import format_count
+from handaxe.text.paths import quote_path
 from handaxe.undo.bulk_restore import BulkRestorer
 from handaxe.undo.content_bundle import BUNDLE, INLINE_BYTES
 from handaxe.undo.content_store import ContentStore, NotKept
 from handaxe.undo.directory_trees import explain_ambiguous, is_shared_otherwise
-from handaxe.undo.history__differences import classify_change, format_difference
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.call_entries import (
     CallEntry,
@@ -45,7 +45,7 @@ from handaxe.undo.journal_files.call_entries import (
     is_broken_off,
     select_entries,
 )
-from handaxe.undo.journal_files.ended_calls__pruned import read_pruned_calls
+from handaxe.undo.journal_files.ended_calls import read_pruned_calls
 from handaxe.undo.journal_files.records import PathState, UndoRecord
 from handaxe.undo.loss_check import resolve_parents
 from handaxe.undo.path_state import apply_splice, read_state
@@ -54,9 +54,9 @@ from handaxe.undo.plan import (
     find_ambiguous,
     find_foreign_entry,
     find_touched,
+    mask_reused_inode,
     plan_steps,
 )
-from handaxe.undo.plan__same_file import mask_reused_inode
 from handaxe.undo.restore import CannotMake, InUse, Restorer
 
 UndoGate = Callable[[Sequence[TouchedPath]], None]
@@ -458,3 +458,30 @@ def _name_action(target: PathState, now: PathState) -> PutBack:
     if now.kind == "absent":
         return "recreated"
     return "mode restored" if now.is_same(target) else "restored"
+
+
+SHOWN_BYTES = 1 << 20
+
+
+def format_difference(before: bytes | None, after: bytes | None, path: str) -> str:
+    """A unified diff; empty where one of the two is large or not text."""
+    from handaxe.text.diff import format_unified_diff
+    from handaxe.text.encoding import NotText, decode
+
+    if before is None or after is None or max(len(before), len(after)) > SHOWN_BYTES:
+        return ""
+    try:
+        return format_unified_diff(
+            decode(before).text, decode(after).text, old_name=path, new_name=path
+        )
+    except NotText:
+        return ""
+
+
+def classify_change(found: PathState, left: PathState) -> ChangeKind:
+    """What happened to a path, in one word."""
+    if found.kind == "absent":
+        return "created"
+    if left.kind == "absent":
+        return "deleted"
+    return "mode" if found.is_same(left) else "modified"

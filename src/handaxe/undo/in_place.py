@@ -1,18 +1,28 @@
 """Writing in place beside kept contents: pins get copies first, crashes are repaired later."""
 
+import contextlib
+import hashlib
 import os
+from collections.abc import Generator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Literal, Protocol
+
+import msgspec
 
 from handaxe.disk import locks
-from handaxe.disk.durability import close
-from handaxe.disk.errors import DiskFault
-from handaxe.disk.overwrite import Intent
-from handaxe.disk.private import find_shared_access
+from handaxe.disk.atomic import ABSENT, delete, read_regular, replace
+from handaxe.disk.content_writer import Content
+from handaxe.disk.durability import close, sync_names
+from handaxe.disk.errors import DiskFault, DiskWriteFailed, wrap_os_errors
+from handaxe.disk.overwrite import Intent, write_content
+from handaxe.disk.private import find_shared_access, make_private
+from handaxe.disk.safe_open import open_regular_at
+from handaxe.disk.temp_files import remove_leftovers
+from handaxe.disk.versions import read_open_file
 from handaxe.undo.content_store import ContentStore
-from handaxe.undo.in_place__in_place import InPlaceJournal, recover
 from handaxe.undo.journal_files.record_key import Sealer
-from handaxe.undo.journal_files.records__layout import get_in_place_directory
+from handaxe.undo.journal_files.records import get_in_place_directory
 
 _LEFTOVERS = (".pre-image", ".tmp")
 _TOLD = {
@@ -72,3 +82,165 @@ def _is_busy(directory: Path) -> bool:
     finally:
         close(fd)
     return False
+
+
+_SUFFIX = ".pre-image"
+
+
+class _Header(msgspec.Struct):
+    """The first line of an entry; the old content follows."""
+
+    path: bytes
+    old_digest: str
+    new_digest: str
+    ino: int
+
+
+class RecoveredWrite(msgspec.Struct, frozen=True):
+    """What `recover` found for one interrupted write."""
+
+    path: str
+    outcome: Literal["old", "new", "restored", "gone", "other", "failed"]
+    """`restored` was half-written and has its old content again; `other` is another file by now
+    and was left alone; `failed` could not be looked at or written and stays in the journal."""
+    detail: str = ""
+    """Where the half-written content is kept, or why it failed."""
+
+
+class Seal(Protocol):
+    """Marks entries, so that nobody else can make one."""
+
+    def seal(self, payload: bytes) -> bytes:
+        """A JSON object with a mark as one more field."""
+        ...
+
+    def is_sealed(self, payload: bytes) -> bool:
+        """Whether a JSON object carries the mark."""
+        ...
+
+
+class InPlaceJournal:
+    """Keeps the old content of a file while it is written in place; pass it to `replace`."""
+
+    def __init__(self, directory: str | os.PathLike[str], seal: Seal | None = None) -> None:
+        self._directory = os.path.realpath(directory)
+        self._seal = seal
+
+    @contextlib.contextmanager
+    def __call__(self, intent: Intent) -> Generator[None]:
+        """Hold the intent durably; forget it unless the file was left damaged."""
+        entry = Path(self._directory, f"{os.urandom(8).hex()}{_SUFFIX}")
+        path = os.fsencode(os.path.realpath(intent.path))
+        header = _Header(path, intent.old_digest, intent.new_digest, intent.ino)
+        with _lock_journal(self._directory, shared=True):
+            _keep(entry, header, intent.old, self._seal)
+            try:
+                yield
+            except BaseException as error:
+                if not (isinstance(error, DiskWriteFailed) and error.damaged):
+                    # What went wrong before matters more, and recovery will find the file whole.
+                    with contextlib.suppress(DiskFault):
+                        delete(entry, expect=None)
+                raise
+            try:
+                delete(entry, expect=None)
+            except DiskFault as fault:
+                reason = f"the file was written, but its journal entry stays: {fault}"
+                raise DiskWriteFailed(reason, None, applied=True) from fault
+
+
+def recover(directory: str | os.PathLike[str], seal: Seal | None = None) -> list[RecoveredWrite]:
+    """Make whole every file whose writing in place was interrupted; for the start of a program.
+
+    With `seal`, entries that do not carry it stay where they are and are told as `failed`.
+
+    Raises:
+        Locked: writers were at work all the time.
+    """
+    real = os.path.realpath(directory)
+    if not Path(real).is_dir():
+        return []
+    with _lock_journal(real, shared=False):
+        remove_leftovers(real)
+        return [_recover(entry, seal) for entry in sorted(Path(real).glob(f"*{_SUFFIX}"))]
+
+
+@contextlib.contextmanager
+def _lock_journal(directory: str, *, shared: bool) -> Generator[None]:
+    """Writers share the journal; recovery wants it alone, or it would undo work in progress."""
+    with wrap_os_errors("open the journal"):
+        _make(Path(directory))
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(Path(directory, "lock"), flags, 0o600)
+    try:
+        with wrap_os_errors("lock the journal"):
+            locks.hold(fd, shared=shared)
+        yield
+    finally:
+        close(fd)
+
+
+def _make(directory: Path) -> None:
+    """Create the directory of the journal, so that it outlives a power failure with its content."""
+    if not directory.is_dir():
+        make_private(directory)
+        sync_names(directory.parent)
+
+
+def _keep(entry: Path, header: _Header, old: bytes, seal: Seal | None) -> None:
+    try:
+        head = msgspec.json.encode(header)
+        head = seal.seal(head) if seal is not None else head
+        replace(entry, [head + b"\n", old], expect=ABSENT, mode=0o600)
+    except DiskFault as fault:
+        # Durable or not: the file itself was not touched, so nothing is to be taken back.
+        with contextlib.suppress(DiskFault):
+            delete(entry, expect=None)
+        reason = f"could not keep the old content in the journal: {fault}"
+        raise DiskWriteFailed(reason, getattr(fault, "errno", None)) from fault
+
+
+def _recover(entry: Path, seal: Seal | None) -> RecoveredWrite:
+    path = str(entry)
+    try:
+        data, _ = read_regular(entry)
+        head, _, old = data.partition(b"\n")
+        header = msgspec.json.decode(head, type=_Header)
+        path = os.fsdecode(header.path)
+        if seal is not None:
+            _refuse_foreign(head, header, old, seal)
+        return _make_whole(path, header, old, entry)
+    except (OSError, DiskFault, msgspec.MsgspecError) as error:
+        return RecoveredWrite(path, "failed", str(error))
+
+
+def _refuse_foreign(head: bytes, header: _Header, old: bytes, seal: Seal) -> None:
+    if not seal.is_sealed(head):
+        raise DiskFault("its journal entry is older than the key it needs, or not written by us")
+    if hashlib.sha256(old).hexdigest() != header.old_digest:
+        raise DiskFault("the old content in its journal entry was changed")
+
+
+def _make_whole(path: str, header: _Header, old: bytes, entry: Path) -> RecoveredWrite:
+    try:
+        fd, info = open_regular_at(path, access=os.O_RDWR)
+    except FileNotFoundError:
+        delete(entry, expect=None)
+        return RecoveredWrite(path, "gone")
+    try:
+        locks.hold(fd)
+        found = read_open_file(fd, info.st_size)
+        digest = hashlib.sha256(found).hexdigest()
+        result = RecoveredWrite(path, "old" if digest == header.old_digest else "new")
+        if digest not in {header.old_digest, header.new_digest}:
+            if info.st_ino != header.ino:
+                kept = entry.replace(entry.with_suffix(".kept"))
+                return RecoveredWrite(path, "other", f"the old content is kept in {kept}")
+            kept = entry.with_suffix(".found")
+            replace(kept, [found], expect=None, mode=0o600)
+            write_content(fd, Content([old]))
+            result = RecoveredWrite(path, "restored", f"what was found is kept in {kept}")
+    finally:
+        close(fd)
+    delete(entry, expect=None)
+    return result

@@ -15,12 +15,12 @@ import msgspec
 from handaxe.contract.faults.undo import UntrustedRecord
 from handaxe.disk import locks
 from handaxe.disk.append_log import LineLog, parse_line, scan
-from handaxe.disk.append_log_records__line_tail import read_line_at
+from handaxe.disk.append_log_records import read_line_at
 from handaxe.disk.durability import close
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.private import find_shared_access
 from handaxe.disk.temp_files import remove_leftovers
-from handaxe.storage.event_log__open_files import PooledFile
+from handaxe.storage.event_log import PooledFile
 from handaxe.storage.home import make_durable_directory, sync_directory_names
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.journal_files.call_entries import CallEntry, make_entry
@@ -29,6 +29,8 @@ from handaxe.undo.journal_files.journal_scan import JournalDamage, JournalScan
 from handaxe.undo.journal_files.liveness import LivenessFile, find_oldest_living
 from handaxe.undo.journal_files.record_key import Sealer
 from handaxe.undo.journal_files.records import (
+    JOURNAL_NAME,
+    LOCK_NAME,
     AfterRecord,
     BeforeRecord,
     JournalStart,
@@ -41,9 +43,9 @@ from handaxe.undo.journal_files.records import (
     encode,
     encode_path,
     find_states,
+    list_journal_files,
 )
-from handaxe.undo.journal_files.records__layout import JOURNAL_NAME, LOCK_NAME, list_journal_files
-from handaxe.undo.plan__unfinished import find_left_states, find_undo_progress
+from handaxe.undo.plan import find_left_states, find_undo_progress
 from handaxe.undo.snapshot.nodes import is_within
 
 PART_BYTES = 16 << 20
@@ -335,7 +337,7 @@ class UndoJournal(PooledFile):
     def _complete(self, entry: CallEntry, entries: Sequence[CallEntry], older_than: float) -> None:
         """Record what a call left that a crash ended, and sweep up its unfinished files."""
         if entry.tracked is not None and self._is_kept_here(entry.tracked):
-            from handaxe.undo.tree_states__tree_late import recover_tracked_changes
+            from handaxe.undo.tree_states import recover_tracked_changes
 
             record = recover_tracked_changes(
                 entry.tracked, self._store.home, self._store, self.directory

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from handaxe.disk.errors import DiskFault
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.paths import quote_path
 from handaxe.undo.command_changes import TreeTracker
 from handaxe.undo.directory_trees import MAX_BYTES, MAX_FILES, TooBig, list_descendants
 from handaxe.undo.snapshot.nodes import is_within

@@ -16,9 +16,9 @@ from handaxe.undo.content_bundle import parse_content_name
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.call_entries import CallEntry
-from handaxe.undo.journal_files.ended_calls__pruned import note_pruned
-from handaxe.undo.journal_files.journal_scan__journal_rewrite import drop_calls
-from handaxe.undo.journal_files.records__layout import (
+from handaxe.undo.journal_files.ended_calls import note_pruned
+from handaxe.undo.journal_files.journal_scan import drop_calls
+from handaxe.undo.journal_files.records import (
     ENDED_NAME,
     get_blobs_directory,
     get_in_place_directory,

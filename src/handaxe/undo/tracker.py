@@ -16,19 +16,19 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.ports.undo import (
     ChangedCall,
     ChangeHistory,
+    Checkpoints,
     RestoredPath,
     UndoRequest,
     UndoResult,
 )
-from handaxe.contract.ports.undo__checkpoints import Checkpoints
 from handaxe.disk.local_files import LocalFiles
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.storage.home import get_session_directory
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 
 if TYPE_CHECKING:
     from handaxe.disk.overwrite import Intent
-    from handaxe.disk.threads__slow_writes import Unfinished
+    from handaxe.disk.threads import Unfinished
     from handaxe.undo.checkpoints import DiskCheckpoints
     from handaxe.undo.command_changes import TreeTracker
     from handaxe.undo.content_store import ContentStore
@@ -159,7 +159,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         """Let go of the journal; once a day take the time to prune."""
         if "_journal" not in self.__dict__ and not self._has_begun:
             return
-        from handaxe.disk.threads__threads import run_in_thread
+        from handaxe.disk.threads import run_in_thread
         from handaxe.undo.prune import prune_if_due
 
         if not self._has_begun:
@@ -183,7 +183,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         if recorded - self._measured_bytes <= options.max_bytes // _MEASURED_PARTS:
             return ()
         self._measured_bytes = recorded
-        from handaxe.disk.threads__threads import run_in_thread
+        from handaxe.disk.threads import run_in_thread
         from handaxe.undo.prune import prune_if_full
 
         async with self._pruning:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.ports.undo__checkpoints import TRACE_ENDED, TRACED
+from handaxe.contract.ports.undo import TRACE_ENDED, TRACED
 from handaxe.disk.append_log import scan
 from handaxe.disk.errors import DiskFault
 from handaxe.undo.journal_files.records import (
+    JOURNAL_NAME,
     LATE_S,
     AfterRecord,
     AmbiguousPath,
@@ -25,8 +26,7 @@ from handaxe.undo.journal_files.records import (
     TrackedRecord,
     decode,
 )
-from handaxe.undo.journal_files.records__layout import JOURNAL_NAME
-from handaxe.undo.path_state__boot_clock import Timed, measure_elapsed_s, read_clock
+from handaxe.undo.path_state import Timed, measure_elapsed_s, read_clock
 from handaxe.undo.snapshot.nodes import NodeChange, is_within
 from handaxe.undo.write_extent import Places
 

@@ -9,11 +9,11 @@ import pytest
 from tests.waiting import until
 
 from handaxe import Session
-from handaxe.app.agent_setup.permission_prompt_tool__permission_results import read_result
+from handaxe.app.agent_setup.permission_prompt_tool import read_result
 from handaxe.config.mcp_definitions import read_definitions
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.display import Text
-from handaxe.contract.ports.permission__permission_changes import PermissionChanges
+from handaxe.contract.ports.permission import PermissionChanges
 
 SERVER = str(Path(__file__).with_name("shifty_server.py"))
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}, "content": {}}}

@@ -12,7 +12,7 @@ import pytest
 
 from handaxe import Session
 from handaxe.contract.faults.mcp import LoginFailed
-from handaxe.contract.ports.mcp_servers__mcp_logins import McpLogin
+from handaxe.contract.ports.mcp_servers import McpLogin
 from handaxe.storage.mcp_logins import DiskMcpLogins
 
 # Two hosts of this machine: to the client they are as different as any others.

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from handaxe.app.services.mcp import fill_form_defaults
 from handaxe.mcp.line_framing import LineFramer, OversizedLine
-from handaxe.mcp.remote_tool__names import ToolNameRegistry, build_tool_name
+from handaxe.mcp.remote_tool import ToolNameRegistry, build_tool_name
 from handaxe.text.redact import Redactor
 
 

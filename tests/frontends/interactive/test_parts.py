@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from handaxe.contract.ports.questions import QuestionOption, UserQuestion
 from handaxe.frontends.cli.repl.line_editor import find_completions
 from handaxe.frontends.cli.repl.markdown import MarkdownRenderer
-from handaxe.frontends.cli.repl.repl__questions import parse_choice
+from handaxe.frontends.cli.repl.repl import parse_choice
 
 
 def test_commands_and_paths_are_completed(tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 from tests.waiting import HANG_S
 
 from handaxe import Effects, Session, ToolContext, tool
-from handaxe.frontends.mcp_server.handlers__stdio import serve
+from handaxe.frontends.mcp_server.handlers import serve
 from handaxe.frontends.mcp_server.server_session import SessionFactory
 from handaxe.permission.prompts import OnAsk
 

@@ -16,14 +16,14 @@ from tests.waiting import HANG_S
 
 from handaxe import Effects, Session, tool
 from handaxe.frontends.mcp_server.protocol import HANDSHAKE_REVISIONS
-from handaxe.frontends.mcp_server.request_params__roots import parse_roots
+from handaxe.frontends.mcp_server.request_params import parse_roots
 from handaxe.frontends.mcp_server.stdio_transport import MAX_LINE_BYTES, LineSplitter
 from handaxe.frontends.mcp_server.tool_list import (
     MAX_LIST_CHARS,
     build_definitions,
     list_default_tools,
 )
-from handaxe.text.urls__file_address import parse_file_uri
+from handaxe.text.urls import parse_file_uri
 from handaxe.tools import BUILTIN
 
 HANDSHAKE = {
@@ -794,7 +794,7 @@ def test_the_read_only_preset_offers_nothing_that_changes(project):
 PRINTING = """
 import asyncio, os
 from handaxe.frontends.mcp_server.stdio_transport import take_standard_pipes
-from handaxe.frontends.mcp_server.handlers__stdio import serve
+from handaxe.frontends.mcp_server.handlers import serve
 from tests.frontends.mcp_server.raw_client import blueprint_of
 source, sink = take_standard_pipes()
 assert not os.get_inheritable(source) and not os.get_inheritable(sink)

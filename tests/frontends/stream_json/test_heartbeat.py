@@ -9,7 +9,7 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.stream_json.codec import StreamCodec, StreamOptions
 from handaxe.frontends.stream_json.result_message import MessageLookups
-from handaxe.frontends.stream_json.server__heartbeat import send_heartbeats
+from handaxe.frontends.stream_json.server import send_heartbeats
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-from handaxe.contract.faults.shell__preview_faults import CannotPreview
+from handaxe.contract.faults.shell import CannotPreview
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.shell.exec.dry_run import OverlayPreviews
 

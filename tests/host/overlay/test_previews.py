@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from tests.storage.commanding import whole_tree
 
-from handaxe.contract.faults.shell__preview_faults import CannotPreview
+from handaxe.contract.faults.shell import CannotPreview
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.shell.exec.dry_run import OverlayPreviews
-from handaxe.shell.exec.overlay_mounts__program import find_overlay_program
+from handaxe.shell.exec.overlay_mounts import find_overlay_program
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.holding import open_descriptors
 
-from handaxe.contract.faults.shell__sandbox_faults import NoSandbox
+from handaxe.contract.faults.shell import NoSandbox
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend, find_bubblewrap_problem
 from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
 from handaxe.shell.sandbox.probe import DIMENSIONS, probe

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handaxe.shell.exec.command__entering import find_cwd_problem
+from handaxe.shell.exec.command import find_cwd_problem
 
 
 @pytest.fixture

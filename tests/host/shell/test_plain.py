@@ -2,7 +2,7 @@
 
 import pytest
 
-from handaxe.shell.exec.bash_binary__plain import is_plain_program
+from handaxe.shell.exec.bash_binary import is_plain_program
 
 PLAIN = [
     "ls", "ls -la src", " git status ", "/usr/bin/env X=1 true", "grep -rn 'a b; cd /' .",

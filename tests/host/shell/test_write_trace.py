@@ -12,9 +12,9 @@ import pytest
 from tests.waiting import HANG_S, blocked_until
 
 from handaxe.contract.ports.shell import ShellCommand
-from handaxe.contract.ports.undo__checkpoints import TRACE_ENDED, TRACED
+from handaxe.contract.ports.undo import TRACE_ENDED, TRACED
 from handaxe.process.write_trace import WriteTrace
-from handaxe.shell.exec.bash_binary__privileges import can_be_restricted
+from handaxe.shell.exec.bash_binary import can_be_restricted
 from handaxe.shell.exec.local_shell import LocalShell
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend, find_landlock_problem
 from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from handaxe import Session
-from handaxe.catalog.deferral import format_deferred_tools
-from handaxe.catalog.deferral__ranking import ToolEntry, rank_tools
+from handaxe.catalog.deferral import ToolEntry, format_deferred_tools, rank_tools
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 

@@ -3,8 +3,7 @@
 import pytest
 
 from handaxe import SetupError
-from handaxe.hooks.config import CallableHook, CommandHook, HttpHook, read_hooks
-from handaxe.hooks.config__matchers import compile_matcher
+from handaxe.hooks.config import CallableHook, CommandHook, HttpHook, compile_matcher, read_hooks
 from handaxe.hooks.event_types import EVENTS
 from handaxe.hooks.service import Hooks
 

@@ -225,8 +225,8 @@ async def test_a_background_hook_may_ask_to_be_heard():
 
 
 async def test_background_hooks_are_bounded_and_ended_at_the_close(monkeypatch):
-    monkeypatch.setattr("handaxe.hooks.dispatcher__background.MAX_WAITING", 2)
-    monkeypatch.setattr("handaxe.hooks.dispatcher__background.GRACE_S", 0.2)
+    monkeypatch.setattr("handaxe.hooks.dispatcher.MAX_WAITING", 2)
+    monkeypatch.setattr("handaxe.hooks.dispatcher.GRACE_S", 0.2)
     line = shell("sleep 600", **{"async": True})
     bench = Bench({"PostToolUse": [{"hooks": [line]}]})
     for _ in range(15):

@@ -6,10 +6,9 @@ import json
 import pytest
 from tests.waiting import until
 
-from handaxe.contract.ports.hooks import HookUnreachable
-from handaxe.contract.ports.hooks__hook_models import HookModels
+from handaxe.contract.ports.hooks import HookModels, HookUnreachable
 from handaxe.hooks.config import AgentHook, PromptHook
-from handaxe.hooks.external__verdicts import MAX_EVENT_CHARS, build_hook_question, from_verdict
+from handaxe.hooks.external import MAX_EVENT_CHARS, build_hook_question, from_verdict
 from handaxe.hooks.outcome import NOTHING
 from handaxe.hooks.output import InvalidHookOutput
 from handaxe.hooks.service import Hooks

@@ -15,7 +15,7 @@ from handaxe.permission.decide import (
     is_read_denied,
 )
 from handaxe.permission.policy import CurrentPolicy, make_policy
-from handaxe.permission.suggestions__proposals import propose_rules
+from handaxe.permission.suggestions import propose_rules
 from handaxe.rules.grammar import parse_rule
 from handaxe.rules.tool_families import Behaviour
 from handaxe.session.permission_state import Mode, PermissionState, SourcedRule

@@ -12,8 +12,7 @@ from handaxe.app.services import session_shell
 from handaxe.contract.faults.shell import CannotStart
 from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
 from handaxe.contract.readable_files import ReadableFiles
-from handaxe.permission.policy import make_policy
-from handaxe.permission.policy__request import PermissionQuery
+from handaxe.permission.policy import PermissionQuery, make_policy
 from handaxe.pipeline.hook_events import is_covered_by_rule
 from handaxe.shell.exec.shfmt import count_commands
 

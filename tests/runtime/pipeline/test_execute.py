@@ -23,7 +23,7 @@ from handaxe import (
 from handaxe.contract.events import CallAsked, CallDecided, CallFinished, CallProgress, CallStarted
 from handaxe.hooks.outcome import Outcome
 from handaxe.hooks.service import Hooks
-from handaxe.pipeline.streaming__batch import run_batch
+from handaxe.pipeline.streaming import run_batch
 from handaxe.session.permission_state import SourcedRule
 from handaxe.session.workdir import Workdir
 from handaxe.testing.fakes import PipelineHarness, RecordingCheckpoints, ScriptedAsker

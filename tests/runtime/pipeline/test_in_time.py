@@ -19,9 +19,9 @@ from handaxe.contract.events import (
 )
 from handaxe.contract.ports.files import Files
 from handaxe.pipeline import pipeline as execute
-from handaxe.pipeline import run__in_time as in_time
-from handaxe.pipeline import streaming__batch as batch
-from handaxe.pipeline.streaming__batch import run_batch
+from handaxe.pipeline import run as in_time
+from handaxe.pipeline import streaming as batch
+from handaxe.pipeline.streaming import run_batch
 from handaxe.session.workdir import Workdir
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import read_events

@@ -11,7 +11,7 @@ from probes import Step
 
 from handaxe import ToolCall
 from handaxe.contract.events import CallFinished, CallStarted
-from handaxe.pipeline.streaming__batch import run_batch
+from handaxe.pipeline.streaming import run_batch
 from handaxe.testing.fakes import PipelineHarness
 
 PATHS = st.sampled_from(["a", "b", "a/x", "c"])

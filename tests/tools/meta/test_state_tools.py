@@ -131,7 +131,7 @@ async def test_only_one_of_many_agents_gets_a_task(tmp_path):
     await lists[0].create("A", "a", None, {})
 
     def claim(number: int) -> bool:
-        from handaxe.contract.faults.agent__task_faults import TaskClaimed
+        from handaxe.contract.faults.agent import TaskClaimed
         from handaxe.contract.ports.task_list import TaskChange
 
         change = TaskChange(owner=f"agent {number}", status="in_progress")

@@ -15,7 +15,7 @@ from handaxe.contract.display import Diff, DiffHunk
 from handaxe.contract.events import CallProgress, JobEnded, JobStarted
 from handaxe.contract.ports.dry_run import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput
-from handaxe.shell.exec.overlay_mounts__program import find_overlay_program
+from handaxe.shell.exec.overlay_mounts import find_overlay_program
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from websockets.sync.server import ServerConnection
 from handaxe import Session
 from handaxe.contract.events import JobEnded, JobSaid
 from handaxe.contract.ports.shell import Socket
-from handaxe.shell.exec import local_shell__listening as listening
+from handaxe.shell.exec import local_shell as listening
 from handaxe.shell.exec import socket_child
-from handaxe.tools.shell import monitor__sockets as sockets
+from handaxe.tools.shell import monitor as sockets
 
 pytestmark = pytest.mark.proves("BT-30")
 MIB = 1 << 20

@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from handaxe.config.settings import Settings
-from handaxe.config.settings_paths import get_user_directories
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.session.workdir import Workdir
+from handaxe.storage.home import get_user_directories
 from handaxe.text.framing import frame
 
 INDEX = "MEMORY.md"

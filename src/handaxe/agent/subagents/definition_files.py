@@ -15,12 +15,12 @@ from handaxe.agent.subagents.definitions import (
     parse_agent_definitions,
     parse_agent_file,
 )
-from handaxe.app.services.trust_requests import list_agent_files
 from handaxe.config.project import Configuration
 from handaxe.config.settings_paths import is_users_own
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.trust_gate import TrustRequest
+from handaxe.git.discovery import find_top
 
 
 class AgentDefinitions:
@@ -102,8 +102,7 @@ class AgentDefinitions:
     def _drop_invalid(self, kind: AgentDefinition) -> AgentDefinition:
         """The type without definitions that are wrong."""
         if kind.hooks:
-            from handaxe.hooks.config import read_hooks
-            from handaxe.hooks.config__hook_conditions import find_bad_conditions
+            from handaxe.hooks.config import find_bad_conditions, read_hooks
 
             book = read_hooks(kind.hooks, source=kind.source)
             self.problems += [
@@ -129,3 +128,39 @@ def get_inline_servers(kind: AgentDefinition) -> dict[str, Any]:
         if isinstance(entry, dict)
         for name, definition in entry.items()
     }
+
+
+def find_agent_requests(root: str) -> list[TrustRequest[AgentDefinition]]:
+    """The agents of a project; each may at least want to take the place of another."""
+    found: list[TrustRequest[AgentDefinition]] = []
+    for path in (
+        path for place in find_agent_directories(root, root, ()) for path in list_agent_files(place)
+    ):
+        if is_users_own(path):
+            continue
+        try:
+            wish, _ = parse_agent_file(path.read_text(encoding="utf-8"), str(path), root=root)
+        except (BadAgentFile, OSError, UnicodeError):
+            continue
+        found.append(wish)
+    return found
+
+
+def find_agent_directories(directory: str, root: str, users: Sequence[str]) -> list[Path]:
+    """Where files of agents may lie: from the working directory up to the project, then the user's.
+
+    Above the project's root the search goes on to the root of its repository.
+    """
+    places: list[Path] = []
+    here, last = Path(directory), Path(find_top(directory) or root)
+    for place in (here, *here.parents):
+        places += (place / ".handaxe" / "agents", place / ".claude" / "agents")
+        if place == last:
+            break
+    places += [Path(user) / "agents" for user in users]
+    return [place for place in dict.fromkeys(places) if place.is_dir()]
+
+
+def list_agent_files(place: Path) -> list[Path]:
+    """The files of agents in a directory."""
+    return sorted(place.rglob("*.md"))

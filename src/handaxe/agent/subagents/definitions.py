@@ -11,7 +11,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.trust_gate import Owner, TrustRequest
 from handaxe.rules.modes import parse_mode
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 from handaxe.text.frontmatter import BadFrontmatter, parse_bool, split_frontmatter
 
 GENERAL = "general-purpose"

@@ -9,8 +9,7 @@ import msgspec
 
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent
-from handaxe.agent.limits import Price
-from handaxe.agent.limits__loop_options import LoopOptions
+from handaxe.agent.limits import LoopOptions, Price
 from handaxe.agent.loop_context import LoopContext
 from handaxe.agent.subagents.execution import AgentRun
 from handaxe.contract.events import Event

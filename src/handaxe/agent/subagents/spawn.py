@@ -12,8 +12,7 @@ from uuid import uuid4
 
 import msgspec
 
-from handaxe.agent.limits import Meter, RunLimits
-from handaxe.agent.limits__loop_options import LoopOptions
+from handaxe.agent.limits import LoopOptions, Meter, RunLimits
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.reminders import format_agent_message, format_agent_notice
 from handaxe.agent.subagents.definitions import GENERAL
@@ -25,11 +24,11 @@ from handaxe.contract.faults.agent import (
     AgentNotFound,
     AgentsTooDeep,
     AgentStoppedByUser,
+    NoBackground,
     NoToolsForAgent,
     TooManyAgents,
     UnknownAgentType,
 )
-from handaxe.contract.faults.agent__job_faults import NoBackground
 from handaxe.contract.ports.agents import (
     AgentDefinition,
     AgentOutcome,
@@ -41,7 +40,7 @@ from handaxe.hooks.notify import fire_hooks
 from handaxe.pipeline.context import PipelineContext
 from handaxe.rules.modes import choose_strictest_mode
 from handaxe.session.jobs import Jobs
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 from handaxe.text.framing import frame_reminder, neutralize
 
 

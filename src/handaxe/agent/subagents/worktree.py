@@ -1,12 +1,12 @@
 """Checkouts for agents that work apart, made when they start and given back when they end."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from shlex import quote
 
 import msgspec
 
 from handaxe.agent.subagents.registry import AgentIsolation
-from handaxe.agent.subagents.worktree__git_programs import Ask, GitProgramApproval
 from handaxe.config.project import Configuration
 from handaxe.config.settings import Settings
 from handaxe.config.settings_paths import WORKTREES
@@ -16,7 +16,61 @@ from handaxe.contract.ports.agents import AgentState
 from handaxe.hooks.notify import fire_hooks, notify_hooks
 from handaxe.hooks.outcome import Outcome
 from handaxe.pipeline.context import PipelineContext
+from handaxe.text.escape import to_visible_text
 from handaxe.text.paths import is_inside, normalize
+
+Ask = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
+
+MOST_SHOWN = 4_000
+
+
+class GitProgramApproval:
+    """Before the folder is trusted the answer is no; then whoever can be asked is asked.
+
+    A yes holds for these very programs until the agent or the run ends; what a configuration brings
+    in from another file may change, and is asked about each time.
+    """
+
+    def __init__(
+        self, configuration: Configuration, ask: Callable[[], Ask | None], tool: str = "Agent"
+    ) -> None:
+        self._configuration = configuration
+        self._ask = ask
+        self._tool = tool
+        self._approved: set[str] = set()
+
+    async def approve(self, obstacles: tuple[str, ...]) -> str:
+        """Why git may not run what a repository names; empty if it may."""
+        if self._approved.issuperset(obstacles):
+            return ""
+        named = to_visible_text("; ".join(obstacles))
+        if len(named) > MOST_SHOWN:
+            return "the repository's configuration names too many programs to ask about them"
+        root = self._configuration.root
+        if not self._configuration.is_trusted:
+            return f"{named}. If you trust the project, run `handaxe trust {quote(root)}`"
+        ask = self._ask()
+        if ask is None:
+            return (
+                f"{named}, and nobody can be asked. What your own configuration names "
+                "(`git config --global`) needs no question"
+            )
+        request = PermissionRequest(
+            call_id="worktree",
+            tool=self._tool,
+            input={"isolation": "worktree"},
+            reason=f"Git would check out files for a worktree, and {named}.",
+            cwd=root,
+        )
+        answer = await ask(request)
+        if not isinstance(answer, Allow):
+            return f"{named}, and {answer.reason or 'the user said no'}".rstrip(".")
+        self._approved.update(one for one in obstacles if not one.startswith("include"))
+        return ""
+
+    async def recall(self, obstacles: tuple[str, ...]) -> str:
+        """The same without asking anybody."""
+        return "" if self._approved.issuperset(obstacles) else obstacles[0]
 
 
 class WorktreeNotCreated(Exception):

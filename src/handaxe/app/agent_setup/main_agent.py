@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from handaxe.agent.loop_context import LoopContext
-from handaxe.agent.subagents.definition_files import AgentDefinitions
-from handaxe.agent.subagents.policy__pool import make_main_tool_filter
+from handaxe.agent.subagents.definition_files import AgentDefinitions, find_agent_directories
+from handaxe.agent.subagents.policy import make_main_tool_filter
 from handaxe.app.agent_setup.subagent_resources import AgentResources
-from handaxe.app.services.trust_requests import find_agent_directories
 from handaxe.app.session import Session
-from handaxe.config.settings_paths import MANAGED_DIRECTORIES, get_user_directories, is_users_own
+from handaxe.config.settings_paths import is_users_own
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.skills import Skills
 from handaxe.rules.modes import choose_strictest_mode
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
+from handaxe.text.escape import find_closest_name
 
 
 def find_agent_definitions(session: Session, given: Mapping[str, Any] | None) -> AgentDefinitions:

@@ -6,12 +6,14 @@ The tool is called past the pipeline, as a person would be asked; what it cannot
 import json
 from typing import Any, cast
 
-from handaxe.app.agent_setup.permission_prompt_tool__permission_results import read_result
+import msgspec
+
 from handaxe.app.session import Session
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.permission_updates import PermissionChange
 from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.contract.ports.permission__permission_changes import PermissionChanges
+from handaxe.contract.ports.permission import PermissionChanges
 
 _FOR_A_PERSON = "MCP tool requires user interaction; not supported via --permission-prompt-tool"
 
@@ -79,7 +81,7 @@ class PermissionPromptTool:
 
     async def _found(self) -> tuple[str, str] | None:
         """The server and the tool's own name there."""
-        from handaxe.mcp.remote_tool__names import build_tool_name
+        from handaxe.mcp.remote_tool import build_tool_name
 
         servers = self._servers
         if servers is None:
@@ -111,3 +113,42 @@ def _is_person_required(session: Session, tool: str) -> bool:
         return False
     found = session.catalog.find(tool)[0]
     return isinstance(found, RemoteTool) and found.always_asks
+
+
+class _AllowResult(msgspec.Struct, frozen=True, rename="camel"):
+    updated_input: dict[str, Any] | None = None
+    updated_permissions: tuple[PermissionChange, ...] | None = None
+
+
+async def read_result(
+    answer: dict[str, Any],
+    request: PermissionRequest,
+    changes: PermissionChanges,
+    *,
+    sent: dict[str, Any],
+    giver: str,
+) -> Allow | Deny:
+    """The answer; changes of permissions that came with a yes are in force then.
+
+    `sent` is the input as the giver saw it, which may have been shortened.
+    """
+    if answer.get("behavior") != "allow":
+        reason = str(answer.get("message") or "It was refused.")
+        return Deny(reason, interrupt=answer.get("interrupt") is True)
+    try:
+        yes = msgspec.convert(answer, _AllowResult)
+    except msgspec.ValidationError as error:
+        return Deny(f"The answer to the permission question is wrong: {error}.")
+    new_input = yes.updated_input if yes.updated_input != sent else None
+    if new_input is not None and sent is not request.input:
+        return Deny("The input is too long to be changed this way.")
+    if yes.updated_permissions:
+        problems = await changes.make(
+            yes.updated_permissions,
+            by="callback",
+            call_id=request.call_id,
+            definitions=request.definitions,
+        )
+        if problems:
+            return Deny(f"A change of permissions is wrong: {' '.join(problems)}")
+    return Allow(f"{giver} said yes.", input=new_input)

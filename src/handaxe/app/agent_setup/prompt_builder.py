@@ -4,6 +4,7 @@ import os
 import platform
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -18,13 +19,14 @@ from handaxe.agent.system_prompt import (
     build_context_text,
     build_system_prompt,
 )
-from handaxe.app.agent_setup.prompt_builder__outside_imports import ExternalIncludes
 from handaxe.app.session import Session
 from handaxe.config.settings import AttributionOptions
-from handaxe.config.settings_paths import MANAGED_DIRECTORIES, get_user_directories
+from handaxe.contract.decision import Allow, PermissionRequest
+from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.git.discovery import UnclearRepository, describe_head, find_repository
+from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
 
 ADDED_VARIABLE = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
 """Set to 1, instructions in further working directories count, too."""
@@ -199,3 +201,47 @@ def find_head(directory: str) -> str:
     except UnclearRepository:
         return ""
     return describe_head(found) if found is not None else ""
+
+
+class ExternalIncludes:
+    """Asks whoever can be asked; an answer for good is kept with the trust in the folder."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._answers: dict[str, bool] = {}
+
+    async def allows(self, importer: str, path: str) -> bool:
+        """Whether a file may be imported; without anybody to ask it may not."""
+        if path not in self._answers:
+            self._answers[path] = self._is_approved(path) or await self._ask(importer, path)
+        return self._answers[path]
+
+    def _is_approved(self, path: str) -> bool:
+        configuration = self._session.configuration
+        try:
+            return path in configuration.trust.imports(configuration.root)
+        except SetupError:
+            return False
+
+    async def _ask(self, importer: str, path: str) -> bool:
+        asker = self._session.collaborators.asker
+        if asker is None or not asker.is_there:
+            return False
+        request = PermissionRequest(
+            call_id="instructions",
+            tool="Read",
+            input={"file_path": path},
+            reason=(
+                f"{importer} imports {path}, which lies outside the project, into the "
+                "instructions that the agent gets."
+            ),
+            cwd=self._session.workdir.current,
+        )
+        answer = await asker.ask(request)
+        if not isinstance(answer, Allow):
+            return False
+        if answer.remember in {"project", "always"}:
+            configuration = self._session.configuration
+            with suppress(SetupError):
+                configuration.trust.approve_import(configuration.root, path)
+        return True

@@ -1,20 +1,24 @@
 """What a type of agent brings along: hooks, servers and a memory of its own, skills in sight."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from handaxe.agent.memory.persistent_memory import get_agent_memory
 from handaxe.agent.subagents.definition_files import get_inline_servers
+from handaxe.app.services.hooks import build_hook_policy
 from handaxe.app.services.service import SessionContext
 from handaxe.catalog.catalog import Catalog
-from handaxe.contract.events import Event
+from handaxe.config.project import Configuration
+from handaxe.contract.events import Event, HookRan
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.skills import Skills
+from handaxe.hooks.outcome import Outcome, merge_outcomes
 from handaxe.hooks.service import Hooks
 from handaxe.skills.listing import format_skill_texts
 
 if TYPE_CHECKING:
     from handaxe.app.services.mcp import McpService
+    from handaxe.hooks.dispatcher import Covers
 
 
 class AgentResources:
@@ -35,17 +39,11 @@ class AgentResources:
         self.memory = get_agent_memory(kind, configuration.root)
         self._servers: McpService | None = None
         self._shared = self.hooks = shared
-        if kind.hooks:
-            from handaxe.app.agent_setup.subagent_resources__agent_hooks import (
-                AgentHooks,
-                has_own_hooks,
-            )
-
-            if has_own_hooks(kind, configuration):
-                self.hooks = AgentHooks(
-                    shared, kind, configuration, emit=emit, is_main=is_main,
-                    keep=lambda text: around.results.keep("hook", text),
-                )  # fmt: skip
+        if kind.hooks and has_own_hooks(kind, configuration):
+            self.hooks = AgentHooks(
+                shared, kind, configuration, emit=emit, is_main=is_main,
+                keep=lambda text: around.results.keep("hook", text),
+            )  # fmt: skip
 
     async def open(self, catalog: Catalog) -> None:
         """Reach the agent's own servers; their tools are on offer to it alone."""
@@ -75,3 +73,88 @@ class AgentResources:
             await servers.close()
         if self.hooks is not self._shared:
             await self.hooks.close()
+
+
+class AgentHooks(Hooks):
+    """The session's hooks, which follow its settings, and an agent's own after them."""
+
+    def __init__(
+        self,
+        shared: Hooks,
+        kind: AgentDefinition,
+        configuration: Configuration,
+        *,
+        emit: Callable[[HookRan], None],
+        keep: Callable[[str], str],
+        is_main: bool = False,
+    ) -> None:
+        self._shared = shared
+        self._before = self._after = False
+        super().__init__(emit=emit, keep=keep)
+        self.servers = shared.servers
+        self.variables = shared.variables
+        from handaxe.hooks.config import read_hooks
+        from handaxe.hooks.local_runner import LocalHookPrograms
+
+        hooks = dict(kind.hooks)
+        if not is_main and "Stop" in hooks:
+            # What is a stop to whoever wrote the file is the end of a sub-agent here.
+            hooks["SubagentStop"] = [*hooks.get("SubagentStop", ()), *hooks.pop("Stop")]
+        book = read_hooks(hooks, source=kind.source, is_projects=True)
+        policy = build_hook_policy(configuration.settings, configuration.root)
+        self.configure(book, policy, LocalHookPrograms())
+
+    @property
+    def watch_before(self) -> bool:
+        """Whether anybody wants to hear of calls before they run."""
+        return self._before or self._shared.watch_before
+
+    @watch_before.setter
+    def watch_before(self, own: bool) -> None:
+        self._before = own
+
+    @property
+    def watch_after(self) -> bool:
+        """Whether anybody wants to hear of calls after they ran."""
+        return self._after or self._shared.watch_after
+
+    @watch_after.setter
+    def watch_after(self, own: bool) -> None:
+        self._after = own
+
+    def take_late(self) -> tuple[str, ...]:
+        """Deliver what came late, once; the session's hooks speak to whoever works in it."""
+        return (*self._shared.take_late(), *super().take_late())
+
+    def watches(self, event: str) -> bool:
+        """Whether anybody wants to hear of this event."""
+        return super().watches(event) or self._shared.watches(event)
+
+    async def fire(
+        self,
+        event: dict[str, Any],
+        *,
+        aliases: tuple[str, ...] = (),
+        covers: "Covers | None" = None,
+        call_id: str | None = None,
+    ) -> Outcome:
+        """What all hooks together say to an event."""
+        name = event["hook_event_name"]
+        said = Outcome()
+        for hooks, hears in ((self._shared, self._shared.watches(name)), (super(), True)):
+            if hears:
+                answer = await hooks.fire(event, aliases=aliases, covers=covers, call_id=call_id)
+                said = merge_outcomes(said, answer)
+        return said
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Let all hooks know of an event without waiting for what they say."""
+        self._shared.tell(event)
+        super().tell(event)
+
+
+def has_own_hooks(kind: AgentDefinition, configuration: Configuration) -> bool:
+    """Whether a type's hooks run here."""
+    settings = configuration.settings
+    is_off = settings.disable_all_hooks or settings.allow_managed_hooks_only
+    return bool(kind.hooks) and not is_off

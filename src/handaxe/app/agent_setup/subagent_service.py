@@ -6,7 +6,7 @@ from functools import partial
 
 import msgspec
 
-from handaxe.agent.limits__loop_options import LoopOptions
+from handaxe.agent.limits import LoopOptions
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.loop_context import LoopContext
 from handaxe.agent.subagents.definition_files import AgentDefinitions
@@ -23,7 +23,7 @@ from handaxe.contract.ports.jobs import JobRegistry
 from handaxe.contract.ports.model import Model
 from handaxe.contract.ports.skills import Skills
 from handaxe.storage.agent_files import AgentFiles
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 
 MODEL_VARIABLE = "CLAUDE_CODE_SUBAGENT_MODEL"
 

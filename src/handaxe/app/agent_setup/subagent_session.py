@@ -14,20 +14,19 @@ from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.loop_context import LoopContext
 from handaxe.agent.memory.instruction_files import InstructionFiles
 from handaxe.agent.memory.nested_memory import NestedMemory, notify_instructions_loaded
-from handaxe.agent.subagents.policy import SubagentPolicy, SubagentRestrictions
-from handaxe.agent.subagents.policy__pool import make_tool_filter
+from handaxe.agent.subagents.policy import SubagentPolicy, SubagentRestrictions, make_tool_filter
 from handaxe.agent.subagents.registry import SubagentSession
 from handaxe.agent.subagents.spawn import SpawnedAgents
 from handaxe.agent.subagents.worktree import find_linked_directories
 from handaxe.agent.system_prompt import PromptParts, build_system_prompt
 from handaxe.app.agent_setup.prompt_builder import SharedPromptContext
 from handaxe.app.agent_setup.session_loop_context import (
+    ServerInstructions,
+    ToolSpecs,
     collect_changes,
     collect_notes,
     collect_reminders,
 )
-from handaxe.app.agent_setup.session_loop_context__server_words import ServerInstructions
-from handaxe.app.agent_setup.session_loop_context__tool_specs import ToolSpecs
 from handaxe.app.agent_setup.subagent_resources import AgentResources
 from handaxe.app.resume import resume_agent, resume_state
 from handaxe.app.services.service import SessionContext, SessionService
@@ -41,15 +40,12 @@ from handaxe.contract.ports.agents import AgentDefinition, Agents, AgentState
 from handaxe.contract.ports.model import ToolSpec
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.skills import Skills
-from handaxe.contract.ports.tools import ToolIndex
-from handaxe.contract.ports.tools__tool_caller import ToolCaller
-from handaxe.contract.ports.undo import ChangeHistory
-from handaxe.contract.ports.undo__checkpoints import Checkpoints
+from handaxe.contract.ports.tools import ToolCaller, ToolIndex
+from handaxe.contract.ports.undo import ChangeHistory, Checkpoints
 from handaxe.contract.tool import Tool
 from handaxe.hooks.notify import notify_directory_change
 from handaxe.permission.decide import build_hidden_check
-from handaxe.pipeline.pipeline import ToolPipeline
-from handaxe.pipeline.pipeline__calling import CallIdGenerator, PipelineCaller
+from handaxe.pipeline.pipeline import CallIdGenerator, PipelineCaller, ToolPipeline
 from handaxe.pipeline.streaming import CallStream, OnResult
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs

@@ -7,16 +7,25 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
 
 from handaxe.app.doctor import system_info as machine
-from handaxe.app.doctor.checks__examining_servers import examine_servers
-from handaxe.app.doctor.checks__findings import Finding
+from handaxe.app.services.configuration import open_configuration
 from handaxe.app.services.sandbox import find_sandbox_problems
+from handaxe.config.mcp_definitions import (
+    RemoteConfig,
+    ServerDefinition,
+    StdioConfig,
+    read_definitions,
+)
 from handaxe.config.project import Configuration
 from handaxe.config.sandbox_options import SandboxOptions
 from handaxe.config.settings import Settings
 from handaxe.contract.faults import SetupError
 from handaxe.git.command import find_git
+from handaxe.mcp.approval import sort_servers
 from handaxe.search.rg.rg_binary import find_ripgrep
 from handaxe.shell.exec.bash_binary import BashConfig
 from handaxe.shell.exec.environment.command_environment import build_environment_filter
@@ -25,10 +34,21 @@ from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
 from handaxe.shell.sandbox.bubblewrap import find_bubblewrap
 from handaxe.shell.sandbox.probe import Dimension, Standing, probe, query_landlock_abi
 from handaxe.storage.home import get_sessions_directory
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.undo.journal_files.journal_scan import find_damage
 from handaxe.undo.prune import measure_usage
 from handaxe.version import __version__
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact. `key` never changes its meaning."""
+
+    key: str
+    standing: Standing
+    value: str
+    advice: str = ""
+    """What to do, where something is missing."""
+
 
 EXTRAS = {
     "media": ("PIL", "pypdfium2"),
@@ -63,7 +83,7 @@ _SHOWN_SESSIONS = 5
 
 def examine(root: str, home: Path) -> list[Finding]:
     """Everything worth knowing about this machine for work in `root`."""
-    configuration = Configuration(root, home=home)
+    configuration = open_configuration(root, home=home)
     bash = _find_bash(configuration)
     return [
         *_check_versions(),
@@ -336,3 +356,65 @@ def _check_extras() -> Iterator[Finding]:
             value=f"without {', '.join(missing)}" if missing else "installed",
             advice=f"pip install 'handaxe[{name}]'" if missing else "",
         )
+
+
+_WAITING = "Say yes to it when a session asks, or name it in `enabledMcpjsonServers`."
+
+
+def examine_servers(configuration: Configuration) -> Iterator[Finding]:
+    """A finding for every server that is set up, and for every entry that does not count."""
+    definitions = read_definitions(
+        configuration.root,
+        settings=configuration.settings.mcp_servers,
+        sources=configuration.sources,
+        environment={**os.environ, **configuration.settings.env},
+    )
+    found = sort_servers(definitions, configuration)
+    count = len({server.name for server in definitions.found})
+    value = f"{count or 'none'} set up"
+    yield Finding(key="mcp.servers", standing="ok", value=value)
+    for server in found.starting:
+        yield _check_server(server, configuration)
+    for server in found.waiting:
+        value = f"{_describe_server(server)}; the project names it and nobody has said yes"
+        yield Finding(
+            key=f"mcp.server.{server.name}", standing="weak", value=value, advice=_WAITING
+        )
+    for server, reason in found.blocked:
+        value = f"{_describe_server(server)}; it does not start: {reason}"
+        yield Finding(key=f"mcp.server.{server.name}", standing="weak", value=value)
+    for number, problem in enumerate((*definitions.problems, *definitions.unset), 1):
+        yield Finding(key=f"mcp.problem.{number}", standing="weak", value=problem)
+
+
+def _check_server(server: ServerDefinition, configuration: Configuration) -> Finding:
+    config = server.config
+    is_missing = isinstance(config, StdioConfig) and not _can_run(config, configuration)
+    return Finding(
+        key=f"mcp.server.{server.name}",
+        standing="no" if is_missing else "ok",
+        value=_describe_server(server) + ("; there is no such program" if is_missing else ""),
+        advice="Install it, or mend the entry's `command`." if is_missing else "",
+    )
+
+
+def _describe_server(server: ServerDefinition) -> str:
+    """The transport and whom it leads to; what could be secret in an address is left out."""
+    config = server.config
+    if isinstance(config, StdioConfig):
+        what = f"stdio, {config.command}"
+    elif isinstance(config, RemoteConfig):
+        parts = urlsplit(config.url)
+        what = f"{config.kind}, {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    else:
+        what = "in this process"
+    return f"{what} ({server.scope})"
+
+
+def _can_run(config: StdioConfig, configuration: Configuration) -> bool:
+    if "/" in config.command:
+        place = os.path.normpath(f"{configuration.root}/{config.command}")
+        return shutil.which(config.command if config.command.startswith("/") else place) is not None
+    settings = configuration.settings.env
+    path = config.env.get("PATH", settings.get("PATH", os.environ.get("PATH")))
+    return shutil.which(config.command, path=path) is not None

@@ -1,7 +1,10 @@
 """The shell and the background work of one session: started with the first command."""
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -14,17 +17,20 @@ from handaxe.contract.job_state import JobState
 from handaxe.contract.permission_subjects import CommandSubject
 from handaxe.contract.ports.jobs import Job
 from handaxe.contract.result import ToolResult
+from handaxe.disk import locks
+from handaxe.disk.durability import close
+from handaxe.disk.errors import DiskFault
 from handaxe.pipeline.context import CommandProbes, DiskProbe
-from handaxe.session.jobs import Jobs
-from handaxe.session.jobs__wakeups import Wakeups
+from handaxe.session.jobs import Jobs, Wakeups
 from handaxe.session.port_registry import Offered
 from handaxe.session.workdir import Workdir
+from handaxe.storage.home import make_private_directory
 
 if TYPE_CHECKING:
-    from handaxe.app.services.background__running_tasks import TaskCounter
     from handaxe.app.services.session_shell import SessionConfiner, SessionShell
     from handaxe.contract.ports.agents import AgentState
     from handaxe.contract.readable_files import ReadableFiles
+
 
 TASKS = "tasks"
 """Where the output of commands is, below a session's directory."""
@@ -91,7 +97,6 @@ class BackgroundWork(SessionService):
 
     @cached_property
     def _running(self) -> "TaskCounter":
-        from handaxe.app.services.background__running_tasks import TaskCounter
 
         return TaskCounter(self._around.data_home)
 
@@ -178,3 +183,62 @@ def append_notices(result: ToolResult, jobs: Jobs) -> ToolResult:
     news = map(str, jobs.take_notices())
     messages = (*result.messages, *news)
     return msgspec.structs.replace(result, messages=messages) if messages else result
+
+
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_DIGITS = 8
+
+
+class TaskCounter:
+    """What one session says of itself, and what the others say."""
+
+    def __init__(self, home: Path) -> None:
+        self._directory = home / "running"
+        self._own = self._directory / os.urandom(8).hex()
+        self._fd = -1
+
+    def note(self, count: int) -> None:
+        """So much goes on in this session now; a full disk does not keep anybody from work."""
+        with suppress(OSError, DiskFault):
+            if count and self._fd < 0:
+                make_private_directory(self._directory)
+                self._fd = os.open(self._own, _CREATE, 0o600)
+                locks.hold(self._fd, wait_s=0)
+            if count:
+                os.pwrite(self._fd, b"%*d" % (_MOST_DIGITS, count), 0)
+        if not count:
+            self.close()
+
+    def elsewhere(self) -> int:
+        """How much goes on in other sessions."""
+        total = 0
+        with suppress(OSError):
+            for place in self._directory.iterdir():
+                if place != self._own:
+                    total += _read_count(place)
+        return total
+
+    def close(self) -> None:
+        """Nothing goes on here any more."""
+        if self._fd >= 0:
+            self._own.unlink(missing_ok=True)
+            close(self._fd)
+            self._fd = -1
+
+
+def _read_count(place: Path) -> int:
+    try:
+        fd = os.open(place, _OPEN)
+    except OSError:
+        return 0
+    try:
+        locks.hold(fd, wait_s=0)
+        # Nobody holds it any more.
+        place.unlink(missing_ok=True)
+    except DiskFault:
+        with suppress(OSError, ValueError):
+            return int(os.pread(fd, _MOST_DIGITS, 0))
+    finally:
+        close(fd)
+    return 0

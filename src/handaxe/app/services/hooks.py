@@ -2,33 +2,35 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from handaxe.config.file_watch import Stamp, read_stamp
 from handaxe.config.layers import MergedSettings
 from handaxe.config.project import Configuration
 from handaxe.config.settings import Settings
 from handaxe.config.trust import FROM_THE_PROJECT
 from handaxe.contract.events import Event, SkillHooksEntered
 from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.skills import SkillInfo
+from handaxe.hooks.config import find_bad_conditions
 from handaxe.hooks.notify import build_session_event, fire_hooks, notify_hooks
 from handaxe.hooks.service import Hooks
 from handaxe.pipeline.context import PipelineContext
 from handaxe.storage.sessions import SessionHistory
 
 if TYPE_CHECKING:
-    from handaxe.app.services.hooks__watched_files import FileWatcher
     from handaxe.app.start import SessionStart
     from handaxe.contract.ports.hooks import HookPrograms
     from handaxe.contract.ports.mcp_servers import McpServers
-    from handaxe.contract.ports.skills import SkillInfo
     from handaxe.hooks.config import HookConfig
     from handaxe.hooks.external import HookPolicy
-    from handaxe.session.invoked_skills__skill_hooks import SkillHooks
+    from handaxe.session.invoked_skills import SkillHooks
     from handaxe.session.port_registry import PortRegistry
+
 
 CLOSING_VARIABLE = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"
 QUESTIONS = "AskUserQuestion"
@@ -92,8 +94,7 @@ class SessionHooks:
         return skills is not None and bool(skills.news())
 
     def _configure(self, merged: MergedSettings) -> None:
-        from handaxe.hooks.config import HookConfig, read_hooks
-        from handaxe.hooks.config__hook_conditions import find_bad_conditions
+        from handaxe.hooks.config import HookConfig, find_bad_conditions, read_hooks
 
         book = HookConfig()
         for found in merged.hooks:
@@ -120,14 +121,12 @@ class SessionHooks:
         self.hooks.configure(book, policy, self._outside(book))
 
     def _create_skill_hooks(self) -> "SkillHooks":
-        from handaxe.session.invoked_skills__skill_hooks import SkillHooks
+        from handaxe.session.invoked_skills import SkillHooks
 
         return SkillHooks(self._take_skill)
 
     def _take_skill(self, skill: "SkillInfo", *, is_new: bool = True) -> str | None:
         """The hooks of a skill count from now on; why not, if so."""
-        from handaxe.app.services.hooks__skill_powers import read_skill_hooks
-
         book = read_skill_hooks(skill, self._configuration)
         if book.placed:
             if is_new and skill.path not in self._skills:
@@ -157,7 +156,6 @@ class SessionHooks:
         matchers = [placed.matcher for placed in book.placed if placed.event == "FileChanged"]
         if not matchers:
             return None
-        from handaxe.app.services.hooks__watched_files import FileWatcher
 
         directory = self._configuration.root
         if self._among is not None:
@@ -193,7 +191,7 @@ class SessionHooks:
 
         among.opening = opening
         cast("PortRegistry", among.offers).add(
-            {"handaxe.session.invoked_skills__skill_hooks.SkillHooks": self._create_skill_hooks}
+            {"handaxe.session.invoked_skills.SkillHooks": self._create_skill_hooks}
         )
         self.hooks.servers = servers
         if self._answers_questions:
@@ -217,7 +215,7 @@ class SessionHooks:
         if isinstance(start, str) and not among.hooks.watches("SessionStart"):
             return
         from handaxe.app.start import SessionStart, run_start_hooks
-        from handaxe.storage.sessions__session_title import SessionTitle
+        from handaxe.storage.sessions import SessionTitle
 
         told = SessionStart(start) if isinstance(start, str) else start
         self.first_message = await run_start_hooks(
@@ -268,8 +266,8 @@ def _parse_closing_timeout(given_ms: str) -> float | None:
 
 def build_hook_policy(settings: Settings, root: str) -> "HookPolicy":
     """What programs and servers that are hooks get to know, and may reach."""
-    from handaxe.config.env_vars__project_variables import is_steering
-    from handaxe.config.settings__shell_prefix import split_prefix
+    from handaxe.config.env_vars import is_steering
+    from handaxe.config.settings import split_prefix
     from handaxe.hooks.external import HookPolicy
 
     return HookPolicy(
@@ -314,8 +312,7 @@ async def settle_skills(among: PipelineContext) -> None:
 
 
 def _validate_hooks(arguments: Mapping[str, Sequence[Any]]) -> "HookConfig":
-    from handaxe.hooks.config import ARGUMENTS, read_hooks
-    from handaxe.hooks.config__hook_conditions import find_bad_conditions
+    from handaxe.hooks.config import ARGUMENTS, find_bad_conditions, read_hooks
 
     book = read_hooks(arguments, source=ARGUMENTS)
     problems = (*book.problems, *find_bad_conditions(book))
@@ -323,3 +320,57 @@ def _validate_hooks(arguments: Mapping[str, Sequence[Any]]) -> "HookConfig":
         listed = "\n".join(f"  {problem}" for problem in problems)
         raise SetupError(f"The hooks from the session's arguments are wrong:\n{listed}")
     return book
+
+
+def read_skill_hooks(skill: SkillInfo, configuration: Configuration) -> "HookConfig":
+    """The hooks of a skill, if they may run; the problems say what is wrong with them."""
+    from handaxe.hooks.config import HookConfig, read_hooks
+
+    settings = configuration.settings
+    hooks = skill.powers.grant(configuration.gate).hooks
+    if not hooks or settings.disable_all_hooks or settings.allow_managed_hooks_only:
+        return HookConfig()
+    is_projects = skill.powers.is_projects
+    book = read_hooks(hooks, source=skill.path, is_projects=is_projects, skill=skill.path)
+    told = (f"{skill.path}: {text}" for text in (*book.problems, *find_bad_conditions(book)))
+    return HookConfig(book.placed, tuple(told))
+
+
+Change = Literal["add", "change", "unlink"]
+MAX_FILES = 1_000
+"""Each costs a look before every call."""
+
+
+class FileWatcher:
+    """The files that matchers name, in the session's directory, and those that hooks name."""
+
+    def __init__(self, matchers: Iterable[str], directory: str, named: Iterable[str] = ()) -> None:
+        names = (name.strip() for text in matchers for name in text.split("|"))
+        self._names = tuple(name for name in names if name not in {"", "*"} and "/" not in name)
+        self._directory = directory
+        self.named = tuple(named)
+        """Full paths that hooks named last."""
+        self._stamps: dict[str, Stamp | None] = {}
+        self._place()
+
+    def watch(self, paths: object) -> None:
+        """From now on these beside what matchers name; what is no full path is left out."""
+        given = cast("list[object]", paths) if isinstance(paths, list) else []
+        self.named = tuple(p for p in given if isinstance(p, str) and p.startswith("/"))[:MAX_FILES]
+        self._place()
+
+    def changes(self, directory: str) -> Iterator[tuple[str, Change]]:
+        """What happened to which file since the last look."""
+        for path, before in self._stamps.items():
+            now = read_stamp(path)
+            if now != before:
+                self._stamps[path] = now
+                yield path, "add" if before is None else "unlink" if now is None else "change"
+        if directory != self._directory:
+            self._directory = directory
+            self._place()
+
+    def _place(self) -> None:
+        known = self._stamps
+        wanted = (*(f"{self._directory.rstrip('/')}/{name}" for name in self._names), *self.named)
+        self._stamps = {path: known[path] if path in known else read_stamp(path) for path in wanted}

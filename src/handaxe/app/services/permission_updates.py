@@ -16,7 +16,7 @@ from handaxe.contract.events import PermissionsChanged
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.permission_updates import Destination, PermissionChange
 from handaxe.contract.ports.mcp_servers import McpServers
-from handaxe.contract.ports.permission__permission_changes import PermissionChanges
+from handaxe.contract.ports.permission import PermissionChanges
 from handaxe.contract.ports.settings_store import Scope, SettingsStore
 from handaxe.permission.saved_rules import SavedRules
 from handaxe.rules.grammar import parse_rule

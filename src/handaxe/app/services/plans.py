@@ -9,7 +9,7 @@ from pathlib import Path
 from handaxe.contract.ports.plans import Plans, SavedPlan
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.disk.atomic import DiskFault, replace
-from handaxe.disk.threads__threads import run_in_thread
+from handaxe.disk.threads import run_in_thread
 from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
 from handaxe.permission.policy import Policy
 from handaxe.text.paths import is_inside

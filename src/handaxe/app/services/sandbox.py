@@ -2,34 +2,35 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from handaxe.app.services.sandbox__worktrees import find_shared_repository
 from handaxe.app.services.service import SessionContext
 from handaxe.config.project import Configuration
-from handaxe.config.settings_paths import SHARED, get_shared_servers_file, get_user_directories
 from handaxe.config.source import SettingEntry
 from handaxe.contract.faults import SetupError
-from handaxe.permission.denied_paths__hidden_files import (
-    make_read_deny_check,
-    make_write_deny_check,
-)
+from handaxe.disk.safe_open import resolve_links
+from handaxe.permission.denied_paths import make_read_deny_check, make_write_deny_check
 from handaxe.permission.policy import Policy
-from handaxe.permission.protected_paths import (
-    PROTECTED_ENDINGS,
-    PROTECTED_NAMES,
-    PROTECTED_PAIRS,
-)
+from handaxe.permission.protected_paths import PROTECTED_ENDINGS, PROTECTED_NAMES, PROTECTED_PAIRS
 from handaxe.rules.path_scopes import compile_scopes
 from handaxe.session.workdir import Workdir
 from handaxe.shell.analysis import BashRule, PathVerdict, ShellRules, analyze, decide
 from handaxe.shell.exec.shfmt import count_commands
 from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
 from handaxe.shell.sandbox.host_allowlist import find_pattern_problem
-from handaxe.shell.sandbox.readable_paths import find_readable_places, find_system_secrets
-from handaxe.shell.sandbox.readable_paths__credentials import find_credentials
+from handaxe.shell.sandbox.readable_paths import (
+    find_credentials,
+    find_readable_places,
+    find_system_secrets,
+)
 from handaxe.shell.sandbox.readonly_paths import RootPathRules
 from handaxe.shell.sandbox.sandbox_policy import SandboxPolicy
-from handaxe.storage.home import find_data_home
+from handaxe.storage.home import (
+    SHARED,
+    find_data_home,
+    get_shared_servers_file,
+    get_user_directories,
+)
 
 _SHARED_SECRETS = (".credentials.json", "projects", "history.jsonl")
 """In the ecosystem's directory: the login, and what was said in sessions."""
@@ -321,3 +322,25 @@ def _expand_glob(path: str) -> Sequence[str]:
 
 def _list_entries(configuration: Configuration, path: tuple[str, ...]) -> list[SettingEntry]:
     return [entry for entry in configuration.merged.entries.get(path, ()) if entry.kind == "item"]
+
+
+def find_shared_repository(root: str) -> str | None:
+    """The git directory that a linked worktree shares with its main checkout.
+
+    Both have to name each other: a project alone cannot make a place outside writable.
+    """
+    pointer = f"{root}/.git"
+    try:
+        named = Path(pointer).read_text("utf-8", "surrogateescape")
+        if not named.startswith("gitdir: "):
+            return None
+        own = resolve_links(os.path.join(root, named[len("gitdir: ") :].rstrip("\n")))  # noqa: PTH118
+        back = Path(own, "gitdir").read_text("utf-8", "surrogateescape").rstrip("\n")
+        if resolve_links(back) != resolve_links(pointer):
+            return None
+        shared = Path(own, "commondir").read_text("utf-8", "surrogateescape").rstrip("\n")
+    except OSError:
+        return None
+    common = resolve_links(os.path.join(own, shared))  # noqa: PTH118
+    is_inside = own.startswith(f"{common}/worktrees/")
+    return common if is_inside and common.endswith("/.git") else None

@@ -15,7 +15,7 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.events import Event
 from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
-from handaxe.contract.ports.undo__checkpoints import Checkpoints
+from handaxe.contract.ports.undo import Checkpoints
 from handaxe.permission.policy import CurrentPolicy
 from handaxe.pipeline.context import PipelineContext
 from handaxe.session.permission_state import PermissionState

@@ -2,18 +2,20 @@
 
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from handaxe.app.services.service import SessionContext, SessionService
-from handaxe.config.settings_paths import MANAGED_DIRECTORIES, get_user_directories
-from handaxe.contract.faults import SetupError
-from handaxe.session.jobs__wakeups import Wakeups
+from handaxe.contract.faults import HookBlocked, SetupError
+from handaxe.contract.ports.task_list import Task, TaskChange, TaskStore
+from handaxe.hooks.notify import HookContext, fire_hooks
+from handaxe.session.jobs import Wakeups
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.port_registry import Offered
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.storage.home import get_tasks_directory
+from handaxe.storage.home import MANAGED_DIRECTORIES, get_tasks_directory, get_user_directories
 from handaxe.storage.sessions import SessionHistory
 
 if TYPE_CHECKING:
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.task_list import TaskStore
     from handaxe.session.invoked_skills import InvokedSkills
     from handaxe.session.todos import Todos
-    from handaxe.session.turn_overrides__brevity import BriefMode
-    from handaxe.session.workdir__identity import SessionIdentity
-    from handaxe.skills.skill_files__skill_versions import SkillVersions
+    from handaxe.session.turn_overrides import BriefMode
+    from handaxe.session.workdir import SessionIdentity
+    from handaxe.skills.skill_files import SkillVersions
 
 
 class SessionState(SessionService):
@@ -49,8 +51,8 @@ class SessionState(SessionService):
             Wakeups: self.wakeups,
             "handaxe.contract.ports.skills.Skills": self._skills,
             "handaxe.contract.ports.task_list.TaskStore": self._tasks,
-            "handaxe.session.turn_overrides__brevity.BriefMode": self._create_brevity,
-            "handaxe.session.workdir__identity.SessionIdentity": self._create_identity,
+            "handaxe.session.turn_overrides.BriefMode": self._create_brevity,
+            "handaxe.session.workdir.SessionIdentity": self._create_identity,
             "handaxe.session.invoked_skills.InvokedSkills": self._create_invoked_skills,
             "handaxe.session.todos.Todos": self._create_todos,
         }
@@ -63,8 +65,7 @@ class SessionState(SessionService):
 
     def _skills(self) -> "Skills":
         from handaxe.skills.locations import SkillPlaces
-        from handaxe.skills.skill_files import DiskSkills
-        from handaxe.skills.skill_files__skill_versions import SkillVersions
+        from handaxe.skills.skill_files import DiskSkills, SkillVersions
 
         workdir, configuration = self._around.workdir, self._around.configuration
         wanted = configuration.discovery.skills
@@ -109,13 +110,12 @@ class SessionState(SessionService):
         return [root for root in self._around.workdir.roots[1:] if root not in named]
 
     def _tasks(self) -> "TaskStore":
-        from handaxe.app.services.state__told_tasks import HookedTaskList
         from handaxe.storage.task_lists import DiskTaskList
 
         return HookedTaskList(DiskTaskList(self._tasks_directory), self._around.among)
 
     def _create_brevity(self) -> "BriefMode":
-        from handaxe.session.turn_overrides__brevity import BriefMode
+        from handaxe.session.turn_overrides import BriefMode
 
         brevity = BriefMode(self._around.emit)
         if self._history.brief is not None:
@@ -123,7 +123,7 @@ class SessionState(SessionService):
         return brevity
 
     def _create_identity(self) -> "SessionIdentity":
-        from handaxe.session.workdir__identity import SessionIdentity
+        from handaxe.session.workdir import SessionIdentity
 
         return SessionIdentity(self._around.session_id, self._around.workdir.root)
 
@@ -141,3 +141,46 @@ class SessionState(SessionService):
         if self._history.todos is not None:
             todos.replay(self._history.todos)
         return todos
+
+
+class HookedTaskList(TaskStore):
+    """A task list whose owner is asked before a task counts as made or as done."""
+
+    def __init__(self, tasks: TaskStore, context: Callable[[], HookContext]) -> None:
+        self._tasks = tasks
+        self._context = context
+
+    async def create(
+        self, subject: str, description: str, active_form: str | None, metadata: dict[str, Any]
+    ) -> Task:
+        """Add a task, unless a hook objects: then it is gone again."""
+        task = await self._tasks.create(subject, description, active_form, metadata)
+        outcome = await fire_hooks(self._context(), "TaskCreated", **_describe_task(task))
+        if outcome.blocked is not None:
+            await self._tasks.change(task.id, TaskChange(status="deleted"))
+            raise HookBlocked(outcome.blocked)
+        return task
+
+    async def find(self, task_id: str) -> Task | None:
+        """One task, or None if there is none of that id."""
+        return await self._tasks.find(task_id)
+
+    async def all(self) -> tuple[Task, ...]:
+        """Every task, the oldest first."""
+        return await self._tasks.all()
+
+    async def change(self, task_id: str, change: TaskChange) -> tuple[Task, Task]:
+        """Change a task; a hook may object that it is not done yet."""
+        if change.status == "completed":
+            task = await self._tasks.find(task_id)
+            if task is not None and task.status != "completed":
+                outcome = await fire_hooks(self._context(), "TaskCompleted", **_describe_task(task))
+                refusal = outcome.blocked or outcome.stop
+                if refusal is not None:
+                    raise HookBlocked(refusal)
+        return await self._tasks.change(task_id, change)
+
+
+def _describe_task(task: Task) -> dict[str, Any]:
+    told = {"task_id": task.id, "task_subject": task.subject}
+    return {**told, "task_description": task.description} if task.description else told

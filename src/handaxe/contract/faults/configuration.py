@@ -45,3 +45,21 @@ class SkillCommandFailed(ToolFault):
         super().__init__(
             f'The skill {name!r} was not run. {what} for pattern "{command}": {problem}'
         )
+
+
+class UnknownSetting(ToolFault):
+    """There is no setting of that name."""
+
+    code = "setting.unknown"
+
+
+class BadSetting(ToolFault):
+    """The value does not fit the setting."""
+
+    code = "setting.bad_value"
+
+
+class SettingNotWritten(ToolFault):
+    """The settings file could not be changed; it is as it was."""
+
+    code = "setting.not_written"

@@ -54,3 +54,28 @@ class ShellClosed(ToolFault):
 
     def __init__(self) -> None:
         super().__init__("The session is closing; no command is started any more.")
+
+
+class CannotPreview(ToolFault):
+    """This machine cannot keep the changes of a command apart."""
+
+    code = "preview.impossible"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The command was not run: its changes cannot be kept apart here, because {reason}. "
+            "Find out what it would do another way, or run it for real and undo it."
+        )
+
+
+class NoSandbox(ToolFault):
+    """Commands have to be confined here, and this machine cannot do it."""
+
+    code = "shell.no_sandbox"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"The command was not run: commands must run in the sandbox here, and {why}. Do not "
+            "try another way; tell the user that `handaxe doctor` says what is missing.",
+            data={"why": why},
+        )

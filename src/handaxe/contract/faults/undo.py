@@ -5,9 +5,19 @@ from collections.abc import Sequence
 import msgspec
 
 from handaxe.contract.faults import ToolFault
-from handaxe.contract.ports.undo import AmbiguousChange
 
 _SHOWN_PATHS = 50
+
+
+class AmbiguousChange(msgspec.Struct, frozen=True, rename="camel"):
+    """A path that changed while a call ran and was left alone, as it may be somebody else's."""
+
+    file_path: str
+    call_id: str
+    reason: str
+    session_id: str = ""
+    """The session that recorded the change as its own, if one did."""
+    diff: str = ""
 
 
 class NothingToUndo(ToolFault):

@@ -1,9 +1,10 @@
 """Put a permission question to a human, or to whoever answers for one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest, ToolDefinition
+from handaxe.contract.permission_updates import PermissionChange
 
 Classifier = Callable[[PermissionRequest], Awaitable[Allow | Deny | None]]
 """Answers in a human's place in `auto` mode; None leaves the question to the human."""
@@ -25,3 +26,23 @@ class Asker(ABC):
     @abstractmethod
     async def ask(self, request: PermissionRequest) -> Allow | Deny:
         """Wait for the answer."""
+
+
+class PermissionChanges(ABC):
+    """Puts changes in force that came with somebody's yes."""
+
+    @abstractmethod
+    async def make(
+        self,
+        changes: Sequence[PermissionChange],
+        *,
+        by: DecidedBy,
+        call_id: str,
+        from_project: bool = False,
+        definitions: Sequence[ToolDefinition] | None = None,
+    ) -> tuple[str, ...]:
+        """Make them in order and tell of it; sentences on those that were not made.
+
+        What comes from a project's own files may not reach beyond the project. Rules for servers'
+        tools hold for these definitions; without any, for the tools as they are now.
+        """

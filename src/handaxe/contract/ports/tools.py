@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from handaxe.contract.result import ToolResult
+
 
 class FoundTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool that fits a query."""
@@ -29,3 +31,11 @@ class ToolIndex(ABC):
     @abstractmethod
     def is_shown(self, edit_tool: str) -> bool:
         """Whether this is the one of the tools that change text which a model is shown."""
+
+
+class ToolCaller(ABC):
+    """Somebody who makes calls for a tool; nobody is asked, so what would ask is refused."""
+
+    @abstractmethod
+    async def call(self, parent_call_id: str, tool: str, call_input: dict[str, Any]) -> ToolResult:
+        """One call; never raises."""

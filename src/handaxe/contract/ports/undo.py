@@ -1,10 +1,13 @@
 """The changes this session made: list them, say what putting them back would touch, do it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
+from handaxe.contract.effects import Effects
+from handaxe.contract.faults.undo import AmbiguousChange
 from handaxe.contract.ports.files import FileVersion
 
 ChangeKind = Literal["created", "modified", "deleted", "mode"]
@@ -37,17 +40,6 @@ class PathChange(msgspec.Struct, frozen=True, rename="camel"):
     """Unified; empty where it was not asked for, or where it cannot be shown."""
     ambiguous: str = ""
     """Why it may not be the call's own change; empty where it is."""
-
-
-class AmbiguousChange(msgspec.Struct, frozen=True, rename="camel"):
-    """A path that changed while a call ran and was left alone, as it may be somebody else's."""
-
-    file_path: str
-    call_id: str
-    reason: str
-    session_id: str = ""
-    """The session that recorded the change as its own, if one did."""
-    diff: str = ""
 
 
 class ChangedCall(msgspec.Struct, frozen=True, rename="camel"):
@@ -121,3 +113,45 @@ class ChangeHistory(ABC):
     @abstractmethod
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call that changed something, oldest first."""
+
+
+TRACED = b"traced\0"
+"""The first entry of a trace: from there on no write of the call is missed."""
+TRACE_ENDED = b"\0"
+"""The last one: no process of the call is left."""
+
+
+class Checkpoints(ABC):
+    """The journal that makes every change reversible."""
+
+    async def prepare(self) -> None:  # noqa: B027 - not everybody has something to prepare
+        """Calls that could change anything may come: what makes them wait may begin now."""
+
+    async def find_loss(
+        self,
+        effects: Effects,  # noqa: ARG002 - of those who know nothing
+        paths: Sequence[str],  # noqa: ARG002
+    ) -> str:
+        """Why what lies at and below these absolute paths could not be put back after the call.
+
+        A sentence for the question whether to go on; empty if all of it could be put back.
+        """
+        return "Undo cannot tell whether this could be put back."
+
+    def open_trace(self, call_id: str) -> int | None:  # noqa: ARG002 - of those who want none
+        """A descriptor for the paths that the processes of a running call write; None: unwanted.
+
+        `TRACED`, then paths that end with a NUL each, then `TRACE_ENDED`. Who asks has to close it.
+        """
+        return None
+
+    @abstractmethod
+    async def before(self, call_id: str, tool: str, effects: Effects) -> None:
+        """Make durable what the call may change; raising stops the call."""
+
+    @abstractmethod
+    async def after(self, call_id: str) -> tuple[str, ...]:
+        """The call ended, well or badly: record what it left; what there is to tell of it.
+
+        Whoever let something of the call run on in the background asks again when that ends.
+        """

@@ -7,7 +7,7 @@ from typing import Any
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.agent_options import add_agent_options, is_headless, parse_agent_options
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 
 
 def run_agent(

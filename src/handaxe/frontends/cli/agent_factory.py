@@ -17,13 +17,12 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import Model
 from handaxe.frontends.cli.agent_options import list_ignored_options
-from handaxe.frontends.cli.mcp_config_option import partition_servers
-from handaxe.frontends.cli.mcp_config_option__option_values import (
+from handaxe.frontends.cli.mcp_config_option import (
     parse_json_object,
+    partition_servers,
     read_prompt_option,
 )
-from handaxe.frontends.cli.session_options import open_session, warn
-from handaxe.frontends.cli.session_options__agent_modes import apply_mode
+from handaxe.frontends.cli.session_options import apply_mode, open_session, warn
 from handaxe.frontends.stream_json.server import ClientOptions
 from handaxe.models.factory import open_model
 from handaxe.storage.home import find_data_home, generate_session_id
@@ -160,7 +159,7 @@ class AgentFactory:
         others = (self._arguments.fallback_model or "").replace(",", " ").split()
         if not others:
             return first
-        from handaxe.models.factory__fallback import FallbackModel
+        from handaxe.models.factory import FallbackModel
 
         return FallbackModel(first, [partial(self._open_model, other) for other in others])
 
@@ -180,7 +179,7 @@ class AgentFactory:
     def _choose_data_home(self) -> Path:
         if not self._arguments.no_session_persistence:
             return find_data_home()
-        from handaxe.frontends.cli.worktree_option__passing_home import create_ephemeral_home
+        from handaxe.frontends.cli.worktree_option import create_ephemeral_home
 
         self._temporary = create_ephemeral_home(find_data_home())
         return self._temporary

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.session_options import add_session_options
 from handaxe.frontends.cli.variadic_options import check_prompt, expand_variadic_options
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 
 _WITHOUT_EFFECT = (
     "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",

@@ -12,23 +12,22 @@ from typing import Any
 
 from handaxe.agent.events import AgentEvent, RunFinished, ToolAnswered, TurnEnded
 from handaxe.agent.message_display import display_events
-from handaxe.agent.run_hooks__hook_reports import BEGINNING, describe_hook_failure
+from handaxe.agent.run_hooks import BEGINNING, describe_hook_failure
 from handaxe.app.agent import Agent
+from handaxe.app.services.configuration import open_configuration
 from handaxe.app.slash_commands import expand_prompt
-from handaxe.config.project import Configuration
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound, compute_cost
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, HUNG_UP, INTERRUPTED, REFUSED, TERMINATED
 from handaxe.frontends.cli.headless_output import TextOutput, create_output, print_status
 from handaxe.frontends.cli.render import print_notice, write_out
-from handaxe.frontends.cli.session_options import read_settings_option
-from handaxe.frontends.cli.session_options__agent_modes import is_env_true
+from handaxe.frontends.cli.session_options import is_env_true, read_settings_option
 from handaxe.frontends.line_input import read_chunks, stream_lines
 from handaxe.frontends.signals import SignalListener, list_ending_signals
 from handaxe.frontends.stream_json.codec import StreamOptions
-from handaxe.frontends.stream_json.control_requests__rewinding import rewind_files
-from handaxe.frontends.stream_json.init_message__own_commands import run_local_command
+from handaxe.frontends.stream_json.control_requests import rewind_files
+from handaxe.frontends.stream_json.init_message import run_local_command
 from handaxe.frontends.stream_json.json_lines import LineWriter
 from handaxe.frontends.stream_json.result_message import MessageLookups
 from handaxe.frontends.stream_json.server import (
@@ -38,8 +37,7 @@ from handaxe.frontends.stream_json.server import (
     build_codec,
 )
 from handaxe.storage.home import find_data_home
-from handaxe.text.escape import to_visible_text
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count, to_visible_text
 from handaxe.text.framing import neutralize
 
 MAX_INPUT_BYTES = 10_000_000
@@ -335,7 +333,7 @@ def _read_prompt(arguments: argparse.Namespace) -> str | None:
 
 def _has_start_hook(arguments: argparse.Namespace) -> bool:
     """Whether a hook at the start may have the first words."""
-    configuration = Configuration(
+    configuration = open_configuration(
         os.path.realpath(arguments.root),
         home=find_data_home(),
         given=read_settings_option(arguments.settings),

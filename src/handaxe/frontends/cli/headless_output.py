@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from handaxe.agent.events import AgentEvent, Told, ToolAnswered, ToolCalled
-from handaxe.agent.run_hooks__hook_reports import SlowHooks, describe_hook_failure
+from handaxe.agent.run_hooks import SlowHooks, describe_hook_failure
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.ports.model import Retrying
 from handaxe.frontends.cli.json_output import write_json

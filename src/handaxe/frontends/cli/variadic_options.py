@@ -36,8 +36,8 @@ def check_prompt(words: Sequence[str], prompt: Sequence[str]) -> None:
     """Refuse a prompt of several words if one of them was probably meant as a tool's name."""
     if len(prompt) < 2:
         return
-    from handaxe.config.keys__ecosystem import TOOL_NAMES
-    from handaxe.text.escape__near_names import find_closest_name
+    from handaxe.config.keys import TOOL_NAMES
+    from handaxe.text.escape import find_closest_name
 
     option: str | None = None
     for before, word in pairwise(words):
@@ -64,7 +64,7 @@ def _add_value(found: list[str], option: str, word: str) -> list[str]:
 
 def _is_rule_list(word: str) -> bool:
     """Whether every rule of a value names a tool that a rule may name."""
-    from handaxe.config.keys__ecosystem import TOOL_NAMES
+    from handaxe.config.keys import TOOL_NAMES
     from handaxe.rules.grammar import split_rules
     from handaxe.tools import BUILTIN
 

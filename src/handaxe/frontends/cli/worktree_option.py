@@ -8,19 +8,28 @@ import asyncio
 import os
 import re
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from handaxe.agent.subagents.git_worktree import NoWorktree, Worktree, close_worktree, open_worktree
-from handaxe.agent.subagents.worktree import WorktreeNotCreated, read_worktree_path
-from handaxe.agent.subagents.worktree__git_programs import Ask, GitProgramApproval
+from handaxe.agent.subagents.worktree import (
+    Ask,
+    GitProgramApproval,
+    WorktreeNotCreated,
+    read_worktree_path,
+)
+from handaxe.app.services.configuration import open_configuration
 from handaxe.app.services.hooks import SessionHooks
-from handaxe.config.project import Configuration
+from handaxe.config.rule_cache import DIRECTORY as LAST_RULES
+from handaxe.config.trust_store import FILE_NAME as TRUST
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.agent_options import is_headless
 from handaxe.frontends.cli.render import print_notice
 from handaxe.frontends.cli.session_options import read_settings_option
 from handaxe.hooks.outcome import Outcome
 from handaxe.storage.home import find_data_home
+from handaxe.storage.mcp_logins import DIRECTORY as LOGINS
 
 
 class RunWorktree:
@@ -31,7 +40,7 @@ class RunWorktree:
         name = arguments.worktree or f"session-{os.urandom(4).hex()}"
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
             raise SetupError(f"{name!r} is no name for a worktree: use letters, digits, . _ -")
-        self._configuration = Configuration(
+        self._configuration = open_configuration(
             root,
             home=find_data_home(),
             given=read_settings_option(arguments.settings),
@@ -95,3 +104,15 @@ def _find_asker(arguments: argparse.Namespace) -> Ask | None:
     from handaxe.frontends.cli.ask_permission import ask_in_terminal
 
     return ask_in_terminal
+
+
+_SHARED = TRUST, LOGINS, LAST_RULES
+
+
+def create_ephemeral_home(own: Path) -> Path:
+    """A new directory beside the user's own one; whoever made it removes it."""
+    home = Path(tempfile.mkdtemp(prefix="handaxe-"))
+    for name in _SHARED:
+        if (own / name).exists():
+            (home / name).symlink_to(own / name)
+    return home

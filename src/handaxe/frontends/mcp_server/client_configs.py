@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from handaxe.contract.faults import SetupError
 from handaxe.disk import atomic
 from handaxe.frontends.mcp_server.config_edit import ConfigEditError, put_json, put_toml
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 
 _MAX_BYTES = 8 << 20
 

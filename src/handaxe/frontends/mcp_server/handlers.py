@@ -1,5 +1,6 @@
 """What each method of the protocol means on a stdio connection, in every revision."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -28,7 +29,9 @@ from handaxe.frontends.mcp_server.request_params import (
     create_progress_reporter,
     is_logging_enabled,
 )
-from handaxe.frontends.mcp_server.server_session import CallChannel, ServerSession
+from handaxe.frontends.mcp_server.server_session import CallChannel, ServerSession, SessionFactory
+from handaxe.frontends.mcp_server.stdio_transport import StdioTransport
+from handaxe.frontends.signals import SignalListener
 
 if TYPE_CHECKING:
     from handaxe.frontends.mcp_server.handlers_stateless import StatelessHandlers
@@ -120,7 +123,7 @@ class RequestHandlers:
             self._desk.expect_roots(self._ask_roots())
 
     async def _ask_roots(self) -> list[str] | None:
-        from handaxe.frontends.mcp_server.request_params__roots import parse_roots
+        from handaxe.frontends.mcp_server.request_params import parse_roots
 
         try:
             return parse_roots(await self._peer.request("roots/list", {}))
@@ -207,3 +210,49 @@ class PeerCallChannel(CallChannel):
         """Say how far the call is."""
         if self._progress is not None:
             self._progress(text)
+
+
+GRACE_S = 1.5
+"""How long calls may still take when the client has closed its side."""
+LOOK_EVERY_S = 2.0
+"""How often changed settings are noticed while nobody calls."""
+
+
+async def serve(
+    blueprint: SessionFactory, source: int, sink: int, signals: SignalListener | None = None
+) -> int | None:
+    """Answer until the client goes or a signal comes; which signal it was."""
+    ended = asyncio.Event()
+    caught: list[int] = []
+
+    def end_by(number: int) -> None:
+        caught.append(number)
+        ended.set()
+
+    if signals is not None:
+        signals.tell(end_by)
+    pipes = StdioTransport(source, sink)
+    peer = JsonRpcPeer(pipes.send)
+    desk = ServerSession(blueprint)
+    conversation = RequestHandlers(peer, desk)
+    pipes.open(peer.receive, ended.set)
+    looking = asyncio.ensure_future(_watch_settings(desk, conversation))
+    await ended.wait()
+    looking.cancel()
+    peer.leave()
+    conversation.close()
+    is_heard = not pipes.is_broken and not caught
+    await peer.finish(GRACE_S if is_heard else 0)
+    await desk.close()
+    if is_heard:
+        await asyncio.wait([asyncio.ensure_future(pipes.drain())], timeout=GRACE_S)
+    pipes.close()
+    return caught[0] if caught else None
+
+
+async def _watch_settings(desk: ServerSession, conversation: RequestHandlers) -> None:
+    """Notice settings that change while nobody calls, so that the client hears of it."""
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        if conversation.is_listening:
+            desk.look()

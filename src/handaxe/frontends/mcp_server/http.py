@@ -26,8 +26,11 @@ from handaxe.frontends.mcp_server.auth import (
     Scope,
     Send,
 )
-from handaxe.frontends.mcp_server.handlers_stateless import complete_result, mark_cacheable
-from handaxe.frontends.mcp_server.handlers_stateless__rounds import MultiRoundChannel
+from handaxe.frontends.mcp_server.handlers_stateless import (
+    MultiRoundChannel,
+    complete_result,
+    mark_cacheable,
+)
 from handaxe.frontends.mcp_server.protocol import (
     CACHED,
     ENVELOPE_REVISIONS,
@@ -43,8 +46,8 @@ from handaxe.frontends.mcp_server.request_params import (
     can_show_forms,
     check_cursor,
     is_logging_enabled,
+    parse_roots,
 )
-from handaxe.frontends.mcp_server.request_params__roots import parse_roots
 from handaxe.frontends.mcp_server.server_session import CallChannel, ServerSession, SessionFactory
 from handaxe.frontends.signals import handle_hangup
 

@@ -21,7 +21,7 @@ from handaxe.frontends.mcp_server.protocol import (
     RpcError,
 )
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.urls__file_address import parse_file_uri
+from handaxe.text.urls import parse_file_uri
 
 MAX_COMPLETIONS = 100
 MAX_LISTED = 200

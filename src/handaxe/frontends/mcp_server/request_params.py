@@ -1,15 +1,12 @@
 """What requests of several methods have in common: cursors, progress tokens, capabilities."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 from handaxe.frontends.mcp_server.jsonrpc import JsonRpcPeer, JsonRpcRequest
-from handaxe.frontends.mcp_server.protocol import (
-    INVALID_PARAMS,
-    LOG_LEVELS,
-    REPORT_LEVEL,
-    RpcError,
-)
+from handaxe.frontends.mcp_server.protocol import INVALID_PARAMS, LOG_LEVELS, REPORT_LEVEL, RpcError
+from handaxe.text.urls import parse_file_uri
 
 
 def check_cursor(params: dict[str, Any]) -> None:
@@ -50,3 +47,24 @@ def create_progress_reporter(
         peer.notify("notifications/progress", told)
 
     return tell
+
+
+def parse_roots(answer: object) -> list[str]:
+    """The directories a client's `roots/list` names, those that are there, in its order."""
+    found = cast("dict[str, Any]", answer).get("roots") if isinstance(answer, dict) else None
+    roots = cast("list[Any]", found) if isinstance(found, list) else []
+    paths = (_parse_path(root) for root in roots)
+    kept = dict.fromkeys(path for path in paths if path is not None)
+    return [path for path in kept if _is_directory(path)]
+
+
+def _parse_path(root: object) -> str | None:
+    uri = cast("dict[str, Any]", root).get("uri") if isinstance(root, dict) else None
+    return parse_file_uri(uri) if isinstance(uri, str) else None
+
+
+def _is_directory(path: str) -> bool:
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False

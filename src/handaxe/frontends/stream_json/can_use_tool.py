@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.agent_setup.permission_prompt_tool__permission_results import read_result
+from handaxe.app.agent_setup.permission_prompt_tool import read_result
 from handaxe.app.session import Session
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.contract.ports.permission__permission_changes import PermissionChanges
+from handaxe.contract.ports.permission import PermissionChanges
 from handaxe.contract.ports.questions import UserQuestion
 from handaxe.contract.tool import PATH_FIELDS
 from handaxe.frontends.stream_json.control_channel import ClientRequestFailed, ControlChannel

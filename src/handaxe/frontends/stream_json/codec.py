@@ -7,8 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from handaxe.agent.conversation import build_result_block
-from handaxe.agent.conversation__message_names import make_answer_id, make_result_id
+from handaxe.agent.conversation import build_result_block, make_answer_id, make_result_id
 from handaxe.agent.events import (
     AgentEvent,
     FromAgent,
@@ -63,11 +62,11 @@ from handaxe.frontends.stream_json.subagent_tasks import (
 )
 from handaxe.frontends.stream_json.wire_types import (
     Json,
+    PartialEvents,
     build_structured_result,
     convert_block,
     split_blocks,
 )
-from handaxe.frontends.stream_json.wire_types__partial import PartialEvents
 
 _INTERRUPTED = "[Request interrupted by user"
 _GOES_ON = TextDelta, ThinkingDelta, ToolStarted, ToolInputDelta, CallAsked, CallProgress, FromAgent

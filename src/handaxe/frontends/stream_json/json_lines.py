@@ -10,8 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.text.escape import to_visible_json
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count, to_visible_json
 from handaxe.text.sanitize import escape_line_ends, scrub
 
 MAX_LINE_BYTES = 1_000_000

@@ -7,7 +7,7 @@ agents of its own with it.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -19,32 +19,40 @@ from handaxe.agent.message_display import display_events
 from handaxe.app.agent import Agent
 from handaxe.app.prompt_suggestions import suggest_prompt
 from handaxe.app.slash_commands import expand_prompt
+from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.questions import OnQuestion
 from handaxe.frontends.stream_json.can_use_tool import StreamPermissionUi
 from handaxe.frontends.stream_json.codec import StreamCodec, StreamOptions
-from handaxe.frontends.stream_json.control_channel import ControlChannel
-from handaxe.frontends.stream_json.control_channel__client_servers import (
+from handaxe.frontends.stream_json.control_channel import (
+    ControlChannel,
     build_openers,
     wait_for_servers,
 )
 from handaxe.frontends.stream_json.control_requests import ControlHandler, build_client_hooks
-from handaxe.frontends.stream_json.init_message import ClientServers, build_init_fields
-from handaxe.frontends.stream_json.init_message__own_commands import (
+from handaxe.frontends.stream_json.init_message import (
+    ClientServers,
+    build_init_fields,
     build_run_result,
     run_local_command,
 )
 from handaxe.frontends.stream_json.result_message import MessageLookups
-from handaxe.frontends.stream_json.server__heartbeat import HEARTBEAT_S, send_heartbeats
-from handaxe.frontends.stream_json.server__user_input import (
-    Blocks,
-    InvalidUserMessage,
-    join_prompts,
-    parse_prompt,
-)
 from handaxe.frontends.stream_json.wire_types import Json
 from handaxe.permission.prompts import OnAsk
+
+HEARTBEAT_S = 30.0
+
+
+async def send_heartbeats(
+    codec: StreamCodec, write: Callable[[Json], None], interval_s: float = HEARTBEAT_S
+) -> None:
+    """Tell of every open call, until somebody cancels this."""
+    while True:
+        await asyncio.sleep(interval_s)
+        for message in codec.build_heartbeats(interval_s):
+            write(message)
+
 
 _NAME_CHARS = 200
 
@@ -371,3 +379,53 @@ def _create_output_lookup(agent: Agent) -> Callable[[str], str]:
         return next((state.output_file for state in states if state.agent_id == agent_id), "")
 
     return output_of
+
+
+Blocks = list[TextBlock | ImageBlock]
+
+
+class InvalidUserMessage(Exception):
+    """A message that says nothing an agent could work on."""
+
+
+def parse_prompt(message: Json) -> str | Blocks:
+    """The prompt in a user message: text as it is, or blocks of text and pictures."""
+    inner = message.get("message")
+    content = cast("Json", inner).get("content") if isinstance(inner, dict) else None
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise InvalidUserMessage(
+            "A user message needs `message.content`: a text, or a list of blocks."
+        )
+    blocks = [_parse_block(item) for item in cast("list[object]", content)]
+    if len(blocks) == 1 and isinstance(blocks[0], TextBlock):
+        return blocks[0].text
+    return blocks
+
+
+def join_prompts(prompts: Sequence[str | Blocks]) -> Prompt:
+    """Several prompts as one."""
+    if len(prompts) == 1:
+        return prompts[0]
+    blocks: Blocks = []
+    for prompt in prompts:
+        blocks += [TextBlock(prompt)] if isinstance(prompt, str) else prompt
+    return blocks
+
+
+def _parse_block(item: object) -> TextBlock | ImageBlock:
+    block = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        return TextBlock(block["text"])
+    if kind == "image":
+        source = cast("Json", block.get("source") or {})
+        if source.get("type") == "base64":
+            return ImageBlock(str(source.get("media_type")), str(source.get("data")))
+        raise InvalidUserMessage("A picture has to come as base64 data.")
+    if kind == "document":
+        source = cast("Json", block.get("source") or {})
+        if source.get("type") == "text":
+            return TextBlock(str(source.get("data")))
+    raise InvalidUserMessage(f"A block of type {kind!r} cannot be said to the agent.")

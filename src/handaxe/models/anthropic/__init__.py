@@ -11,11 +11,9 @@ from urllib.parse import urlsplit
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
 from handaxe.models.anthropic.request import build_request
 from handaxe.models.anthropic.stream import MessageReader
-from handaxe.models.failures import ModelServer
-from handaxe.models.failures__retries import MAX_RETRIES, retry_attempts
+from handaxe.models.failures import MAX_RETRIES, ModelServer, retry_attempts
 from handaxe.models.http.transport import HttpTransport
-from handaxe.models.http_stream import stream_model_events
-from handaxe.models.http_stream__bodies import encode_body
+from handaxe.models.http_stream import encode_body, stream_model_events
 
 API_VERSION = "2026-10-21"
 DEFAULT_URL = "https://api.anthropic.com"

@@ -17,7 +17,7 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
 from handaxe.models import image_limits as pictures
-from handaxe.models.image_limits__once_each import cache_by_identity
+from handaxe.models.image_limits import cache_by_identity
 from handaxe.schema.providers import build_tool_schema
 
 Json = dict[str, Any]

@@ -14,8 +14,7 @@ from handaxe.contract.ports.model import (
 )
 from handaxe.models.anthropic.request import REDACTED
 from handaxe.models.failures import ModelServer, make_stream_failure
-from handaxe.models.response_json import read_input
-from handaxe.models.response_json__loose_json import Json, to_count, to_object, to_objects, to_text
+from handaxe.models.response_json import Json, read_input, to_count, to_object, to_objects, to_text
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",

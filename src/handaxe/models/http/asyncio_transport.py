@@ -258,7 +258,7 @@ class _DirectAnswer(HttpResponse):
         encoding = self.headers.get("content-encoding", "").strip().lower()
         if encoding in ("", "identity"):
             return pieces
-        from handaxe.models.http.http11__unpacking import decompress_stream
+        from handaxe.models.http.http11 import decompress_stream
 
         return decompress_stream(pieces, encoding)
 

@@ -4,8 +4,11 @@ Nothing is read or sent here. The bytes of a connection go in as they come, and 
 body of each answer come out, however they were cut.
 """
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from typing import Literal, NamedTuple
+
+from handaxe.models.http.transport import TransportFailed
 
 MAX_HEAD_BYTES = 128 * 1024
 _MAX_LINE_BYTES = 64 * 1024
@@ -215,3 +218,34 @@ def _read_head(raw: bytes) -> ResponseHead:
         value = value.strip()
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return ResponseHead(int(status), headers, version == "HTTP/1.0")
+
+
+_EITHER_HEAD = 32 + 15
+"""zlib's word for: a head of gzip or of zlib, whichever comes."""
+
+
+async def decompress_stream(
+    pieces: AsyncGenerator[bytes, None], encoding: str
+) -> AsyncGenerator[bytes, None]:
+    """What `pieces` hold, as soon as it can be told.
+
+    Raises:
+        WireFailed: packed in a way nobody asked for, or broken.
+    """
+    import zlib
+
+    async with aclosing(pieces):
+        if encoding not in ("gzip", "x-gzip", "deflate"):
+            sentence = f"The server packed its answer with {encoding[:40]!r}, unasked."
+            raise TransportFailed("broken_stream", sentence)
+        unpacker = zlib.decompressobj(_EITHER_HEAD)
+        try:
+            async for piece in pieces:
+                if plain := unpacker.decompress(piece):
+                    yield plain
+        except zlib.error as error:
+            raise TransportFailed(
+                "broken_stream", f"The answer is packed badly ({error})."
+            ) from error
+        if not unpacker.eof:
+            raise TransportFailed("broken_stream", "The packed answer broke off.")

@@ -9,13 +9,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from urllib.parse import urlsplit
 
 from handaxe.contract.ports.model import Model, ModelEvent, ModelRequest
-from handaxe.models.failures import ModelServer
-from handaxe.models.failures__retries import MAX_RETRIES, AttemptFailed, retry_attempts
+from handaxe.models.failures import MAX_RETRIES, AttemptFailed, ModelServer, retry_attempts
 from handaxe.models.http.transport import HttpTransport
-from handaxe.models.http_stream import stream_model_events
-from handaxe.models.http_stream__bodies import encode_body
-from handaxe.models.openai.request import build_request
-from handaxe.models.openai.request__allowances import ServerQuirks
+from handaxe.models.http_stream import encode_body, stream_model_events
+from handaxe.models.openai.request import ServerQuirks, build_request
 from handaxe.models.openai.stream import CompletionReader
 
 DEFAULT_URL = "https://api.openai.com/v1"

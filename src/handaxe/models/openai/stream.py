@@ -18,8 +18,15 @@ from handaxe.contract.ports.model import (
 )
 from handaxe.models.failures import ModelServer, make_stream_failure
 from handaxe.models.http_stream import DONE
-from handaxe.models.response_json import is_complete_json, read_input
-from handaxe.models.response_json__loose_json import Json, to_count, to_object, to_objects, to_text
+from handaxe.models.response_json import (
+    Json,
+    is_complete_json,
+    read_input,
+    to_count,
+    to_object,
+    to_objects,
+    to_text,
+)
 
 _STOP_REASONS: dict[str, StopReason] = {
     "length": "max_tokens",

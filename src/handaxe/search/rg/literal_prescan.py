@@ -24,8 +24,7 @@ from handaxe.search.rust_regex import translate
 from handaxe.search.text_scan import WIDE_MARKS, Scanner
 from handaxe.search.walk.file_list import QueryFileList
 from handaxe.search.walk.ignored_survey import IgnoredSurvey
-from handaxe.search.walk.root import SearchPlace
-from handaxe.search.walk.root__beneath import open_beneath
+from handaxe.search.walk.root import SearchPlace, open_beneath
 from handaxe.search.walk.walk import Listings
 
 ALONE_S = 0.012

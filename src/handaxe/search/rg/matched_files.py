@@ -1,11 +1,18 @@
 """The files with a match, of which a page is wanted, and how many there are in all."""
 
+import os
+import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
 
 from handaxe.contract.ports.search import FileMatch, TextFound, TextQuery
 from handaxe.search.pagination import FirstRows
+from handaxe.search.rg.rg_process import Feed, RipgrepProcess
+from handaxe.search.rg_arguments import RipgrepOptions
+from handaxe.search.rg_output import CountStream, Take
+from handaxe.search.walk.root import SearchPlace, open_beneath
+from handaxe.search.walk.unchanged_paths import UnchangedPaths
 
 FileRow = tuple[Any, bytes, int]
 """What a file is sorted by, its path, and its number of matching lines."""
@@ -78,3 +85,107 @@ class MatchedFiles:
             total_matches=sum(self._matches.values()) if self._counts_lines else None,
             has_more=offset + len(entries) < total,
         )
+
+
+AT_A_TIME = 128
+_BY_NUMBER = next((path for path in ("/proc/self/fd", "/dev/fd") if os.path.isdir(path)), None)
+
+
+class HeldFiles:
+    """Some files below a directory; those that are not regular, or behind a link, are left out."""
+
+    def __init__(self, directory: int, paths: Iterable[bytes]) -> None:
+        self._by_target: dict[bytes, bytes] = {}
+        self.fds: list[int] = []
+        for path in paths if _BY_NUMBER else ():
+            try:
+                fd = open_beneath(directory, path)
+            except OSError:
+                continue
+            self.fds.append(fd)
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                self._by_target[os.fsencode(build_fd_path(fd))] = path
+
+    @property
+    def targets(self) -> list[str]:
+        """What ripgrep is given to search."""
+        return [os.fsdecode(target) for target in self._by_target]
+
+    def get_path(self, target: bytes) -> bytes:
+        """The path of a file by the name that ripgrep has for it."""
+        return self._by_target[target]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in self.fds:
+            os.close(fd)
+
+
+def build_fd_path(fd: int) -> str:
+    """The name that a child process has for a descriptor it inherits."""
+    return f"{_BY_NUMBER}/{fd}"
+
+
+OpenHeld = Callable[[Feed, RipgrepOptions, HeldFiles], RipgrepProcess]
+OpenHeldLines = Callable[[Take, HeldFiles], RipgrepProcess]
+
+
+class MatchConfirmation:
+    """For one run or some runs that begin now."""
+
+    def __init__(self, place: SearchPlace, *, is_file: bool) -> None:
+        self._place = place
+        self._is_file = is_file
+        self._unchanged = UnchangedPaths(place.fd)
+        self.is_complete = True
+        """False if time ran out before everything was confirmed."""
+
+    def unsure(self, paths: Iterable[bytes]) -> list[bytes]:
+        """Those paths that may have stood for other files."""
+        return self._unchanged.unsure(paths, are_named=self._is_file)
+
+    def find_moving(self, directories: Iterable[bytes]) -> set[bytes]:
+        """Those directories whose files have to be looked at one by one."""
+        found = set(directories)
+        return found if self._is_file else self._unchanged.find_moving(found)
+
+    def counts(
+        self, paths: Sequence[bytes], manner: RipgrepOptions, open_run: OpenHeld
+    ) -> dict[bytes, int]:
+        """The numbers of matching lines of those files that have some."""
+        counts: dict[bytes, int] = {}
+        for at in range(0, len(paths), AT_A_TIME):
+            with HeldFiles(self._place.fd, paths[at : at + AT_A_TIME]) as held:
+
+                def take(pairs: list[tuple[bytes, int]], held: HeldFiles = held) -> bool:
+                    counts.update((held.get_path(target), count) for target, count in pairs)
+                    return False
+
+                feed = CountStream(take).feed
+                self._finish(held, lambda held, feed=feed: open_run(feed, manner, held))
+        return counts
+
+    def bodies(self, paths: Sequence[bytes], open_run: OpenHeldLines) -> dict[bytes, bytes]:
+        """The lines to show of each file; none for those that have none."""
+        parts: dict[bytes, list[bytes]] = {path: [] for path in paths}
+        for at in range(0, len(paths), AT_A_TIME):
+            with HeldFiles(self._place.fd, paths[at : at + AT_A_TIME]) as held:
+
+                def take(target: bytes, body: bytes, held: HeldFiles = held) -> bool:
+                    parts[held.get_path(target)].append(body)
+                    return False
+
+                self._finish(held, lambda held, take=take: open_run(take, held))
+        return {path: b"".join(bodies) for path, bodies in parts.items()}
+
+    def _finish(self, held: HeldFiles, open_run: Callable[[HeldFiles], RipgrepProcess]) -> None:
+        if not held.targets:
+            return
+        run = open_run(held)
+        try:
+            if run.go() == "out_of_time":
+                self.is_complete = False
+        finally:
+            run.end()

@@ -27,8 +27,7 @@ from handaxe.search.rg.exclusion_probe import ExclusionProbe
 from handaxe.search.rg.fallback import FallbackSearch
 from handaxe.search.rg.launch import RipgrepFailed, RipgrepLauncher
 from handaxe.search.rg.literal_prescan import LiteralPrescan
-from handaxe.search.rg.matched_files import FileRow, MatchedFiles
-from handaxe.search.rg.matched_files__confirming import MatchConfirmation
+from handaxe.search.rg.matched_files import FileRow, MatchConfirmation, MatchedFiles
 from handaxe.search.rg.rg_process import (
     DeferredProcess,
     Feed,

@@ -11,10 +11,8 @@ from handaxe.contract.ports.search import TextQuery
 from handaxe.search.deadline import SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.rg_output import make_path_key
-from handaxe.search.walk.ignore_files import Ignores
-from handaxe.search.walk.ignore_files__filters import FileFilter
-from handaxe.search.walk.root import SearchPlace
-from handaxe.search.walk.root__beneath import DIRECTORY, open_beneath
+from handaxe.search.walk.ignore_files import FileFilter, Ignores
+from handaxe.search.walk.root import DIRECTORY, SearchPlace, open_beneath
 from handaxe.search.walk.walk import DirectoryWalk, Listings, WalkFilter, sort_names
 
 

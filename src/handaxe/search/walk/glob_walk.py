@@ -21,7 +21,7 @@ from handaxe.search.deadline import SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.pagination import FirstRows
 from handaxe.search.walk.ignore_files import Ignores, is_root_ignored, read_ignores_above
-from handaxe.search.walk.root__beneath import DIRECTORY, open_beneath
+from handaxe.search.walk.root import DIRECTORY, open_beneath
 from handaxe.search.walk.unchanged_paths import UnchangedPaths
 from handaxe.search.walk.walk import DirectoryWalk, WalkFilter
 from handaxe.text.gitignore import BadGlobPattern

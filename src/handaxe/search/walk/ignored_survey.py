@@ -17,12 +17,11 @@ from handaxe.search.deadline import SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.walk.file_list import select_ignores
 from handaxe.search.walk.ignore_files import NAMES as IGNORE_NAMES
-from handaxe.search.walk.ignore_files__filters import FileFilter
-from handaxe.search.walk.root import SearchPlace
-from handaxe.search.walk.root__beneath import open_beneath
+from handaxe.search.walk.ignore_files import FileFilter
+from handaxe.search.walk.root import SearchPlace, open_beneath
 from handaxe.search.walk.tree_cache import CachedWalk, TreeCache
 from handaxe.search.walk.walk import DirectoryWalk, Listings, Visit, WalkFilter
-from handaxe.text.secrets__env_files import can_name_env_file, is_env_file
+from handaxe.text.secrets import can_name_env_file, is_env_file
 
 SMALL_TREE = 3_000
 """A tree of at most so many entries is small, every directory counted ten times for what it costs

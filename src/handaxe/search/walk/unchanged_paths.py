@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import Iterable
 
-from handaxe.search.walk.root__beneath import load_libc
+from handaxe.search.walk.root import load_libc
 
 MARGIN_NS = 20_000_000
 """What changed so shortly before a search may have changed during it: clocks tick that coarsely."""

@@ -16,7 +16,7 @@ from handaxe.contract.ports.search import VERSION_CONTROL, Hides
 from handaxe.search.deadline import SearchDeadline
 from handaxe.search.walk import ignore_files
 from handaxe.search.walk.ignore_files import NAMES, NOBODY, Ignores
-from handaxe.search.walk.root__beneath import DIRECTORY, open_beneath
+from handaxe.search.walk.root import DIRECTORY, open_beneath
 
 Visit = tuple[str, list[os.DirEntry[str]], Ignores | None]
 """A directory by its relative path with a slash, what is in it beside directories, and who may

@@ -12,8 +12,12 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from handaxe.shell.analysis.analyzer__history import find_history
-from handaxe.shell.analysis.effects.destructive_commands import find_losses, find_removals
+from handaxe.contract.effects import Effects, Resource
+from handaxe.shell.analysis.effects.destructive_commands import (
+    find_losses,
+    find_removals,
+    is_irreversible,
+)
 from handaxe.shell.analysis.effects.exit_status import explain_exit_one
 from handaxe.shell.analysis.effects.file_effects import find_file_uses, find_redirect_uses
 from handaxe.shell.analysis.effects.possible_commands import (
@@ -33,18 +37,22 @@ from handaxe.shell.analysis.facts import (
     PossibleCommand,
     Writes,
 )
-from handaxe.shell.analysis.parser.cross_check import count_by_tree_sitter, is_plain
-from handaxe.shell.analysis.parser.cross_check__scan import scan
+from handaxe.shell.analysis.parser.cross_check import count_by_tree_sitter, is_plain, scan
 from handaxe.shell.analysis.parser.expansion import Field, expand_word
 from handaxe.shell.analysis.parser.parse import parse, parse_expansions
 from handaxe.shell.analysis.parser.syntax import ParsedScript, Simple
 from handaxe.shell.analysis.paths import PathUse, make_path_uses, resolve
-from handaxe.shell.analysis.program_tables import ProgramTable, load_read_only_programs, split_names
-from handaxe.shell.analysis.program_tables__secrets import is_harmless_prefix
+from handaxe.shell.analysis.program_tables import (
+    ProgramTable,
+    is_harmless_prefix,
+    load_read_only_programs,
+    split_names,
+)
 from handaxe.shell.analysis.programs.listed_operands import prove_listed_operands
 from handaxe.shell.analysis.programs.operands import ProofContext
 from handaxe.shell.analysis.programs.options import NotProven
 from handaxe.shell.analysis.programs.read_only import prove
+from handaxe.shell.analysis.programs.subcommands import skip_git_globals
 from handaxe.shell.analysis.programs.wrappers import (
     FED,
     find_inner_commands,
@@ -353,3 +361,68 @@ def _find_printed_file(script: ParsedScript) -> str | None:
     if program not in _PRINTERS or not file or file.startswith("-"):
         return None
     return file
+
+
+_PATCHES = split_names(
+    "-p -u --patch --patch-with-stat --patch-with-raw -c --cc --dd --remerge-diff -m --binary "
+    "--full-index --word-diff --color-words --function-context -W"
+)
+_NAMES_ONLY = split_names(
+    "--stat --numstat --shortstat --name-only --name-status --no-patch -s --summary --raw --quiet "
+    "--dirstat --compact-summary"
+)
+_PAST = split_names("show whatchanged format-patch cat-file diff-tree diff-index")
+_LOGS = split_names("log reflog shortlog rev-list")
+_NOW = split_names("diff diff-files")
+
+
+def find_history(fields: tuple[Field, ...]) -> GitHistoryRead | None:
+    """What a git command prints of the repository, if it prints content at all."""
+    rest = skip_git_globals(list(fields[1:]))
+    if not rest:
+        return None
+    name, args = rest[0].value, rest[1:]
+    words = [field.value for field in args]
+    text = " ".join(field.text for field in fields)
+    paths = tuple(words[words.index("--") + 1 :]) if "--" in words else ()
+    has_patch = any(
+        word in _PATCHES or word.startswith(("-L", "-U", "--unified")) for word in words
+    )
+    if name == "stash" and (has_patch or words[:1] == ["show"]):
+        return GitHistoryRead(text, is_past=True)
+    if name in _LOGS and has_patch:
+        return GitHistoryRead(text, is_past=True, paths=paths)
+    if not has_patch and any(word.partition("=")[0] in _NAMES_ONLY for word in words):
+        return None
+    if name in _PAST:
+        # `rev:path` prints one file, which is judged as a read.
+        named = [word for word in words if not word.startswith(("-", ":/"))]
+        is_file = bool(named) and all(":" in word for word in named)
+        return None if is_file else GitHistoryRead(text, is_past=True, paths=paths)
+    # A revision may be any commit, of other branches as well.
+    given = words[: words.index("--")] if "--" in words else words
+    is_past = any(not word.startswith("-") for word in given)
+    return GitHistoryRead(text, is_past=is_past, paths=paths) if name in _NOW else None
+
+
+_MOVES = Effects(reads_everything=True, writes=(Resource("state", "cwd"),))
+
+
+def read_effects(
+    command: str,
+    cwd: str = "/project",
+    home: str = "/home/user",
+    roots: tuple[str, ...] = (),
+    *,
+    bounded: bool = False,
+) -> Effects:
+    """What a command reads and writes; `bounded`: with everything it writes at most, for undo."""
+    facts = analyze(command, cwd, home, roots)
+    if facts.only_reads:
+        return _MOVES if facts.changes_directory else Effects.none()
+    return Effects(
+        reads_everything=True,
+        writes_everything=True,
+        irreversible=is_irreversible(facts, roots),
+        extent=facts.extent if bounded else None,
+    )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, json
+
+from handaxe.text.secrets import is_secret_name
 
 _DATA = Path(__file__).parent / "programs"
 _VERSION_WORDS = {
@@ -178,3 +182,78 @@ def _make_table(entry: dict[str, Any]) -> ProgramTable:
 
 def _split_pairs(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((first, second) for first, _, second in (p.partition(":") for p in text.split()))
+
+
+_Value = TypeVar("_Value")
+
+_SERIES = re.compile(r"(.*?[A-Za-z+]\d*)(?:[.-]\d[\d.]*)")
+_DIGITS = re.compile(r"(.*?[A-Za-z+])[.-]?\d[\d.]*")
+
+
+@lru_cache(maxsize=4096)
+def get_base_name(path: str) -> str:
+    """The last component of a path, without `.exe`."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return name[:-4] if name[-4:].lower() == ".exe" and len(name) > 4 else name
+
+
+@lru_cache(maxsize=4096)
+def strip_version(name: str) -> str:
+    """The name without a minor version: `python3` of `python3.12`, `gcc` of `gcc-12`."""
+    found = _SERIES.fullmatch(name)
+    return found[1] if found else name
+
+
+@lru_cache(maxsize=4096)
+def strip_digits(name: str) -> str:
+    """The name without any version: `python` of `python3`."""
+    found = _DIGITS.fullmatch(name)
+    return found[1] if found else name
+
+
+def find_program(table: Mapping[str, _Value], name: str) -> _Value | None:
+    """What a table says of a program or of the program of which it is a version."""
+    for known in (name, strip_version(name), strip_digits(name)):
+        if known in table:
+            return table[known]
+    return None
+
+
+@lru_cache(maxsize=4096)
+def compare_names(ruled: str, name: str) -> str:
+    """Whether a rule's program is this one: "yes", "maybe" (another version) or "no"."""
+    if ruled == name or strip_version(ruled) == strip_version(name):
+        return "yes"
+    if ruled == strip_digits(name):
+        return "yes"
+    return "maybe" if strip_digits(ruled) == name else "no"
+
+
+__all__ = ["HARMLESS", "is_harmless_prefix", "is_own_variable", "is_secret_name"]
+
+HARMLESS = split_names(
+    "NODE_ENV CI LANG LC_ALL TZ NO_COLOR FORCE_COLOR PYTHONUNBUFFERED LC_CTYPE LC_COLLATE "
+    "LC_MESSAGES LC_NUMERIC LC_TIME LC_MONETARY COLUMNS CLICOLOR CLICOLOR_FORCE "
+    "RUST_BACKTRACE PYTHONDONTWRITEBYTECODE PYTHONIOENCODING GIT_OPTIONAL_LOCKS"
+)
+"""Names whose value cannot change which program runs or what it may do."""
+
+_OWN_UPPER = split_names(
+    "FILE FILES DIR DIRS N I J X Y NAME NAMES COUNT TOTAL SRC DST DEST OUT PATTERN VERSION "
+    "LINE LINES_ RESULT RESULTS BRANCH COMMIT SHA FROM TO START ITEM MSG MESSAGE EXT ROOT_DIR"
+)
+_HARMLESS_VALUE = r"(?a)[\w.+:@,/ -]*"
+
+
+def is_own_variable(name: str) -> bool:
+    """Whether setting `name` in the shell can influence nothing but this command's own text."""
+    if name in HARMLESS or name in _OWN_UPPER:
+        return True
+    return (
+        name.islower() and not name.endswith("proxy") and name not in ("histchars", "auto_resume")
+    )
+
+
+def is_harmless_prefix(name: str, value: str | None) -> bool:
+    """Whether `name=value` before a program leaves what runs as it is."""
+    return name in HARMLESS and value is not None and bool(re.fullmatch(_HARMLESS_VALUE, value))

@@ -1,6 +1,7 @@
 """Which programs are run: bash, and others that are the user's own."""
 
 import os
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -127,3 +128,42 @@ def _read_mtime(place: str) -> int:
 
 def _has_program(place: str, name: str) -> bool:
     return os.access(f"{place}/{name}", os.X_OK)
+
+
+_PROGRAM = r"[A-Za-z0-9_./+-]+"
+_WORD = r"(?:[A-Za-z0-9_./+@%:,=^~*?-]|'[^'\n]*'|\"[^\"$`\\!\n]*\")+"
+_PLAIN = re.compile(rf" *({_PROGRAM})(?: +{_WORD})* *\Z")
+# What bash does itself, and the words of its grammar.
+_OF_THE_SHELL = frozenset(
+    {
+        ".", "alias", "bg", "bind", "break", "builtin", "caller", "case", "cd", "command",
+        "compgen", "complete", "compopt", "continue", "coproc", "declare", "dirs", "disown",
+        "do", "done", "echo", "elif", "else", "enable", "esac", "eval", "exec", "exit",
+        "export", "false", "fc", "fg", "fi", "for", "function", "getopts", "hash", "help",
+        "history", "if", "in", "jobs", "kill", "let", "local", "logout", "mapfile", "popd",
+        "printf", "pushd", "pwd", "read", "readarray", "readonly", "return", "select",
+        "set", "shift", "shopt", "source", "suspend", "test", "then", "time", "times",
+        "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "until",
+        "wait", "while",
+    }
+)  # fmt: skip
+
+
+def is_plain_program(text: str) -> bool:
+    """Whether `text` runs one program and nothing else; False where that is not obvious."""
+    found = _PLAIN.match(text)
+    return found is not None and found[1] not in _OF_THE_SHELL
+
+
+_GAINING = (
+    "at", "batch", "bwrap", "buildah", "chsh", "chfn", "crontab", "doas", "fusermount",
+    "fusermount3", "gpasswd", "mount", "newgidmap", "newgrp", "newuidmap", "passwd", "ping",
+    "pkexec", "podman", "run0", "runuser", "sg", "singularity", "apptainer", "su", "sudo",
+    "sudoedit", "umount",
+)  # fmt: skip
+_NAMED = re.compile(rf"(?<![\w.-])(?:{'|'.join(_GAINING)})(?![\w.-])")
+
+
+def can_be_restricted(command: str) -> bool:
+    """Whether no word of a command names a program that is there to gain rights."""
+    return _NAMED.search(command) is None

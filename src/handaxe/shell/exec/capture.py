@@ -11,7 +11,7 @@ from handaxe.disk.errors import DiskFault
 from handaxe.shell.exec.output_quota import OutputQuota
 from handaxe.text.ansi import is_binary, to_plain_text
 from handaxe.text.redact import RedactedStream, Redactor
-from handaxe.text.secrets__secret_values import MIN_CHARS
+from handaxe.text.secrets import MIN_CHARS
 
 END_BYTES = 1 << 17
 """How much of each end stays in memory."""

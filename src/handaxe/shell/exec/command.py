@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -24,9 +25,7 @@ from handaxe.contract.ports.shell import (
 )
 from handaxe.process.worker_pool import WARDENS, WorkerConnection, explain_failed_start
 from handaxe.shell.exec.capture import OutputCapture
-from handaxe.shell.exec.command__entering import find_cwd_problem
-from handaxe.shell.exec.stall_detection import StdinWaitDetector
-from handaxe.shell.exec.stall_detection__own_output import SelfTailDetector
+from handaxe.shell.exec.stall_detection import SelfTailDetector, StdinWaitDetector
 
 MARK = "HANDAXE_COMMAND"
 SMALL_READ_BYTES = 1 << 16
@@ -378,3 +377,40 @@ def _get_status(end: CommandEnd) -> JobStatus:
 def _resolve(future: "asyncio.Future[T]", value: T) -> None:
     if not future.done():
         future.set_result(value)
+
+
+def find_cwd_problem(path: str, *, is_confined: bool) -> str | None:
+    """Why a program cannot be started in a directory; None if it can, as far as can be told."""
+    if not os.access(path, os.X_OK):
+        return os.strerror(_get_errno(path))
+    if is_confined and os.geteuid() == 0 and not _is_open_to_owner(path):
+        return "Permission denied"
+    return None
+
+
+def _get_errno(path: str) -> int:
+    try:
+        # Says what `access` does not.
+        os.stat(f"{path}/.")
+    except OSError as error:
+        return error.errno or 0
+    return 0
+
+
+def _is_open_to_owner(path: str) -> bool:
+    """Whether root gets there by modes alone: in the sandbox it has no other rights."""
+    place = path
+    while True:
+        try:
+            info = os.stat(place)
+        except OSError:
+            return False
+        if info.st_uid == 0:
+            bit = stat.S_IXUSR
+        else:
+            bit = stat.S_IXGRP if info.st_gid in {0, *os.getgroups()} else stat.S_IXOTH
+        if not info.st_mode & bit:
+            return False
+        if place == "/":
+            return True
+        place = place.rpartition("/")[0] or "/"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from handaxe.contract.faults.shell__preview_faults import CannotPreview
+from handaxe.contract.faults.shell import CannotPreview
 from handaxe.contract.ports.dry_run import CommandPreviews, Preview
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, ShellCommand
 from handaxe.contract.readable_files import count_components, is_below
@@ -19,11 +19,10 @@ from handaxe.process.child_environment import clean_environment
 from handaxe.process.temp_dir import TempDirectory
 from handaxe.shell.exec.bash_binary import find_bash
 from handaxe.shell.exec.capture import OutputCapture
-from handaxe.shell.exec.overlay_mounts import build_temp_options, find_mounts
-from handaxe.shell.exec.overlay_mounts__program import find_overlay_program
+from handaxe.shell.exec.overlay_mounts import build_temp_options, find_mounts, find_overlay_program
 from handaxe.shell.sandbox import seccomp
 from handaxe.shell.sandbox.bubblewrap import ISOLATION, KERNEL_FILES, OWN_NETWORK
-from handaxe.shell.sandbox.seccomp__descriptors import open_content_fd
+from handaxe.shell.sandbox.seccomp import open_content_fd
 from handaxe.text.paths import is_inside
 
 MAX_OUTPUT_CHARS = 30_000

@@ -5,14 +5,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from handaxe.config.settings import Settings
-from handaxe.config.settings__shell_prefix import split_prefix
+from handaxe.config.settings import Settings, split_prefix
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import Confiner, RunningCommand
 from handaxe.shell.exec.bash_binary import BashConfig
 from handaxe.shell.exec.capture import FILE_FROM_BYTES
-from handaxe.shell.exec.environment.command_environment import build_environment_filter
-from handaxe.shell.exec.environment.command_environment__following import build_environment_sync
+from handaxe.shell.exec.environment.command_environment import (
+    build_environment_filter,
+    build_environment_sync,
+)
 from handaxe.shell.exec.local_shell import LocalShell, ShellLimits
 from handaxe.shell.exec.retention import prune_outputs
 from handaxe.text.redact import Redactor

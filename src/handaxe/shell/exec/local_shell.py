@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -20,14 +21,12 @@ from handaxe.contract.ports.shell import (
     ShellCommand,
     Socket,
 )
+from handaxe.process.child_environment import build_child_argv
 from handaxe.process.worker_pool import WARDENS, explain_failed_start
-from handaxe.shell.exec.bash_binary import BashConfig
-from handaxe.shell.exec.bash_binary__plain import is_plain_program
-from handaxe.shell.exec.bash_binary__privileges import can_be_restricted
+from handaxe.shell.exec.bash_binary import BashConfig, can_be_restricted, is_plain_program
 from handaxe.shell.exec.capture import FILE_FROM_BYTES, OutputCapture
-from handaxe.shell.exec.command import MARK, LocalCommand, LocalCommandOptions
-from handaxe.shell.exec.command__entering import find_cwd_problem
-from handaxe.shell.exec.environment.command_environment__following import EnvironmentSync
+from handaxe.shell.exec.command import MARK, LocalCommand, LocalCommandOptions, find_cwd_problem
+from handaxe.shell.exec.environment.command_environment import EnvironmentSync
 from handaxe.shell.exec.environment.env_probe import ProbeResult, ShellProbe
 from handaxe.shell.exec.environment.shell_snapshot import ShellSnapshot
 from handaxe.shell.exec.environment.user_environment import UserEnvironment
@@ -183,8 +182,6 @@ class LocalShell(Shell):
 
     async def _listen(self, command: ShellCommand, socket: Socket) -> LocalCommand:
         """Run our own program, which is no command and stands under no sandbox."""
-        from handaxe.shell.exec.local_shell__listening import build_listener
-
         job_id = self._make_id(command)
         mark = f"{self._token}.{job_id}"
         argv, env = build_listener(socket)
@@ -393,3 +390,28 @@ def _create_command_file(text: str) -> int:
     with os.fdopen(os.dup(file), "wb") as writer:
         writer.write(os.fsencode(text))
     return file
+
+
+OPEN_S = 15.0
+"""A server that has not agreed to be listened to by then is given up."""
+PING_S = 30.0
+SILENT_S = 60.0
+"""A server that answers no ping for so long is gone."""
+_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Whom the user trusts beside the system; nothing else of the environment has a say."""
+
+
+def build_listener(socket: Socket) -> tuple[list[str], dict[str, str]]:
+    """The program for this socket, and all that it finds in its environment."""
+    request = {
+        "url": socket.url,
+        "host": socket.host.strip("[]"),
+        "port": socket.port,
+        "protocols": socket.protocols,
+        "open_s": OPEN_S,
+        "ping_s": PING_S,
+        "silent_s": SILENT_S,
+    }
+    program = build_child_argv("handaxe.shell.exec.socket_child", ("msgspec", "websockets"))
+    environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    return [*program, json.dumps(request)], environment

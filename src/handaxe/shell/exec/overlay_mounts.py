@@ -8,10 +8,14 @@ import contextlib
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from handaxe.contract.readable_files import is_below
+from handaxe.shell.sandbox.bubblewrap import SYSTEM_PLACES, find_bundled_paths
+from handaxe.text.paths import is_inside
 
 _TEMP = "/tmp"  # noqa: S108 - the command's own view of it
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -81,3 +85,28 @@ def _show(entry: os.DirEntry[str], shown: str) -> list[str]:
 def _unescape(path: bytes) -> str:
     """A path as the kernel lists it: blanks and line breaks stand there as octal numbers."""
     return os.fsdecode(_ESCAPE.sub(lambda found: bytes([int(found[1], 8)]), path))
+
+
+OLDEST = (0, 11)
+
+
+def find_overlay_program(roots: Sequence[str]) -> str | None:
+    """A bubblewrap with overlays: the one that came with us, or the system's; never a root's."""
+    for place in (*find_bundled_paths(), *SYSTEM_PLACES):
+        real = os.path.realpath(place)
+        is_foreign = any(is_inside(real, root) for root in roots)
+        if os.access(real, os.X_OK) and not is_foreign and _has_overlays(real):
+            return real
+    return None
+
+
+@lru_cache(maxsize=8)
+def _has_overlays(program: str) -> bool:
+    try:
+        answer = subprocess.run(  # noqa: S603 - an absolute path outside the working directories
+            [program, "--version"], capture_output=True, timeout=5, check=False, env={}
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    found = re.search(rb"(\d+)\.(\d+)", answer.stdout)
+    return found is not None and (int(found[1]), int(found[2])) >= OLDEST

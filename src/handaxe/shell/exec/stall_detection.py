@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 SILENT_S = 2.0
@@ -94,3 +95,44 @@ def _stat_fields(name: str) -> list[bytes] | None:
         return Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
+
+
+FIRST_LOOK_BYTES = 1 << 20
+
+
+class SelfTailDetector:
+    """Looks whenever the output has doubled, so that looking costs next to nothing."""
+
+    def __init__(self) -> None:
+        self._next_bytes = FIRST_LOOK_BYTES
+
+    def is_loop(self, total_bytes: int, pid: int, path: str, pipe: int) -> bool:
+        """Whether a process below `pid` prints to `pipe` what it reads from `path`."""
+        if total_bytes < self._next_bytes or not pid:
+            return False
+        self._next_bytes = 2 * total_bytes
+        try:
+            file, output = os.stat(path), os.readlink(f"/proc/self/fd/{pipe}")
+        except OSError:
+            return False
+        return any(
+            _read_link(f"/proc/{name}/fd/1") == output and _has_file_open(name, file)
+            for name, _ in find_process_family(pid)
+        )
+
+
+def _read_link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def _has_file_open(name: str, file: os.stat_result) -> bool:
+    """Whether a process has this very file open, under whatever name."""
+    with suppress(OSError):
+        for entry in os.listdir(f"/proc/{name}/fd"):
+            with suppress(OSError):
+                if os.path.samestat(os.stat(f"/proc/{name}/fd/{entry}"), file):
+                    return True
+    return False

@@ -12,7 +12,7 @@ import msgspec
 from handaxe.process import landlock_launcher
 from handaxe.shell.sandbox import bubblewrap, seccomp
 from handaxe.shell.sandbox.landlock import LAUNCHER
-from handaxe.shell.sandbox.seccomp__descriptors import open_content_fd
+from handaxe.shell.sandbox.seccomp import open_content_fd
 
 TRIAL_TIMEOUT_S = 10.0
 _KEEPS_SIGNALS = 6

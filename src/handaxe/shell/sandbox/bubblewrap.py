@@ -13,11 +13,12 @@ from handaxe.shell.sandbox.mount_points import is_for_directory
 from handaxe.shell.sandbox.readonly_paths import Protection
 from handaxe.shell.sandbox.sandbox_policy import (
     SandboxPolicy,
+    find_empty,
+    find_hidden,
     is_closed,
     is_readable,
     list_visible_paths,
 )
-from handaxe.shell.sandbox.sandbox_policy__existing_places import find_empty, find_hidden
 
 SYSTEM_PLACES = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 

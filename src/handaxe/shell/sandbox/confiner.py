@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.contract.faults.shell__sandbox_faults import NoSandbox
+from handaxe.contract.faults.shell import NoSandbox
 from handaxe.contract.ports.shell import AssistedSpawn, ConfinedCommand, ConfinementLevel, Confiner
 from handaxe.contract.readable_files import ReadableFiles, is_below
 from handaxe.disk.private import make_private
@@ -16,12 +16,16 @@ from handaxe.shell.analysis.analyzer import analyze
 from handaxe.shell.sandbox import bubblewrap, landlock, seccomp
 from handaxe.shell.sandbox import mount_points as placeholders
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
-from handaxe.shell.sandbox.command_resources import can_pin
-from handaxe.shell.sandbox.command_resources__closing import CommandCleanup
+from handaxe.shell.sandbox.command_resources import CommandCleanup, can_pin
 from handaxe.shell.sandbox.host_allowlist import can_be_private, explain_denial
 from handaxe.shell.sandbox.protected_files import CannotSave, ProtectedPathGuard
-from handaxe.shell.sandbox.proxy import FilteringProxy, ProxyConnection
-from handaxe.shell.sandbox.proxy__listener import PORT, build_proxy_environment, wrap_with_listener
+from handaxe.shell.sandbox.proxy import (
+    PORT,
+    FilteringProxy,
+    ProxyConnection,
+    build_proxy_environment,
+    wrap_with_listener,
+)
 from handaxe.shell.sandbox.readonly_paths import (
     NO_RULES,
     Protection,
@@ -35,7 +39,7 @@ from handaxe.shell.sandbox.sandbox_policy import (
     is_closed,
     is_readable,
 )
-from handaxe.shell.sandbox.seccomp__descriptors import open_content_fd
+from handaxe.shell.sandbox.seccomp import open_content_fd
 from handaxe.shell.sandbox.state_store import close_store
 
 _INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from handaxe.disk.private import make_private, write_private
-from handaxe.disk.temp_files__renames import rename_new
+from handaxe.disk.temp_files import rename_new
 
 _DIRECTORIES = frozenset({".git", ".claude", ".handaxe", ".vscode", ".idea", "hooks"})
 _SOCKET = "socket"

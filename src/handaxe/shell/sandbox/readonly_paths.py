@@ -15,7 +15,7 @@ import msgspec
 from handaxe.contract.readable_files import is_below
 from handaxe.disk.safe_open import resolve_links
 from handaxe.git.discovery import has_repository_names
-from handaxe.git.submodules__repositories import (
+from handaxe.git.submodules import (
     find_inner_repositories,
     find_link,
     find_redirecting_links,
@@ -30,7 +30,7 @@ from handaxe.shell.sandbox.sandbox_policy import (
     drop_replaced_paths,
 )
 from handaxe.shell.sandbox.saved_states import compute_stamp
-from handaxe.text.secrets__env_files import fold_name
+from handaxe.text.secrets import fold_name
 
 DEEPEST = 3
 MOST_MOUNTED = 60

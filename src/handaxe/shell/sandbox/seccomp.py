@@ -7,6 +7,7 @@ x32 personality, ends the process: its numbers mean other calls.
 import errno
 import os
 import struct
+import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -201,3 +202,15 @@ def _refuse_values(values: Iterable[int]) -> list[tuple[int, int, int, int]]:
 def _allow_values(values: list[int], error: int) -> list[tuple[int, int, int, int]]:
     found = [(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
     return [*found, (_RETURN, 0, 0, _ERRNO | error)]
+
+
+def open_content_fd(content: bytes) -> int:
+    """A descriptor from which a program reads this content; the caller closes it."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("handaxe", os.MFD_CLOEXEC)
+    else:
+        descriptor, path = tempfile.mkstemp()
+        os.unlink(path)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.text.json_spans import (
     MalformedJson,
     Span,

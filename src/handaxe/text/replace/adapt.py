@@ -11,7 +11,7 @@ from handaxe.text.replace.align import Block, align_blocks
 from handaxe.text.replace.find import MatchSpan
 from handaxe.text.replace.haystack import Haystack
 from handaxe.text.replace.indentation import Indenter, build_indent_map
-from handaxe.text.replace.normalize__signs import detect_sign_style, keep_signs
+from handaxe.text.replace.normalize import detect_sign_style, keep_signs
 from handaxe.text.replace.plan import ByteSplice, MatchedWith
 
 _NEARBY_UNITS = 20_000

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from handaxe.text.escape import describe_character, to_visible_text
-from handaxe.text.line_window__lines import (
+from handaxe.text.line_window import (
     detect_line_break,
     find_line_end,
     find_line_start,
@@ -83,7 +83,9 @@ class _Nearest:
         self._text = text
         self._break = detect_line_break(text)
         self._old = old
-        self._old_lines = [line.rstrip("\r\n") for line in split_keeping_ends(old, detect_line_break(old))]
+        self._old_lines = [
+            line.rstrip("\r\n") for line in split_keeping_ends(old, detect_line_break(old))
+        ]
         self._bare_lines = [line.strip() for line in self._old_lines]
         self._similarity = _load_similarity()
 

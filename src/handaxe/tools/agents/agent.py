@@ -18,7 +18,7 @@ from handaxe.contract.ports.agents import (
 )
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 
 DEFAULT_KIND = "general-purpose"
 

@@ -15,7 +15,7 @@ from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text.diff import count_changes
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.paths import quote_path
 from handaxe.text.replace.patch_format import BadPatch, FilePatch, find_patch_paths, parse_patch
 from handaxe.tools.files.edit_faults import PatchInvalid
 from handaxe.tools.files.freshness import decode_small_text, record_later_changes, to_diff_display

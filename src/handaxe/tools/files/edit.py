@@ -15,14 +15,14 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text import replace
 from handaxe.text.diff import Hunk, count_changes, diff_plan
-from handaxe.text.escape__counting import format_count
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.escape import format_count
+from handaxe.text.paths import quote_path
 from handaxe.tools.files.edit_faults import NoChange, NoMatch
-from handaxe.tools.files.edit_plan import plan_replacement
-from handaxe.tools.files.edit_plan__changing import (
+from handaxe.tools.files.edit_plan import (
     MAX_BYTES,
     check_target,
     load_as_read,
+    plan_replacement,
     write_plan,
 )
 from handaxe.tools.files.freshness import (
@@ -34,7 +34,7 @@ from handaxe.tools.files.freshness import (
     to_diff_display,
 )
 from handaxe.tools.files.match_errors import shorten_text
-from handaxe.tools.files.target_file__named import resolve_file
+from handaxe.tools.files.target_file import resolve_file
 
 
 class EditArgs(ToolArgs, kw_only=True):

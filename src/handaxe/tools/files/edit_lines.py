@@ -17,12 +17,12 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text.diff import Hunk, count_changes, diff_plan
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.text.line_tags import LineRef, compute_tag, parse_ref
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.paths import quote_path
 from handaxe.text.replace.numbered_edits import NumberedChange
 from handaxe.tools.files.edit_faults import LinesUnchanged
-from handaxe.tools.files.edit_plan__changing import (
+from handaxe.tools.files.edit_plan import (
     MAX_BYTES,
     check_target,
     load_as_read,
@@ -30,7 +30,7 @@ from handaxe.tools.files.edit_plan__changing import (
 )
 from handaxe.tools.files.freshness import decode_small_text, record_later_changes, to_diff_display
 from handaxe.tools.files.tagged_lines import CopiedTag, TaggedPlan, WantedChange, plan_tagged
-from handaxe.tools.files.target_file__named import resolve_file
+from handaxe.tools.files.target_file import resolve_file
 
 MAX_NEW_TAGS = 40
 

@@ -4,21 +4,20 @@ Edit, MultiEdit and ApplyPatch all plan here, so that they forgive and refuse th
 Lines that are named by number and tag need no search: `tagged_lines`.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
-from handaxe.contract.faults.file import Binary, CannotEncode
+from handaxe.contract.faults.file import Binary, CannotEncode, FileTooLarge, NotFound
+from handaxe.contract.ports.files import Files, FileVersion, LoadedFile
+from handaxe.session.read_ledger import KEPT_FILE_BYTES, LineChange, ReadLedger
 from handaxe.text import replace
-from handaxe.text.replace.line_edits import (
-    LineEdits,
-    LineHunk,
-    NoAnchor,
-    NoHeader,
-    Overlapping,
-)
+from handaxe.text.diff import Hunk, diff_plan
+from handaxe.text.replace import Plan
+from handaxe.text.replace.line_edits import LineEdits, LineHunk, NoAnchor, NoHeader, Overlapping
 from handaxe.tools.files.edit_faults import (
+    AlreadyThere,
     HunksOverlap,
     ManyHunkPlaces,
     ManyMatches,
@@ -26,7 +25,15 @@ from handaxe.tools.files.edit_faults import (
     NoMatch,
     NoPlaceToAdd,
 )
+from handaxe.tools.files.freshness import (
+    find_regular_file,
+    is_filled,
+    refuse_changed,
+    refuse_unread_or_stale,
+    to_line_changes,
+)
 from handaxe.tools.files.match_errors import Missed, add_file_window, explain_no_match
+from handaxe.tools.files.target_file import add_near_names
 
 Resend = Callable[[str], str]
 """What to send if a text that nearly fits is the one that was meant."""
@@ -135,3 +142,57 @@ def convert_file_faults(content: bytes, path: str) -> Generator[None]:
         raise CannotEncode(path, cannot.encoding, cannot.character) from None
     except replace.NotText:
         raise Binary(path, len(content)) from None
+
+
+MAX_BYTES = 1 << 30
+
+
+async def check_target(path: str, ctx: ToolContext, *, creates: bool) -> None:
+    """Raise what can be known without matching anything.
+
+    `creates`: there has to be no file, or an empty one.
+    """
+    info = await find_regular_file(path, ctx)
+    if info is None:
+        if not creates:
+            raise await add_near_names(NotFound(path), path, ctx)
+    elif info.size_bytes > MAX_BYTES:
+        raise FileTooLarge(path, info.size_bytes, MAX_BYTES)
+    elif not creates:
+        await refuse_unread_or_stale(path, info, ctx)
+    elif await is_filled(path, info.size_bytes, ctx):
+        raise AlreadyThere(path)
+
+
+async def load_as_read(path: str, ctx: ToolContext) -> LoadedFile:
+    """The file, if it is the one that was read."""
+    info = await find_regular_file(path, ctx)
+    if info is None:
+        raise NotFound(path)
+    seen = await refuse_unread_or_stale(path, info, ctx)
+    loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
+    refuse_changed(path, loaded.data, loaded.version, seen, ctx)
+    return loaded
+
+
+async def write_plan(
+    path: str,
+    loaded: LoadedFile,
+    plan: Plan,
+    ctx: ToolContext,
+    *,
+    changes: Sequence[LineChange] | None = None,
+    shown: tuple[tuple[int, int], ...] = (),
+) -> tuple[FileVersion, list[Hunk]]:
+    """Write what a plan makes of the file; what was known of the file stays known.
+
+    `changes` are the lines that were named, where a difference could only guess them among equal
+    ones; `shown` are the new ones whose tags are told.
+    """
+    hunks = diff_plan(loaded.data, plan)
+    pieces = list(plan.pieces(loaded.data))
+    version = await ctx[Files].replace(path, pieces, expect=loaded.version)
+    content = b"".join(pieces) if version.size_bytes <= KEPT_FILE_BYTES else None
+    changes = to_line_changes(hunks) if changes is None else changes
+    ctx[ReadLedger].record_edit(version, changes, content=content, shown=shown)
+    return version, hunks

@@ -18,14 +18,14 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text import replace
 from handaxe.text.diff import Hunk, count_changes, diff_plan
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.paths import quote_path
 from handaxe.text.replace.chain import join_plans
 from handaxe.tools.files.edit_faults import EmptyOldString, NoChange, NoEdits, NoMatch
-from handaxe.tools.files.edit_plan import plan_replacement
-from handaxe.tools.files.edit_plan__changing import (
+from handaxe.tools.files.edit_plan import (
     MAX_BYTES,
     check_target,
     load_as_read,
+    plan_replacement,
     write_plan,
 )
 from handaxe.tools.files.freshness import (
@@ -36,7 +36,7 @@ from handaxe.tools.files.freshness import (
     record_later_changes,
     to_diff_display,
 )
-from handaxe.tools.files.target_file__named import resolve_file
+from handaxe.tools.files.target_file import resolve_file
 
 
 class OneEdit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -15,10 +15,10 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import LineChange, ReadLedger, SeenFile
 from handaxe.session.workdir import Workdir
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name
 from handaxe.text.notebook import cell_edit as cells
 from handaxe.text.notebook.document import NoSuchCell, NotANotebook, Notebook
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.paths import quote_path
 from handaxe.tools.files.edit_faults import CellUnchanged, NoCell, NotebookInvalid
 from handaxe.tools.files.freshness import (
     compute_hunks,
@@ -29,8 +29,7 @@ from handaxe.tools.files.freshness import (
     refuse_unread_or_stale,
     to_diff_display,
 )
-from handaxe.tools.files.target_file import add_near_names
-from handaxe.tools.files.target_file__named import resolve_file
+from handaxe.tools.files.target_file import add_near_names, resolve_file
 
 MAX_BYTES = 256 * 1024 * 1024
 SMALL_BYTES = 1024 * 1024

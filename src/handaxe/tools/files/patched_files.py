@@ -18,16 +18,14 @@ from handaxe.text.diff import Hunk, diff_plan
 from handaxe.text.replace import MatchedWith
 from handaxe.text.replace.patch_format import FilePatch
 from handaxe.tools.files.edit_faults import InTheWay, NamedTwice, PatchBroken
-from handaxe.tools.files.edit_plan import HunkPlanner
-from handaxe.tools.files.edit_plan__changing import MAX_BYTES, load_as_read
+from handaxe.tools.files.edit_plan import MAX_BYTES, HunkPlanner, load_as_read
 from handaxe.tools.files.freshness import (
     find_regular_file,
     is_filled,
     refuse_unread_or_stale,
     to_line_changes,
 )
-from handaxe.tools.files.target_file import add_near_names
-from handaxe.tools.files.target_file__named import resolve_file
+from handaxe.tools.files.target_file import add_near_names, resolve_file
 
 Action = Literal["updated", "added", "deleted", "moved"]
 

@@ -1,11 +1,12 @@
 """A missing file, with the names that may have been meant."""
 
 from handaxe.contract.context import ToolContext
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import BadPath, ToolFault
 from handaxe.contract.faults.file import NotFound
 from handaxe.contract.ports.files import Files
-from handaxe.text.escape__near_names import find_closest_name
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.session.workdir import Workdir
+from handaxe.text.escape import find_closest_name
+from handaxe.text.paths import quote_path
 
 _LOOKED_AT = 10
 
@@ -34,3 +35,20 @@ async def _is_seen(path: str, ctx: ToolContext) -> bool:
         return await ctx[Files].look(path) is not None
     except ToolFault:
         return False
+
+
+_ENDS_OF_DIRECTORIES = ("/", "/.", "/..")
+
+
+async def resolve_file(spelled: str, ctx: ToolContext) -> str:
+    """The absolute path of a file; a fault if only a directory can be meant, and none is there.
+
+    The kernel refuses such a path too, and a file of that name is not what was asked for.
+    """
+    path = ctx[Workdir].resolve(spelled)
+    if not spelled.endswith(_ENDS_OF_DIRECTORIES):
+        return path
+    info = await ctx[Files].look(path)
+    if info is None or info.kind != "directory":
+        raise BadPath(f"{spelled!r} ends like the path of a directory. Give the path of a file.")
+    return path

@@ -8,20 +8,15 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items, Text
 from handaxe.contract.effects import Effects
+from handaxe.contract.faults.undo import AmbiguousChange
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.undo import (
-    AmbiguousChange,
-    ChangeHistory,
-    RestoredPath,
-    UndoRequest,
-    UndoResult,
-)
+from handaxe.contract.ports.undo import ChangeHistory, RestoredPath, UndoRequest, UndoResult
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text.diff import Hunk, count_changes
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.paths import quote_path
 from handaxe.tools.files.freshness import (
     compute_hunks,
     decode_small_text,

@@ -15,7 +15,7 @@ from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text import encoding
 from handaxe.text.diff import Hunk, count_changes
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.text.paths import quote_path
 from handaxe.tools.files.edit_faults import NotReadWhole
 from handaxe.tools.files.freshness import (
     compute_hunks,
@@ -26,7 +26,7 @@ from handaxe.tools.files.freshness import (
     refuse_unread_or_stale,
     to_diff_display,
 )
-from handaxe.tools.files.target_file__named import resolve_file
+from handaxe.tools.files.target_file import resolve_file
 
 
 class WriteArgs(ToolArgs, kw_only=True):

@@ -6,7 +6,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.turn_overrides__brevity import BriefMode
+from handaxe.session.turn_overrides import BriefMode
 
 
 class BriefArgs(ToolArgs, kw_only=True):

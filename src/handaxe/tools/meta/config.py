@@ -7,7 +7,7 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Ask, Decision
 from handaxe.contract.effects import Effects
-from handaxe.contract.faults.configuration__setting_faults import BadSetting
+from handaxe.contract.faults.configuration import BadSetting
 from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.settings_store import SettingOrigin, SettingsStore, SettingValue
 from handaxe.contract.result import ToolResult

@@ -13,17 +13,16 @@ from handaxe.contract.faults.configuration import NoSkill, SkillCommandFailed, U
 from handaxe.contract.permission_subjects import Subject, TextSubject
 from handaxe.contract.ports.agents import AgentOutcome, AgentRequest, Agents
 from handaxe.contract.ports.skills import SkillCapabilities, SkillInfo, Skills
-from handaxe.contract.ports.tools__tool_caller import ToolCaller
+from handaxe.contract.ports.tools import ToolCaller
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.contract.trust_gate import TrustGate
-from handaxe.session.invoked_skills import InvokedSkills
-from handaxe.session.invoked_skills__skill_hooks import SkillHooks
+from handaxe.session.invoked_skills import InvokedSkills, SkillHooks
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.turn_overrides import TurnOverrides
-from handaxe.session.workdir__identity import SessionIdentity
-from handaxe.skills.listing__skill_text import fill_placeholders, find_commands, insert_outputs
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.session.workdir import SessionIdentity
+from handaxe.skills.listing import fill_placeholders, find_commands, insert_outputs
+from handaxe.text.escape import find_closest_name
 
 COMMAND_TIMEOUT_MS = 120_000
 NOT_RUN = "[shell command execution disabled by policy]"

@@ -9,7 +9,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.jobs__wakeups import Wakeups
+from handaxe.session.jobs import Wakeups
 
 MAX_SECONDS = 3_600
 

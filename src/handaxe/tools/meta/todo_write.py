@@ -5,11 +5,11 @@ from typing import Annotated, Any, cast
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items
 from handaxe.contract.effects import Effects
-from handaxe.contract.events__todo import Todo
+from handaxe.contract.events import Todo
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.todos import Todos
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 
 _SIGNS = {"pending": "☐", "in_progress": "▶", "completed": "☑"}
 

@@ -13,7 +13,7 @@ from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.tools import FoundTool, ToolIndex
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 
 DEFAULT_RESULTS = 5
 MAX_RESULTS = 50

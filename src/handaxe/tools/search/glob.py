@@ -23,18 +23,21 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
 from handaxe.text import gitignore as patterns
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.text.globs import GlobPattern
 from handaxe.text.paths import is_inside
-from handaxe.tools.search.search_paths import escape_path, escape_paths, format_path
-from handaxe.tools.search.search_paths__faults import BadSearchPattern, NotListable
-from handaxe.tools.search.search_paths__notes import (
+from handaxe.tools.search.search_paths import (
+    BadSearchPattern,
+    NotListable,
     describe_skipped,
     describe_timeout,
+    escape_path,
+    escape_paths,
+    find_search_root,
     format_notes,
+    format_path,
     to_skipped_data,
 )
-from handaxe.tools.search.search_paths__place import find_search_root
 
 _NO_VERSION_CONTROL = "Version control directories such as .git are not listed."
 

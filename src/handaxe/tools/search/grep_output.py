@@ -7,12 +7,15 @@ import msgspec
 
 from handaxe.contract.ports.search import FallbackMatches, MatchLine, SearchMode, TextFound
 from handaxe.contract.result import ToolResult
-from handaxe.text.escape__counting import format_count
-from handaxe.tools.search.search_paths import escape_path, escape_paths, format_path, format_paths
-from handaxe.tools.search.search_paths__notes import (
+from handaxe.text.escape import format_count
+from handaxe.tools.search.search_paths import (
     describe_skipped,
     describe_timeout,
+    escape_path,
+    escape_paths,
     format_notes,
+    format_path,
+    format_paths,
     to_skipped_data,
 )
 

@@ -6,8 +6,15 @@ quoted, and what would mean something else at the beginning of a path comes afte
 """
 
 from collections.abc import Iterable
+from typing import Any
 
-from handaxe.text.paths__path_quoting import quote_path
+from handaxe.contract.context import ToolContext
+from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults.file import NotRegular
+from handaxe.contract.ports.files import FileInfo, Files
+from handaxe.contract.ports.search import SkippedFiles
+from handaxe.text.escape import find_closest_name, format_count
+from handaxe.text.paths import quote_path
 
 
 def format_path(path: str, directory: str) -> str:
@@ -41,3 +48,123 @@ def _make_relative(path: str, prefix: str) -> str:
         return path
     name = path[len(prefix) :]
     return f"./{name}" if name[:1] == "~" or name[:5].lower() == "file:" else name
+
+
+class BadSearchPattern(ToolFault):
+    """The pattern, glob or type cannot be read."""
+
+    code = "search.bad_pattern"
+
+    def __init__(self, part: str, value: str, diagnostic: str, advice: str | None) -> None:
+        shown = value if len(value) <= 200 else value[:200] + "..."
+        hint = f"\n{advice}" if advice else ""
+        super().__init__(
+            f"The {part} {shown!r} cannot be used: {diagnostic.strip()}{hint}",
+            data={"part": part, "diagnostic": diagnostic, "advice": advice or ""},
+        )
+
+
+class NotListable(ToolFault):
+    """Files were to be listed in something that holds none."""
+
+    code = "search.not_found"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} is a file, and Glob lists directories. Read the file, or name a directory."
+        )
+
+
+class NothingThere(ToolFault):
+    """There is no file or directory to search."""
+
+    code = "search.not_found"
+
+    def __init__(self, path: str, near: list[str]) -> None:
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(
+            f"There is nothing at {path}, so nothing was searched.{hint}",
+            data={"path": path, "near": near},
+        )
+
+
+MAX_NAMED = 5
+
+
+def describe_skipped(skipped: SkippedFiles, *, verb: str) -> list[str]:
+    """One sentence per reason; nothing about what was not left out."""
+    notes: list[str] = []
+    if skipped.too_large:
+        notes.append(
+            f"{format_count(skipped.too_large, 'file')} of more than 256 MiB not {verb}; name such "
+            "a file as path to search it."
+        )
+    if skipped.unreadable:
+        notes.append(f"{format_count(skipped.unreadable, 'file or directory')} could not be read.")
+    if skipped.withheld:
+        least = "at least " if skipped.withheld_is_least else ""
+        notes.append(
+            f"Not {verb}: {least}{format_count(skipped.withheld, 'file')} such as .env. Such files "
+            "may hold secrets, and Read asks for them."
+        )
+    if skipped.denied:
+        notes.append("Files that a Read rule denies are left out.")
+    return notes
+
+
+def to_skipped_data(skipped: SkippedFiles) -> dict[str, Any]:
+    """The same as data, with the reasons that were counted."""
+    counts = {
+        "ignored": skipped.ignored,
+        "binary": skipped.binary,
+        "tooLarge": skipped.too_large,
+        "unreadable": skipped.unreadable,
+        "links": skipped.links,
+        "withheld": skipped.withheld,
+    }
+    known: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
+    unknown = [name for name, count in counts.items() if count is None]
+    if unknown:
+        known["notCounted"] = unknown
+    least = {
+        "ignored": skipped.ignored_is_least and skipped.ignored,
+        "withheld": skipped.withheld_is_least and skipped.withheld,
+    }
+    if any(least.values()):
+        known["atLeast"] = [name for name, is_least in least.items() if is_least]
+    return {**known, "denied": skipped.denied}
+
+
+def describe_timeout(timeout_s: float, unvisited: list[str], cwd: str) -> str:
+    """That the time was up, and where to go on."""
+    stopped = f"Stopped after {timeout_s:g} s; this is what was found until then."
+    if not unvisited:
+        return f"{stopped} Narrow the search with path, glob or type."
+    named = ", ".join(format_path(path, cwd) for path in unvisited[:MAX_NAMED])
+    more = f" and {len(unvisited) - MAX_NAMED:,} more" if len(unvisited) > MAX_NAMED else ""
+    return f"{stopped} To go on, search these with path: {named}{more}."
+
+
+def format_notes(notes: list[str]) -> str:
+    """Sentences about an answer, told apart from the answer."""
+    return "\n".join(f"[{note}]" for note in notes)
+
+
+async def find_search_root(path: str, ctx: ToolContext) -> FileInfo:
+    """What stands at the path, if it can be searched at all."""
+    info = await ctx[Files].look(path)
+    if info is None:
+        raise NothingThere(path, await _find_near_names(path, ctx))
+    if info.kind not in {"file", "directory"}:
+        raise NotRegular(path, info.kind)
+    return info
+
+
+async def _find_near_names(path: str, ctx: ToolContext) -> list[str]:
+    directory, _, name = path.rpartition("/")
+    try:
+        names = await ctx[Files].names(directory or "/")
+    except ToolFault:
+        return []
+    near = find_closest_name(name, sorted(names))
+    return [quote_path(f"{directory}/{near}")] if near else []

@@ -3,27 +3,104 @@
 import codecs
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Annotated, Any
+
+import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults.shell import BadCommand
 from handaxe.contract.permission_subjects import CommandSubject, HostSubject, Subject
-from handaxe.contract.ports.shell import Confiner, RunningCommand, Shell, ShellCommand
+from handaxe.contract.ports.shell import Confiner, RunningCommand, Shell, ShellCommand, Socket
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
-from handaxe.tools.shell.command_faults import BadLinePattern, NothingToWatch
-from handaxe.tools.shell.command_faults__starting import shield_until_done, start_in_background
-from handaxe.tools.shell.monitor__line_patterns import BadLineRegex, compile_line_matcher
-from handaxe.tools.shell.monitor__sockets import (
-    END_WORDS,
-    SocketArgs,
-    parse_socket,
-    read_socket_host,
-    refuse_closed_host,
-    refuse_without_client,
+from handaxe.text.urls import BadSocketAddress, read_socket_address
+from handaxe.tools.shell.command_faults import (
+    BadLinePattern,
+    BadSocket,
+    NoSocketClient,
+    NothingToWatch,
+    shield_until_done,
+    start_in_background,
 )
+
+
+class BadLineRegex(ValueError):
+    """A pattern that cannot be read."""
+
+
+def compile_line_matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a line holds a match; raises `BadLineRegex`."""
+    import jsonschema_rs
+
+    schema = {"type": "string", "pattern": pattern}
+    try:
+        # The validator's engine cannot backtrack, which the one of Python cannot promise.
+        compiled = jsonschema_rs.validator_for(schema, pattern_options=jsonschema_rs.RegexOptions())
+    except (jsonschema_rs.ValidationError, ValueError):
+        raise BadLineRegex(
+            "it is not in the dialect of Grep (no look-around, no back-references)"
+        ) from None
+    return compiled.is_valid
+
+
+MAX_PROTOCOLS = 20
+MAX_PROTOCOL_CHARS = 100
+END_WORDS = "[watch ended: "
+"""How the line begins that says why a watch of a socket is over."""
+_TOKEN = re.compile(rf"[!#$%&'*+.^_`|~0-9A-Za-z-]{{1,{MAX_PROTOCOL_CHARS}}}")
+
+
+class SocketArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The input `ws` of Monitor."""
+
+    url: Annotated[str, "Its address: wss://host/path."]
+    protocols: Annotated[list[str], "Subprotocols; the server has to take one."] = []
+
+
+def parse_socket(args: SocketArgs) -> Socket:
+    """The socket that is meant; a fault if none can be."""
+    try:
+        address = read_socket_address(args.url)
+    except BadSocketAddress as bad:
+        raise BadSocket(f"the address {args.url[:200]!r}", str(bad)) from None
+    protocols = tuple(args.protocols)
+    for name in protocols:
+        if not _TOKEN.fullmatch(name):
+            raise BadSocket(
+                f"the subprotocol {name[:200]!r}",
+                f"a name is made of 1 to {MAX_PROTOCOL_CHARS} letters, digits and signs",
+            )
+    if len(protocols) > MAX_PROTOCOLS or len(set(protocols)) < len(protocols):
+        raise BadSocket(
+            f"the list of {len(protocols)} subprotocols",
+            f"it may name {MAX_PROTOCOLS} at most and each of them once",
+        )
+    return Socket(url=address.url, host=address.host, port=address.port, protocols=protocols)
+
+
+def read_socket_host(args: SocketArgs) -> str:
+    """The host that permission is about; empty if none can be read."""
+    try:
+        return read_socket_address(args.url).host
+    except BadSocketAddress:
+        return ""
+
+
+def refuse_closed_host(socket: Socket, confiner: Confiner | None) -> None:
+    """Raise a fault if settings close the host to whatever is started here."""
+    why = None if confiner is None else confiner.explain_closed_host(socket.host)
+    if why is not None:
+        raise BadSocket(f"the host {socket.host}", f"it {why}")
+
+
+def refuse_without_client() -> None:
+    """Raise a fault if the library is missing."""
+    if find_spec("websockets") is None:
+        raise NoSocketClient
+
 
 DEFAULT_TIMEOUT_MS = 300_000
 MAX_TIMEOUT_MS = 3_600_000
@@ -55,7 +132,7 @@ class Monitor(Tool[MonitorArgs]):
     def effects_of(self, args: MonitorArgs) -> Effects:
         if args.ws is not None:
             return Effects.pure()
-        from handaxe.shell.analysis.analyzer__command_effects import read_effects
+        from handaxe.shell.analysis.analyzer import read_effects
 
         return read_effects(args.command or "")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Decision
 from handaxe.contract.effects import Effects
-from handaxe.contract.faults.agent__job_faults import JobNotRunning
+from handaxe.contract.faults.agent import JobNotRunning
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs

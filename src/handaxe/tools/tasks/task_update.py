@@ -9,7 +9,7 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.ports.task_list import Task, TaskChange, TaskStore
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.workdir__identity import SessionIdentity
+from handaxe.session.workdir import SessionIdentity
 
 _COMPARED = {
     "subject": "subject", "description": "description", "active_form": "activeForm",

@@ -4,14 +4,27 @@ What is noted here and stands neither in the journal nor among the pruned calls 
 """
 
 import contextlib
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from handaxe.disk.append_log import LineLog, scan
+from handaxe.contract.ports.undo import ChangedCall
+from handaxe.disk.append_log import LineLog, parse_line, scan
 from handaxe.disk.errors import DiskFault
-from handaxe.undo.journal_files.records import Record, has_changes
-from handaxe.undo.journal_files.records__layout import ENDED_NAME
+from handaxe.undo.journal_files.call_entries import CallEntry
+from handaxe.undo.journal_files.records import (
+    ENDED_NAME,
+    JOURNAL_NAME,
+    PRUNED_NAME,
+    AfterRecord,
+    Record,
+    UndoRecord,
+    decode,
+    has_changes,
+    list_journal_files,
+)
 
 
 class EndedCall(msgspec.Struct, frozen=True):
@@ -59,3 +72,114 @@ def read_ended(directory: Path) -> list[EndedCall]:
         with contextlib.suppress(msgspec.MsgspecError):
             noted.append(msgspec.json.decode(line.payload, type=EndedCall))
     return noted
+
+
+class OwnerUndo(msgspec.Struct, frozen=True):
+    """What an undo or a redo changed."""
+
+    calls: tuple[str, ...]
+    """The calls it took back."""
+    paths: tuple[str, ...]
+
+
+class OwnerUndos:
+    """Gives each undo once."""
+
+    def __init__(self, directory: Path, since: float) -> None:
+        """`directory` is the session's; undos before `since` are not given."""
+        self._directory = directory
+        self._since = since
+        self._inode = self._offset = 0
+        self._begun: dict[str, UndoRecord] = {}
+        self._given: set[str] = set()
+
+    def take(self) -> list[OwnerUndo]:
+        """The undos since this was last asked."""
+        try:
+            info = os.stat(self._directory / JOURNAL_NAME)
+            if (info.st_ino, info.st_size) == (self._inode, self._offset):
+                return []
+            if not self._inode and info.st_mtime < self._since:
+                self._inode, self._offset = info.st_ino, info.st_size
+                return []
+            return list(self._read())
+        except (OSError, DiskFault):
+            return []
+
+    def _read(self) -> Iterator[OwnerUndo]:
+        journals = list_journal_files(self._directory)
+        inodes = [os.stat(journal).st_ino for journal in journals]
+        # Full parts are put aside, and old ones are pruned.
+        first = inodes.index(self._inode) if self._inode in inodes else 0
+        for journal in journals[first:]:
+            with journal.open("rb") as file:
+                inode = os.fstat(file.fileno()).st_ino
+                if inode == self._inode:
+                    file.seek(self._offset)
+                written = file.read()
+                # Somebody may be writing the last line just now.
+                whole = written[: written.rfind(b"\n") + 1]
+                self._inode, self._offset = inode, file.tell() - len(written) + len(whole)
+                yield from self._find(whole)
+
+    def _find(self, written: bytes) -> Iterator[OwnerUndo]:
+        for line in written.splitlines(keepends=True):
+            if b'"undid"' not in line and not any(name.encode() in line for name in self._begun):
+                continue
+            parsed = parse_line(line, 0)
+            if isinstance(parsed, str):
+                continue
+            try:
+                record = decode(parsed.payload)
+            except msgspec.MsgspecError:
+                continue
+            if isinstance(record, UndoRecord) and record.by_owner:
+                self._begun[record.call_id] = record
+            elif isinstance(record, AfterRecord) and record.call_id in self._begun:
+                begun = self._begun.pop(record.call_id)
+                is_new = record.at >= self._since and record.call_id not in self._given
+                self._given.add(record.call_id)
+                if is_new and record.states:
+                    paths = tuple(state.path for state in record.states)
+                    yield OwnerUndo(begun.calls, paths)
+
+
+class _Gone(msgspec.Struct, frozen=True):
+    call_id: str
+    tool: str
+    at: float
+    changed: bool = True
+    """Whether it left anything changed in the end."""
+
+
+def note_pruned(session: Path, entries: Iterable[CallEntry]) -> None:
+    """Remember calls that are about to go from the journal."""
+    log = LineLog(session / PRUNED_NAME)
+    try:
+        for entry in entries:
+            gone = _Gone(entry.call_id, entry.tool, entry.at, entry.has_changes)
+            log.append(msgspec.json.encode(gone))
+        log.sync()
+    finally:
+        log.close()
+
+
+def read_pruned_calls(session: Path) -> list[ChangedCall]:
+    """The calls of a session that can no longer be undone, oldest first."""
+    return [
+        ChangedCall(call.call_id, call.tool, call.at, (), pruned=True)
+        for call in _read(session)
+        if call.changed
+    ]
+
+
+def find_pruned_ids(session: Path) -> set[str]:
+    """The ids of all calls that went, or were about to go when a crash came."""
+    return {call.call_id for call in _read(session)}
+
+
+def _read(session: Path) -> dict[_Gone, None]:
+    path = session / PRUNED_NAME
+    if not path.exists():
+        return {}
+    return dict.fromkeys(msgspec.json.decode(line.payload, type=_Gone) for line in scan(path))

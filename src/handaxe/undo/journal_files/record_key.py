@@ -11,12 +11,11 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from handaxe.config.settings_paths import get_user_directories
 from handaxe.disk.durability import close, sync_file, sync_names
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.private import find_shared_access
 from handaxe.disk.safe_open import open_regular
-from handaxe.storage.home import make_private_directory, sync_directory_names
+from handaxe.storage.home import get_user_directories, make_private_directory, sync_directory_names
 
 KEY_NAME = "undo-key"
 KEY_BYTES = 32

@@ -5,7 +5,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -16,20 +16,11 @@ from handaxe.disk.temp_files import is_temporary
 from handaxe.undo.snapshot.git_objects import GitObjects, hash_blob
 from handaxe.undo.snapshot.inotify import InotifyWatcher
 from handaxe.undo.snapshot.manifest import Manifest, ManifestFile, read_manifest
-from handaxe.undo.snapshot.nodes import (
-    GIT,
-    LINK,
-    RACY_NS,
-    Node,
-    NodeChange,
-    from_stat,
-    is_within,
-)
+from handaxe.undo.snapshot.nodes import GIT, LINK, RACY_NS, Node, NodeChange, from_stat, is_within
 from handaxe.undo.snapshot.pack_files import Packs
 from handaxe.undo.snapshot.prewarm import Preparation, PreparationResult, can_prepare
 from handaxe.undo.snapshot.project_store import ProjectStore
-from handaxe.undo.snapshot.snapshot__sizing import exclude_excess
-from handaxe.undo.snapshot.tree import UNREADABLE, Tree, join_path
+from handaxe.undo.snapshot.tree import TOO_MUCH, UNREADABLE, Tree, join_path
 
 _ATTEMPTS = 3
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
@@ -389,3 +380,75 @@ class TreeSnapshot:
 def _drop_temporary(changes: Iterable[NodeChange]) -> Iterator[NodeChange]:
     """The changes but for files of ours on the way to their place, which nobody is to put back."""
     return (change for change in changes if not is_temporary(change.path))
+
+
+Weight = Callable[[Node], int]
+
+
+def exclude_excess(tree: Tree, *, max_files: int, max_bytes: int) -> None:
+    """Leave out what is too much, by number and by size."""
+    if tree.count > max_files:
+        _reduce(tree, lambda _: 1, max_files)
+    _reduce(tree, _measure_node, max_bytes)
+
+
+def _measure_node(node: Node) -> int:
+    """What keeping it costs; what git has, it keeps."""
+    return node.size_bytes if node.is_file and not node.pack.startswith((GIT, LINK)) else 0
+
+
+def _reduce(tree: Tree, weight: Weight, most: int) -> None:
+    weights = _sum_weights(tree, weight)
+    excess = sum(weights.get(root, 0) for root in tree.roots) - most
+    while excess > 0:
+        path = _find_heaviest(tree, weights, weight, excess)
+        if path is None:
+            return
+        removed = _measure_path(tree, path, weights, weight)
+        excess -= removed
+        tree.leave_out(path, TOO_MUCH)
+        above = path.rpartition("/")[0]
+        while above in weights:
+            weights[above] -= removed
+            above = above.rpartition("/")[0]
+
+
+def _sum_weights(tree: Tree, weight: Weight) -> dict[str, int]:
+    """What is below each directory, added up from the deepest."""
+    weights: dict[str, int] = {}
+    for directory in sorted(tree.directories, key=lambda path: path.count("/"), reverse=True):
+        total = 0
+        for name, node in tree.directories[directory].items():
+            total += weight(node)
+            if node.is_directory:
+                total += weights.get(join_path(directory, name), 0)
+        weights[directory] = total
+    return weights
+
+
+def _find_heaviest(tree: Tree, weights: dict[str, int], weight: Weight, excess: int) -> str | None:
+    """The deepest single path that is enough; or else the heaviest there is below a root."""
+    roots = [root for root in tree.roots if root in tree.directories]
+    if not roots:
+        return None
+    here = max(roots, key=lambda root: weights[root])
+    while True:
+        inside = tree.directories.get(here, {})
+        if not inside:
+            return here
+        paths = [join_path(here, name) for name in inside]
+        best = max(paths, key=lambda path: _measure_path(tree, path, weights, weight))
+        found = _measure_path(tree, best, weights, weight)
+        if found < excess:
+            # No single one is enough any deeper; at the top a part of it is a beginning.
+            return here if here not in tree.roots else best
+        here = best
+        if here not in tree.directories:
+            return here
+
+
+def _measure_path(tree: Tree, path: str, weights: dict[str, int], weight: Weight) -> int:
+    directory, _, name = path.rpartition("/")
+    node = tree.directories.get(directory or "/", {}).get(name)
+    own = 0 if node is None else weight(node)
+    return own + (weights.get(path, 0) if path in tree.directories else 0)

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from handaxe.app.services.configuration import open_configuration
 from handaxe.config.file_edit import parse_value
 from handaxe.config.keys import split_key
 from handaxe.config.project import Configuration
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
     _refuse_surplus(arguments)
     root = resolve_project(arguments.root)
-    configuration = Configuration(
+    configuration = open_configuration(
         root,
         home=find_data_home(),
         given=read_settings_option(arguments.settings),

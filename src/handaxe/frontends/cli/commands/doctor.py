@@ -7,15 +7,13 @@ import sys
 
 import msgspec
 
-from handaxe.app.doctor.checks import examine
-from handaxe.app.doctor.checks__findings import Finding
+from handaxe.app.doctor.checks import Finding, examine
 from handaxe.contract.ports.mcp_servers import McpServer
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import can_show_colour, print_out, write_rendered
 from handaxe.storage.home import find_data_home
-from handaxe.text.escape import to_visible_text
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count, to_visible_text
 
 _COLOURS = {"ok": "32", "weak": "33", "no": "31"}
 

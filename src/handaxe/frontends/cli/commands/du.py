@@ -8,8 +8,7 @@ from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import print_out
 from handaxe.storage.home import find_data_home
-from handaxe.text.escape import to_visible_text
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count, to_visible_text
 from handaxe.undo.prune import measure_usage
 
 

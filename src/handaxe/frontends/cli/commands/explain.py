@@ -17,8 +17,7 @@ from handaxe.frontends.cli.session_options import add_session_options, open_sess
 from handaxe.frontends.line_input import read_lines
 from handaxe.rules.tool_families import resolve_tool_alias
 from handaxe.shell.exec.shfmt import count_commands
-from handaxe.text.escape import to_visible_text
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name, to_visible_text
 from handaxe.tools import build_loaders
 
 _MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.config.project import Configuration
+from handaxe.app.services.configuration import open_configuration
 from handaxe.config.settings import Settings
 from handaxe.contract.faults import SetupError
 from handaxe.contract.faults.undo import UntrustedRecord
@@ -18,7 +18,7 @@ from handaxe.shell.exec.factory import TASKS
 from handaxe.shell.exec.retention import find_expired_outputs, remove_output
 from handaxe.storage.home import find_data_home, get_sessions_directory
 from handaxe.storage.result_store import DAY_S, drop_old_results, find_old_results, list_file_sizes
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.undo.prune import prune
 
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     home = find_data_home()
     given = read_settings_option(arguments.settings)
     # What belongs to all projects of a user is not for the project here to say.
-    settings = Configuration(str(Path.cwd()), home=home, given=given, sources="user").settings
+    settings = open_configuration(str(Path.cwd()), home=home, given=given, sources="user").settings
     options = settings.undo
     try:
         pruned = prune(

@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise SetupError(f"The server takes no arguments, such as {arguments.words[0]!r}.")
     if arguments.http is not None:
         return _serve_http(arguments)
-    from handaxe.frontends.mcp_server.handlers__stdio import serve
+    from handaxe.frontends.mcp_server.handlers import serve
     from handaxe.frontends.mcp_server.stdio_transport import take_stdio
     from handaxe.frontends.signals import SignalListener, list_ending_signals
 
@@ -114,8 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_server_action(arguments: argparse.Namespace) -> int:
+    from handaxe.frontends.cli import mcp_server_commands as mcp_login
     from handaxe.frontends.cli import mcp_server_commands as mcp_servers
-    from handaxe.frontends.cli import mcp_server_commands__mcp_login as mcp_login
 
     return {
         "login": mcp_login.login,

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import time
 
-from handaxe.config.project import Configuration
+from handaxe.app.services.configuration import open_configuration
 from handaxe.config.working_directories import resolve_project
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.disk.local_files import LocalFiles
@@ -14,8 +14,7 @@ from handaxe.frontends.cli.render import print_error, print_out
 from handaxe.frontends.cli.session_options import warn
 from handaxe.permission.saved_rules import SavedRule, SavedRules
 from handaxe.storage.home import find_data_home
-from handaxe.text.escape import to_visible_text
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name, to_visible_text
 
 ACTIONS = ("list", "revoke")
 
@@ -31,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
     root = resolve_project(arguments.root)
-    configuration = Configuration(root, home=find_data_home())
+    configuration = open_configuration(root, home=find_data_home())
     rules = SavedRules(configuration, configuration.store(LocalFiles()))
     if arguments.action == "list":
         if arguments.rule is not None:

@@ -12,8 +12,7 @@ from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import print_error, print_notice, print_out
 from handaxe.storage.home import find_data_home, generate_session_id, get_session_directory
 from handaxe.storage.sessions import delete_session, fork_session, list_sessions, read_events
-from handaxe.text.escape import to_visible_text
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count, to_visible_text
 from handaxe.undo.journal_files.journal_scan import find_damage
 
 
@@ -74,7 +73,7 @@ def _show(arguments: argparse.Namespace) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    found = list_sessions(find_data_home())
+    found = list_sessions(find_data_home(), find_damage)
     if arguments.json:
         write_json(found)
         return

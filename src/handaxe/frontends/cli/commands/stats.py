@@ -12,8 +12,7 @@ from handaxe.frontends.cli.render import print_out
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import find_session
 from handaxe.storage.statistics import HookCost, Statistics, ToolCost, collect_statistics
-from handaxe.text.escape import to_visible_text
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count, to_visible_text
 
 _DAY_S = 86_400
 _HOOK_COLUMNS = ("runs", "failed", "waited s", "slowest s")

@@ -37,8 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no arguments
     """Walk through the story; 0 if everything ended as it says."""
-    from handaxe.frontends.cli.tour.page import TourPage
-    from handaxe.frontends.cli.tour.page__story import load_story
+    from handaxe.frontends.cli.tour.page import TourPage, load_story
     from handaxe.frontends.cli.tour.runner import TourRunner
 
     if reconfigure := getattr(sys.stdout, "reconfigure", None):

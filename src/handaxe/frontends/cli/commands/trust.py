@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 
-from handaxe.config.project import Configuration
+from handaxe.app.services.configuration import open_configuration
 from handaxe.config.trust_store import TrustRecord
 from handaxe.config.working_directories import resolve_project
 from handaxe.frontends.cli.exit_codes import DONE, FAILED
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
             return DONE
         print_error(f"{to_visible_text(folder)} was not trusted.")
         return FAILED
-    wishes = Configuration(folder, home=find_data_home(), trusted=False).find_requests()
+    wishes = open_configuration(folder, home=find_data_home(), trusted=False).find_requests()
     write_error(describe_wishes(record, folder, wishes))
     if arguments.show:
         return DONE

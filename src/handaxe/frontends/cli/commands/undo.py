@@ -18,7 +18,7 @@ from handaxe.frontends.cli.render import BlockRenderer, write_error, write_rende
 from handaxe.frontends.cli.session_options import add_session_options
 from handaxe.frontends.cli.tty_input import discard_typed_input, read_line
 from handaxe.storage.home import find_data_home
-from handaxe.text.paths__path_quoting import unquote_path
+from handaxe.text.paths import unquote_path
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -24,13 +24,11 @@ from handaxe.frontends.cli.repl.session_info import (
     build_hooks_table,
     build_servers_table,
     build_styles_table,
+    describe_access,
 )
-from handaxe.frontends.cli.repl.session_info__reach import describe_access
 from handaxe.permission.saved_rules import SavedRules
 from handaxe.storage.sessions import list_conversations
-from handaxe.text.escape import to_visible_text
-from handaxe.text.escape__counting import format_count
-from handaxe.text.escape__near_names import find_closest_name
+from handaxe.text.escape import find_closest_name, format_count, to_visible_text
 
 Command = Callable[["SlashCommandContext", str], Awaitable[None]]
 _MAX_SESSIONS = 15

@@ -1,6 +1,7 @@
 """What a person sees of a run: the answer, every call in a line, every change as a diff."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -15,18 +16,16 @@ from handaxe.agent.events import (
     ToolAnswered,
     ToolCalled,
 )
-from handaxe.agent.run_hooks__hook_reports import SlowHooks
+from handaxe.agent.run_hooks import SlowHooks
 from handaxe.app.session import Session
-from handaxe.contract.display import Diff, Table, Text
+from handaxe.contract.display import Diff, Display, Items, Table, Text
 from handaxe.contract.events import Compacted, Event, HookRan
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.model import Retrying, TextDelta
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.render import BlockRenderer, write_raw, write_rendered
-from handaxe.frontends.cli.repl import renderer__moments as moments
 from handaxe.frontends.cli.repl.markdown import create_answer_renderer
-from handaxe.text.escape import to_visible_text
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count, to_visible_text
 
 _MAX_TITLE_CHARS = 200
 _MAX_DIFF_LINES = 80
@@ -118,7 +117,7 @@ class ReplRenderer:
 
     def _show_failure(self, title: str, result: ToolResult) -> None:
         """That a call was refused or failed, and the beginning of why."""
-        for number, block in enumerate(moments.render_unsuccessful(title, result)):
+        for number, block in enumerate(render_unsuccessful(title, result)):
             if isinstance(block, Text):
                 lines = to_visible_text(block.text, lines=True).splitlines()[:_MAX_FAULT_LINES]
                 mark = "✗" if number == 0 else " "
@@ -169,3 +168,55 @@ def _truncate_diff(text: str) -> str:
         return text
     more = format_count(len(lines) - _MAX_DIFF_LINES, "more line")
     return "".join(lines[:_MAX_DIFF_LINES]) + f"... {more}; `handaxe history` has all\n"
+
+
+_REFUSALS = ("permission.", "hook.")
+
+
+def render_queued(title: str) -> Display:
+    """The call waits for its turn."""
+    return (Text(f"{title} (waiting)", "muted"),)
+
+
+def render_progress(title: str, progress: str) -> Display:
+    """The call runs and says how far it is."""
+    return (Text(title), Text(progress, "muted"))
+
+
+def render_rejection(title: str, result: ToolResult) -> Display:
+    """The call was not allowed to run."""
+    rule = result.decision.rule if result.decision else None
+    by = f" (rule {rule})" if rule else ""
+    return (Text(f"{title} was not run{by}", "warning"), Text(result.text, "warning"))
+
+
+def render_failure(title: str, result: ToolResult) -> Display:
+    """The call ran into something."""
+    return (
+        Text(f"{title} failed ({result.code})", "bad"),
+        Text(result.text, "bad"),
+    )
+
+
+def render_unsuccessful(title: str, result: ToolResult) -> Display:
+    """Refused or failed, whichever it was."""
+    is_refusal = (result.code or "").startswith(_REFUSALS)
+    return render_rejection(title, result) if is_refusal else render_failure(title, result)
+
+
+def render_summary(title: str, summary: str) -> Display:
+    """A result in one line."""
+    return (Text(f"{title}: {summary}" if summary else title),)
+
+
+def render_group(titles: Sequence[str], results: Sequence[ToolResult | None]) -> Display:
+    """Several calls of one message as one list; None stands for a call that still runs."""
+    done = sum(result is not None for result in results)
+    lines = tuple(f"{_mark(result)} {title}" for title, result in zip(titles, results, strict=True))
+    return (Text(f"{done} of {len(titles)} calls done"), Items(lines))
+
+
+def _mark(result: ToolResult | None) -> str:
+    if result is None:
+        return "…"
+    return "✓" if result.ok else "✗"

@@ -5,14 +5,14 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 
 from handaxe.agent.events import RunFinished, ToolAnswered
 from handaxe.agent.message_display import display_events
 from handaxe.app.agent import Agent
+from handaxe.app.services.configuration import open_configuration
 from handaxe.app.slash_commands import expand_prompt, list_slash_commands
-from handaxe.config.project import Configuration
 from handaxe.config.working_directories import resolve_project
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, ToolFault
@@ -21,27 +21,18 @@ from handaxe.contract.ports.questions import Answers, UserQuestion
 from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound
 from handaxe.frontends.cli.ask_permission import ask_in_terminal
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED
-from handaxe.frontends.cli.render import can_show_colour, print_notice
+from handaxe.frontends.cli.render import can_show_colour, print_notice, write_out
 from handaxe.frontends.cli.repl.builtin_commands import COMMANDS, ExitRequested, run_command
-from handaxe.frontends.cli.repl.line_editor import (
-    Interrupted,
-    LineEditor,
-    create_line_editor,
-)
+from handaxe.frontends.cli.repl.line_editor import Interrupted, LineEditor, create_line_editor
 from handaxe.frontends.cli.repl.renderer import ReplRenderer
-from handaxe.frontends.cli.repl.repl__questions import ask_in_menu
-from handaxe.frontends.cli.repl.session_info__reach import (
-    describe_access,
-    has_advisory_rules,
-    is_new_here,
-)
+from handaxe.frontends.cli.repl.session_info import describe_access, has_advisory_rules, is_new_here
 from handaxe.frontends.cli.trust_prompt import ask_for_trust
-from handaxe.frontends.cli.tty_input import KeyWatcher, read_line
+from handaxe.frontends.cli.tty_input import KeyWatcher, discard_typed_input, read_line
 from handaxe.frontends.signals import list_ending_signals
 from handaxe.frontends.stream_json.server import ClientOptions
 from handaxe.hooks.notify import notify_hooks
 from handaxe.storage.home import find_data_home
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count, to_visible_text
 
 WOKEN = "(a hook woke the agent)"
 CYCLE = ("default", "acceptEdits", "plan")
@@ -65,7 +56,7 @@ def run_interactive(arguments: argparse.Namespace) -> int:
     try:
         if not arguments.trust_project:
             root, sources = resolve_project(arguments.root), arguments.setting_sources
-            ask_for_trust(Configuration(root, home=find_data_home(), sources=sources))
+            ask_for_trust(open_configuration(root, home=find_data_home(), sources=sources))
         return asyncio.run(_run_repl(arguments, opener))
     finally:
         opener.clean_up()
@@ -317,3 +308,51 @@ class _on_interrupt:  # noqa: N801 - used like a function
     def __exit__(self, *_: object) -> None:
         with suppress(NotImplementedError):
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+
+ReadLine = Callable[[], Awaitable[str | None]]
+
+
+async def ask_in_menu(questions: tuple[UserQuestion, ...], read: ReadLine) -> Answers | None:
+    """The person's answers; None if they give none."""
+    answers: dict[str, str] = {}
+    for question in questions:
+        write_out(_format_menu(question))
+        sys.stdout.flush()
+        # An answer is typed by somebody who has seen the question.
+        discard_typed_input()
+        several = "numbers" if question.multi_select else "a number"
+        write_out(f"Choose {several}, or answer in your own words: ")
+        sys.stdout.flush()
+        line = await read()
+        if line is None or not line.strip():
+            return Answers(answers=answers) if answers else None
+        answers[question.question] = parse_choice(question, line)
+    return Answers(answers=answers)
+
+
+def parse_choice(question: UserQuestion, line: str) -> str:
+    """What a typed line means: the labels of its numbers, or the words themselves."""
+    words = line.replace(",", " ").split()
+    labels = [choice.label for choice in question.options]
+    numbers = [int(word) for word in words if word.isdecimal()]
+    is_choice = bool(numbers) and len(numbers) == len(words)
+    if is_choice and all(1 <= number <= len(labels) for number in numbers):
+        picked = numbers if question.multi_select else numbers[:1]
+        return ", ".join(dict.fromkeys(labels[number - 1] for number in picked))
+    return line.strip()
+
+
+def _format_menu(question: UserQuestion) -> str:
+    lines = [f"\n[{to_visible_text(question.header)}] {_indent_lines(question.question)}\n"]
+    for number, choice in enumerate(question.options, 1):
+        meaning = f": {_indent_lines(choice.description)}" if choice.description else ""
+        lines.append(f"  {number}. {to_visible_text(choice.label)}{meaning}\n")
+        if choice.preview:
+            lines += [f"       {to_visible_text(line)}\n" for line in choice.preview.splitlines()]
+    return "".join(lines)
+
+
+def _indent_lines(text: str) -> str:
+    """Text of several lines, none of which begins where ours do."""
+    return to_visible_text(text, lines=True).replace("\n", "\n       ")

@@ -3,6 +3,7 @@
 import re
 import sys
 import textwrap
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from handaxe.contract.display import Code, Diff, Text
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.ask_permission import format_question
 from handaxe.frontends.cli.render import BlockRenderer, write_rendered
-from handaxe.text.escape__counting import format_count
+from handaxe.models.scripted import ScriptedModel, parse_script
+from handaxe.text.escape import format_count
 
 MARGIN = "   "
 WIDTH = 94
@@ -110,3 +112,52 @@ def _limit_lines(text: str) -> list[str]:
     if len(lines) <= MAX_LINES:
         return lines
     return [*lines[: MAX_LINES - 1], f"... {format_count(len(lines) - MAX_LINES + 1, 'more line')}"]
+
+
+class TourFileChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What somebody else changes in a file."""
+
+    file: str
+    old: str
+    new: str
+
+
+class TourChapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One prompt, and how the calls that follow have to end."""
+
+    title: str
+    says: tuple[str, ...]
+    prompt: str
+    turn: tuple[dict[str, Any], ...]
+    ends: tuple[str, ...]
+    """Per call of the main agent: `ok`, or the code of its failure."""
+    answers: tuple[str, ...] = ()
+    """What is typed at the questions, in their order."""
+    somebody_changes: TourFileChange | None = None
+    is_timed: bool = False
+    """Whether to tell how long the calls took, together and each."""
+    undoes: bool = False
+    """Whether the last change is put back at the end."""
+
+
+class TourStory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it."""
+
+    mode: str
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+    agents: dict[str, Any]
+    files: dict[str, str]
+    chapter: tuple[TourChapter, ...]
+
+    def model(self) -> ScriptedModel:
+        """The model that plays its part."""
+        turns = [turn for chapter in self.chapter for turn in chapter.turn]
+        script = {"turn": turns, "agents": self.agents, "name": "scripted"}
+        return ScriptedModel(parse_script(script, "story.toml"))
+
+
+def load_story() -> TourStory:
+    """The story that is told."""
+    text = Path(__file__).with_name("story.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), TourStory)

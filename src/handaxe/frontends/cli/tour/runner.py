@@ -1,16 +1,29 @@
 """Walking through the story: one session, one agent, a prompt per chapter."""
 
+import asyncio
 import os
 import sys
+import time
+from collections import defaultdict
 from pathlib import Path
 
+from handaxe.agent.events import (
+    AgentEvent,
+    FromAgent,
+    RunFinished,
+    ToolAnswered,
+    ToolCalled,
+    TurnEnded,
+)
 from handaxe.agent.subagents.definitions import list_builtin_definitions
 from handaxe.app.agent import Agent
 from handaxe.app.session import Session
+from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.frontends.cli.tour.page import TourPage
-from handaxe.frontends.cli.tour.page__story import TourChapter, TourStory
-from handaxe.frontends.cli.tour.runner__telling import ChapterRenderer
+from handaxe.contract.ports.model import TextDelta
+from handaxe.contract.result import ToolResult
+from handaxe.frontends.cli.ask_permission import read_answer
+from handaxe.frontends.cli.tour.page import TourChapter, TourPage, TourStory
 
 
 class TourRunner:
@@ -90,3 +103,98 @@ def _build_path() -> str:
     """The search path, with the Python that runs the tour as `python3`."""
     own = str(Path(sys.executable).parent)
     return os.pathsep.join((own, os.environ.get("PATH", os.defpath)))
+
+
+class ChapterRenderer:
+    """Shows events on a page, and remembers how the calls ended."""
+
+    def __init__(self, page: TourPage, chapter: TourChapter) -> None:
+        self._page = page
+        self._chapter = chapter
+        self._answers = list(chapter.answers)
+        self._calls: list[ToolCall] = []
+        self._seen: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._shown: set[str] = set()
+        self._results: dict[str, ToolResult] = {}
+        self._said = ""
+        self._turn_began_s = time.perf_counter()
+        self.ends: list[str] = []
+        self.is_success = False
+
+    @property
+    def is_as_foretold(self) -> bool:
+        """Whether everything ended as the chapter says, every question asked."""
+        return self.is_success and tuple(self.ends) == self._chapter.ends and not self._answers
+
+    def show(self, event: AgentEvent, session: Session) -> None:
+        """Take one event."""
+        match event:
+            case TextDelta():
+                self._said += event.text
+            case ToolCalled():
+                self._print_speech()
+                self._calls.append(event.call)
+                self._seen[event.call.id].set()
+            case ToolAnswered():
+                self._results[event.result.id] = event.result
+            case FromAgent():
+                self._show_agent(event)
+            case TurnEnded():
+                self._print_speech()
+                self._end_turn(session)
+            case RunFinished():
+                self.is_success = event.subtype == "success"
+                if not self.is_success:
+                    self._page.line("\n".join((event.result, *event.errors)), "bad")
+            case _:
+                pass
+
+    async def answer(self, request: PermissionRequest) -> Allow | Deny:
+        """Answer a question as the chapter says, in sight of the reader."""
+        # The question can overtake the event of its call.
+        await self._seen[request.call_id].wait()
+        self._show_call(ToolCall(request.call_id, request.tool, request.input))
+        typed = self._answers.pop(0) if self._answers else "n"
+        self._page.question(request, typed)
+        return read_answer(typed, request) or Deny("The tour did not expect this question.")
+
+    def _print_speech(self) -> None:
+        if self._said:
+            self._page.gap()
+            self._page.says("model", self._said)
+        self._said = ""
+
+    def _show_call(self, call: ToolCall) -> None:
+        if call.id not in self._shown:
+            self._shown.add(call.id)
+            self._page.call(call.tool, call.input)
+
+    def _show_agent(self, event: FromAgent) -> None:
+        for call in self._calls:
+            if call.id == event.call_id:
+                self._show_call(call)
+        match event.event:
+            case ToolCalled(call=call):
+                self._page.call(call.tool, call.input, who=event.agent_type)
+            case ToolAnswered(result=result) if not result.ok:
+                self.ends.append(f"{event.agent_type}: {result.code}")
+            case _:
+                pass
+
+    def _end_turn(self, session: Session) -> None:
+        took_s = time.perf_counter() - self._turn_began_s
+        results = [self._results[call.id] for call in self._calls]
+        for call, result in zip(self._calls, results, strict=True):
+            self._show_call(call)
+            self._page.result(session, result, call.input)
+            self.ends.append("ok" if result.ok else result.code or "failed")
+        if self._chapter.is_timed and len(results) > 1:
+            alone_s = sum(result.duration_ms for result in results) / 1000
+            self._page.gap()
+            self._page.line(
+                f"{len(results)} calls in {took_s:.1f} s; their times add up to {alone_s:.1f} s.",
+                "good",
+            )
+        self._calls.clear()
+        self._results.clear()
+        self._turn_began_s = time.perf_counter()

@@ -40,7 +40,7 @@ from handaxe.shell.analysis.facts import (
     TreeCopy,
 )
 from handaxe.shell.analysis.paths import PathUse, is_critical, is_inside, resolve
-from handaxe.text.secrets__env_files import sample_env_files
+from handaxe.text.secrets import sample_env_files
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 _NOWHERE = PathVerdict("ask", "the text does not say where")

@@ -13,9 +13,9 @@ from typing import Literal
 from msgspec import Struct
 
 from handaxe.shell.analysis.facts import CommandPart, MatchText, PossibleCommand
-from handaxe.shell.analysis.parser.cross_check__scan import find_occurrences
+from handaxe.shell.analysis.parser.cross_check import find_occurrences
 from handaxe.shell.analysis.paths import is_inside
-from handaxe.shell.analysis.program_tables__program_names import (
+from handaxe.shell.analysis.program_tables import (
     compare_names,
     get_base_name,
     strip_digits,

@@ -14,8 +14,13 @@ from handaxe.shell.analysis.facts import CommandFacts, DestructiveForm, Redirect
 from handaxe.shell.analysis.parser.expansion import Field
 from handaxe.shell.analysis.paths import is_critical, is_inside, make_path_uses
 from handaxe.shell.analysis.program_tables import load_toml, split_names
-from handaxe.shell.analysis.programs.wrappers import FED, find_inner_commands, get_program_name
-from handaxe.shell.analysis.programs.wrappers__find_actions import REMOVERS, read_find
+from handaxe.shell.analysis.programs.wrappers import (
+    FED,
+    REMOVERS,
+    find_inner_commands,
+    get_program_name,
+    read_find,
+)
 
 _QUOTES = re.compile(r"['\"\\]")
 _GIT_GOES = frozenset({"-C", "--work-tree", "--git-dir"})

@@ -18,12 +18,16 @@ from handaxe.shell.analysis.facts import FileUses, RecursiveRead, RedirectUse
 from handaxe.shell.analysis.parser.expansion import PROCESS, Field, expand_word
 from handaxe.shell.analysis.parser.syntax import Redirect
 from handaxe.shell.analysis.paths import Access, PathUse, is_dynamic_device, make_path_uses, resolve
-from handaxe.shell.analysis.program_tables import load_read_only_programs, load_toml, split_names
-from handaxe.shell.analysis.program_tables__program_names import strip_digits, strip_version
+from handaxe.shell.analysis.program_tables import (
+    load_read_only_programs,
+    load_toml,
+    split_names,
+    strip_digits,
+    strip_version,
+)
 from handaxe.shell.analysis.programs.options import is_abbreviation
 from handaxe.shell.analysis.programs.subcommands import skip_git_globals
-from handaxe.shell.analysis.programs.wrappers import get_program_name
-from handaxe.shell.analysis.programs.wrappers__find_actions import read_find
+from handaxe.shell.analysis.programs.wrappers import get_program_name, read_find
 from handaxe.shell.analysis.walker import Part, ShellState
 
 _AWKS = split_names("awk gawk mawk nawk")

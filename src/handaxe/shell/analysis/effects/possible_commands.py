@@ -18,8 +18,7 @@ from handaxe.shell.analysis.effects.rebinding import find_command_rebinding, fin
 from handaxe.shell.analysis.parser.expansion import Field, expand_value, expand_word
 from handaxe.shell.analysis.parser.syntax import Assignment, ParsedScript, Sequence, Simple
 from handaxe.shell.analysis.paths import PathUse
-from handaxe.shell.analysis.program_tables import load_toml, split_names
-from handaxe.shell.analysis.program_tables__program_names import find_program
+from handaxe.shell.analysis.program_tables import find_program, load_toml, split_names
 from handaxe.shell.analysis.programs.exec_options import (
     find_exec_option,
     find_option_commands,
@@ -35,12 +34,12 @@ from handaxe.shell.analysis.programs.subcommands import (
     strip_global_options,
 )
 from handaxe.shell.analysis.programs.wrappers import (
+    REMOVERS,
     SHELLS,
     find_inner_commands,
     get_program_name,
     is_wrapper,
 )
-from handaxe.shell.analysis.programs.wrappers__find_actions import REMOVERS
 from handaxe.shell.analysis.walker import Part, ShellState, walk
 
 _COMMAND_VARIABLE = re.compile(

@@ -19,7 +19,7 @@ from handaxe.shell.analysis.paths import PathUse, make_path_uses, resolve
 from handaxe.shell.analysis.program_tables import load_toml, split_names
 from handaxe.shell.analysis.programs.embedded_languages import is_printing_sed
 from handaxe.shell.analysis.programs.options import is_abbreviation
-from handaxe.shell.analysis.programs.wrappers__find_actions import read_find
+from handaxe.shell.analysis.programs.wrappers import read_find
 
 _HERE = Field("known", ".", ".")
 _SYMBOLIC = ("-s", "--symbolic")

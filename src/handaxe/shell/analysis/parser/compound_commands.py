@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from handaxe.shell.analysis.parser.syntax import Compound, CompoundKind, Node, Sequence, Word
-from handaxe.shell.analysis.parser.syntax__conditional import is_conditional
+from handaxe.shell.analysis.parser.syntax import (
+    Compound,
+    CompoundKind,
+    Node,
+    Sequence,
+    Word,
+    is_conditional,
+)
 from handaxe.shell.analysis.parser.words import WordReader
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?=[ \t\n;&|()<>]|$)")

@@ -11,9 +11,9 @@ from functools import cache
 from msgspec import Struct
 
 from handaxe.shell.analysis.parser.expansion import PROCESS, Field
-from handaxe.shell.analysis.program_tables import load_toml
-from handaxe.shell.analysis.program_tables__program_names import (
+from handaxe.shell.analysis.program_tables import (
     find_program,
+    load_toml,
     strip_digits,
     strip_version,
 )

@@ -18,8 +18,7 @@ from handaxe.shell.analysis.program_tables import (
     split_names,
 )
 from handaxe.shell.analysis.programs.operands import ProofContext
-from handaxe.shell.analysis.programs.options import Arguments, read_arguments
-from handaxe.shell.analysis.programs.options__word_reader import NotProven
+from handaxe.shell.analysis.programs.options import Arguments, NotProven, read_arguments
 from handaxe.shell.analysis.walker import ShellState
 
 _XARGS = ProgramTable(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from handaxe.shell.analysis.parser.expansion import Field
-from handaxe.shell.analysis.paths import PathUse, is_inside, make_path_uses
-from handaxe.shell.analysis.programs.embedded_languages import is_printing_awk, is_printing_sed
-from handaxe.shell.analysis.programs.embedded_languages__jq_filter import is_plain_jq
-from handaxe.shell.analysis.programs.operands__git_paths import (
-    make_pathspec_uses,
-    make_revision_uses,
-    split_line_range,
+from handaxe.shell.analysis.paths import PathUse, is_inside, make_path_uses, resolve
+from handaxe.shell.analysis.programs.embedded_languages import (
+    is_plain_jq,
+    is_printing_awk,
+    is_printing_sed,
 )
 from handaxe.shell.analysis.programs.options import Arguments, NotProven
 from handaxe.shell.analysis.walker import ShellState
@@ -131,3 +131,146 @@ def _check_line_range(field: Field, state: ShellState) -> list[PathUse]:
         raise NotProven(f"the line range {field.text} is not known before git runs")
     path = split_line_range(field.known)
     return check_path(Field("known", path, field.text), state) if path else []
+
+
+_PATHSPEC_GLOBBING = frozenset("*?[\\")
+_SECRET_SAMPLES = (".env", ".env.local", ".env.production")
+_PLAIN_MAGIC = frozenset({"top", "literal", "glob", "exclude", ""})
+_STAGE = re.compile(r":[0-3]:")
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+")
+
+
+def find_revision_paths(text: str) -> list[str]:
+    """The paths of `rev:path` in every way git may read the word, ends of a range included."""
+    found: list[str] = []
+    for piece in dict.fromkeys([text, *re.split(r"\.\.\.?", text)]):
+        path = _split_revision(piece)
+        if path is not None:
+            found.append(path)
+    return found
+
+
+def _split_revision(text: str) -> str | None:
+    """What stands behind the first colon outside braces; None if the word names no path."""
+    text = text.removeprefix("^")
+    if text.startswith(":"):
+        if text.startswith(":/") and len(text) > 2:
+            return None
+        return text[3:] if _STAGE.match(text) else text[1:]
+    depth = 0
+    for at, char in enumerate(text):
+        if char == "{":
+            depth += 1
+        elif char == "}" and depth:
+            depth -= 1
+        elif char == ":" and not depth:
+            return text[at + 1 :]
+    return None
+
+
+def make_revision_uses(text: str, cwd: str, tops: list[str]) -> list[PathUse]:
+    """The reads of `rev:path`: from the top of the repository, or from here with `./`."""
+    uses: list[PathUse] = []
+    for path in find_revision_paths(text):
+        bases = [cwd] if path.startswith(("./", "../")) else tops
+        uses.extend(_make_use(path, base, text) for base in bases)
+    return uses
+
+
+def make_pathspec_uses(text: str, cwd: str, tops: list[str]) -> list[PathUse]:
+    """The reads of a pathspec; a glob crosses directories and finds hidden names."""
+    magic, pattern = _split_magic(text)
+    # An attribute only leaves files out.
+    if not all(word in _PLAIN_MAGIC or word.startswith("attr:") for word in magic):
+        raise NotProven(f"the pathspec {text} does not say which files it names")
+    if "exclude" in magic or pattern is None:
+        return []
+    bases = tops if "top" in magic else [cwd]
+    if "literal" in magic or not _PATHSPEC_GLOBBING.intersection(pattern):
+        return [_make_use(pattern, base, text) for base in bases]
+    uses: list[PathUse] = []
+    for base in bases:
+        uses.extend(_make_glob_uses(pattern, base, text))
+    return uses
+
+
+def _make_use(path: str, base: str, text: str) -> PathUse:
+    return PathUse(resolve(path, base), "read", text, posixpath.join(base, path))
+
+
+def _make_glob_uses(pattern: str, base: str, text: str) -> list[PathUse]:
+    if "\\" in pattern:
+        raise NotProven(f"the pathspec {text} is escaped")
+    parts = pattern.split("/")
+    at = next(index for index, part in enumerate(parts) if _PATHSPEC_GLOBBING.intersection(part))
+    if ".." in parts[at:]:
+        raise NotProven(f"the pathspec {text} climbs out of what it matches")
+    directory = resolve("/".join(parts[:at]) or ("/" if pattern.startswith("/") else "."), base)
+    rest = "/".join(parts[at:])
+    start = directory.rstrip("/")
+    globs = [f"{start}/{rest}", f"{start}/**/{rest}"]
+    uses = [PathUse(glob, "read", text, glob=True) for glob in globs]
+    uses.append(PathUse(directory, "read", text))
+    # Only a pattern that spells such a name out asks for it; `*` is looked at when it runs.
+    named = [name for name in _SECRET_SAMPLES if "env" in rest and fnmatchcase(name, parts[-1])]
+    return [*uses, *(_make_use(f"{directory}/{name}", base, text) for name in named)]
+
+
+def _split_magic(text: str) -> tuple[set[str], str | None]:
+    """The words of a pathspec's magic, and its pattern; None for a lone colon."""
+    if not text.startswith(":"):
+        return set(), text
+    if text.startswith(":("):
+        words, closed, pattern = text[2:].partition(")")
+        if not closed:
+            raise NotProven(f"the pathspec {text} is not closed")
+        return set(words.split(",")), pattern or "."
+    magic: set[str] = set()
+    at = 1
+    while at < len(text) and text[at] in "/!^":
+        magic.add("top" if text[at] == "/" else "exclude")
+        at += 1
+    if at < len(text) and text[at] == ":":
+        at += 1
+    elif at < len(text) and not (text[at].isalnum() or text[at] in "._-*?["):
+        raise NotProven(f"the pathspec {text} is not plain")
+    if at == len(text) and not magic:
+        return magic, None
+    return magic, text[at:] or "."
+
+
+def split_line_range(text: str) -> str | None:
+    """The path of `-L a,b:path` or `-L :name:path`; None if there is none."""
+    at = _skip_function(text) if text.startswith((":", "^:")) else _skip_lines(text)
+    if at == len(text):
+        return None
+    if at < 0 or text[at] != ":" or at + 1 == len(text):
+        raise NotProven(f"the line range {text} is not plain")
+    return text[at + 1 :]
+
+
+def _skip_function(text: str) -> int:
+    start = at = text.index(":") + 1
+    while at < len(text) and text[at] != ":":
+        at += 2 if text[at] == "\\" else 1
+    return min(at, len(text)) if at > start else -1
+
+
+def _skip_lines(text: str) -> int:
+    at = _skip_place(text, 0)
+    return _skip_place(text, at + 1) if text.startswith(",", at) else at
+
+
+def _skip_place(text: str, at: int) -> int:
+    """Behind a line number, an offset or a regular expression."""
+    number = _WHOLE_NUMBER.match(text, at)
+    if number is not None:
+        return number.end()
+    if text.startswith("^/", at):
+        at += 1
+    if not text.startswith("/", at):
+        return at
+    end = at + 1
+    while end < len(text) and text[end] != "/":
+        end += 2 if text[end] == "\\" else 1
+    return end + 1 if end < len(text) else -1

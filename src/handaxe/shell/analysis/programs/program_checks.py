@@ -7,20 +7,21 @@ from collections.abc import Callable
 
 from handaxe.shell.analysis.parser.expansion import Field
 from handaxe.shell.analysis.paths import PathUse
-from handaxe.shell.analysis.program_tables import ProgramTable, split_names
-from handaxe.shell.analysis.program_tables__secrets import is_own_variable
-from handaxe.shell.analysis.programs.embedded_languages__jq_filter import is_plain_jq
+from handaxe.shell.analysis.program_tables import ProgramTable, is_own_variable, split_names
+from handaxe.shell.analysis.programs.embedded_languages import is_plain_jq
 from handaxe.shell.analysis.programs.operands import (
     ProofContext,
     check_listing,
     check_path,
     collect_path_uses,
 )
-from handaxe.shell.analysis.programs.options import NotProven, read_arguments
-from handaxe.shell.analysis.programs.options__word_reader import ArgumentReader, check_single
-from handaxe.shell.analysis.programs.read_only_forms import check_git
-from handaxe.shell.analysis.programs.read_only_forms__archives import check_tar
-from handaxe.shell.analysis.programs.read_only_forms__find_expression import check_find
+from handaxe.shell.analysis.programs.options import (
+    ArgumentReader,
+    NotProven,
+    check_single,
+    read_arguments,
+)
+from handaxe.shell.analysis.programs.read_only_forms import check_find, check_git, check_tar
 from handaxe.shell.analysis.walker import ShellState
 
 Check = Callable[[list[Field], ProgramTable, ShellState, ProofContext], list[PathUse]]

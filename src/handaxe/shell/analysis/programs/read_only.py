@@ -14,14 +14,12 @@ from handaxe.shell.analysis.parser.expansion import Field, Variables, expand_val
 from handaxe.shell.analysis.parser.syntax import Compound, Simple, Word, WordPiece
 from handaxe.shell.analysis.paths import PathUse, make_path_uses
 from handaxe.shell.analysis.program_tables import (
-    load_read_only_programs,
-    load_version_calls,
-    split_names,
-)
-from handaxe.shell.analysis.program_tables__secrets import (
     is_harmless_prefix,
     is_own_variable,
     is_secret_name,
+    load_read_only_programs,
+    load_version_calls,
+    split_names,
 )
 from handaxe.shell.analysis.programs.operands import ProofContext, collect_path_uses
 from handaxe.shell.analysis.programs.options import NotProven, read_arguments

@@ -6,10 +6,19 @@ import re
 
 from handaxe.shell.analysis.parser.expansion import Field
 from handaxe.shell.analysis.paths import PathUse, resolve
-from handaxe.shell.analysis.program_tables import ProgramTable, load_git_forms
-from handaxe.shell.analysis.programs.operands import ProofContext, collect_path_uses, make_ref_uses
-from handaxe.shell.analysis.programs.options import Arguments, NotProven, read_arguments
-from handaxe.shell.analysis.programs.options__word_reader import check_single
+from handaxe.shell.analysis.program_tables import ProgramTable, load_git_forms, split_names
+from handaxe.shell.analysis.programs.operands import (
+    ProofContext,
+    check_path,
+    collect_path_uses,
+    make_ref_uses,
+)
+from handaxe.shell.analysis.programs.options import (
+    Arguments,
+    NotProven,
+    check_single,
+    read_arguments,
+)
 from handaxe.shell.analysis.programs.subcommands import PLAIN_GIT_GLOBALS
 from handaxe.shell.analysis.walker import ShellState
 
@@ -100,3 +109,90 @@ def _check_form(name: str, arguments: Arguments) -> None:
         raise NotProven("git config with anything but one key lists or changes configuration")
     if name == "config" and not _CONFIG_KEYS.fullmatch(words[0]):
         raise NotProven(f"the configuration value {words[0]} may hold a secret")
+
+
+_TAR_LETTERS = frozenset("tvzjJf")
+_TAR_LONG = split_names("--list --verbose --gzip --bzip2 --xz --zstd")
+
+
+def check_tar(
+    fields: list[Field], _table: ProgramTable, state: ShellState, _setting: ProofContext
+) -> list[PathUse]:
+    """`tar -tf archive`: the list of what is in a file of this machine."""
+    words = _require_known(fields, "tar")
+    if words and not words[0].startswith("-"):
+        words[0] = f"-{words[0]}"
+    archive, lists, at = None, False, 0
+    while at < len(words):
+        word, at = words[at], at + 1
+        if word.startswith("--file="):
+            archive = word.removeprefix("--file=")
+        elif word in _TAR_LONG:
+            lists = lists or word == "--list"
+        elif word.startswith("-") and _TAR_LETTERS.issuperset(word[1:]) and len(word) > 1:
+            lists = lists or "t" in word
+            if "f" in word:
+                if word.count("f") > 1 or not word.endswith("f") or at >= len(words):
+                    raise NotProven(f"{word} of tar is not plain")
+                archive, at = words[at], at + 1
+        elif word.startswith("-"):
+            raise NotProven(f"the option {word} of tar is not known to be harmless")
+    if not lists or archive is None:
+        raise NotProven("only tar -t with -f just looks")
+    if ":" in archive or archive.startswith("-"):
+        raise NotProven("tar would fetch the archive from another machine")
+    return check_path(Field("known", archive, archive), state)
+
+
+def _require_known(fields: list[Field], program: str) -> list[str]:
+    words = [field.known for field in fields]
+    if any(word is None for word in words):
+        raise NotProven(f"the arguments of {program} are not known before it runs")
+    return [word for word in words if word is not None]
+
+
+PRIMARIES = split_names(
+    "-print -print0 -ls -prune -quit -empty -depth -mount -xdev -daystart -readable -writable "
+    "-executable -true -false -not -a -o -and -or -nouser -nogroup -noleaf ! ( ) , "
+    "-ignore_readdir_race"
+)
+"""Words of an expression that stand alone."""
+VALUED_PRIMARIES = split_names(
+    "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex "
+    "-regextype -type -xtype -size -mtime -atime -ctime -mmin -amin -cmin -maxdepth -mindepth "
+    "-perm -user -group -uid -gid -links -inum -fstype -used -printf -context"
+)
+"""Words of an expression with a value that opens no file."""
+_PATHS = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
+
+
+def check_find(fields: list[Field], state: ShellState) -> list[PathUse]:
+    """The starting points of a find that runs nothing and writes nothing; raises `Refused`."""
+    at = 0
+    while at < len(fields) and fields[at].known in ("-H", "-P"):
+        at += 1
+    uses: list[PathUse] = []
+    while at < len(fields) and not _is_expression_start(fields[at]):
+        uses.extend(check_path(fields[at], state))
+        at += 1
+    while at < len(fields):
+        word = fields[at].known
+        at += 1
+        if word is None:
+            raise NotProven(f"{fields[at - 1].text} may expand to an action of find")
+        if word in PRIMARIES:
+            continue
+        if word not in VALUED_PRIMARIES and word not in _PATHS and not word.startswith("-newer"):
+            raise NotProven(f"the expression {word} of find is not known to be harmless")
+        if at >= len(fields):
+            raise NotProven(f"{word} has no value")
+        if word in _PATHS:
+            uses.extend(check_path(fields[at], state))
+        elif word.startswith("-newer") and not word.endswith("t"):
+            raise NotProven(f"the expression {word} of find is not known to be harmless")
+        at += 1
+    return uses
+
+
+def _is_expression_start(field: Field) -> bool:
+    return field.may_be_option or field.known in ("(", ")", "!", ",")

@@ -13,8 +13,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from handaxe.shell.analysis.program_tables import load_read_only_programs, load_toml, split_names
-from handaxe.shell.analysis.program_tables__program_names import get_base_name
+from handaxe.shell.analysis.program_tables import (
+    get_base_name,
+    load_read_only_programs,
+    load_toml,
+    split_names,
+)
 from handaxe.shell.analysis.programs.exec_options import can_run_programs
 from handaxe.shell.analysis.programs.subcommands import WITH_SUBCOMMANDS
 from handaxe.shell.analysis.programs.wrappers import load_wrappers

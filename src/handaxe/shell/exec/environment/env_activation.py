@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from handaxe.shell.exec.environment.command_environment__following import EnvironmentSync
+from handaxe.shell.exec.environment.command_environment import EnvironmentSync
 from handaxe.shell.exec.environment.env_probe import Ask
 from handaxe.shell.exec.environment.env_tools import (
     ActivationResult,

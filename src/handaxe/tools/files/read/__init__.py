@@ -18,7 +18,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.tools.files.read.text import LINE_CHARS, TextPage
 
 
@@ -64,7 +64,7 @@ class Read(Tool[ReadArgs]):
     async def call(self, args: ReadArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
         if args.file_path.endswith(("/", ".")):
-            from handaxe.tools.files.target_file__named import resolve_file
+            from handaxe.tools.files.target_file import resolve_file
 
             await resolve_file(args.file_path, ctx)
         try:
@@ -181,7 +181,7 @@ def _is_editing_by_tags(ctx: ToolContext) -> bool:
 
 async def _open_binary(path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:
     """A picture or a PDF, told by its first bytes; `Binary` again if it is neither."""
-    from handaxe.text.encoding__magic import HEAD_BYTES, detect_image_type, is_pdf
+    from handaxe.text.encoding import HEAD_BYTES, detect_image_type, is_pdf
 
     head = await ctx[Files].head(path, HEAD_BYTES)
     if detect_image_type(head):

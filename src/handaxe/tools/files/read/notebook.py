@@ -14,13 +14,12 @@ from handaxe.contract.ports.files import LoadedFile
 from handaxe.contract.ports.media import Media
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.text.json_spans import MalformedJson, Span, parse_value
 from handaxe.text.notebook.cell_outputs import Output, read_outputs
 from handaxe.text.notebook.document import Cell, NotANotebook, Notebook, join_lines, read_notebook
 from handaxe.tools.files.read.image import read_image_limits, to_image_block
-from handaxe.tools.files.read.outline import format_outline
-from handaxe.tools.files.read.outline__outline import Outline, OutlineEntry, sample_evenly
+from handaxe.tools.files.read.outline import Outline, OutlineEntry, format_outline, sample_evenly
 
 MAX_FILE_BYTES = 100 * 1024 * 1024
 SMALL_BYTES = 256 * 1024

@@ -9,7 +9,7 @@ from handaxe.contract.ports.files import Files, FileVersion
 from handaxe.contract.ports.media import PageRange, PdfPage, PdfPages
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.text.page_ranges import BadRange, count_pages, parse_pages
 from handaxe.tools.files.edit_faults import TooLargeToShow
 from handaxe.tools.files.read.image import read_image_limits, require_media, to_image_block

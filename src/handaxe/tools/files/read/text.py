@@ -5,7 +5,7 @@ from typing import Any
 from handaxe.contract.ports.files import FileWindow
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.text.line_window import LineFormat, number_lines
 
 CHARS_PER_TOKEN = 4

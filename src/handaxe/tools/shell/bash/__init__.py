@@ -66,7 +66,7 @@ class Bash(Tool[BashArgs]):
     ) -> tuple[Effects, tuple[Subject, ...]] | None:
         if not self.effects_of(args).writes_everything:
             return None
-        from handaxe.shell.analysis.analyzer__command_effects import read_effects
+        from handaxe.shell.analysis.analyzer import read_effects
 
         # What is destroyed for good depends on where the working directories are.
         place, settings = ctx[Workdir], ctx[Settings]
@@ -174,7 +174,7 @@ def _note_background(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
     running = [] if args.run_in_background or args.dry_run else ctx[Jobs].running()
     if not running:
         return ()
-    from handaxe.tools.shell.bash.timeout__sleeping import find_awaited_jobs
+    from handaxe.tools.shell.bash.timeout import find_awaited_jobs
 
     listed = ", ".join(state.job_id for state in find_awaited_jobs(args.command, running))
     if not listed:
@@ -190,6 +190,6 @@ def _find_sandbox_level(args: BashArgs, ctx: ToolContext) -> dict[str, Any] | No
 
 
 def _read_effects(args: BashArgs) -> Effects:
-    from handaxe.shell.analysis.analyzer__command_effects import read_effects
+    from handaxe.shell.analysis.analyzer import read_effects
 
     return Effects.none() if args.dry_run else read_effects(args.command)

@@ -4,12 +4,13 @@ The kernel refuses with the same words a disk or a missing right would, so this 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from posixpath import join, normpath
 
 from handaxe.config.sandbox_options import SandboxOptions
 from handaxe.contract.ports.shell import ConfinementLevel
 from handaxe.contract.readable_files import ReadableFiles
+from handaxe.text.secrets import has_matching_pattern
 
 _FILES = re.compile(
     r"read-only file system|operation not permitted|permission denied|\b(?:EROFS|EPERM|EACCES)\b",
@@ -78,4 +79,197 @@ def _is_ignored(command: str, output: str, ignored: Mapping[str, Sequence[str]])
         for place, parts in ignored.items()
         if place == "*" or place in command
         for part in parts
+    )
+
+
+NOT_FOUND = 127
+"""The exit code by which shells say that there is no such program."""
+
+# Bash says it in the user's language; what stands around it tells.
+_COMPLAINTS = re.compile(
+    r"^bash: \S+ \d+: (?P<bash>[^\s:/]+): [^:\n]+$"
+    r"|: \d+: (?P<dash>[^\s:/]+): not found$"
+    r"|: command not found: (?P<zsh>[^\s:/]+)$"
+    r"|\benv: [‘'`](?P<env>[^\s:/]+)[’']: ",
+    re.MULTILINE,
+)
+
+
+def find_missing_program(said: str) -> str | None:
+    """The name of the last one; None where nothing was said."""
+    named = [found[found.lastgroup or 0] for found in _COMPLAINTS.finditer(said)]
+    return named[-1] if named else None
+
+
+MAX_SHOWN = 6
+
+_FORGE = ("GH_*", "GITHUB_*")
+_NPM = ("NPM_*", "NODE_AUTH_TOKEN", "YARN_*", "npm_config_*")
+_PYPI = ("TWINE_*", "UV_*", "PYPI_*", "POETRY_*", "FLIT_*", "HATCH_*")
+_AWS = ("AWS_*",)
+_GOOGLE = ("GOOGLE_*", "GCLOUD_*", "GCP_*", "CLOUDSDK_*")
+_AZURE = ("AZURE_*", "ARM_*")
+_INFRASTRUCTURE = (
+    *_AWS, *_GOOGLE, *_AZURE, "TF_*", "CLOUDFLARE_*", "DIGITALOCEAN_*", "HCLOUD_TOKEN", "VAULT_*",
+    "GITHUB_TOKEN",
+)  # fmt: skip
+PROGRAMS: dict[str, tuple[str, ...]] = {
+    "gh": _FORGE,
+    "hub": _FORGE,
+    "glab": ("GITLAB_*", "GL_*", "CI_JOB_TOKEN"),
+    "tea": ("GITEA_*",),
+    "git push": (*_FORGE, "GITLAB_*", "GITEA_*", "BITBUCKET_*"),
+    "git clone": (*_FORGE, "GITLAB_*", "GITEA_*", "BITBUCKET_*"),
+    "git fetch": (*_FORGE, "GITLAB_*", "GITEA_*", "BITBUCKET_*"),
+    "git pull": (*_FORGE, "GITLAB_*", "GITEA_*", "BITBUCKET_*"),
+    "aws": _AWS,
+    "sam": _AWS,
+    "cdk": _AWS,
+    "eksctl": _AWS,
+    "s3cmd": _AWS,
+    "serverless": _AWS,
+    "gcloud": _GOOGLE,
+    "gsutil": _GOOGLE,
+    "bq": _GOOGLE,
+    "firebase": (*_GOOGLE, "FIREBASE_*"),
+    "az": _AZURE,
+    "azd": _AZURE,
+    "terraform": _INFRASTRUCTURE,
+    "tofu": _INFRASTRUCTURE,
+    "terragrunt": _INFRASTRUCTURE,
+    "pulumi": (*_INFRASTRUCTURE, "PULUMI_*"),
+    "ansible-playbook": ("ANSIBLE_*", *_INFRASTRUCTURE),
+    "kubectl": ("KUBE*", *_AWS, *_GOOGLE, *_AZURE),
+    "helm": ("KUBE*", "HELM_*", *_AWS, *_GOOGLE, *_AZURE),
+    "vault": ("VAULT_*",),
+    "consul": ("CONSUL_*",),
+    "nomad": ("NOMAD_*",),
+    "doppler": ("DOPPLER_*",),
+    "op": ("OP_*",),
+    "bw": ("BW_*",),
+    "sops": ("SOPS_*", "AGE_*", *_AWS, *_GOOGLE, *_AZURE),
+    "npm publish": _NPM,
+    "npm install": _NPM,
+    "npm ci": _NPM,
+    "npm whoami": _NPM,
+    "pnpm publish": _NPM,
+    "pnpm install": _NPM,
+    "yarn publish": _NPM,
+    "yarn npm": _NPM,
+    "yarn install": _NPM,
+    "bun publish": _NPM,
+    "twine": _PYPI,
+    "uv publish": _PYPI,
+    "poetry publish": _PYPI,
+    "hatch publish": _PYPI,
+    "flit publish": _PYPI,
+    "cargo publish": ("CARGO_*",),
+    "gem push": ("GEM_*", "RUBYGEMS_*"),
+    "bundle install": ("BUNDLE_*",),
+    "dotnet nuget": ("NUGET_*",),
+    "nuget": ("NUGET_*",),
+    "composer": ("COMPOSER_*",),
+    "mvn": ("MAVEN_*", "SONATYPE_*", "GPG_*", "GITHUB_TOKEN"),
+    "gradle": ("ORG_GRADLE_*", "SONATYPE_*", "SIGNING_*", "GITHUB_TOKEN"),
+    "docker login": ("DOCKER*", *_FORGE, "CI_REGISTRY_*"),
+    "docker push": ("DOCKER*", *_FORGE, "CI_REGISTRY_*"),
+    "docker compose": ("*",),
+    "docker-compose": ("*",),
+    "podman login": ("DOCKER*", "CI_REGISTRY_*"),
+    "heroku": ("HEROKU_*",),
+    "vercel": ("VERCEL_*",),
+    "netlify": ("NETLIFY_*",),
+    "fly": ("FLY_*",),
+    "flyctl": ("FLY_*",),
+    "railway": ("RAILWAY_*",),
+    "render": ("RENDER_*",),
+    "wrangler": ("CLOUDFLARE_*", "CF_*"),
+    "doctl": ("DIGITALOCEAN_*",),
+    "hcloud": ("HCLOUD_*",),
+    "linode-cli": ("LINODE_*",),
+    "supabase": ("SUPABASE_*",),
+    "stripe": ("STRIPE_*",),
+    "twilio": ("TWILIO_*",),
+    "sentry-cli": ("SENTRY_*",),
+    "datadog-ci": ("DATADOG_*", "DD_*"),
+    "snyk": ("SNYK_*",),
+    "sonar-scanner": ("SONAR_*",),
+    "codecov": ("CODECOV_*",),
+    "circleci": ("CIRCLE*",),
+    "psql": ("PG*", "POSTGRES_*", "DATABASE_URL"),
+    "pg_dump": ("PG*", "POSTGRES_*", "DATABASE_URL"),
+    "mysql": ("MYSQL_*",),
+    "mysqldump": ("MYSQL_*",),
+    "mongosh": ("MONGO*",),
+    "redis-cli": ("REDIS*",),
+    "prisma": ("*DATABASE_URL", "DIRECT_URL"),
+    "alembic": ("*DATABASE_URL", "DB_*"),
+    "rails": ("*DATABASE_URL", "RAILS_*", "SECRET_KEY_BASE"),
+    "huggingface-cli": ("HF_*", "HUGGING*"),
+    "hf": ("HF_*", "HUGGING*"),
+    "wandb": ("WANDB_*",),
+    "claude": ("ANTHROPIC_*", "CLAUDE_*"),
+    "codex": ("OPENAI_*",),
+    "gemini": ("GEMINI_*", "GOOGLE_*"),
+    "llm": ("*_API_KEY",),
+    "aider": ("*_API_KEY",),
+    "restic": ("RESTIC_*", *_AWS, "B2_*"),
+    "borg": ("BORG_*",),
+    "rclone": ("RCLONE_*", *_AWS),
+    "sshpass": ("SSHPASS",),
+}
+"""By the first words of a command: the variables that it may need to log in."""
+
+
+def explain_removed_variables(
+    command: str, said: str, removed: Sequence[str], *, failed: bool
+) -> str | None:
+    """Which removed variables a command may lack, and how to pass them; None for none.
+
+    `said` is the end of its output.
+    """
+    missing = [name for name in removed if _is_expanding(command, name)]
+    if failed:
+        patterns = _find_needed(command)
+        missing += [
+            name
+            for name in removed
+            if name not in missing
+            and (has_matching_pattern(name, patterns) or _is_naming(said, name))
+        ]
+    if not missing:
+        return None
+    shown = ", ".join(missing[:MAX_SHOWN])
+    more = f" and {len(missing) - MAX_SHOWN} more" if len(missing) > MAX_SHOWN else ""
+    return (
+        f"Commands do not get variables whose names look like secrets: {shown}{more}. To pass "
+        "them, the user can list their names in `shell.pass_variables` of the user settings."
+    )
+
+
+def _find_needed(command: str) -> Iterable[str]:
+    return [
+        pattern
+        for words, patterns in PROGRAMS.items()
+        if words.partition(" ")[0] in command and re.search(_build_start_pattern(words), command)
+        for pattern in patterns
+    ]
+
+
+def _build_start_pattern(words: str) -> str:
+    """Matches where a command may begin with these words, without reading the whole command."""
+    options = r"(?:\s+-\S+(?:\s+[^\s;&|-]\S*)?)*?\s+"
+    spaced = options.join(map(re.escape, words.split()))
+    return rf"(?:^|[\s;&|(`/\"']){spaced}(?=$|[\s;&|)`\"'])"
+
+
+def _is_expanding(command: str, name: str) -> bool:
+    return name in command and bool(
+        re.search(rf"\$\{{?[#!]?{re.escape(name)}(?![A-Za-z0-9_])", command)
+    )
+
+
+def _is_naming(said: str, name: str) -> bool:
+    return name in said and bool(
+        re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", said)
     )

@@ -12,23 +12,21 @@ from handaxe.contract.faults import ToolFault
 from handaxe.contract.faults.shell import BadWorkdir
 from handaxe.contract.ports.dry_run import CommandPreviews
 from handaxe.contract.ports.files import Files
-from handaxe.contract.ports.shell import (
-    CommandEnd,
-    Confiner,
-    RunningCommand,
-    Shell,
-    ShellCommand,
-)
+from handaxe.contract.ports.shell import CommandEnd, Confiner, RunningCommand, Shell, ShellCommand
 from handaxe.contract.result import ToolResult
 from handaxe.session.jobs import Jobs
+from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.shell.analysis.analyzer import analyze
-from handaxe.text.paths import is_inside
+from handaxe.text.line_window import split_lines
+from handaxe.text.paths import is_inside, normalize
 from handaxe.tools.shell.bash.dry_run_output import format_preview
-from handaxe.tools.shell.bash.failure_hints import build_sandbox_hint
-from handaxe.tools.shell.bash.failure_hints__missing import NOT_FOUND, find_missing_program
-from handaxe.tools.shell.bash.failure_hints__removed_variables import explain_removed_variables
-from handaxe.tools.shell.bash.foreground__reading import record_read
+from handaxe.tools.shell.bash.failure_hints import (
+    NOT_FOUND,
+    build_sandbox_hint,
+    explain_removed_variables,
+    find_missing_program,
+)
 from handaxe.tools.shell.bash.output import (
     FAILURE_CHARS,
     Directories,
@@ -38,8 +36,7 @@ from handaxe.tools.shell.bash.output import (
     format_timeout,
 )
 from handaxe.tools.shell.bash.timeout import CommandTimeout, can_move, format_duration
-from handaxe.tools.shell.command_faults import NoPreview
-from handaxe.tools.shell.command_faults__starting import shield_until_done, start_in_background
+from handaxe.tools.shell.command_faults import NoPreview, shield_until_done, start_in_background
 
 REPORT_EVERY_S = 0.4
 REPORT_CHARS = 2_000
@@ -249,3 +246,23 @@ def _follow_directory(ended_in: str | None, ctx: ToolContext) -> Directories:
     place.move(place.root)
     notice = f"Shell cwd was reset to {place.root}"
     return Directories(ran_in=ran_in, next=place.root, notice=notice)
+
+
+async def record_read(command: str, running: RunningCommand, ctx: ToolContext) -> None:
+    """Remember the file that the command showed, if it showed one whole."""
+    shown = analyze(command).printed_file
+    ledger = ctx.find(ReadLedger)
+    if shown is None or ledger is None:
+        return
+    most = ctx[Settings].shell.max_inline_chars
+    output = running.output(most)
+    if output.tail or output.is_binary:
+        return
+    path = normalize(shown if shown.startswith("/") else f"{ctx.cwd}/{shown}")
+    try:
+        loaded = await ctx[Files].load(ctx[Workdir].resolve(path), max_bytes=4 * most)
+    except ToolFault:
+        return
+    if loaded.data == output.head.encode():
+        lines = len(split_lines(output.head))
+        ledger.record_read(loaded.version, content=loaded.data, total_lines=lines)

@@ -9,7 +9,7 @@ from handaxe.contract.faults import Cancelled, TimedOut
 from handaxe.contract.ports.shell import CommandEnd, CommandOutput, RunningCommand
 from handaxe.contract.result import ToolResult
 from handaxe.shell.analysis.analyzer import analyze
-from handaxe.text.escape__counting import format_count
+from handaxe.text.escape import format_count
 from handaxe.text.framing import frame
 from handaxe.text.line_window import PREVIEW_CHARS
 from handaxe.tools.shell.bash.timeout import format_duration
