@@ -72,7 +72,7 @@ async def main() -> None:
         subprocess.run(["git", "init", "-q", root], check=True)
         fill(root, arguments.files)
         session = Session(root, home=f"{top}/home", settings={"sandbox": {"enabled": True}})
-        around = session.surroundings
+        session_context = session.session_context
         policy = build_sandbox_policy(
             session.configuration, session.workdir, session.policy(),
             temp_directory=f"{top}/t", aside_directory=f"{top}/a",
@@ -97,7 +97,7 @@ async def main() -> None:
                     alone, capture_output=True, check=True, stdin=subprocess.DEVNULL
                 )
             ),
-            "bubblewrap": contender(build_confiner(around), root),
+            "bubblewrap": contender(build_confiner(session_context), root),
             "landlock": contender(
                 LocalConfiner(
                     lambda: SandboxRequirements(enabled=True),

@@ -235,7 +235,7 @@ class McpPeer:
 
 
 def handaxe(session: Session, tiny: Session) -> Turn:
-    content, around = {"output_mode": "content"}, {"-C": 2, "head_limit": 50}
+    content, session_context = {"output_mode": "content"}, {"-C": 2, "head_limit": 50}
     calls = {
         "glob": (session, "Glob", {"pattern": "**/*.py"}, "numFiles"),
         "tiny word": (tiny, "Grep", {"pattern": "return", **content}, "numLines"),
@@ -243,7 +243,12 @@ def handaxe(session: Session, tiny: Session) -> Turn:
         "nowhere": (session, "Grep", {"pattern": NOWHERE}, "numFiles"),
         "regex, 250 lines": (session, "Grep", {"pattern": REGEX, **content}, "numLines"),
         "word, 250 lines": (session, "Grep", {"pattern": WORD, **content}, "numLines"),
-        "context, 50 lines": (session, "Grep", {"pattern": WORD, **around, **content}, "numLines"),
+        "context, 50 lines": (
+            session,
+            "Grep",
+            {"pattern": WORD, **session_context, **content},
+            "numLines",
+        ),
     }
 
     async def turn(line: str) -> tuple[float, int]:

@@ -23,7 +23,7 @@ def scripted(*turns) -> ScriptedModel:
 
 
 def names(session, *, due=True) -> list[str]:
-    skills = session.collaborators.offers[Skills].all()
+    skills = session.pipeline_context.offers[Skills].all()
     return [skill.name for skill in skills if skill.is_due or not due]
 
 

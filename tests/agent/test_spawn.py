@@ -385,7 +385,7 @@ async def test_an_agent_that_was_woken_after_a_restart_is_stopped_by_its_name(pr
 async def test_an_agent_that_the_end_of_the_process_cut_off_says_what_it_had(project: Path):
     async with Session(project) as first:
         pass
-    files = AgentFiles(first.surroundings.session_directory / "agents")
+    files = AgentFiles(first.session_context.session_directory / "agents")
     files.keep(
         AgentState(agent_id="a1", agent_type="x", description="d", status="running", result="Half.")
     )
@@ -648,7 +648,7 @@ async def test_an_agents_todo_list_is_its_own(session: Session):
     )
     await Agent(model, session).ask("Go.")
     assert not last_result(model, 2).is_error
-    assert session.collaborators.offers[Todos].items == ()
+    assert session.pipeline_context.offers[Todos].items == ()
 
 
 async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session: Session):

@@ -22,7 +22,7 @@ async def test_what_hooks_are_only_told_reaches_the_session_s_and_the_agent_s(pr
             name="k", description="d", hooks={"CwdChanged": [{"hooks": [agent_s]}]}
         )
         joined = AgentHooks(
-            session.collaborators.hooks,
+            session.pipeline_context.hooks,
             kind,
             session.configuration,
             emit=lambda _: None,

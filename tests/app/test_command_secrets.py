@@ -116,7 +116,7 @@ async def test_a_monitor_tells_no_secret_that_comes_in_pieces(project):
         result = await session.call("Monitor", command=line, description="d")
         assert result.ok, result.text
         await until(lambda: f"{MARK} done" in repr(heard))
-        outputs = list(session.surroundings.session_directory.rglob("*.output"))
+        outputs = list(session.session_context.session_directory.rglob("*.output"))
         await until(lambda: outputs[0].read_text().count(MARK) == 2)
     assert TOKEN not in repr(heard)
 
@@ -163,7 +163,7 @@ async def test_a_command_that_got_the_variable_is_told_nothing(project):
     async with opened(project, {"pass_variables": ["GITHUB_TOKEN"]}) as session:
         result = await session.call("Bash", command="echo GITHUB_TOKEN is bad; exit 1")
         assert "pass_variables" not in result.text
-        assert session.collaborators.offers[Shell].removed_variables == ()
+        assert session.pipeline_context.offers[Shell].removed_variables == ()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -221,7 +221,7 @@ async def test_the_log_of_a_server_and_its_answers_hold_no_secret_that_it_was_gi
     servers = {"a": {"command": "/bin/sh", "args": ["-c", line], "env": env}}
     async with Session(project, allow=["mcp__a"], mcp_servers=servers) as session:
         result = await session.call("mcp__a__env")
-        place = session.surroundings.session_directory / "mcp" / "a.log"
+        place = session.session_context.session_directory / "mcp" / "a.log"
         assert result.ok
         assert json.loads(result.text)["env"]["WANTED"] == MARK
     log = place.read_text()

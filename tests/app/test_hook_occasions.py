@@ -134,7 +134,7 @@ async def test_a_typed_command_is_told_of_before_it_becomes_a_prompt(project: Pa
     hooks = {"UserPromptExpansion": [{"matcher": "greet", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session:
         assert "hello to Ann" in await expand_prompt(session, "/greet Ann")
-        assert session.collaborators.hooks.take_late() == ("In French.",)
+        assert session.pipeline_context.hooks.take_late() == ("In French.",)
     told = {key: ear.heard[0][key] for key in ear.heard[0].keys() - COMMON}
     assert told == {
         "expansion_type": "slash_command",
@@ -238,7 +238,7 @@ async def test_an_agents_end_names_both_logs(project: Path):
     hooks = {"SubagentStop": [{"matcher": "general-purpose", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session, Agent(model, session) as agent:
         await agent.ask("Go.")
-        main = session.collaborators.transcript_path
+        main = session.pipeline_context.transcript_path
     told = ear.heard[0]
     assert told["transcript_path"] == main != told["agent_transcript_path"]
     assert told["agent_id"] in told["agent_transcript_path"]
@@ -418,7 +418,7 @@ async def test_a_form_for_a_person_is_told_of(project: Path):
     hooks = {"Notification": [{"matcher": "elicitation_dialog", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session:
         form = ElicitationForm("forms", "Who are you?", {})
-        assert await elicit_input(session.collaborators, form, person) == {"name": "Ann"}
+        assert await elicit_input(session.pipeline_context, form, person) == {"name": "Ann"}
         told = await ear.wait()
     assert told["message"] == "forms asks: Who are you?"
 
@@ -522,7 +522,7 @@ async def test_forms_and_pages_are_told_of_from_their_start_to_their_end(
 
     hooks = {"Elicitation": [ear], "ElicitationResult": [ear], "Notification": [notices]}
     async with Session(project, hooks=hooks) as session:
-        assert await elicit_input(session.collaborators, form, person) == {"name": "Ann"}
+        assert await elicit_input(session.pipeline_context, form, person) == {"name": "Ann"}
     asked, answered = ear.heard
     assert [event["notification_type"] for event in notices.heard] == kinds
     assert asked["mode"] == ("form" if form.schema else "url")

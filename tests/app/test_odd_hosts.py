@@ -176,7 +176,7 @@ async def test_texts_and_numbers_of_classes_of_their_own_are_what_they_are(proje
         unknown = await session.call(Text("é"), {})
         missing = await session.call("Read", file_path=Text("é.txt"))
         again = await session.run(ToolCall(Text("é"), Text("kinds"), {"text": Text("é")}))
-        log = session.collaborators.transcript_path
+        log = session.pipeline_context.transcript_path
     assert (result.text, result.ok) == ("str int float dict", True)
     assert (unknown.code, missing.code) == ("call.unknown_tool", "file.not_found")
     assert (type(again.id), type(again.tool), again.ok) == (str, str, True)

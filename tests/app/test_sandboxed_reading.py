@@ -62,7 +62,7 @@ async def test_nobody_inside_reads_the_data_of_handaxe(project, means, auto):
     ) as session:
         (project / "a").write_text(CANARY)
         await session.call("Read", file_path="a")
-        data = session.surroundings.data_home
+        data = session.session_context.data_home
         (data / "packs").mkdir()
         (data / "packs/one").write_text(CANARY)
         result = await run(session, f"grep -rs CANAR[Y] {data}; ls {data}/packs && echo LISTED")

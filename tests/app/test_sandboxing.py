@@ -198,13 +198,13 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
         pytest.skip("needs bubblewrap")
     session, _ = settled(project, deny=["Read(.env)"])
     (project / ".env").write_text("SECRET")
-    around = SessionContext(
+    session_context = SessionContext(
         session_id="x",
         data_home=tmp_path,
         session_directory=tmp_path / "session",
         configuration=session.configuration,
         workdir=session.workdir,
-        among=lambda: session.collaborators,
+        pipeline_context=lambda: session.pipeline_context,
         checkpoints=RecordingCheckpoints([]),
         permissions=session.permissions,
         policy=session.policy,
@@ -213,7 +213,7 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
         emit=lambda _: None,
         is_busy=lambda: False,
     )
-    confiner = build_confiner(around)
+    confiner = build_confiner(session_context)
     assert confiner.level.means == "bubblewrap"
     assert confiner.is_confining("echo hi")
     command = "cat .env; echo x > made; echo y > ../beside; echo $TMPDIR; echo z > .mcp.json"
@@ -328,7 +328,7 @@ async def test_a_command_that_was_proved_to_look_only_gets_nothing_to_write_to(p
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     (project / "a.txt").write_text("a\n")
     async with Session(project, settings={"sandbox": {"enabled": True}}) as session:
-        confiner = build_confiner(session.surroundings)
+        confiner = build_confiner(session.session_context)
 
         def tried(command: str, judged: str) -> subprocess.CompletedProcess[bytes]:
             confined = confiner.confine(

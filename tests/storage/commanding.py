@@ -116,7 +116,7 @@ def is_preparing() -> bool:
 
 async def prepare(session: Session) -> None:
     """Have the roots kept ahead, and wait until they are."""
-    await session.surroundings.checkpoints.prepare()
+    await session.session_context.checkpoints.prepare()
     await until(lambda: not is_preparing())
 
 
@@ -129,7 +129,7 @@ async def _main(root: str, home: str, *commands: str) -> None:
             if command == AHEAD:
                 await prepare(session)
             elif command == BEGIN_AHEAD:
-                await session.surroundings.checkpoints.prepare()
+                await session.session_context.checkpoints.prepare()
                 sys.stdout.write("begun\n")
                 sys.stdout.flush()
                 await asyncio.sleep(HANG_S)

@@ -16,7 +16,9 @@ LIMITED = {"undo": {"shell_max_files": 40, "shell_max_bytes": 50_000}}
 
 
 async def find_loss(session: Session, effects: Effects, *paths: Path | str) -> str:
-    return await session.surroundings.checkpoints.find_loss(effects, [str(path) for path in paths])
+    return await session.session_context.checkpoints.find_loss(
+        effects, [str(path) for path in paths]
+    )
 
 
 @pytest.fixture
@@ -183,7 +185,7 @@ async def test_looking_keeps_nothing_in_small_roots(opened, tree, tmp_path):
 async def test_a_command_that_runs_meanwhile_keeps_its_changes(opened, tree):
     before = whole_tree(tree)
     async with opened() as session:
-        checkpoints = session.surroundings.checkpoints
+        checkpoints = session.session_context.checkpoints
         await checkpoints.before("slow", "Bash", UNKNOWN)
         (tree / "a.txt").write_text("changed\n")
         assert await find_loss(session, UNKNOWN, tree) == ""

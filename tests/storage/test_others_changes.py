@@ -257,7 +257,7 @@ async def test_a_file_with_two_names_is_written_by_either(files):
 
 async def test_what_another_session_wrote_is_not_taken_back_whatever_the_words_say(files):
     async with open_session(files) as session, open_session(files) as other:
-        record = session.surroundings.checkpoints
+        record = session.session_context.checkpoints
         effects = Effects(
             reads_everything=True,
             writes_everything=True,

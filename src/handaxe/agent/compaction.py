@@ -137,7 +137,7 @@ class Compactor:
             tokens_after=self._whole(system, specs),
             messages=self._conversation.messages,
         )
-        self._workplace.among.emit(event)
+        self._workplace.pipeline_context.emit(event)
         return event
 
     def rewind(self, messages: tuple[Message, ...]) -> Compacted:
@@ -151,7 +151,7 @@ class Compactor:
             tokens_after=self.tokens(),
             messages=self._conversation.messages,
         )
-        self._workplace.among.emit(event)
+        self._workplace.pipeline_context.emit(event)
         return event
 
     def _become(self, messages: tuple[Message, ...]) -> None:

@@ -38,7 +38,7 @@ class InputMessages:
         )
         message = UserMessage(content, synthetic=synthetic)
         said = UserSaid(message_id=message_id or make_message_id(), message=message)
-        self._workplace.among.emit(said)
+        self._workplace.pipeline_context.emit(said)
         self._conversation.take(said)
         self._tell(MessageAdded(said.message, said.message_id))
 
@@ -57,7 +57,7 @@ class InputMessages:
         for prompt in waiting:
             # What an agent said to this one comes framed; no person typed it.
             self.say(prompt, synthetic=isinstance(prompt, Framed))
-        notices = (*self._workplace.notices(), *self._workplace.among.hooks.take_late())
+        notices = (*self._workplace.notices(), *self._workplace.pipeline_context.hooks.take_late())
         self.remind(notices)
         return bool(waiting or notices)
 

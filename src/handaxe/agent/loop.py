@@ -67,7 +67,7 @@ class AgentLoop:
         self._task: asyncio.Task[None] | None = None
         self._turn: ModelTurn | None = None
         if options.may_put_off:
-            workplace.among.may_put_off = self._can_defer
+            workplace.pipeline_context.may_put_off = self._can_defer
         self._has_begun = False
         self._is_interrupted = self._is_silent = False
         self._denials: list[ToolResult] = []
@@ -158,9 +158,9 @@ class AgentLoop:
         finally:
             stop_listening()
         last = endings.build_run_finished(
-            ending, self.meter, self._workplace.among.session_id, self._denials
+            ending, self.meter, self._workplace.pipeline_context.session_id, self._denials
         )
-        self._workplace.among.emit(endings.build_run_ended(last))
+        self._workplace.pipeline_context.emit(endings.build_run_ended(last))
         self._workplace.flush()
         self.tell(last)
 
@@ -245,12 +245,12 @@ class AgentLoop:
 
     async def _open(self, guard: LoopGuard) -> RunResult | None:
         """Begin; an ending if the call that waits to be made ends it at once."""
-        among = self._workplace.among
-        if among.opening is not None:
-            await among.opening()
+        context = self._workplace.pipeline_context
+        if context.opening is not None:
+            await context.opening()
         self.conversation.repair()
         names = tuple(spec.name for spec in self._workplace.specs())
-        self.tell(RunStarted(among.session_id, self.model.name, names))
+        self.tell(RunStarted(context.session_id, self.model.name, names))
         call = self.conversation.put_off
         if call is not None:
             if not await self._workplace.has_tool(call.tool):
@@ -261,7 +261,7 @@ class AgentLoop:
             turn.resume_call(call)
             if (ending := self._handle_results(turn, await self._results(turn), guard)) is not None:
                 return ending
-        self._speaker.remind(among.hooks.take_late())
+        self._speaker.remind(context.hooks.take_late())
         return None
 
     async def _can_defer(self, call_id: str) -> bool:
@@ -288,7 +288,7 @@ class AgentLoop:
             specs = self._workplace.specs()
             system = self._system(specs)
             self._speaker.remind(await self._workplace.changes())
-            self._workplace.among.effort = self.options.effort
+            self._workplace.pipeline_context.effort = self.options.effort
             shorter = await self._compactor.make_room(self.model, system, specs, self.meter)
             if shorter is not None:
                 self.tell(shorter)

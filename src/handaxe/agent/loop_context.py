@@ -40,7 +40,7 @@ async def _has_any(tool: str) -> bool:  # noqa: ARG001 - the call itself will te
 class LoopContext(msgspec.Struct, kw_only=True):
     """A session, or a sub-agent's share of one, as its loop sees it."""
 
-    among: PipelineContext
+    pipeline_context: PipelineContext
     open_stream: Callable[[OnResult], CallStream]
     specs: Callable[[], tuple[ToolSpec, ...]]
     """The tools on offer now, in the order the model sees them."""
@@ -69,4 +69,4 @@ class LoopContext(msgspec.Struct, kw_only=True):
 
     async def fire(self, name: str, **details: object) -> Outcome:
         """What hooks say to an occasion of the agent's."""
-        return await fire_hooks(self.among, name, **details)
+        return await fire_hooks(self.pipeline_context, name, **details)

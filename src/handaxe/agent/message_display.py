@@ -20,14 +20,14 @@ from handaxe.pipeline.context import PipelineContext
 Events = AsyncGenerator[AgentEvent, None]
 
 
-async def display_events(among: PipelineContext, events: Events, *, by_lines: bool) -> Events:
+async def display_events(context: PipelineContext, events: Events, *, by_lines: bool) -> Events:
     """The events of a run as they are shown: line by line on a screen, else whole answers."""
     async with aclosing(events):
-        if not among.hooks.watches("MessageDisplay"):
+        if not context.hooks.watches("MessageDisplay"):
             async for event in events:
                 yield event
             return
-        display = _LineDisplay(among) if by_lines else _WholeMessageDisplay(among)
+        display = _LineDisplay(context) if by_lines else _WholeMessageDisplay(context)
         async for event in events:
             async for shown in display.show(event):
                 yield shown
@@ -36,8 +36,8 @@ async def display_events(among: PipelineContext, events: Events, *, by_lines: bo
 class _Display:
     """One run, seen through hooks."""
 
-    def __init__(self, among: PipelineContext) -> None:
-        self._among = among
+    def __init__(self, context: PipelineContext) -> None:
+        self._context = context
         self._turn_id = str(uuid4())
         self._message_id = str(uuid4())
         self._index = 0
@@ -45,7 +45,7 @@ class _Display:
     async def _replaced(self, delta: str, *, final: bool) -> str:
         """What is shown in place of a piece; the piece itself if no hook minds."""
         outcome = await fire_hooks(
-            self._among,
+            self._context,
             "MessageDisplay",
             turn_id=self._turn_id,
             message_id=self._message_id,
@@ -63,8 +63,8 @@ class _Display:
 class _LineDisplay(_Display):
     """Whole lines as they come; the rest at the end of the answer, or before its first call."""
 
-    def __init__(self, among: PipelineContext) -> None:
-        super().__init__(among)
+    def __init__(self, context: PipelineContext) -> None:
+        super().__init__(context)
         self._rest = ""
         self._is_open = False
 
@@ -89,8 +89,8 @@ class _LineDisplay(_Display):
 class _WholeMessageDisplay(_Display):
     """Each answer at once, when it is complete."""
 
-    def __init__(self, among: PipelineContext) -> None:
-        super().__init__(among)
+    def __init__(self, context: PipelineContext) -> None:
+        super().__init__(context)
         self._last = ("", "")
 
     async def show(self, event: AgentEvent) -> Events:

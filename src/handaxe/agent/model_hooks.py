@@ -120,11 +120,11 @@ class SessionHookModels(HookModels):
             is_lean=True,
         )
         seat = self._agents.make_session(state, kind, meter)
-        among = seat.workplace.among
-        among.hooks = among.hooks.make_nested()
+        context = seat.workplace.pipeline_context
+        context.hooks = context.hooks.make_nested()
         # Nobody is asked on a hook's behalf: what is not free is refused.
-        among.asker = among.classifier = None
-        cwd, roots = question.cwd, among.workdir.roots
+        context.asker = context.classifier = None
+        cwd, roots = question.cwd, context.workdir.roots
         if any(cwd == root or cwd.startswith(f"{root}/") for root in roots):
-            among.workdir.current = cwd
+            context.workdir.current = cwd
         return seat

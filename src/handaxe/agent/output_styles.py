@@ -111,8 +111,9 @@ def find_project_style_dirs(directory: str) -> list[Path]:
     places = [
         place / folder / FOLDER for place in above[: top + 1] for folder in (".handaxe", ".claude")
     ]
-    return _filter_existing(places)
+    return filter_existing(places)
 
 
-def _filter_existing(places: Iterable[Path]) -> list[Path]:
+def filter_existing(places: Iterable[Path]) -> list[Path]:
+    """The directories among these that exist, each once."""
     return [place for place in dict.fromkeys(places) if place.is_dir()]

@@ -37,7 +37,7 @@ class RunHooks:
     async def fire_prompt_submit(self, prompt: Prompt) -> Outcome:
         """What they say to a prompt; it gets an id that all later events of its turn carry."""
         workplace = self._workplace
-        workplace.among.prompt_id = str(uuid4())
+        workplace.pipeline_context.prompt_id = str(uuid4())
         title = workplace.title()
         named: dict[str, Any] = {} if title is None else {"session_title": title}
         outcome = await workplace.fire(
@@ -55,7 +55,7 @@ class RunHooks:
             "SubagentStop" if is_sub_agent else "Stop",
             stop_hook_active=is_again,
             last_assistant_message=last_text,
-            **build_stop_details(self._workplace.among),
+            **build_stop_details(self._workplace.pipeline_context),
         )
         self._tell((*outcome.told, *self._failed.new(outcome.notes)))
         return outcome
@@ -80,7 +80,7 @@ class RunHooks:
         """Let them know that a person is asked."""
         what = {"notification_type": "permission_prompt", "title": "Permission needed"}
         said = f"{event.tool} needs your permission. {event.reason}"
-        notify_hooks(self._workplace.among, "Notification", message=said, **what)
+        notify_hooks(self._workplace.pipeline_context, "Notification", message=said, **what)
 
     def _report_run(self, event: HookRan) -> None:
         """Show what a hook has to say to the person, where anybody listens, and its failures."""
@@ -174,17 +174,17 @@ STOP_ERRORS: dict[Failure, str] = {
 _KINDS = {"bash": "shell", "agent": "subagent", "monitor": "monitor"}
 
 
-def build_stop_details(among: PipelineContext) -> dict[str, Any]:
+def build_stop_details(context: PipelineContext) -> dict[str, Any]:
     """What hooks want to know when an agent is about to end."""
     # Nothing here wakes a session at a time; the list has its place all the same.
-    told: dict[str, Any] = {"background_tasks": _list_running_jobs(among), "session_crons": []}
-    if among.agent_id is not None:
-        told["agent_transcript_path"] = among.agent_transcript_path
+    told: dict[str, Any] = {"background_tasks": _list_running_jobs(context), "session_crons": []}
+    if context.agent_id is not None:
+        told["agent_transcript_path"] = context.agent_transcript_path
     return told
 
 
-def _list_running_jobs(among: PipelineContext) -> list[dict[str, Any]]:
-    jobs: Jobs | None = among.offers.get(Jobs)
+def _list_running_jobs(context: PipelineContext) -> list[dict[str, Any]]:
+    jobs: Jobs | None = context.offers.get(Jobs)
     if jobs is None:
         return []
     told: list[dict[str, Any]] = []

@@ -174,7 +174,7 @@ class ModelTurn:
         ended = AssistantEnded(
             message_id=self.message_id, stop_reason=stop_reason, usage=self.usage, model=self.model
         )
-        self._workplace.among.emit(ended)
+        self._workplace.pipeline_context.emit(ended)
         self._conversation.take(ended)
         if self.content:
             message = AssistantMessage(
@@ -191,7 +191,7 @@ class ModelTurn:
         if self._untold:
             said = AssistantSaid(message_id=self.message_id, content=tuple(self._untold))
             self._untold = []
-            self._workplace.among.emit(said)
+            self._workplace.pipeline_context.emit(said)
             self._conversation.take(said)
             self._tell(said)
 

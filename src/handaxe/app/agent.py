@@ -17,7 +17,7 @@ from handaxe.agent.model_hooks import SessionHookModels
 from handaxe.agent.output_styles import (
     FOLDER,
     OutputStyles,
-    _filter_existing,
+    filter_existing,
     find_project_style_dirs,
 )
 from handaxe.agent.structured_output import FinalOutput
@@ -177,9 +177,9 @@ class Agent:
             ),
         )
         self._hook_models = SessionHookModels(self.agents, self.meter, self._opened)
-        self.session.collaborators.hooks.models = self._hook_models
+        self.session.pipeline_context.hooks.models = self._hook_models
 
-        self.session.collaborators.offers[TurnOverrides] = TurnOverrides(
+        self.session.pipeline_context.offers[TurnOverrides] = TurnOverrides(
             self._override_turn, lambda: self.loop.options.effort
         )
         self._is_left = self._has_waited = False
@@ -200,7 +200,7 @@ class Agent:
         await self._end_agents()
         if self._at_end in self.session.companions:
             self.session.companions.remove(self._at_end)
-        hooks = self.session.collaborators.hooks
+        hooks = self.session.pipeline_context.hooks
         if hooks.models is self._hook_models:
             hooks.models = None
         await self._hook_models.close()
@@ -217,9 +217,9 @@ class Agent:
 
     async def begin(self) -> str | None:
         """Tell hooks of the session's start; the first message that one of them has, if any."""
-        among = self.session.collaborators
-        if among.opening is not None:
-            await among.opening()
+        context = self.session.pipeline_context
+        if context.opening is not None:
+            await context.opening()
         said, self.session.hooks.first_message = self.session.hooks.first_message, None
         return said
 
@@ -238,7 +238,7 @@ class Agent:
         for note in await self._prompts.load(self.workplace):
             yield Told(note)
         if not self.messages and (context := self._prompts.context):
-            self.session.collaborators.hooks.late.insert(0, context)
+            self.session.pipeline_context.hooks.late.insert(0, context)
         self._note_choice()
         prompt = self._add_initial_prompt(prompt)
         if prompt is not None:
@@ -328,7 +328,7 @@ class Agent:
         now, last = (self._model_name, self._agent_name), self._chosen
         if now != (last.model, last.agent):
             self._chosen = AgentChosen(model=now[0], agent=now[1])
-            self.session.collaborators.emit(self._chosen)
+            self.session.pipeline_context.emit(self._chosen)
 
     def _choose_edit_tool(self) -> None:
         """Offer the model the edit format that it knows best."""
@@ -406,9 +406,9 @@ def find_output_styles(session: Session) -> OutputStyles:
     if not configuration.discovery.styles:
         return OutputStyles(list)
     here = session.workdir.current
-    managed = _filter_existing(Path(place) / FOLDER for place in MANAGED_DIRECTORIES)
+    managed = filter_existing(Path(place) / FOLDER for place in MANAGED_DIRECTORIES)
     users = [Path(user) / FOLDER for user in get_user_directories()]
-    own = _filter_existing(users if "user" in configuration.sources else ())
+    own = filter_existing(users if "user" in configuration.sources else ())
 
     def projects() -> list[Path]:
         return find_project_style_dirs(here) if "project" in configuration.sources else []

@@ -209,7 +209,7 @@ def select_tools(wanted: str | Iterable[str] | None, known: Collection[str]) -> 
 
 
 def connect_permission_prompts(
-    among: PipelineContext,
+    context: PipelineContext,
     state: PermissionState,
     on_ask: OnAsk | None,
     classifier: Classifier | None,
@@ -221,13 +221,13 @@ def connect_permission_prompts(
             raise SetupError(
                 f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
             )
-        keeper = partial(SavedRules, configuration, among.offers[SettingsStore])
-        among.asker = PermissionBroker(
+        keeper = partial(SavedRules, configuration, context.offers[SettingsStore])
+        context.asker = PermissionBroker(
             on_ask,
             state,
             keeper,
             lambda: configuration.settings.agents.question_deadline_s,
-            lambda: among.offers.get(PermissionChanges),
+            lambda: context.offers.get(PermissionChanges),
         )
     if classifier is not None:
         if not callable(classifier):
@@ -235,4 +235,4 @@ def connect_permission_prompts(
                 "`classifier` must be an async function taking a PermissionRequest; "
                 f"got {classifier!r}."
             )
-        among.classifier = LimitedClassifier(classifier)
+        context.classifier = LimitedClassifier(classifier)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def build_default_ports(
-    around: SessionContext,
+    session_context: SessionContext,
     changes: ChangeTracker,
     ledger: ReadLedger,
     edits: AppliedEdits,
@@ -40,58 +40,64 @@ def build_default_ports(
     ports = "handaxe.contract.ports"
     offers = PortRegistry(
         {
-            Files: around.files,
-            Workdir: around.workdir,
+            Files: session_context.files,
+            Workdir: session_context.workdir,
             ReadLedger: ledger,
             AppliedEdits: edits,
             ChangeHistory: changes,
-            Settings: around.configuration.settings,
-            PermissionState: around.permissions,
-            ResultStore: around.results,
-            f"{ports}.media.Media": lambda: _create_media(around),
-            f"{ports}.plans.Plans": lambda: _create_plans(around),
-            f"{ports}.dry_run.CommandPreviews": lambda: _create_previews(around),
-            f"{ports}.search.Search": lambda: _create_search(around),
-            "handaxe.contract.trust_gate.TrustGate": lambda: around.configuration.gate,
-            f"{ports}.settings_store.SettingsStore": lambda: around.configuration.store(
-                around.files
+            Settings: session_context.configuration.settings,
+            PermissionState: session_context.permissions,
+            ResultStore: session_context.results,
+            f"{ports}.media.Media": lambda: _create_media(session_context),
+            f"{ports}.plans.Plans": lambda: _create_plans(session_context),
+            f"{ports}.dry_run.CommandPreviews": lambda: _create_previews(session_context),
+            f"{ports}.search.Search": lambda: _create_search(session_context),
+            "handaxe.contract.trust_gate.TrustGate": lambda: session_context.configuration.gate,
+            f"{ports}.settings_store.SettingsStore": lambda: session_context.configuration.store(
+                session_context.files
             ),
         }
     )
     if on_question is not None:
         if not callable(on_question):
             raise SetupError(f"`on_question` is an async function, not {on_question!r}.")
-        offers.add({f"{ports}.questions.Questions": lambda: _create_questions(around, on_question)})
+        offers.add(
+            {
+                f"{ports}.questions.Questions": lambda: _create_questions(
+                    session_context, on_question
+                )
+            }
+        )
     return offers
 
 
 def register_permission_changes(
-    offers: PortRegistry, around: SessionContext, live: "SettingsReloader"
+    offers: PortRegistry, session_context: SessionContext, live: "SettingsReloader"
 ) -> None:
     """Let whoever answers permission questions change permissions, too."""
 
     def make() -> "PermissionChanges":
         from handaxe.app.services.permission_updates import SessionPermissionChanges
 
-        return SessionPermissionChanges(around, live)
+        return SessionPermissionChanges(session_context, live)
 
     offers.add({"handaxe.contract.ports.permission.PermissionChanges": make})
 
 
-def _create_media(around: SessionContext) -> "Media":
+def _create_media(session_context: SessionContext) -> "Media":
     from handaxe.media.local_media import LocalMedia
 
-    return LocalMedia(lambda: around.configuration.settings.read.media_memory_bytes)
+    return LocalMedia(lambda: session_context.configuration.settings.read.media_memory_bytes)
 
 
-def _create_search(around: SessionContext) -> "Search":
+def _create_search(session_context: SessionContext) -> "Search":
     from handaxe.permission.denied_paths import (
         make_read_allow_check,
         make_read_deny_check,
     )
     from handaxe.search.local_search import LocalSearch
 
-    workdir, policy = around.workdir, around.policy
+    workdir, policy = session_context.workdir, session_context.policy
     return LocalSearch(
         roots=lambda: workdir.roots,
         hidden=lambda: make_read_deny_check(policy()),
@@ -100,41 +106,47 @@ def _create_search(around: SessionContext) -> "Search":
     )
 
 
-def _create_plans(around: SessionContext) -> "Plans":
+def _create_plans(session_context: SessionContext) -> "Plans":
     from handaxe.app.services.plans import PlanFiles
 
-    configuration = around.configuration
+    configuration = session_context.configuration
     directory = configuration.settings.plans_directory
     return PlanFiles(
-        around.session_id, configuration.root, directory, around.results, around.policy
+        session_context.session_id,
+        configuration.root,
+        directory,
+        session_context.results,
+        session_context.policy,
     )
 
 
-def _create_previews(around: SessionContext) -> "CommandPreviews":
+def _create_previews(session_context: SessionContext) -> "CommandPreviews":
 
-    return SessionPreviews(around)
+    return SessionPreviews(session_context)
 
 
-def _create_questions(around: SessionContext, on_question: "OnQuestion") -> "Questions":
+def _create_questions(session_context: SessionContext, on_question: "OnQuestion") -> "Questions":
     from handaxe.permission.user_questions import HostQuestions, parse_question_timeout
 
     return HostQuestions(
         on_question,
-        lambda: parse_question_timeout(around.configuration.settings.ask_user_question_timeout),
+        lambda: parse_question_timeout(
+            session_context.configuration.settings.ask_user_question_timeout
+        ),
     )
 
 
 class SessionPreviews(CommandPreviews):
     """Previews of commands; what makes them is loaded with the first one."""
 
-    def __init__(self, around: SessionContext) -> None:
-        self._around = around
+    def __init__(self, session_context: SessionContext) -> None:
+        self._session_context = session_context
 
     async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
         """Run it there; a `ToolFault` where this machine cannot keep its changes apart."""
         from handaxe.shell.exec.dry_run import OverlayPreviews
 
-        roots = self._around.workdir.roots
+        roots = self._session_context.workdir.roots
         previews = OverlayPreviews(
             lambda: roots, hidden=self._hidden, view=self._view, environment=self._environment
         )
@@ -145,10 +157,13 @@ class SessionPreviews(CommandPreviews):
         from handaxe.app.services.session_shell import SESSION_VARIABLES
         from handaxe.shell.exec.environment.command_environment import build_environment_filter
 
-        session_id = self._around.session_id
+        session_id = self._session_context.session_id
         more: dict[str, str] = dict.fromkeys(SESSION_VARIABLES, session_id)
-        sieve = build_environment_filter(self._around.configuration.settings, more)
-        return {**sieve.environment(os.environ), **self._around.among().hooks.variables}
+        sieve = build_environment_filter(self._session_context.configuration.settings, more)
+        return {
+            **sieve.environment(os.environ),
+            **self._session_context.pipeline_context().hooks.variables,
+        }
 
     def _hidden(self) -> tuple[str, ...]:
         """What the sandbox hides is hidden from a trial too."""
@@ -161,8 +176,8 @@ class SessionPreviews(CommandPreviews):
         return None if confiner is None else confiner.build_closed_view()
 
     def _confiner(self) -> "LocalConfiner | None":
-        if not self._around.configuration.settings.sandbox.enabled:
+        if not self._session_context.configuration.settings.sandbox.enabled:
             return None
         from handaxe.app.services.sandbox import build_confiner
 
-        return build_confiner(self._around)
+        return build_confiner(self._session_context)

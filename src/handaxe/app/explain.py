@@ -93,34 +93,34 @@ def explain_question(
 
 
 async def explain_in_session(
-    tool: str, call_input: dict[str, Any], among: PipelineContext, second_opinion: SecondOpinion
+    tool: str, call_input: dict[str, Any], context: PipelineContext, second_opinion: SecondOpinion
 ) -> dict[str, Any]:
     """The verdict that a call would get in a session, and whether a sandbox would confine it.
 
     Hooks are not asked.
     """
-    place, policy = among.workdir, among.policy()
+    place, policy = context.workdir, context.policy()
     if not _is_command(tool, call_input):
         return explain(tool, call_input, policy, place, second_opinion=second_opinion)
     try:
-        parsed = parse(ToolCall("explain", tool, call_input), among)
+        parsed = parse(ToolCall("explain", tool, call_input), context)
         cwd = _resolve_directory(parsed.tool.starts_in(parsed.args), place)
     except UnknownTool:
         return explain(tool, call_input, policy, place, second_opinion=second_opinion)
     except ToolFault as fault:
         return _make_unreadable(str(fault).rstrip("."))
-    ctx = ToolContext("explain", among.offers, parsed.tool.reach, lambda _: None, cwd)
-    request = build_permission_query(parsed, collect_judged_paths(parsed, among))
-    decision = await decide_shell_call(request, parsed, ctx, among)
-    return {**decision.to_json(), **_describe_confinement(parsed, among)}
+    ctx = ToolContext("explain", context.offers, parsed.tool.reach, lambda _: None, cwd)
+    request = build_permission_query(parsed, collect_judged_paths(parsed, context))
+    decision = await decide_shell_call(request, parsed, ctx, context)
+    return {**decision.to_json(), **_describe_confinement(parsed, context)}
 
 
-def _describe_confinement(parsed: ParsedCall, among: PipelineContext) -> dict[str, Any]:
+def _describe_confinement(parsed: ParsedCall, context: PipelineContext) -> dict[str, Any]:
     """Whether the command would run inside the sandbox, where one is asked for."""
-    settings: Settings = among.offers[Settings]
+    settings: Settings = context.offers[Settings]
     if not settings.sandbox.enabled:
         return {}
-    confiner: Confiner = among.offers[Confiner]
+    confiner: Confiner = context.offers[Confiner]
     subject = next(one for one in parsed.subjects if isinstance(one, CommandSubject))
     is_confined = confiner.is_confining(subject.command, unconfined=subject.unconfined)
     return {"sandbox": {"confined": is_confined, **msgspec.to_builtins(confiner.level)}}

@@ -133,7 +133,7 @@ class Session:
             spellings=spellings,
             free_to_read=(str(results.directory),),
             own_places=self.configuration.own_places,
-            announce=lambda old, new: notify_directory_change(self._collaborators, old, new),
+            announce=lambda old, new: notify_directory_change(self._pipeline_context, old, new),
         )
         self.permissions = build_permission_state(
             self.configuration,
@@ -149,7 +149,7 @@ class Session:
             data, self.id, self.workdir.root, ledger, roots=lambda: self.workdir.roots,
             settings=lambda: self.settings,
         )  # fmt: skip
-        around = self.surroundings = SessionContext(
+        session_context = self.session_context = SessionContext(
             session_id=self.id,
             data_home=data,
             session_directory=directory,
@@ -161,14 +161,16 @@ class Session:
             results=results,
             checkpoints=self._changes,
             emit=emit,
-            among=lambda: self._collaborators,
+            pipeline_context=lambda: self._pipeline_context,
             is_busy=lambda: self._pipeline.is_busy,
             recovered=self._recovered.by_commands,
         )
-        offers = build_default_ports(around, self._changes, ledger, edits, on_question)
+        offers = build_default_ports(session_context, self._changes, ledger, edits, on_question)
         caller = PipelineCaller()
         offers[ToolCaller] = caller
-        self._companions = SessionServices(around, history, mcp_servers, is_strict=strict_mcp)
+        self._companions = SessionServices(
+            session_context, history, mcp_servers, is_strict=strict_mcp
+        )
         offers.add(self._companions.offers)
         self._live = SettingsReloader(
             self.configuration,
@@ -179,7 +181,7 @@ class Session:
             offers=offers,
             emit=emit,
         )
-        register_permission_changes(offers, around, self._live)
+        register_permission_changes(offers, session_context, self._live)
         self.hooks = SessionHooks(hooks, self.configuration, emit=emit, keep=results.keep)
         self.catalog = build_catalog(tools, offers, lambda: build_hidden_check(policy()))
         self.catalog.edit_tool = choose_edit_tool(self.settings.edit)
@@ -187,7 +189,7 @@ class Session:
         self.deferral = offers[ToolIndex] = build_deferral(
             self.catalog, self._companions.memory.loaded, self.settings
         )
-        self._collaborators = PipelineContext(
+        self._pipeline_context = PipelineContext(
             session_id=self.id,
             catalog=self.catalog,
             offers=offers,
@@ -207,16 +209,16 @@ class Session:
             from handaxe.app.builder import connect_permission_prompts
 
             connect_permission_prompts(
-                self._collaborators, self.permissions, on_ask, classifier, self.configuration
+                self._pipeline_context, self.permissions, on_ask, classifier, self.configuration
             )
-        caller.join(self._collaborators)
-        self.collaborators, self.companions = self._collaborators, self._companions.members
+        caller.join(self._pipeline_context)
+        self.pipeline_context, self.companions = self._pipeline_context, self._companions.members
         self.hooks.join(
-            self._collaborators, start or ("resume" if history.started else "startup"),
+            self._pipeline_context, start or ("resume" if history.started else "startup"),
             data, self.mcp, self.follow,
         )  # fmt: skip
         self._pipeline = ToolPipeline(
-            self._collaborators,
+            self._pipeline_context,
             lanes=self.settings.max_parallel_calls,
             recall=self.result_of,
             claims=record.shared_calls,
@@ -263,7 +265,7 @@ class Session:
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(self._close_record)
             closing.push_async_callback(self._changes.close, self.settings.undo)
-            closing.push_async_callback(self.hooks.end, self._collaborators, reason)
+            closing.push_async_callback(self.hooks.end, self._pipeline_context, reason)
             closing.push_async_callback(self._companions.close)
             closing.push_async_callback(self._pipeline.close)
 
@@ -351,7 +353,7 @@ class Session:
         if self._is_closed:
             return make_closed_result(call)
         wanted = UndoRequest(call_id, only=only, redo=redo, force=force, paths=tuple(paths))
-        undoing = HostUndo(self._collaborators, self._changes, order=self._pipeline.order)
+        undoing = HostUndo(self._pipeline_context, self._changes, order=self._pipeline.order)
         return self._record.add_log_note(await undoing.undo(call.id, wanted))
 
     def history(self, *, diffs: bool = False) -> list[ChangedCall]:
@@ -389,7 +391,7 @@ class Session:
     def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
         """Exchange the working directories beside the root; those of settings stay."""
         for added in self._live.set_added(add_dirs):
-            notify_hooks(self._collaborators, "DirectoryAdded", directory=added, source=by)
+            notify_hooks(self._pipeline_context, "DirectoryAdded", directory=added, source=by)
 
     def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
         """One tool's schema in a provider's dialect."""

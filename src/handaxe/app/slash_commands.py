@@ -40,7 +40,7 @@ def parse_slash_command(text: str) -> SlashCommand | None:
 
 def list_slash_commands(session: Session) -> tuple[SkillInfo, ...]:
     """Every skill and command that a person may type."""
-    skills: Skills = session.collaborators.offers[Skills]
+    skills: Skills = session.pipeline_context.offers[Skills]
     return tuple(skill for skill in skills.all() if skill.for_user)
 
 
@@ -110,7 +110,7 @@ def _parse_stacked(
 
 async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: str) -> None:
     outcome = await fire_hooks(
-        session.collaborators,
+        session.pipeline_context,
         "UserPromptExpansion",
         expansion_type="slash_command",
         command_name=skill.name,
@@ -121,7 +121,7 @@ async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: s
     refusal = outcome.blocked or outcome.stop
     if refusal is not None:
         raise SetupError(f"A hook refuses /{skill.name}: {refusal}")
-    session.collaborators.hooks.late += outcome.messages
+    session.pipeline_context.hooks.late += outcome.messages
 
 
 def _can_be_path(typed: SlashCommand) -> bool:
@@ -141,9 +141,9 @@ async def _run_skill(session: Session, skill: SkillInfo, arguments: str) -> str:
     from handaxe.tools.meta.skill import enter_skill, fork_skill, format_outcome
 
     body, refused = await enter_skill(skill, arguments, _make_context(session))
-    session.collaborators.hooks.late += refused
+    session.pipeline_context.hooks.late += refused
     _tell_refusal(session, skill)
-    offers = session.collaborators.offers
+    offers = session.pipeline_context.offers
     agents: Agents | None = offers.get(Agents)
     if skill.forks and agents is not None:
         outcome = await fork_skill(skill, body, agents, lambda _: None)
@@ -161,13 +161,13 @@ def _tell_refusal(session: Session, skill: SkillInfo) -> None:
     """Tell people what of a project's file was not granted."""
     reason = session.configuration.gate.refusal(skill.powers)
     if reason is not None:
-        session.collaborators.emit(WishRefused(file=skill.path, reason=reason))
+        session.pipeline_context.emit(WishRefused(file=skill.path, reason=reason))
 
 
 def _make_context(session: Session) -> ToolContext:
     from handaxe.tools.meta.skill import Skill
 
-    offers = session.collaborators.offers
+    offers = session.pipeline_context.offers
     return ToolContext(session.new_call_id(), offers, Skill().reach, lambda _: None)
 
 

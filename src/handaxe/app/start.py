@@ -23,24 +23,24 @@ class SessionStart(msgspec.Struct, frozen=True):
 
 
 async def run_start_hooks(
-    among: PipelineContext, start: SessionStart, title: SessionTitle
+    context: PipelineContext, start: SessionStart, title: SessionTitle
 ) -> str | None:
     """Tell hooks; the first message of the session, if one of them has it.
 
     What they say to the model is kept for its next request.
     """
     if start.setup is not None:
-        prepared = await fire_hooks(among, "Setup", trigger=start.setup)
-        among.hooks.late += prepared.messages
-    if not among.hooks.watches("SessionStart"):
+        prepared = await fire_hooks(context, "Setup", trigger=start.setup)
+        context.hooks.late += prepared.messages
+    if not context.hooks.watches("SessionStart"):
         return None
     about: dict[str, Any] = {"source": start.source}
-    if among.hooks.models is not None:
-        about["model"] = among.hooks.models.name
+    if context.hooks.models is not None:
+        about["model"] = context.hooks.models.name
     if (name := title.read()) is not None:
         about["session_title"] = name
-    outcome = await fire_hooks(among, "SessionStart", **about)
-    among.hooks.late += outcome.messages
+    outcome = await fire_hooks(context, "SessionStart", **about)
+    context.hooks.late += outcome.messages
     wanted = outcome.extra.get("sessionTitle")
     if isinstance(wanted, str) and start.source not in _UNNAMED:
         title.write(wanted)

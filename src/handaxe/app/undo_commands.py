@@ -58,23 +58,23 @@ class HostUndo:
 
     def __init__(
         self,
-        among: PipelineContext,
+        context: PipelineContext,
         record: ChangeTracker,
         gate: "UndoGate | None" = None,
         order: Scheduler | None = None,
     ) -> None:
         """`order` is that of the session's own calls, where it has any."""
-        gate = gate or make_undo_gate(among.workdir.roots, trusts_seals=True)
+        gate = gate or make_undo_gate(context.workdir.roots, trusts_seals=True)
         undo_only = Catalog(
-            {"Undo": build_loaders()["Undo"]}, selected=("Undo",), ports=among.offers.keys()
+            {"Undo": build_loaders()["Undo"]}, selected=("Undo",), ports=context.offers.keys()
         )
         # Rules bind the model; the owner's own wish needs none, and hides no tool from itself.
-        policy = make_policy(roots=among.workdir.roots, home=among.workdir.home)
+        policy = make_policy(roots=context.workdir.roots, home=context.workdir.home)
         self._pipeline = ToolPipeline(
             msgspec.structs.replace(
-                among,
+                context,
                 catalog=undo_only,
-                offers=ChainMap({ChangeHistory: _GatedHistory(record, gate)}, among.offers),
+                offers=ChainMap({ChangeHistory: _GatedHistory(record, gate)}, context.offers),
                 policy=lambda: policy,
                 asker=_OwnerApproval(),
             ),
@@ -184,7 +184,7 @@ class PastSession:
             Workdir: workdir,
             ChangeHistory: self._record,
         }
-        self._among = PipelineContext(
+        self._context = PipelineContext(
             session_id=session_id,
             catalog=Catalog({}, selected=(), ports=()),
             offers=offers,
@@ -222,7 +222,7 @@ class PastSession:
         was_closed = read_history(self._log_path).is_closed
         gate = make_undo_gate((self._believed_root,), trusts_seals=False, agreed=agreed)
         try:
-            undoing = HostUndo(self._among, self._record, gate)
+            undoing = HostUndo(self._context, self._record, gate)
             result = await undoing.undo(f"undo_{generate_session_id()[:12]}", wanted)
         finally:
             if was_closed:

@@ -43,11 +43,11 @@ class McpConnection:
     def __init__(
         self,
         definition: ServerDefinition,
-        around: McpClientContext,
+        context: McpClientContext,
         heard: Callable[[object], Awaitable[None]],
     ) -> None:
         self._definition = definition
-        self._around = around
+        self._context = context
         self._heard = heard
         self._child: Child | None = None
         self._over = asyncio.Event()
@@ -102,9 +102,9 @@ class McpConnection:
         return McpClientSession(
             JSONRPCDispatcher[Any](reading, writing),
             list_roots_callback=self._roots,
-            elicitation_callback=self._handle_elicitation if self._around.elicit() else None,
+            elicitation_callback=self._handle_elicitation if self._context.elicit() else None,
             message_handler=self._handle_message,
-            client_info=mcp_types.Implementation(name="handaxe", version=self._around.version),
+            client_info=mcp_types.Implementation(name="handaxe", version=self._context.version),
         )
 
     @contextlib.asynccontextmanager
@@ -112,9 +112,9 @@ class McpConnection:
         config = self._definition.config
         if isinstance(config, StdioConfig):
             async with self._started(config) as child:
-                spill = self._around.spill
+                spill = self._context.spill
                 name = self._definition.name
-                redactor = self._around.redactor
+                redactor = self._context.redactor
                 async with open_child_streams(
                     child, lambda: spill(name), self.end, redactor
                 ) as streams:
@@ -130,23 +130,25 @@ class McpConnection:
                 yield streams
 
     def _create_auth(self, config: RemoteConfig) -> httpx2.Auth | None:
-        helper, name, around = config.headers_helper, self._definition.name, self._around
+        helper, name, context = config.headers_helper, self._definition.name, self._context
         if helper is None:
             if not config.has_login:
                 return None
-            return StoredTokenAuth(self._definition.login_key, around.logins, config, self._refused)
-        return HeaderHelperAuth(lambda: run_header_helper(helper, name, config.url, around))
+            return StoredTokenAuth(
+                self._definition.login_key, context.logins, config, self._refused
+            )
+        return HeaderHelperAuth(lambda: run_header_helper(helper, name, config.url, context))
 
     @contextlib.asynccontextmanager
     async def _started(self, config: StdioConfig) -> AsyncGenerator[Child]:
-        around, argv = self._around, (config.command, *config.args)
+        context, argv = self._context, (config.command, *config.args)
         program = ChildProgram(
-            argv=(*around.prefix, shlex.join(argv)) if around.prefix else argv,
-            cwd=around.cwd,
-            env={**around.env, **config.env},
-            log_path=around.log_path(self._definition.name),
+            argv=(*context.prefix, shlex.join(argv)) if context.prefix else argv,
+            cwd=context.cwd,
+            env={**context.env, **config.env},
+            log_path=context.log_path(self._definition.name),
         )
-        child = self._child = await around.processes.start(program)
+        child = self._child = await context.processes.start(program)
         try:
             yield child
         finally:
@@ -200,7 +202,7 @@ class McpConnection:
         self,
         context: ClientRequestContext,  # noqa: ARG002 - the SDK names it
     ) -> mcp_types.ListRootsResult:
-        urls = [FileUrl(f"file://{_quote_path(path)}") for path in self._around.roots()]
+        urls = [FileUrl(f"file://{_quote_path(path)}") for path in self._context.roots()]
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=url) for url in urls])
 
     async def _handle_elicitation(
@@ -208,7 +210,7 @@ class McpConnection:
         context: ClientRequestContext,  # noqa: ARG002 - the SDK names it
         params: mcp_types.ElicitRequestParams,
     ) -> mcp_types.ElicitResult:
-        elicit = self._around.elicit()
+        elicit = self._context.elicit()
         wanted = ElicitationRequest(strip_hidden(params.message, 2000))
         if isinstance(params, mcp_types.ElicitRequestFormParams):
             wanted = ElicitationRequest(wanted.message, dict(params.requested_schema))

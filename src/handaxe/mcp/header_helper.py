@@ -24,20 +24,20 @@ class HeaderHelperFailed(Exception):
 
 
 async def run_header_helper(
-    command: str, server: str, url: str, around: McpClientContext
+    command: str, server: str, url: str, context: McpClientContext
 ) -> dict[str, str]:
     """What the program prints: one JSON object of texts."""
     program = ChildProgram(
         argv=("/bin/sh", "-c", command),
-        cwd=around.cwd,
+        cwd=context.cwd,
         env={
-            **around.env,
+            **context.env,
             "CLAUDE_CODE_MCP_SERVER_NAME": server,
             "CLAUDE_CODE_MCP_SERVER_URL": url,
         },
-        log_path=around.log_path(server),
+        log_path=context.log_path(server),
     )
-    child = await around.processes.start(program)
+    child = await context.processes.start(program)
     printed = b""
     try:
         async with asyncio.timeout(LIMIT_S):

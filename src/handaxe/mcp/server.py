@@ -62,7 +62,7 @@ class McpClient:
     def __init__(
         self,
         definition: ServerDefinition,
-        around: McpClientContext,
+        context: McpClientContext,
         limits: McpTimeouts,
         *,
         opened: Callable[["McpClient", "McpClientSession"], Awaitable[None]],
@@ -74,7 +74,7 @@ class McpClient:
         self.status: ServerStatus = "pending"
         self.error: str | None = None
         self.session: McpClientSession | None = None
-        self._around = around
+        self._context = context
         self._limits = limits
         self._opened = opened
         self._heard = heard
@@ -283,7 +283,7 @@ class McpClient:
             self._attempts += 1
             self._fail("the MCP client is not installed: pip install 'handaxe[mcp]'")
             return False
-        connection = connection_type(self.definition, self._around, self._on_message)
+        connection = connection_type(self.definition, self._context, self._on_message)
         self._connection = connection
         stood = False
 

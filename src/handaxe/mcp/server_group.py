@@ -53,7 +53,7 @@ class ConnectedServers(McpServers):
     def __init__(
         self,
         definitions: Iterable[ApprovedServer],
-        around: McpClientContext,
+        context: McpClientContext,
         *,
         limits: McpTimeouts,
         results: ResultStore,
@@ -61,7 +61,7 @@ class ConnectedServers(McpServers):
         changed: Callable[[McpServer], None],
         result_chars: int = DEFAULT_RESULT_CHARS,
     ) -> None:
-        self._around = around
+        self._context = context
         self._limits = limits
         self._results = results
         self._offer = offer
@@ -83,7 +83,7 @@ class ConnectedServers(McpServers):
         self._disabled.pop(definition.name, None)
         self._servers[definition.name] = McpClient(
             definition,
-            self._around,
+            self._context,
             self._limits,
             opened=self._opened,
             heard=self._heard,
@@ -236,7 +236,7 @@ class ConnectedServers(McpServers):
             raise LoginFailed(server, "it has no address, so there is nothing to log in to.")
         if not config.has_login:
             raise LoginFailed(server, "its `headers` or `headersHelper` say who you are.")
-        logins = self._around.logins
+        logins = self._context.logins
         known = logins.read(key)
         try:
             made = await log_in(config, known, show, client_secret=client_secret, wait_s=wait_s)
@@ -249,7 +249,7 @@ class ConnectedServers(McpServers):
         """Forget a login."""
         from handaxe.mcp.oauth_login import log_out
 
-        return await log_out(self._definition(server), self._around.logins)
+        return await log_out(self._definition(server), self._context.logins)
 
     async def call(
         self,
@@ -348,7 +348,7 @@ class ConnectedServers(McpServers):
             self._used[names[tool]] = tools[tool].definition.digest
             return result
 
-        reached = self._around.redactor.redact(str(server.definition.shown))
+        reached = self._context.redactor.redact(str(server.definition.shown))
         tools: dict[str, RemoteTool] = {}
         for remote, definition in by_name.items():
             try:
@@ -394,7 +394,7 @@ class ConnectedServers(McpServers):
             scope=server.definition.scope,
             tools=tuple(tool.status() for tool in tools),
             instructions=strip_hidden(instructions, MAX_DOC_CHARS) or None,
-            log_path=self._around.log_path(server.name),
+            log_path=self._context.log_path(server.name),
         )
 
     def _tell(self, server: McpClient) -> None:

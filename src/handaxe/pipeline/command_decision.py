@@ -33,10 +33,10 @@ MAX_MATCHES = 2_000
 
 
 async def decide_shell_call(
-    request: PermissionQuery, parsed: ParsedCall, ctx: ToolContext, among: PipelineContext
+    request: PermissionQuery, parsed: ParsedCall, ctx: ToolContext, context: PipelineContext
 ) -> Decision:
     """What the rules say of a call's command, followed to the files it names."""
-    policy = among.policy()
+    policy = context.policy()
     subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
     from handaxe.permission.shell_commands import (
         Machine,
@@ -47,7 +47,7 @@ async def decide_shell_call(
     )
     from handaxe.shell.analysis import Repository
 
-    known = among.commands
+    known = context.commands
     facts = analyze_command(request, policy, Machine(cwd=ctx.cwd))
     runs_git = any(part.runs_git for part in facts.parts)
     doubt = await known.git_doubt(ctx.cwd) if runs_git else ""
@@ -56,7 +56,7 @@ async def decide_shell_call(
         repository=Repository(is_clean=not doubt, doubt=doubt),
         project_programs=await known.project_programs(ctx.cwd),
         sandbox=None if subject.unconfined else known.sandbox(subject),
-        ask_irreversible=among.offers[Settings].permissions.ask_irreversible,
+        ask_irreversible=context.offers[Settings].permissions.ask_irreversible,
     )
     shell = decide_command(facts, policy, machine, tool=request.tool)
     is_compound = facts.commands > 1 and (shell.verdict == "allow" or policy.mode == "plan")
@@ -70,16 +70,16 @@ async def decide_shell_call(
         machine = msgspec.structs.replace(machine, second_opinion=second_opinion)
         shell = decide_command(facts, policy, machine, tool=request.tool)
     decision = make_decision(shell, facts, request, policy)
-    decision = await _apply_links(decision, shell, among, machine.sandbox)
-    decision = await _apply_read_links(decision, shell, among, machine.sandbox)
-    decision = await check_command_targets(decision, shell, parsed.effects, among)
+    decision = await _apply_links(decision, shell, context, machine.sandbox)
+    decision = await _apply_read_links(decision, shell, context, machine.sandbox)
+    decision = await check_command_targets(decision, shell, parsed.effects, context)
     return apply_mode(decision, facts, policy, machine)
 
 
 async def _apply_links(
     decision: Decision,
     shell: "ShellDecision",
-    among: PipelineContext,
+    context: PipelineContext,
     sandbox: ReadableFiles | None,
 ) -> Decision:
     """The decision after every file operand was judged where its links lead, too."""
@@ -87,16 +87,16 @@ async def _apply_links(
 
     for use in shell.operands:
         # What may run anyway is followed wherever it leads, so that no link gets round a rule.
-        word = await _decide_operand(use, among, beyond=isinstance(decision, Allow))
+        word = await _decide_operand(use, context, beyond=isinstance(decision, Allow))
         if word is not None and word.rule is not None:
             decision = apply_verdict(decision, use.text, word)
     if isinstance(decision, Allow):
         for use in shell.uses:
-            word = await _decide_operand(use, among)
-            if word is not None and not _is_hidden(use, word, among, sandbox):
+            word = await _decide_operand(use, context)
+            if word is not None and not _is_hidden(use, word, context, sandbox):
                 decision = apply_verdict(decision, use.text, word)
         for use in shell.written:
-            word = await _decide_operand(use, among, policy=to_accept_edits(among.policy()))
+            word = await _decide_operand(use, context, policy=to_accept_edits(context.policy()))
             if word is not None:
                 decision = apply_verdict(decision, use.text, word)
     return decision
@@ -105,7 +105,7 @@ async def _apply_links(
 async def _apply_read_links(
     decision: Decision,
     shell: "ShellDecision",
-    among: PipelineContext,
+    context: PipelineContext,
     sandbox: ReadableFiles | None,
 ) -> Decision:
     """The decision on a confined command after the files it reads were followed, too."""
@@ -117,71 +117,71 @@ async def _apply_read_links(
         # A rule or a proof lets it run, and has had its own look.
         return decision
     for use in shell.operands:
-        word = await _decide_operand(use, among, beyond=True) if use.access == "read" else None
-        if word is not None and not _is_hidden(use, word, among, sandbox):
+        word = await _decide_operand(use, context, beyond=True) if use.access == "read" else None
+        if word is not None and not _is_hidden(use, word, context, sandbox):
             decision = apply_verdict(decision, use.text, word)
     return decision
 
 
 def _is_hidden(
-    use: "PathUse", word: "PathVerdict", among: PipelineContext, sandbox: ReadableFiles | None
+    use: "PathUse", word: "PathVerdict", context: PipelineContext, sandbox: ReadableFiles | None
 ) -> bool:
     """Whether the sandbox hides what a question about reading is about; not known of a glob."""
     if sandbox is None or word.rule is not None or use.access != "read":
         return False
     if use.glob or use.path is None:
         return False
-    place = among.files.locate(normalize(use.path), among.workdir.roots, beyond=True)
+    place = context.files.locate(normalize(use.path), context.workdir.roots, beyond=True)
     return not sandbox.can_read(place.real)
 
 
 async def _decide_operand(
-    use: "PathUse", among: PipelineContext, *, beyond: bool = False, policy: Policy | None = None
+    use: "PathUse", context: PipelineContext, *, beyond: bool = False, policy: Policy | None = None
 ) -> "PathVerdict | None":
     """Why a file operand may not be used, if it leads elsewhere than its name says."""
     from handaxe.shell.analysis import PathVerdict
 
     if use.path is None:
         return None
-    if _has_parent_after_link(use, among):
+    if _has_parent_after_link(use, context):
         reason = f"{use.text} goes through a link and back with `..`, so where it leads is unclear"
         return PathVerdict("ask", reason)
     paths = [use.path]
     if use.glob:
-        found = await _expand_glob(use.path, among)
+        found = await _expand_glob(use.path, context)
         if found is None:
             return PathVerdict("ask", f"{use.text} names too many files to look for links")
         paths = found
     worst: PathVerdict | None = None
     for path in paths:
-        word = _decide_operand_path(path, use, among, policy or among.policy(), beyond=beyond)
+        word = _decide_operand_path(path, use, context, policy or context.policy(), beyond=beyond)
         if word is not None and (worst is None or word.verdict == "deny"):
             worst = word
     return worst
 
 
 def _decide_operand_path(
-    path: str, use: "PathUse", among: PipelineContext, policy: Policy, *, beyond: bool
+    path: str, use: "PathUse", context: PipelineContext, policy: Policy, *, beyond: bool
 ) -> "PathVerdict | None":
     from handaxe.shell.analysis.paths import is_process_path
 
-    place = _locate_path(path, among)
+    place = _locate_path(path, context)
     if place is None:
         return None
-    word = _decide_operand_place(place, use, among, policy, beyond=beyond)
+    word = _decide_operand_place(place, use, context, policy, beyond=beyond)
     if is_process_path(place.real) and (word is None or word.verdict != "deny"):
         return _decide_process_link(path, use, policy) or word
     return word
 
 
 def _decide_operand_place(
-    place: ResolvedPath, use: "PathUse", among: PipelineContext, policy: Policy, *, beyond: bool
+    place: ResolvedPath, use: "PathUse", context: PipelineContext, policy: Policy, *, beyond: bool
 ) -> "PathVerdict | None":
     from handaxe.permission.shell_commands import decide_path
 
-    files, roots = among.files, among.workdir.roots
+    files, roots = context.files, context.workdir.roots
     path, real = place.path, place.real
-    is_linked = use.access == "write" and place.is_final and is_shared(real, among)
+    is_linked = use.access == "write" and place.is_final and is_shared(real, context)
     if not place.is_final:
         # Outside the roots links are followed only where looking is allowed.
         near = decide_path(JudgedPath(path=path, real=real, access=use.access), policy)
@@ -210,28 +210,28 @@ def _decide_process_link(path: str, use: "PathUse", policy: Policy) -> "PathVerd
     return None
 
 
-def _locate_path(path: str, among: PipelineContext) -> ResolvedPath | None:
+def _locate_path(path: str, context: PipelineContext) -> ResolvedPath | None:
     try:
-        return among.files.locate(normalize(path), among.workdir.roots)
+        return context.files.locate(normalize(path), context.workdir.roots)
     except (BadPath, ValueError):
         # A loop of links, or no path at all: the command will say so itself.
         return None
 
 
-def _has_parent_after_link(use: "PathUse", among: PipelineContext) -> bool:
+def _has_parent_after_link(use: "PathUse", context: PipelineContext) -> bool:
     """Whether `..` stands behind a link: the kernel then goes elsewhere than the text says."""
     parts = (use.joined or "").split("/")
     for at, part in enumerate(parts):
         before = "/".join(parts[:at])
         if part != ".." or not before:
             continue
-        place = _locate_path(before, among)
+        place = _locate_path(before, context)
         if place is not None and place.real != place.path:
             return True
     return False
 
 
-async def _expand_glob(pattern: str, among: PipelineContext) -> list[str] | None:
+async def _expand_glob(pattern: str, context: PipelineContext) -> list[str] | None:
     """The files that a glob names now; None if there are too many.
 
     A directory that leads elsewhere is not looked into; it stands for what the glob finds there.
@@ -243,10 +243,10 @@ async def _expand_glob(pattern: str, among: PipelineContext) -> list[str] | None
             continue
         inside: list[str] = []
         for directory in found:
-            if not _is_ours(directory, among):
+            if not _is_ours(directory, context):
                 elsewhere.append(directory or "/")
                 continue
-            names = await among.files.names(directory or "/")
+            names = await context.files.names(directory or "/")
             inside += [f"{directory}/{name}" for name in names if _is_name_match(name, part)]
             if len(inside) > MAX_MATCHES:
                 return None
@@ -254,9 +254,9 @@ async def _expand_glob(pattern: str, among: PipelineContext) -> list[str] | None
     return [*found, *elsewhere]
 
 
-def _is_ours(directory: str, among: PipelineContext) -> bool:
+def _is_ours(directory: str, context: PipelineContext) -> bool:
     """Whether a directory may be looked at: it lies in the working directories, links followed."""
-    place = _locate_path(directory or "/", among)
+    place = _locate_path(directory or "/", context)
     return place is not None and place.is_final
 
 

@@ -25,16 +25,16 @@ _GIT_FILES = frozenset({"head", "config", "objects", "refs", ".git", "commondir"
 
 
 async def check_command_targets(
-    decision: Decision, shell: "ShellDecision", effects: Effects, among: PipelineContext
+    decision: Decision, shell: "ShellDecision", effects: Effects, context: PipelineContext
 ) -> Decision:
     """The decision after what an allowed command would find was looked at."""
-    if among.commands.disk is None or not isinstance(decision, Allow):
+    if context.commands.disk is None or not isinstance(decision, Allow):
         return decision
-    disk = among.commands.disk()
+    disk = context.commands.disk()
     from handaxe.permission.shell_commands import apply_verdict, to_accept_edits
 
     for copy in shell.trees:
-        word = await asyncio.to_thread(_judge_tree, copy, disk, to_accept_edits(among.policy()))
+        word = await asyncio.to_thread(_judge_tree, copy, disk, to_accept_edits(context.policy()))
         if word is None and len(shell.parts) > 1:
             word = await asyncio.to_thread(_judge_links, copy, disk)
         if word is not None:
@@ -42,12 +42,12 @@ async def check_command_targets(
     if (word := _judge_order(shell)) is not None:
         decision = apply_verdict(decision, shell.parts[-1].text, word)
     for part in shell.ruled:
-        word = await asyncio.to_thread(_judge_below, part, disk, to_accept_edits(among.policy()))
-        word = word or await _judge_losses(part, effects, among)
+        word = await asyncio.to_thread(_judge_below, part, disk, to_accept_edits(context.policy()))
+        word = word or await _judge_losses(part, effects, context)
         if word is not None:
             decision = apply_verdict(decision, part.text, word)
     for part in shell.proved:
-        word = await asyncio.to_thread(_judge_reading, part, disk, among.policy())
+        word = await asyncio.to_thread(_judge_reading, part, disk, context.policy())
         if word is not None:
             decision = apply_verdict(decision, part.text, word)
     return decision
@@ -73,18 +73,18 @@ def _judge_order(shell: "ShellDecision") -> "PathVerdict | None":
 
 
 async def _judge_losses(
-    part: "CommandPart", effects: Effects, among: PipelineContext
+    part: "CommandPart", effects: Effects, context: PipelineContext
 ) -> "PathVerdict | None":
     """Why what a rule lets a command destroy could not be put back."""
     from handaxe.shell.analysis import PathVerdict
 
-    if among.checkpoints is None:
+    if context.checkpoints is None:
         return None
     for loss in part.losses:
         paths = tuple(part.cwds) if loss.in_checkout else loss.paths
         if loss.form == "redirection" or loss.irreversible or not paths:
             continue
-        reason = await among.checkpoints.find_loss(effects, paths)
+        reason = await context.checkpoints.find_loss(effects, paths)
         if reason:
             return PathVerdict("ask", f"it {loss.reason}, which cannot be undone: {reason}")
     return None

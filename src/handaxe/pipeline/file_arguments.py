@@ -23,12 +23,12 @@ _DEEPEST = 20
 class FilledCall:
     """A call with what its handles stand for."""
 
-    def __init__(self, call: ToolCall, tool: str, among: PipelineContext) -> None:
+    def __init__(self, call: ToolCall, tool: str, context: PipelineContext) -> None:
         self.call = call
         self.notes: list[str] = []
         self.reads: list[Resource] = []
         self._tool = tool
-        self._among = among
+        self._context = context
         self._done: dict[int, Any] = {}
         filled = self._filled(call.input, "", 0)
         if self.notes:
@@ -73,7 +73,7 @@ class FilledCall:
         return BadInput(self._tool, [problem])
 
     def _held(self, handle: str) -> str:
-        files, workdir = self._among.files, self._among.workdir
+        files, workdir = self._context.files, self._context.workdir
         place = files.locate(workdir.resolve(handle), workdir.roots)
         self._refuse_unless_free(place)
         if not place.is_final:
@@ -85,5 +85,5 @@ class FilledCall:
     def _refuse_unless_free(self, place: ResolvedPath) -> None:
         judged = JudgedPath(path=place.path, real=place.real, access="read")
         request = PermissionQuery(tool="Read", read_only=True, paths=(judged,))
-        if decide(request, self._among.policy()).verdict != "allow":
+        if decide(request, self._context.policy()).verdict != "allow":
             raise ValueError("it is not free to be read; Read asks for it")

@@ -20,13 +20,13 @@ MAX_REMARKS = 50
 
 
 async def finalize_result(
-    result: ToolResult, prepared: PreparedCall, among: PipelineContext, *, took_s: float = 0.0
+    result: ToolResult, prepared: PreparedCall, context: PipelineContext, *, took_s: float = 0.0
 ) -> ToolResult:
     """The result as the model gets it."""
     parsed = prepared.parsed
     # Before anything is cut, stored or told to hooks: half of a secret would not be known as one.
-    result = among.redactor.redact_value(result)
-    text, size_chars = _fit_text(result, result.text, prepared, among)
+    result = context.redactor.redact_value(result)
+    text, size_chars = _fit_text(result, result.text, prepared, context)
     result = msgspec.structs.replace(
         result,
         text=text,
@@ -37,9 +37,9 @@ async def finalize_result(
         messages=(*prepared.messages, *result.messages),
         decision=prepared.decision,
     )
-    if among.hooks.watch_after and result.code != Cancelled.code:
-        result = await _run_after_hooks(result, prepared, among, round(took_s * 1000, 3))
-    if late := among.hooks.take_late():
+    if context.hooks.watch_after and result.code != Cancelled.code:
+        result = await _run_after_hooks(result, prepared, context, round(took_s * 1000, 3))
+    if late := context.hooks.take_late():
         result = msgspec.structs.replace(result, messages=(*result.messages, *late))
     return result
 
@@ -57,37 +57,37 @@ def _to_plain_data(data: object) -> object:
 
 
 def _fit_text(
-    result: ToolResult, text: str, prepared: PreparedCall, among: PipelineContext
+    result: ToolResult, text: str, prepared: PreparedCall, context: PipelineContext
 ) -> tuple[str, int]:
     """A result's text, or a preview of it where it is too long, and how long it is."""
     text = escape_surrogates(text)
     size_chars = len(text)
     limit = prepared.parsed.tool.max_result_chars
     if result.ok and size_chars > limit:
-        keep = partial(among.results.keep, prepared.parsed.call.id)
+        keep = partial(context.results.keep, prepared.parsed.call.id)
         text = build_preview(text, keep, within=int(limit))
     return text, size_chars
 
 
 async def _run_after_hooks(
-    result: ToolResult, prepared: PreparedCall, among: PipelineContext, took_ms: float
+    result: ToolResult, prepared: PreparedCall, context: PipelineContext, took_ms: float
 ) -> ToolResult:
     parsed = prepared.parsed
     name = "PostToolUse" if result.ok else "PostToolUseFailure"
-    if among.hooks.watches(name):
-        event = build_hook_event(parsed, among, name)
+    if context.hooks.watches(name):
+        event = build_hook_event(parsed, context, name)
         event["tool_response"] = _build_response(result)
         event["duration_ms"] = took_ms
         if not result.ok:
             event |= {"error": result.text, "is_interrupt": False}
-        outcome = await among.hooks.fire(
-            event, aliases=parsed.other_names, covers=build_rule_check(parsed, among)
+        outcome = await context.hooks.fire(
+            event, aliases=parsed.other_names, covers=build_rule_check(parsed, context)
         )
         complaint = (outcome.blocked,) if outcome.blocked else ()
         stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
-        replaced = _replace_output(result, outcome.output, prepared, among)
+        replaced = _replace_output(result, outcome.output, prepared, context)
         if outcome.output is msgspec.UNSET or replaced.notes == result.notes:
-            _record_remark(outcome.extra.get("classifierContext"), prepared, among)
+            _record_remark(outcome.extra.get("classifierContext"), prepared, context)
         result = replaced
         result = msgspec.structs.replace(
             result,
@@ -100,12 +100,12 @@ async def _run_after_hooks(
     return result
 
 
-def _record_remark(said: object, prepared: PreparedCall, among: PipelineContext) -> None:
+def _record_remark(said: object, prepared: PreparedCall, context: PipelineContext) -> None:
     """Keep what a hook has to say to a classifier about a call that did something."""
     parsed = prepared.parsed
     if isinstance(said, str) and said.strip() and not parsed.effects.is_read_only:
-        among.remarks.append(f"{parsed.tool.name}: {said.strip()[:MAX_REMARK_CHARS]}")
-        del among.remarks[:-MAX_REMARKS]
+        context.remarks.append(f"{parsed.tool.name}: {said.strip()[:MAX_REMARK_CHARS]}")
+        del context.remarks[:-MAX_REMARKS]
 
 
 def _build_response(result: ToolResult) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _build_response(result: ToolResult) -> dict[str, Any]:
 
 
 def _replace_output(
-    result: ToolResult, output: object, prepared: PreparedCall, among: PipelineContext
+    result: ToolResult, output: object, prepared: PreparedCall, context: PipelineContext
 ) -> ToolResult:
     """The result with what a hook gave instead of its output, if it has the shape of that."""
     if output is msgspec.UNSET or not result.ok:
@@ -129,7 +129,7 @@ def _replace_output(
         return msgspec.structs.replace(result, notes=(*result.notes, note))
     if given.text is None:
         return msgspec.structs.replace(result, data=given.data)
-    text, size_chars = _fit_text(result, among.redactor.redact(given.text), prepared, among)
+    text, size_chars = _fit_text(result, context.redactor.redact(given.text), prepared, context)
     return msgspec.structs.replace(
         result,
         data=given.data,

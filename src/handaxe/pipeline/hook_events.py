@@ -15,9 +15,9 @@ from handaxe.pipeline.parse import ParsedCall
 from handaxe.rules.grammar import parse_rule
 
 
-def build_hook_event(parsed: ParsedCall, among: PipelineContext, name: str) -> dict[str, Any]:
+def build_hook_event(parsed: ParsedCall, context: PipelineContext, name: str) -> dict[str, Any]:
     """What a hook is told about a call; observers see resolved paths."""
-    event = build_session_event(among, name)
+    event = build_session_event(context, name)
     event["tool_name"] = parsed.tool.name
     event["tool_input"] = {**to_input_dict(parsed.call.input), **parsed.derived()}
     event["tool_use_id"] = parsed.call.id
@@ -27,7 +27,7 @@ def build_hook_event(parsed: ParsedCall, among: PipelineContext, name: str) -> d
 def build_batch_event(
     calls: Sequence[tuple[ToolCall, ParsedCall | None]],
     results: Sequence[ToolResult],
-    among: PipelineContext,
+    context: PipelineContext,
 ) -> dict[str, Any]:
     """What a hook is told about the calls of one message."""
     told: list[dict[str, Any]] = []
@@ -41,7 +41,7 @@ def build_batch_event(
                 "tool_response": result.text,
             }
         )
-    return {**build_session_event(among, "PostToolBatch"), "tool_calls": told}
+    return {**build_session_event(context, "PostToolBatch"), "tool_calls": told}
 
 
 def is_covered_by_rule(text: str, request: PermissionQuery, policy: Policy) -> bool:

@@ -51,12 +51,12 @@ class ParsedCall(msgspec.Struct, frozen=True):
         return derived
 
 
-def parse(call: ToolCall, among: PipelineContext) -> ParsedCall:
+def parse(call: ToolCall, context: PipelineContext) -> ParsedCall:
     """Find the tool, read its input, resolve what it touches; faults for what cannot be read."""
-    tool, renamed = among.catalog.find(call.tool)
-    if among.deferral is not None:
-        among.deferral.refuse_unloaded(tool)
-    filled = _fill_handles(call, tool.name, among) if _can_hold_handles(call.input) else None
+    tool, renamed = context.catalog.find(call.tool)
+    if context.deferral is not None:
+        context.deferral.refuse_unloaded(tool)
+    filled = _fill_handles(call, tool.name, context) if _can_hold_handles(call.input) else None
     given = call if filled is None else filled.call
     try:
         args, coerced = read_input(tool.args_type, given.input)
@@ -68,8 +68,8 @@ def parse(call: ToolCall, among: PipelineContext) -> ParsedCall:
     places: dict[str, ResolvedPath] = {}
     for subject in subjects:
         if isinstance(subject, PathSubject):
-            _locate(subject.path, places, among)
-    effects = _resolve_resources(effects, places, among)
+            _locate(subject.path, places, context)
+    effects = _resolve_resources(effects, places, context)
     if filled is None:
         return ParsedCall(call, tool, args, effects, subjects, places, notes)
     effects = msgspec.structs.replace(effects, reads=(*effects.reads, *filled.reads))
@@ -77,13 +77,13 @@ def parse(call: ToolCall, among: PipelineContext) -> ParsedCall:
     return ParsedCall(given, tool, args, effects, subjects, places, notes, asked=call)
 
 
-def compute_order_effects(parsed: ParsedCall, among: PipelineContext) -> Effects:
+def compute_order_effects(parsed: ParsedCall, context: PipelineContext) -> Effects:
     """What a call is ordered by: a file with other names changes under all of them."""
     effects = parsed.effects
     if not effects.writes:
         return effects
     for place in parsed.places.values():
-        if place.is_final and among.files.has_other_names(place.real):
+        if place.is_final and context.files.has_other_names(place.real):
             # Nobody knows where those names are, so any call may look there.
             return msgspec.structs.replace(effects, writes_everything=True)
     return effects
@@ -97,10 +97,10 @@ def _can_hold_handles(call_input: object) -> bool:
     return any(value.__class__ is dict or value.__class__ is list for value in values)
 
 
-def _fill_handles(call: ToolCall, tool: str, among: PipelineContext) -> "FilledCall | None":
+def _fill_handles(call: ToolCall, tool: str, context: PipelineContext) -> "FilledCall | None":
     from handaxe.pipeline.file_arguments import FilledCall
 
-    filled = FilledCall(call, tool, among)
+    filled = FilledCall(call, tool, context)
     return filled if filled.notes else None
 
 
@@ -116,41 +116,41 @@ def replace_subjects(
     return msgspec.structs.replace(parsed, effects=effects, subjects=subjects, places=places)
 
 
-def resolve_effects(parsed: ParsedCall, among: PipelineContext) -> ParsedCall:
+def resolve_effects(parsed: ParsedCall, context: PipelineContext) -> ParsedCall:
     """The call with its effects at the ends of its paths, after those were followed farther."""
-    effects = _resolve_resources(parsed.tool.effects_of(parsed.args), parsed.places, among)
+    effects = _resolve_resources(parsed.tool.effects_of(parsed.args), parsed.places, context)
     return msgspec.structs.replace(parsed, effects=effects)
 
 
-def _locate(path: str, places: dict[str, ResolvedPath], among: PipelineContext) -> ResolvedPath:
+def _locate(path: str, places: dict[str, ResolvedPath], context: PipelineContext) -> ResolvedPath:
     place = places.get(path)
     if place is None:
-        absolute = among.workdir.resolve(path)
-        place = places[path] = among.files.locate(absolute, among.workdir.roots)
+        absolute = context.workdir.resolve(path)
+        place = places[path] = context.files.locate(absolute, context.workdir.roots)
     return place
 
 
 def _resolve_resources(
-    effects: Effects, places: dict[str, ResolvedPath], among: PipelineContext
+    effects: Effects, places: dict[str, ResolvedPath], context: PipelineContext
 ) -> Effects:
     """The same effects with every path followed to the file it means; a link counts as well."""
     if not effects.reads and not effects.writes:
         return effects
-    reads = writes = _resolve_ends(effects.reads, places, among)
+    reads = writes = _resolve_ends(effects.reads, places, context)
     if effects.writes != effects.reads:
-        writes = _resolve_ends(effects.writes, places, among)
+        writes = _resolve_ends(effects.writes, places, context)
     return msgspec.structs.replace(effects, reads=reads, writes=writes)
 
 
 def _resolve_ends(
-    resources: tuple[Resource, ...], places: dict[str, ResolvedPath], among: PipelineContext
+    resources: tuple[Resource, ...], places: dict[str, ResolvedPath], context: PipelineContext
 ) -> tuple[Resource, ...]:
     found: list[Resource] = []
     for resource in resources:
         if resource.kind != "path":
             found.append(resource)
             continue
-        place = _locate(resource.name, places, among)
+        place = _locate(resource.name, places, context)
         found.append(Resource("path", place.real))
         if place.path != place.real:
             found.append(Resource("path", place.path))

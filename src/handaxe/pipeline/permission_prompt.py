@@ -42,7 +42,7 @@ async def resolve_question(
     parsed: ParsedCall,
     ctx: ToolContext,
     heard: HookFeedback,
-    among: PipelineContext,
+    context: PipelineContext,
 ) -> Decision:
     """What makes a yes of a call that may not just run; `Refused` if nothing does."""
     if isinstance(decision, Deny):
@@ -51,8 +51,8 @@ async def resolve_question(
         raise CallRefused(Asked(decision.reason), decision)
     if heard.answer is not None:
         return heard.answer
-    if among.hooks.watches("PermissionRequest") and not heard.were_asked:
-        word = await _ask_hooks(decision, request, parsed, heard, among)
+    if context.hooks.watches("PermissionRequest") and not heard.were_asked:
+        word = await _ask_hooks(decision, request, parsed, heard, context)
         if word is not None:
             return word
     question = PermissionRequest(
@@ -63,34 +63,34 @@ async def resolve_question(
         rule=decision.rule,
         source=decision.source,
         cwd=ctx.cwd,
-        preview=(*decision.preview, *(await _build_preview(parsed, ctx, among) or ())) or None,
-        agent_id=among.agent_id,
-        agent_type=among.agent_type,
-        proposals=select_proposals(decision, request, among.policy()),
-        suggestions=build_suggestions(decision, request, among.policy()),
+        preview=(*decision.preview, *(await _build_preview(parsed, ctx, context) or ())) or None,
+        agent_id=context.agent_id,
+        agent_type=context.agent_type,
+        proposals=select_proposals(decision, request, context.policy()),
+        suggestions=build_suggestions(decision, request, context.policy()),
         destructive=decision.destructive,
-        definitions=_list_definitions(parsed, among),
+        definitions=_list_definitions(parsed, context),
     )
     call_id = parsed.call.id
-    answer = await _ask_classifier(question, decision, among)
+    answer = await _ask_classifier(question, decision, context)
     if isinstance(answer, Deny):
-        await _tell_denial(answer, parsed, heard, among)
+        await _tell_denial(answer, parsed, heard, context)
     if answer is None:
-        if among.asker is None or not among.asker.is_there:
+        if context.asker is None or not context.asker.is_there:
             raise CallRefused(
                 Asked(f"{explain_decision(decision)} Nobody is here to ask."), decision
             )
-        among.emit(
+        context.emit(
             CallAsked(
                 call_id=call_id, tool=question.tool, reason=decision.reason, rule=decision.rule
             )
         )
-        answer = await among.asker.ask(question)
+        answer = await context.asker.ask(question)
     if decision.parts:
         answer = msgspec.structs.replace(
             answer, parts=decision.parts, destructive=decision.destructive
         )
-    among.emit(CallDecided(call_id=call_id, decision=answer))
+    context.emit(CallDecided(call_id=call_id, decision=answer))
     if isinstance(answer, Deny):
         raise CallRefused(Denied(f"The call was refused. {answer.reason}".strip()), answer)
     if answer.input is not None and answer.input != question.input:
@@ -99,9 +99,9 @@ async def resolve_question(
     return answer
 
 
-def _list_definitions(parsed: ParsedCall, among: PipelineContext) -> tuple[ToolDefinition, ...]:
+def _list_definitions(parsed: ParsedCall, context: PipelineContext) -> tuple[ToolDefinition, ...]:
     """The tools of servers as they are now, and the one that is called as it was found."""
-    own, servers = parsed.tool.definition, among.offers.get(McpServers)
+    own, servers = parsed.tool.definition, context.offers.get(McpServers)
     listed = () if servers is None else servers.definitions()
     if own is None:
         return listed
@@ -109,23 +109,25 @@ def _list_definitions(parsed: ParsedCall, among: PipelineContext) -> tuple[ToolD
 
 
 async def _ask_classifier(
-    question: PermissionRequest, decision: Decision, among: PipelineContext
+    question: PermissionRequest, decision: Decision, context: PipelineContext
 ) -> Allow | Deny | None:
     """What the host's classifier says in `auto` mode; rules and protected paths stay a human's."""
-    if among.classifier is None or among.policy().mode != "auto" or not is_open(decision):
+    if context.classifier is None or context.policy().mode != "auto" or not is_open(decision):
         return None
-    return await among.classifier(msgspec.structs.replace(question, remarks=tuple(among.remarks)))
+    return await context.classifier(
+        msgspec.structs.replace(question, remarks=tuple(context.remarks))
+    )
 
 
 async def _tell_denial(
-    answer: Deny, parsed: ParsedCall, heard: HookFeedback, among: PipelineContext
+    answer: Deny, parsed: ParsedCall, heard: HookFeedback, context: PipelineContext
 ) -> None:
     """Hooks hear what the classifier refused; they may let the model try once more."""
-    if not among.hooks.watches("PermissionDenied"):
+    if not context.hooks.watches("PermissionDenied"):
         return
-    event = {**build_hook_event(parsed, among, "PermissionDenied"), "reason": answer.reason}
-    outcome = await among.hooks.fire(
-        event, aliases=parsed.other_names, covers=build_rule_check(parsed, among)
+    event = {**build_hook_event(parsed, context, "PermissionDenied"), "reason": answer.reason}
+    outcome = await context.hooks.fire(
+        event, aliases=parsed.other_names, covers=build_rule_check(parsed, context)
     )
     heard.take(outcome)
     if outcome.extra.get("retry") is True:
@@ -137,25 +139,25 @@ async def _ask_hooks(
     request: PermissionQuery,
     parsed: ParsedCall,
     heard: HookFeedback,
-    among: PipelineContext,
+    context: PipelineContext,
 ) -> Decision | None:
     """The hooks' word instead of a person's; None leaves it to the person."""
     heard.were_asked = True
-    event = build_hook_event(parsed, among, "PermissionRequest")
+    event = build_hook_event(parsed, context, "PermissionRequest")
     call_id = event.pop("tool_use_id")
     from handaxe.permission.suggestions import to_updates
 
-    if offered := to_updates(build_suggestions(decision, request, among.policy())):
+    if offered := to_updates(build_suggestions(decision, request, context.policy())):
         event["permission_suggestions"] = offered
-    outcome = await among.hooks.fire(
-        event, aliases=parsed.other_names, covers=build_rule_check(parsed, among), call_id=call_id
+    outcome = await context.hooks.fire(
+        event, aliases=parsed.other_names, covers=build_rule_check(parsed, context), call_id=call_id
     )
     heard.take(outcome)
     word = outcome.decision
     if outcome.blocked is not None:
         word = Deny(outcome.blocked, by="hook")
     if isinstance(word, Deny):
-        among.emit(CallDecided(call_id=call_id, decision=word))
+        context.emit(CallDecided(call_id=call_id, decision=word))
         raise CallRefused(Denied(word.reason), word)
     if not isinstance(word, Allow):
         return None
@@ -168,16 +170,16 @@ async def _ask_hooks(
     if outcome.input is not None and outcome.input != parsed.call.input:
         raise InputRewritten(outcome.input, word)
     word = msgspec.structs.replace(word, by="hook")
-    among.emit(CallDecided(call_id=call_id, decision=word))
+    context.emit(CallDecided(call_id=call_id, decision=word))
     return word
 
 
-async def change_permissions(call_id: str, heard: HookFeedback, among: PipelineContext) -> None:
+async def change_permissions(call_id: str, heard: HookFeedback, context: PipelineContext) -> None:
     """Put in force what hooks want allowed differently, now that the call may run."""
-    if PermissionChanges not in among.offers:
+    if PermissionChanges not in context.offers:
         heard.notes += ("A hook wanted to change permissions, which cannot be done here.",)
         return
-    changes: PermissionChanges = among.offers[PermissionChanges]
+    changes: PermissionChanges = context.offers[PermissionChanges]
     for is_projects in (False, True):
         wanted = [given.change for given in heard.changes if given.from_project is is_projects]
         if wanted:
@@ -188,10 +190,10 @@ async def change_permissions(call_id: str, heard: HookFeedback, among: PipelineC
 
 
 async def _build_preview(
-    parsed: ParsedCall, ctx: ToolContext, among: PipelineContext
+    parsed: ParsedCall, ctx: ToolContext, context: PipelineContext
 ) -> Display | None:
     """What the call would do, if it can be told without looking where nobody may look yet."""
-    if among.asker is not None and not among.asker.looks:
+    if context.asker is not None and not context.asker.looks:
         return None
     try:
         return await parsed.tool.preview(parsed.args, ctx)

@@ -19,25 +19,25 @@ from handaxe.pipeline.hook_events import is_covered_by_rule, to_input_dict
 from handaxe.pipeline.parse import ParsedCall
 
 
-def collect_judged_paths(parsed: ParsedCall, among: PipelineContext) -> tuple[JudgedPath, ...]:
+def collect_judged_paths(parsed: ParsedCall, context: PipelineContext) -> tuple[JudgedPath, ...]:
     """Every place the call names, after links, and what it would do there."""
     judged: list[JudgedPath] = []
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
-            shared = subject.access == "write" and place.is_final and is_shared(place.real, among)
+            shared = subject.access == "write" and place.is_final and is_shared(place.real, context)
             judged.append(JudgedPath(place.path, place.real, subject.access, subject.field, shared))
     return tuple(judged)
 
 
-def is_shared(real: str, among: PipelineContext) -> bool:
+def is_shared(real: str, context: PipelineContext) -> bool:
     """Whether a file has a second name outside the roots, or one that may not be written."""
-    own = OwnPaths(among.workdir.own_places)
+    own = OwnPaths(context.workdir.own_places)
 
     def is_closed(path: str) -> bool:
         return find_protected_name(path) is not None or own.around(path) is not None
 
-    return among.files.has_name_outside(real, among.workdir.roots, is_closed)
+    return context.files.has_name_outside(real, context.workdir.roots, is_closed)
 
 
 def build_permission_query(
@@ -69,12 +69,12 @@ def build_permission_query(
     )
 
 
-def build_rule_check(parsed: ParsedCall, among: PipelineContext) -> Callable[[str], bool]:
+def build_rule_check(parsed: ParsedCall, context: PipelineContext) -> Callable[[str], bool]:
     """Which permission rules cover this call, for hooks that are meant for some calls only."""
 
     def covers(rule: str) -> bool:
-        request = build_permission_query(parsed, collect_judged_paths(parsed, among))
-        return is_covered_by_rule(rule, request, among.policy())
+        request = build_permission_query(parsed, collect_judged_paths(parsed, context))
+        return is_covered_by_rule(rule, request, context.policy())
 
     return covers
 

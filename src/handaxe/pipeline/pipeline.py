@@ -51,7 +51,7 @@ class ToolPipeline:
 
     def __init__(
         self,
-        among: PipelineContext,
+        context: PipelineContext,
         *,
         lanes: int,
         recall: Recall,
@@ -62,7 +62,7 @@ class ToolPipeline:
 
         `claims` is there where others make calls of the same session.
         """
-        self._among = among
+        self._context = context
         self._traffic = order or Scheduler(lanes)
         self._made = CallDeduplicator(recall, claims)
         self._active: dict[str, ActiveCall] = {}
@@ -101,13 +101,13 @@ class ToolPipeline:
         if tool_name in self._expected:
             return
         try:
-            tool, _ = self._among.catalog.find(tool_name)
+            tool, _ = self._context.catalog.find(tool_name)
         except ToolFault:
             return
         self._expected.add(tool_name)
         for port in tool.uses:
-            if hasattr(port, "get_ready") and port in self._among.offers:
-                self._among.offers[port].get_ready()
+            if hasattr(port, "get_ready") and port in self._context.offers:
+                self._context.offers[port].get_ready()
 
     def admit(
         self, call: ToolCall, fingerprint: bytes | None = None, *, is_new: bool = False
@@ -125,7 +125,7 @@ class ToolPipeline:
         self._active[call.id] = ActiveCall(fingerprint)
         self.expect(call.tool)
         try:
-            parsed = parse(call, self._among)
+            parsed = parse(call, self._context)
         except ToolFault as fault:
             return self._reject_call(call, fingerprint, ToolResult.from_fault(fault))
         except BaseException as error:
@@ -133,7 +133,7 @@ class ToolPipeline:
             if is_external_stop(error):
                 raise
             return self._reject_call(call, fingerprint, build_error_result(call.tool, error))
-        ticket = self._traffic.join(compute_order_effects(parsed, self._among))
+        ticket = self._traffic.join(compute_order_effects(parsed, self._context))
         return AdmittedCall(call, fingerprint, ticket, parsed)
 
     async def run_admitted(self, admitted: AdmittedCall) -> ToolResult:
@@ -206,10 +206,12 @@ class ToolPipeline:
         self, calls: Sequence[tuple[ToolCall, ParsedCall | None]], results: list[ToolResult]
     ) -> list[ToolResult]:
         """Let hooks speak when all calls of a message are done; what they add is in the last."""
-        hooks = self._among.hooks
+        hooks = self._context.hooks
         if not results or results[-1].code == Deferred.code or not hooks.watches("PostToolBatch"):
             return results
-        telling = asyncio.ensure_future(hooks.fire(build_batch_event(calls, results, self._among)))
+        telling = asyncio.ensure_future(
+            hooks.fire(build_batch_event(calls, results, self._context))
+        )
         self._telling.add(telling)
         try:
             outcome = await asyncio.shield(telling)
@@ -230,7 +232,7 @@ class ToolPipeline:
             notes=(*last.notes, *outcome.notes, *stop),
             stops=last.stops or outcome.stop or outcome.blocked,
         )
-        return [*results[:-1], self._among.redactor.redact_value(last)]
+        return [*results[:-1], self._context.redactor.redact_value(last)]
 
     def withdraw(self, call_id: str) -> None:
         """Stop a call if it has not started yet."""
@@ -270,10 +272,10 @@ class ToolPipeline:
         for activity in [self._active[call_id] for call_id in others if call_id in self._active]:
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             self._finish_active(activity, cut_off)
-        if self._among.outliving:
+        if self._context.outliving:
             from handaxe.pipeline.run import cancel_abandoned
 
-            await cancel_abandoned(self._among.outliving)
+            await cancel_abandoned(self._context.outliving)
 
     async def _run_stages(
         self, parsed: ParsedCall, ticket: Slot, activity: ActiveCall
@@ -281,13 +283,13 @@ class ToolPipeline:
         decision: Decision | None = None
         heard = HookFeedback()
         try:
-            if self._among.opening is not None:
-                await self._among.opening()
+            if self._context.opening is not None:
+                await self._context.opening()
             if not self._traffic.is_clear(ticket):
                 await self._traffic.clear(ticket)
             if parsed.asked is not None:
-                parsed = parse(parsed.asked, self._among)  # the files have come to rest only now
-            prepared = await prepare(parsed, heard, self._among)
+                parsed = parse(parsed.asked, self._context)  # the files have come to rest only now
+            prepared = await prepare(parsed, heard, self._context)
             decision = prepared.decision
             if prepared.was_rewritten:
                 self._traffic.isolate(ticket)
@@ -296,12 +298,12 @@ class ToolPipeline:
             activity.has_started = True
             try:
                 began = time.perf_counter()
-                result = await run(prepared, self._among)
+                result = await run(prepared, self._context)
                 took_s = time.perf_counter() - began
-                result = await finalize_result(result, prepared, self._among, took_s=took_s)
+                result = await finalize_result(result, prepared, self._context, took_s=took_s)
             finally:
                 prepared.ctx.mute()
-                told = await record_changes(prepared, self._among)
+                told = await record_changes(prepared, self._context)
             return msgspec.structs.replace(result, notes=(*result.notes, *told)) if told else result
         except CallRefused as refused:
             result = ToolResult.from_fault(refused.fault)
@@ -322,7 +324,7 @@ class ToolPipeline:
             return build_error_result(parsed.tool.name, error)
 
     def _announce(self, call: ToolCall, parsed: ParsedCall | None) -> None:
-        self._among.emit(
+        self._context.emit(
             CallStarted(
                 at=time.time(),
                 call_id=call.id,
@@ -360,15 +362,15 @@ class ToolPipeline:
             tokens=result.tokens or (estimate_tokens(text) if text else 0),
         )
         # Most of it was redacted when it was settled; hooks and faults have spoken since.
-        result = self._among.redactor.redact_value(result)
-        self._among.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
+        result = self._context.redactor.redact_value(result)
+        self._context.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
         self._made.keep(call.id, admitted.fingerprint)
         return self._ended(call.id, result)
 
     def _leave_open(self, admitted: AdmittedCall) -> ToolResult:
         """A call that a hook put off has no result yet, and may come again under its id."""
         call = admitted.call
-        self._among.emit(CallDeferred(at=time.time(), call_id=call.id))
+        self._context.emit(CallDeferred(at=time.time(), call_id=call.id))
         return self._ended(call.id, build_fault_result(call, Deferred()))
 
     def _ended(self, call_id: str, result: ToolResult) -> ToolResult:
@@ -411,10 +413,10 @@ class PipelineCaller(ToolCaller):
         self._pipeline: ToolPipeline | None = None
         self._calls_made = 0
 
-    def join(self, among: PipelineContext) -> None:
+    def join(self, context: PipelineContext) -> None:
         """Use these collaborators from now on."""
         self._pipeline = ToolPipeline(
-            msgspec.structs.replace(among, asker=None), lanes=1, recall=lambda _: None
+            msgspec.structs.replace(context, asker=None), lanes=1, recall=lambda _: None
         )
 
     async def call(self, parent_call_id: str, tool: str, call_input: dict[str, Any]) -> ToolResult:

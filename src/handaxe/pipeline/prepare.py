@@ -52,12 +52,12 @@ class PreparedCall(msgspec.Struct, frozen=True):
 class _Grants:
     """What this call may open: what it was allowed for, and what the rules leave free."""
 
-    def __init__(self, parsed: ParsedCall, among: PipelineContext) -> None:
+    def __init__(self, parsed: ParsedCall, context: PipelineContext) -> None:
         self.opened: set[tuple[str, Access]] = set()
         self.settled = False
         self.ctx: ToolContext | None = None
         self._parsed = parsed
-        self._among = among
+        self._context = context
 
     def judge(self, real: str, access: Access) -> None:
         """Raise unless this real path may be opened this way."""
@@ -73,7 +73,7 @@ class _Grants:
             # A file that is opened beside a command is judged as any file is.
             tool = "Read" if access == "read" else "Edit"
             request = PermissionQuery(tool=tool, read_only=access == "read", paths=(path,))
-        decision = decide(request, self._among.policy())
+        decision = decide(request, self._context.policy())
         if isinstance(decision, Allow):
             return
         if not self.settled:
@@ -84,25 +84,27 @@ class _Grants:
 
     def _is_leading_outside(self, path: str) -> bool:
         """Whether a name inside the working directories stands for something outside them."""
-        roots = self._among.workdir.roots
+        roots = self._context.workdir.roots
         if not any(is_inside(path, root) for root in roots):
             return False
         for place in self._parsed.places.values():
             if path in {place.path, place.real}:
                 return not place.is_final
-        return not self._among.files.locate(path, roots).is_final
+        return not self._context.files.locate(path, roots).is_final
 
 
-async def prepare(parsed: ParsedCall, heard: HookFeedback, among: PipelineContext) -> PreparedCall:
+async def prepare(
+    parsed: ParsedCall, heard: HookFeedback, context: PipelineContext
+) -> PreparedCall:
     """Check the call, let hooks speak, decide; raises what stops it.
 
     What is said on the way is in `heard`, also if it leads nowhere.
     """
-    parsed, grants, ctx, validated = await _validate_call(parsed, among)
+    parsed, grants, ctx, validated = await _validate_call(parsed, context)
     hooks_word: Decision | None = None
     was_rewritten = False
-    if among.hooks.watch_before:
-        outcome = await _run_before_hooks(parsed, heard, among)
+    if context.hooks.watch_before:
+        outcome = await _run_before_hooks(parsed, heard, context)
         hooks_word = outcome.decision
         if parsed.tool.asks_person and isinstance(hooks_word, Allow):
             # A yes alone is no answer; with an input it brings the person's own.
@@ -110,14 +112,14 @@ async def prepare(parsed: ParsedCall, heard: HookFeedback, among: PipelineContex
             hooks_word = hooks_word if heard.has_answer else None
         if outcome.input is not None and outcome.input != parsed.call.input:
             was_rewritten = True
-            parsed, grants, ctx, validated = await _recheck_call(parsed, outcome.input, among)
+            parsed, grants, ctx, validated = await _recheck_call(parsed, outcome.input, context)
     try:
-        parsed, decision = await _check_permission(parsed, ctx, hooks_word, heard, among)
+        parsed, decision = await _check_permission(parsed, ctx, hooks_word, heard, context)
     except InputRewritten as rewritten:
         was_rewritten = True
-        parsed, grants, ctx, validated = await _recheck_call(parsed, rewritten.input, among)
+        parsed, grants, ctx, validated = await _recheck_call(parsed, rewritten.input, context)
         word = None if heard.answer is not None else rewritten.word
-        parsed, decision = await _check_permission(parsed, ctx, word, heard, among)
+        parsed, decision = await _check_permission(parsed, ctx, word, heard, context)
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
@@ -127,19 +129,19 @@ async def prepare(parsed: ParsedCall, heard: HookFeedback, among: PipelineContex
     if heard.changes:
         from handaxe.pipeline.permission_prompt import change_permissions
 
-        await change_permissions(parsed.call.id, heard, among)
+        await change_permissions(parsed.call.id, heard, context)
     if not validated:
         await parsed.tool.validate(parsed.args, ctx)
     return PreparedCall(parsed, ctx, decision, heard.messages, was_rewritten, heard.notes)
 
 
 async def _run_before_hooks(
-    parsed: ParsedCall, heard: HookFeedback, among: PipelineContext
+    parsed: ParsedCall, heard: HookFeedback, context: PipelineContext
 ) -> Outcome:
     """What the hooks before the call say, unless they stop it."""
-    event = build_hook_event(parsed, among, "PreToolUse")
-    outcome = await among.hooks.fire(
-        event, aliases=parsed.other_names, covers=build_rule_check(parsed, among)
+    event = build_hook_event(parsed, context, "PreToolUse")
+    outcome = await context.hooks.fire(
+        event, aliases=parsed.other_names, covers=build_rule_check(parsed, context)
     )
     heard.take(outcome)
     reason = outcome.blocked
@@ -150,11 +152,11 @@ async def _run_before_hooks(
     if not outcome.defers:
         return outcome
 
-    return await defer_call(outcome, parsed.call.id, among)
+    return await defer_call(outcome, parsed.call.id, context)
 
 
 async def _recheck_call(
-    parsed: ParsedCall, call_input: dict[str, Any], among: PipelineContext
+    parsed: ParsedCall, call_input: dict[str, Any], context: PipelineContext
 ) -> tuple[ParsedCall, _Grants, ToolContext, bool]:
     """The call with another input, checked from the start.
 
@@ -162,23 +164,23 @@ async def _recheck_call(
     """
     own = {name: value for name, value in call_input.items() if name not in parsed.told}
     return await _validate_call(
-        parse(ToolCall(parsed.call.id, parsed.call.tool, own), among), among
+        parse(ToolCall(parsed.call.id, parsed.call.tool, own), context), context
     )
 
 
 async def _validate_call(
-    parsed: ParsedCall, among: PipelineContext
+    parsed: ParsedCall, context: PipelineContext
 ) -> tuple[ParsedCall, _Grants, ToolContext, bool]:
     """The call with what it touches by the session's state, and whether validation was finished.
 
     Validation raises if the call cannot work.
     """
-    grants, ctx = _make_context(parsed, among)
+    grants, ctx = _make_context(parsed, context)
     found = await parsed.tool.situate(parsed.args, ctx)
     if found is not None:
         parsed = replace_subjects(parsed, *found)
-        grants, ctx = _make_context(parsed, among)
-    _refuse_marker(parsed, among)
+        grants, ctx = _make_context(parsed, context)
+    _refuse_marker(parsed, context)
     try:
         await parsed.tool.validate(parsed.args, ctx)
     except Undecided:
@@ -189,30 +191,30 @@ async def _validate_call(
     return parsed, grants, ctx, True
 
 
-def _refuse_marker(parsed: ParsedCall, among: PipelineContext) -> None:
+def _refuse_marker(parsed: ParsedCall, context: PipelineContext) -> None:
     """A file must not get the marker in the place of a secret that a result hid."""
-    if not among.redactor or resolve_tool_alias(parsed.tool.name) not in CHANGING_FILE_TOOLS:
+    if not context.redactor or resolve_tool_alias(parsed.tool.name) not in CHANGING_FILE_TOOLS:
         return
-    marker = among.redactor.find_marker(str(parsed.call.input))
+    marker = context.redactor.find_marker(str(parsed.call.input))
     if marker is not None:
         raise RedactedText(marker)
 
 
-def _make_context(parsed: ParsedCall, among: PipelineContext) -> tuple[_Grants, ToolContext]:
+def _make_context(parsed: ParsedCall, context: PipelineContext) -> tuple[_Grants, ToolContext]:
     tool, call_id = parsed.tool, parsed.call.id
-    grants = _Grants(parsed, among)
-    own = {Files: among.files.restrict_with(grants.judge)} if Files in tool.reach else {}
-    report = partial(_report, among.emit, call_id, tool.name)
+    grants = _Grants(parsed, context)
+    own = {Files: context.files.restrict_with(grants.judge)} if Files in tool.reach else {}
+    report = partial(_report, context.emit, call_id, tool.name)
     named = tool.starts_in(parsed.args)
-    cwd = among.workdir.current if named is None else _resolve_directory(named, among)
-    grants.ctx = ToolContext(call_id, among.offers, tool.reach, report, cwd, own)
+    cwd = context.workdir.current if named is None else _resolve_directory(named, context)
+    grants.ctx = ToolContext(call_id, context.offers, tool.reach, report, cwd, own)
     return grants, grants.ctx
 
 
-def _resolve_directory(named: str, among: PipelineContext) -> str:
+def _resolve_directory(named: str, context: PipelineContext) -> str:
     """Where a call runs that says so itself; it has to be inside the working directories."""
-    place = among.workdir
-    found = among.files.locate(place.resolve(named), place.roots)
+    place = context.workdir
+    found = context.files.locate(place.resolve(named), place.roots)
     if not found.is_final or not any(is_inside(found.real, root) for root in place.roots):
         from handaxe.contract.faults.shell import OutsideRoots
 
@@ -229,37 +231,37 @@ async def _check_permission(
     ctx: ToolContext,
     hooks_word: Decision | None,
     heard: HookFeedback,
-    among: PipelineContext,
+    context: PipelineContext,
 ) -> tuple[ParsedCall, Decision]:
     """The call with what it touches followed to the end, and what lets it run, or `Refused`."""
-    judged = collect_judged_paths(parsed, among)
+    judged = collect_judged_paths(parsed, context)
     tools_word = None if heard.has_answer else await parsed.tool.decide(parsed.args, ctx)
     request = build_permission_query(parsed, judged)
     if request.command is None:
-        rules = decide(request, among.policy())
+        rules = decide(request, context.policy())
     else:
         from handaxe.pipeline.command_decision import decide_shell_call
 
-        rules = await decide_shell_call(request, parsed, ctx, among)
-    decision = _merge_decisions(rules, tools_word, hooks_word, among.policy().mode)
+        rules = await decide_shell_call(request, parsed, ctx, context)
+    decision = _merge_decisions(rules, tools_word, hooks_word, context.policy().mode)
     if not isinstance(decision, Allow):
-        decision = await _resolve_question(decision, request, parsed, ctx, heard, among)
+        decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
     if all(map(_is_final, parsed.places.values())):
         return parsed, decision
     for spelling in [s for s, place in parsed.places.items() if not place.is_final]:
         path = parsed.places[spelling].path
-        parsed.places[spelling] = among.files.locate(path, among.workdir.roots, beyond=True)
-    farther = collect_judged_paths(parsed, among)
+        parsed.places[spelling] = context.files.locate(path, context.workdir.roots, beyond=True)
+    farther = collect_judged_paths(parsed, context)
     if farther != judged:
         # The places themselves are settled; what is left is where they lead.
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
         request = build_permission_query(parsed, farther)
-        policy = among.policy()
+        policy = context.policy()
         decision = _merge_decisions(decide(request, policy), tools_word, hooks_word, policy.mode)
         if not isinstance(decision, Allow):
-            decision = await _resolve_question(decision, request, parsed, ctx, heard, among)
-    return resolve_effects(parsed, among), decision
+            decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
+    return resolve_effects(parsed, context), decision
 
 
 _is_final = attrgetter("is_final")
@@ -282,12 +284,12 @@ async def _resolve_question(
     parsed: ParsedCall,
     ctx: ToolContext,
     heard: HookFeedback,
-    among: PipelineContext,
+    context: PipelineContext,
 ) -> Decision:
     # Most calls just run; what asks for the others is loaded when the first one does.
     from handaxe.pipeline.permission_prompt import resolve_question
 
-    return await resolve_question(decision, request, parsed, ctx, heard, among)
+    return await resolve_question(decision, request, parsed, ctx, heard, context)
 
 
 NOT_HERE = (
@@ -296,7 +298,7 @@ NOT_HERE = (
 )
 
 
-async def defer_call(outcome: Outcome, call_id: str, among: PipelineContext) -> Outcome:
+async def defer_call(outcome: Outcome, call_id: str, context: PipelineContext) -> Outcome:
     """What is left of the hooks' word where nothing can be put off: a person has to decide.
 
     Raises:
@@ -304,6 +306,6 @@ async def defer_call(outcome: Outcome, call_id: str, among: PipelineContext) -> 
     """
     if isinstance(outcome.decision, Deny):
         return outcome
-    if among.may_put_off is not None and await among.may_put_off(call_id):
+    if context.may_put_off is not None and await context.may_put_off(call_id):
         raise DeferredCall
     return msgspec.structs.replace(outcome, decision=Ask(NOT_HERE, by="hook"))

@@ -34,13 +34,13 @@ Outliving = dict[asyncio.Task[Any], str]
 """The work of one session that goes on although its call is over, with the names of its tools."""
 
 
-def abandon(work: asyncio.Task[Any], tool: str, ctx: ToolContext, among: Outliving) -> None:
+def abandon(work: asyncio.Task[Any], tool: str, ctx: ToolContext, context: Outliving) -> None:
     """The call is over and its work goes on; it reaches nothing of the session any more."""
     ctx.close()
     if work.get_loop().is_closed():
         return
-    among[work] = tool
-    work.add_done_callback(lambda over: _log_late_end(over, among))
+    context[work] = tool
+    work.add_done_callback(lambda over: _log_late_end(over, context))
     _log.warning("%s goes on although its call is over: it will not be stopped", tool)
 
 
@@ -53,8 +53,8 @@ async def cancel_abandoned(outliving: Outliving) -> None:
         _log.warning("%s is still at work when its session closes", name)
 
 
-def _log_late_end(work: asyncio.Task[Any], among: Outliving) -> None:
-    name = among.pop(work, "")
+def _log_late_end(work: asyncio.Task[Any], context: Outliving) -> None:
+    name = context.pop(work, "")
     if work.cancelled():
         return
     failure = work.exception() or work.result()
@@ -116,21 +116,21 @@ _log = logging.getLogger("handaxe.pipeline")
 _CONTENT, _BLOCKS = get_args(ContentBlock), get_args(Block)
 
 
-async def run(prepared: PreparedCall, among: PipelineContext) -> ToolResult:
+async def run(prepared: PreparedCall, context: PipelineContext) -> ToolResult:
     """The tool's own result; a fault or a bug becomes a failed one."""
     parsed = prepared.parsed
     try:
-        if among.checkpoints is not None and not parsed.effects.is_internal:
+        if context.checkpoints is not None and not parsed.effects.is_internal:
             effects = parsed.effects
             if effects.extent is not None:
-                effects = await _widen_effects(effects, effects.extent, prepared, among)
-            await among.checkpoints.before(parsed.call.id, parsed.tool.name, effects)
+                effects = await _widen_effects(effects, effects.extent, prepared, context)
+            await context.checkpoints.before(parsed.call.id, parsed.tool.name, effects)
         if parsed.tool.timeout_s is None:
             return _check_result(await parsed.tool.call(parsed.args, prepared.ctx))
 
         limit_s = parsed.tool.timeout_s
         given = await call_with_timeout(
-            parsed.tool, parsed.args, prepared.ctx, limit_s, among.outliving
+            parsed.tool, parsed.args, prepared.ctx, limit_s, context.outliving
         )
         return _check_result(given)
     except ToolFault as fault:
@@ -142,19 +142,19 @@ async def run(prepared: PreparedCall, among: PipelineContext) -> ToolResult:
         return build_error_result(parsed.tool.name, error)
 
 
-async def record_changes(prepared: PreparedCall, among: PipelineContext) -> tuple[str, ...]:
+async def record_changes(prepared: PreparedCall, context: PipelineContext) -> tuple[str, ...]:
     """Record what the call left; what its after-hooks changed in its files belongs to it."""
-    if among.checkpoints is None or prepared.parsed.effects.is_internal:
+    if context.checkpoints is None or prepared.parsed.effects.is_internal:
         return ()
-    return await among.checkpoints.after(prepared.parsed.call.id)
+    return await context.checkpoints.after(prepared.parsed.call.id)
 
 
 async def _widen_effects(
-    effects: Effects, extent: Extent, prepared: PreparedCall, among: PipelineContext
+    effects: Effects, extent: Extent, prepared: PreparedCall, context: PipelineContext
 ) -> Effects:
     """The effects of a call with those of others that its record covers, and its proof does not."""
-    own = await among.commands.project_programs(prepared.ctx.cwd)
-    if own.isdisjoint(extent.programs) and not among.hooks.watch_after:
+    own = await context.commands.project_programs(prepared.ctx.cwd)
+    if own.isdisjoint(extent.programs) and not context.hooks.watch_after:
         return effects
     return msgspec.structs.replace(effects, extent=None)
 

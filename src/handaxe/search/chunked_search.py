@@ -138,7 +138,7 @@ class ChunkedSearch:
         text = row[found.end() :]
         at = self._find_first_own(text, window)
         if at is not None:
-            yield self._around(text, at, window)
+            yield self._session_context(text, at, window)
 
     def _find_first_own(self, text: bytes, window: LongLineWindow) -> int | None:
         """Where the first match is marked that begins in a window's own part."""
@@ -155,7 +155,7 @@ class ChunkedSearch:
         # A match without characters has no marks.
         return 0 if not marked and start not in text and window.begin == 0 else None
 
-    def _around(self, text: bytes, at: int, window: LongLineWindow) -> bytes:
+    def _session_context(self, text: bytes, at: int, window: LongLineWindow) -> bytes:
         start, end, gap = self._marks.start, self._marks.end, self._marks.gap
         before = text[:at].replace(start, b"").replace(end, b"")[-KEPT_BEFORE:]
         is_begun = window.column > 0 or at > len(before)

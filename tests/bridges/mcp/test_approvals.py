@@ -185,7 +185,7 @@ async def test_what_changes_while_the_question_stands_is_not_what_was_allowed(of
                 await until(lambda: "diary" in session.catalog.find("mcp__post__send")[0].prompt())
             return Allow(remember="always", rules=office.rules)
 
-        session.collaborators.asker._on_ask = change_and_allow
+        session.pipeline_context.asker._on_ask = change_and_allow
         await session.call("mcp__post__send", to="Ada")
         await session.call("mcp__post__send", to="Ada")
         assert len(office.asked) == 2
@@ -205,7 +205,7 @@ async def test_a_change_of_permissions_with_a_yes_is_bound_as_well(office, desti
     async def on_ask(request: PermissionRequest) -> Allow | Deny:
         office.asked.append(request)
         answer = {"behavior": "allow", "updatedPermissions": [given]}
-        changes = session.collaborators.offers[PermissionChanges]
+        changes = session.pipeline_context.offers[PermissionChanges]
         return await read_result(answer, request, changes, sent=request.input, giver="The host")
 
     tool = "mcp__post__send"

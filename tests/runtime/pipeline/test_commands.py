@@ -269,7 +269,7 @@ async def test_a_sandbox_answers_only_for_want_of_a_rule(command, wanted, projec
     rules = {"deny": ["Bash(curl:*)"], "ask": ["Bash(docker:*)", "Bash"]}
     settings = {"sandbox": {"enabled": True}}
     async with Session(project, settings=settings, **rules) as session:
-        session._collaborators.offers[Confiner] = Sandbox()
+        session._pipeline_context.offers[Confiner] = Sandbox()
         assert (await verdict(session, command)).verdict == wanted
         assert (await verdict(session, command, dangerouslyDisableSandbox=True)).verdict != "allow"
         session.set_mode("plan")
@@ -279,7 +279,7 @@ async def test_a_sandbox_answers_only_for_want_of_a_rule(command, wanted, projec
 async def test_auto_allowing_can_be_switched_off(project):
     settings = {"sandbox": {"enabled": True, "autoAllowBashIfSandboxed": False}}
     async with Session(project, settings=settings) as session:
-        session._collaborators.offers[Confiner] = Sandbox()
+        session._pipeline_context.offers[Confiner] = Sandbox()
         assert (await verdict(session, "make")).verdict == "ask"
 
 

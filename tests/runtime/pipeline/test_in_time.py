@@ -99,7 +99,7 @@ async def test_a_tool_that_swallows_its_cancellation_does_not_outlive_its_limit(
     before = list(bench.events)
     deaf.may_end.set()
     await until(lambda: deaf.has_ended)
-    await until(lambda: not bench.pipeline._among.outliving)
+    await until(lambda: not bench.pipeline._context.outliving)
     assert bench.events == before
     assert deaf.last_acts == ["The call 1 is over: Workdir is out of reach."]
     assert await bench.pipeline.call(call("Deaf")) == result
@@ -112,7 +112,7 @@ async def test_a_tool_that_waits_for_a_thread_does_not_outlive_its_limit():
     result = await bench.pipeline.call(call("Threaded"))
     assert (result.code, len(bench.events)) == ("call.timed_out", 2)
     threaded.may_end.set()
-    await until(lambda: not bench.pipeline._among.outliving)
+    await until(lambda: not bench.pipeline._context.outliving)
     assert len(bench.events) == 2
 
 
@@ -144,7 +144,7 @@ async def test_a_tool_that_stops_in_order_may_tidy_up_first(monkeypatch):
     result = await bench.pipeline.call(call("Neat"))
     assert (result.code, tidied) == ("call.timed_out", [True])
     assert "was stopped" in result.text
-    assert not bench.pipeline._among.outliving
+    assert not bench.pipeline._context.outliving
 
 
 async def test_what_a_late_tool_still_says_is_not_its_result(monkeypatch):
@@ -267,7 +267,7 @@ async def test_a_failure_after_the_end_is_only_logged(caplog):
     bench = PipelineHarness([falling])
     await bench.pipeline.call(call("Falling"))
     falling.may_end.set()
-    await until(lambda: not bench.pipeline._among.outliving)
+    await until(lambda: not bench.pipeline._context.outliving)
     assert "Falling failed after its call was over" in caplog.text
     assert len([event for event in bench.events if isinstance(event, CallFinished)]) == 1
 
@@ -355,7 +355,7 @@ async def test_nothing_comes_after_the_last_word_of_a_session(project, monkeypat
     session = Session(project, session_id="s")
     (project / "a.txt").write_text("x")
     await session.call("Read", file_path="a.txt")
-    emit, let_go = session.surroundings.emit, session._changes.close
+    emit, let_go = session.session_context.emit, session._changes.close
 
     async def close(options):
         emit(DirectoryChanged(path="/late"))

@@ -99,10 +99,10 @@ async def test_a_sandbox_answers_only_for_what_it_keeps_a_command_from(
         settings = {"sandbox": {"enabled": confiner is not None}}
         async with Session(project, settings=settings, deny=denied) as session:
             if confiner is not None:
-                session._collaborators.offers[Confiner] = confiner
+                session._pipeline_context.offers[Confiner] = confiner
             found = (await verdict(session, command)).verdict
             told = await explain_in_session(
-                "Bash", {"command": command}, session.collaborators, count_commands
+                "Bash", {"command": command}, session.pipeline_context, count_commands
             )
         assert (found, told["verdict"]) == (wanted, wanted), (command, confiner)
 
@@ -119,7 +119,7 @@ async def test_a_sandbox_answers_only_for_what_it_keeps_a_command_from(
 async def test_what_rules_allow_a_sandbox_does_not_ask_about(rules, command, project):
     settings = {"sandbox": {"enabled": True}}
     async with Session(project, settings=settings, allow=rules) as session:
-        session._collaborators.offers[Confiner] = Sandbox(HIDING)
+        session._pipeline_context.offers[Confiner] = Sandbox(HIDING)
         assert (await verdict(session, command)).verdict == "allow"
 
 

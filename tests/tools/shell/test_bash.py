@@ -472,9 +472,9 @@ class Previews(CommandPreviews):
 
 
 async def test_a_dry_run_shows_the_difference(free):
-    del free._collaborators.offers[CommandPreviews]
+    del free._pipeline_context.offers[CommandPreviews]
     assert (await bash(free, "make", dry_run=True)).code == "shell.no_preview"
-    free._collaborators.offers[CommandPreviews] = Previews()
+    free._pipeline_context.offers[CommandPreviews] = Previews()
     result = await bash(free, "make", dry_run=True)
     assert result.ok
     assert result.text == (

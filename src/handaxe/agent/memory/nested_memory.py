@@ -70,7 +70,7 @@ class NestedMemory:
         self._texts |= {text.path: text for text in texts}
 
 
-def notify_instructions_loaded(among: PipelineContext, text: MemoryText, reason: str) -> None:
+def notify_instructions_loaded(context: PipelineContext, text: MemoryText, reason: str) -> None:
     """Let hooks know that a file of instructions counts."""
     about = {
         "globs": list(text.globs),
@@ -78,7 +78,7 @@ def notify_instructions_loaded(among: PipelineContext, text: MemoryText, reason:
         "parent_file_path": text.importer,
     }
     notify_hooks(
-        among,
+        context,
         "InstructionsLoaded",
         file_path=text.path,
         memory_type=text.scope.capitalize(),

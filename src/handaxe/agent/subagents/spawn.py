@@ -50,7 +50,7 @@ class SpawnedAgents(Agents):
     def __init__(
         self,
         family: SubagentRegistry,
-        among: PipelineContext,
+        context: PipelineContext,
         *,
         meter: Meter,
         state: AgentState | None = None,
@@ -59,7 +59,7 @@ class SpawnedAgents(Agents):
         self._meter = meter
         self._depth = state.depth if state is not None else 0
         self._state = state
-        self.among = among
+        self.pipeline_context = context
         """What the agent itself works with; its agents get less."""
 
     @property
@@ -73,7 +73,7 @@ class SpawnedAgents(Agents):
 
     def below(self, state: AgentState, meter: Meter) -> "SpawnedAgents":
         """The same family, as one of its agents sees it."""
-        return SpawnedAgents(self._family, self.among, meter=meter, state=state)
+        return SpawnedAgents(self._family, self.pipeline_context, meter=meter, state=state)
 
     def make_session(
         self, state: AgentState, kind: AgentDefinition, meter: Meter
@@ -235,7 +235,7 @@ class SpawnedAgents(Agents):
             prompt = await self._with_context(state, prompt)
             return self._begin(state, kind, prompt, report, in_background=in_background)
         housing = self._family.housing
-        state = await housing.open(state, self.among.workdir.current)
+        state = await housing.open(state, self.pipeline_context.workdir.current)
         try:
             prompt = await self._with_context(state, prompt)
             return self._begin(state, kind, prompt, report, in_background=in_background)
@@ -246,7 +246,10 @@ class SpawnedAgents(Agents):
     async def _with_context(self, state: AgentState, prompt: str) -> str:
         """The prompt, with what hooks want the agent to know."""
         outcome = await fire_hooks(
-            self.among, "SubagentStart", agent_id=state.agent_id, agent_type=state.agent_type
+            self.pipeline_context,
+            "SubagentStart",
+            agent_id=state.agent_id,
+            agent_type=state.agent_type,
         )
         return "\n\n".join(
             (neutralize(prompt), *(frame_reminder(text) for text in outcome.messages))
@@ -309,7 +312,7 @@ class SpawnedAgents(Agents):
         run.in_background = True
         if self._family.book is not None:
             # Whoever started it is told of its end.
-            self.among.offers.get(Jobs, self._family.book).add(run)
+            self.pipeline_context.offers.get(Jobs, self._family.book).add(run)
 
     def _ended(self, run: AgentRun, seat: SubagentSession, task: "asyncio.Task[None]") -> None:
         with contextlib.suppress(asyncio.CancelledError):
@@ -353,7 +356,7 @@ class SpawnedAgents(Agents):
     def _tools(self) -> tuple[str, ...] | None:
         if self._state is None:
             return None
-        return tuple(tool.name for tool in self.among.catalog.list_offered())
+        return tuple(tool.name for tool in self.pipeline_context.catalog.list_offered())
 
     def _kind(self, name: str | None) -> AgentDefinition:
         kinds = self.kinds()

@@ -83,8 +83,8 @@ class WorktreeIsolation(AgentIsolation):
     What hooks made has no branch, and is theirs to remove.
     """
 
-    def __init__(self, among: PipelineContext, configuration: Configuration) -> None:
-        self._among = among
+    def __init__(self, context: PipelineContext, configuration: Configuration) -> None:
+        self._context = context
         self._programs = GitProgramApproval(configuration, self._find_asker)
 
     async def open(self, state: AgentState, directory: str) -> AgentState:
@@ -100,9 +100,9 @@ class WorktreeIsolation(AgentIsolation):
             if not state.worktree_branch:
                 return state
             directory = state.worktree_path.rpartition(f"/{WORKTREES}/")[0]
-        elif self._among.hooks.watches("WorktreeCreate"):
-            outcome = await fire_hooks(self._among, "WorktreeCreate", name=name)
-            workdir = self._among.workdir
+        elif self._context.hooks.watches("WorktreeCreate"):
+            outcome = await fire_hooks(self._context, "WorktreeCreate", name=name)
+            workdir = self._context.workdir
             try:
                 path = read_worktree_path(outcome, workdir.current, workdir.roots)
             except WorktreeNotCreated as why:
@@ -111,7 +111,7 @@ class WorktreeIsolation(AgentIsolation):
                 state, worktree_path=path, worktree_branch="", worktree_base=""
             )
         try:
-            settings: Settings = self._among.offers[Settings]
+            settings: Settings = self._context.offers[Settings]
             made = await open_worktree(
                 directory,
                 name,
@@ -129,7 +129,7 @@ class WorktreeIsolation(AgentIsolation):
         """The agent with its checkout where that has changes, without it where it has none."""
         path = state.worktree_path
         if not state.worktree_branch:
-            await fire_hooks(self._among, "WorktreeRemove", worktree_path=path)
+            await fire_hooks(self._context, "WorktreeRemove", worktree_path=path)
             stays = os.path.isdir(path)  # noqa: ASYNC240
         else:
             from handaxe.agent.subagents.git_worktree import close_worktree
@@ -141,7 +141,7 @@ class WorktreeIsolation(AgentIsolation):
                 approve=self._programs.recall,
             )
             if not stays:
-                notify_hooks(self._among, "WorktreeRemove", worktree_path=path)
+                notify_hooks(self._context, "WorktreeRemove", worktree_path=path)
         if stays:
             return state
         return msgspec.structs.replace(
@@ -149,7 +149,7 @@ class WorktreeIsolation(AgentIsolation):
         )
 
     def _find_asker(self) -> Ask | None:
-        mode, asker = self._among.policy().mode, self._among.asker
+        mode, asker = self._context.policy().mode, self._context.asker
         if mode == "bypassPermissions":
             return _allow
         can_ask = asker is not None and asker.is_there and mode != "dontAsk"

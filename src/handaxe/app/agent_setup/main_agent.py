@@ -51,18 +51,18 @@ class MainAgent:
     def __init__(self, kind: AgentDefinition, session: Session, workplace: LoopContext) -> None:
         self._kind = kind
         self._session = session
-        among = session.collaborators
+        context = session.pipeline_context
         self._equipment = AgentResources(
-            kind, session.surroundings, among.hooks, emit=among.emit, is_main=True
+            kind, session.session_context, context.hooks, emit=context.emit, is_main=True
         )
-        among.hooks = self._equipment.hooks
-        among.agent_type = kind.name
+        context.hooks = self._equipment.hooks
+        context.agent_type = kind.name
         session.catalog.keep_only(make_main_tool_filter(kind))
         self._choose_mode()
         if (memory := self._equipment.memory) is not None:
             memory.open_in(session.workdir)
         notes = workplace.notes
-        workplace.notes = lambda: (*notes(), *self._equipment.notes(among.offers.get(Skills)))
+        workplace.notes = lambda: (*notes(), *self._equipment.notes(context.offers.get(Skills)))
 
     async def open(self) -> None:
         """Reach what the agent waits for before it begins."""

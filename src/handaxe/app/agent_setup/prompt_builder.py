@@ -98,11 +98,11 @@ class SystemPromptBuilder:
             excludes=session.settings.claude_md_excludes,
         )
         imports = ExternalIncludes(session)
-        self._files = InstructionFiles(session.collaborators.files, places, imports.allows)
+        self._files = InstructionFiles(session.pipeline_context.files, places, imports.allows)
         found = await self._files.load()
         self._memory = found.texts
         for text in found.texts:
-            notify_instructions_loaded(session.collaborators, text, "session_start")
+            notify_instructions_loaded(session.pipeline_context, text, "session_start")
         if "user" in sources:
             self._remember()
         if workplace.nearby is not None:
@@ -125,7 +125,7 @@ class SystemPromptBuilder:
             memory.open_in(self._session.workdir)
             self._remembered = memory.note()
 
-    def surroundings(self) -> SharedPromptContext:
+    def session_context(self) -> SharedPromptContext:
         """What a sub-agent is told as well, and what it may hear later."""
         environment = self._environment or describe_environment(self._session, self.model)
         return SharedPromptContext(
@@ -224,7 +224,7 @@ class ExternalIncludes:
             return False
 
     async def _ask(self, importer: str, path: str) -> bool:
-        asker = self._session.collaborators.asker
+        asker = self._session.pipeline_context.asker
         if asker is None or not asker.is_there:
             return False
         request = PermissionRequest(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 async def open_tasks(session: Session) -> str:
     """The open todos and shared tasks of a session, to be told again; empty if there are none."""
-    return "\n\n".join(await list_open_items(session.collaborators.offers))
+    return "\n\n".join(await list_open_items(session.pipeline_context.offers))
 
 
 async def list_open_items(offers: Mapping[type[Any], Any]) -> list[str]:
@@ -110,26 +110,26 @@ ALL_SKILLS_CHARS = 100_000
 
 def build_loop_context(session: Session) -> LoopContext:
     """The session itself, for its main agent."""
-    among = session.collaborators
+    context = session.pipeline_context
     announcer = DeferredToolAnnouncer(session.deferral)
     nearby = NestedMemory(
-        among.offers[ReadLedger],
-        among.emit,
+        context.offers[ReadLedger],
+        context.emit,
         session.heard,
-        partial(notify_instructions_loaded, among),
+        partial(notify_instructions_loaded, context),
     )
-    skills = SkillAnnouncer(among.offers, session.settings)
-    words = ServerInstructions(among.offers, among.catalog.list_visible_names)
-    undos = UndoReminders(session.surroundings.session_directory, session.said)
-    title = SessionTitle(session.surroundings.data_home, session.id)
+    skills = SkillAnnouncer(context.offers, session.settings)
+    words = ServerInstructions(context.offers, context.catalog.list_visible_names)
+    undos = UndoReminders(session.session_context.session_directory, session.said)
+    title = SessionTitle(session.session_context.data_home, session.id)
     return LoopContext(
-        among=among,
+        pipeline_context=context,
         open_stream=session.stream,
-        specs=ToolSpecs(among),
+        specs=ToolSpecs(context),
         subscribe=session.subscribe,
         new_call_id=session.new_call_id,
         flush=session.flush,
-        reminders=lambda: collect_reminders(among.offers, nearby, skills),
+        reminders=lambda: collect_reminders(context.offers, nearby, skills),
         notes=lambda: collect_notes(announcer, skills, words),
         changes=lambda: collect_changes(announcer, nearby, skills, words, undos),
         nearby=nearby,
@@ -219,13 +219,13 @@ class ToolSpecs:
     """What a model is told now; the same tool gives the same value again."""
 
     def __init__(
-        self, among: PipelineContext, built: dict[Tool[Any], ToolSpec] | None = None
+        self, context: PipelineContext, built: dict[Tool[Any], ToolSpec] | None = None
     ) -> None:
         """`built` holds what others have built already; agents of one session share it."""
-        deferral = among.deferral
+        deferral = context.deferral
         # Those that wait to be searched for are not sent.
-        self._offered = deferral.sent if deferral is not None else among.catalog.list_offered
-        self._emit = among.emit
+        self._offered = deferral.sent if deferral is not None else context.catalog.list_offered
+        self._emit = context.emit
         self._built = {} if built is None else built
         self._last: tuple[Sequence[Tool[Any]], tuple[ToolSpec, ...]] = (), ()
 

@@ -27,22 +27,22 @@ class AgentResources:
     def __init__(
         self,
         kind: AgentDefinition,
-        around: SessionContext,
+        session_context: SessionContext,
         shared: Hooks,
         *,
         emit: Callable[[Event], None],
         is_main: bool = False,
     ) -> None:
         self._kind = kind
-        self._around = around
-        configuration = around.configuration
+        self._session_context = session_context
+        configuration = session_context.configuration
         self.memory = get_agent_memory(kind, configuration.root)
         self._servers: McpService | None = None
         self._shared = self.hooks = shared
         if kind.hooks and has_own_hooks(kind, configuration):
             self.hooks = AgentHooks(
                 shared, kind, configuration, emit=emit, is_main=is_main,
-                keep=lambda text: around.results.keep("hook", text),
+                keep=lambda text: session_context.results.keep("hook", text),
             )  # fmt: skip
 
     async def open(self, catalog: Catalog) -> None:
@@ -52,7 +52,7 @@ class AgentResources:
             return
         from handaxe.app.services.mcp import McpService
 
-        self._servers = McpService(self._around, servers, is_strict=True)
+        self._servers = McpService(self._session_context, servers, is_strict=True)
         self._servers.open(catalog)
         for name in servers:
             await self._servers.expect(f"mcp__{name}__")

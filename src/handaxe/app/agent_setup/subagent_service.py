@@ -46,20 +46,22 @@ def attach_subagents(
     wanted: SubagentOptions,
 ) -> SpawnedAgents:
     """Offer agents to the session's tools, and their notices to its loop."""
-    among = session.collaborators
-    directory = session.surroundings.session_directory / AGENTS
+    context = session.pipeline_context
+    directory = session.session_context.session_directory / AGENTS
     workdir, kinds = session.workdir, wanted.kinds
     # What agents say in the background is there to be read.
     if str(directory) not in workdir.free_to_read:
         workdir.free_to_read = (*workdir.free_to_read, str(directory))
-    book = next((offer for offer in among.offers.values() if isinstance(offer, JobRegistry)), None)
+    book = next(
+        (offer for offer in context.offers.values() if isinstance(offer, JobRegistry)), None
+    )
     family = SubagentRegistry(
         files=AgentFiles(directory, session.configuration.redactor),
         kinds=kinds,
-        make_seat=SubagentSessionFactory(session, directory, prompts.surroundings).make,
+        make_seat=SubagentSessionFactory(session, directory, prompts.session_context).make,
         open_model=_ModelCache(wanted.open_model),
-        housing=WorktreeIsolation(among, session.configuration),
-        emit=among.emit,
+        housing=WorktreeIsolation(context, session.configuration),
+        emit=context.emit,
         tell=loop.tell,
         say_to_main=loop.send,
         limits=wanted.limits or _read_limits(session),
@@ -67,15 +69,15 @@ def attach_subagents(
         options=wanted.options,
         book=book,
     )
-    if among.asker is not None:
-        among.asker.is_background = partial(_is_background, family)
-    agents = SpawnedAgents(family, among, meter=loop.meter)
+    if context.asker is not None:
+        context.asker.is_background = partial(_is_background, family)
+    agents = SpawnedAgents(family, context, meter=loop.meter)
     prompts.kinds = kinds()
     prompts.problems += (
         *kinds.problems,
-        *_find_missing(kinds(), among.offers.get(Skills), session),
+        *_find_missing(kinds(), context.offers.get(Skills), session),
     )
-    among.offers[Agents] = agents
+    context.offers[Agents] = agents
     session.jobs.agents = agents
     workplace.await_work = agents.await_work
     workplace.notices = agents.take_notices if book is None else book.take_notices

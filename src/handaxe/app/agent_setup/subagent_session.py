@@ -83,10 +83,14 @@ class SubagentSessionFactory:
     ) -> SubagentSession:
         """A place for one agent; one that worked before finds what it knew."""
         place = _SubagentState(self._session, self._directory / state.agent_id, state, kind, agents)
-        place.workplace.specs = ToolSpecs(place.workplace.among, self._specs)
-        agents.among = place.workplace.among
-        around = self._surround()
-        environment, memory, files = around.environment, around.memory, around.files
+        place.workplace.specs = ToolSpecs(place.workplace.pipeline_context, self._specs)
+        agents.pipeline_context = place.workplace.pipeline_context
+        session_context = self._surround()
+        environment, memory, files = (
+            session_context.environment,
+            session_context.memory,
+            session_context.files,
+        )
         environment = msgspec.structs.replace(environment, directory=place.workdir.current)
         if state.worktree_path:
             branch = f"Branch: {state.worktree_branch}\n" if state.worktree_branch else ""
@@ -107,7 +111,7 @@ class SubagentSessionFactory:
                     kinds=agents.kinds() if agents.may_start else (),
                     notes=own_notes,
                     replace=neutralize(kind.prompt) or None,
-                    append=around.append,
+                    append=session_context.append,
                 )
             )
 
@@ -133,7 +137,7 @@ class _SubagentState:
     ) -> None:
         log = directory / LOG_NAME
         history = read_history(log) if log.exists() else SessionHistory()
-        parent = agents.among
+        parent = agents.pipeline_context
         self._session = session
         self._agent_id = state.agent_id
         self._new_call_id = CallIdGenerator()
@@ -158,14 +162,14 @@ class _SubagentState:
                 *find_linked_directories(state, session.settings.worktree.symlink_directories),
             ),
             own_places=above.own_places,
-            announce=lambda old, new: notify_directory_change(self._among, old, new),
+            announce=lambda old, new: notify_directory_change(self._context, old, new),
         )
         self.workdir.current = _find_start_directory(state, above)
-        around = msgspec.structs.replace(
-            session.surroundings, session_directory=directory, workdir=self.workdir,
-            results=results, emit=emit, among=lambda: self._among, recovered=(),
+        session_context = msgspec.structs.replace(
+            session.session_context, session_directory=directory, workdir=self.workdir,
+            results=results, emit=emit, pipeline_context=lambda: self._context, recovered=(),
         )  # fmt: skip
-        self._equipment = AgentResources(kind, around, parent.hooks, emit=emit)
+        self._equipment = AgentResources(kind, session_context, parent.hooks, emit=emit)
         own = self._equipment.memory.places if self._equipment.memory else ()
         self.workdir.free_to_read = (*self.workdir.free_to_read, *own)
         policy = SubagentPolicy(
@@ -199,7 +203,7 @@ class _SubagentState:
         self._jobs: Jobs | None = jobs and jobs.share_with_agent(state.agent_id)
         if self._jobs is not None:
             offers[Jobs] = self._jobs
-        self._companions = _create_agent_services(session, around, history)
+        self._companions = _create_agent_services(session, session_context, history)
         for companion in self._companions:
             offers.add(companion.offers)
         catalog = parent.catalog.narrow(
@@ -209,7 +213,7 @@ class _SubagentState:
         catalog.ask_what_is_hidden(lambda: build_hidden_check(policy()))
         deferral = build_deferral(catalog, offers[LoadedTools], session.settings)
         offers[ToolIndex] = deferral
-        among = msgspec.structs.replace(
+        context = msgspec.structs.replace(
             parent,
             catalog=catalog,
             deferral=deferral,
@@ -228,10 +232,10 @@ class _SubagentState:
             agent_id=state.agent_id,
             agent_type=kind.name,
         )
-        self._among = among
-        caller.join(among)
+        self._context = context
+        caller.join(context)
         self._pipeline = ToolPipeline(
-            among,
+            context,
             lanes=session.settings.max_parallel_calls,
             recall=self._record.log.result_of,
         )
@@ -240,14 +244,14 @@ class _SubagentState:
         self.conversation = AgentConversation.from_events(history.said, self._record.log.result_of)
         announcer = DeferredToolAnnouncer(deferral)
         nearby = self.nearby = NestedMemory(
-            ledger, emit, history.instructions, partial(notify_instructions_loaded, among)
+            ledger, emit, history.instructions, partial(notify_instructions_loaded, context)
         )
         skills = SkillAnnouncer(offers, session.settings)
         words = ServerInstructions(offers, catalog.list_visible_names)
         self.workplace = LoopContext(
-            among=among,
+            pipeline_context=context,
             open_stream=self._stream,
-            specs=ToolSpecs(among),
+            specs=ToolSpecs(context),
             notes=lambda: (
                 *collect_notes(announcer, skills, words),
                 *self._equipment.notes(offers.get(Skills)),
@@ -266,7 +270,7 @@ class _SubagentState:
         """Reach what the agent waits for before it begins."""
         if self.memory_files is not None:
             await self.nearby.follow(self.memory_files)
-        await self._equipment.open(self.workplace.among.catalog)
+        await self._equipment.open(self.workplace.pipeline_context.catalog)
 
     async def close(self, *, keeps: bool = False) -> None:
         """End what is the agent's own; its log stays, and commands that it `keeps` go on."""
@@ -282,7 +286,7 @@ class _SubagentState:
 
     def _stream(self, on_result: OnResult) -> CallStream:
         self._session.follow()
-        self._among.opening = self._session.collaborators.opening
+        self._context.opening = self._session.pipeline_context.opening
         return CallStream(self._pipeline, on_result=on_result, noted=self._record.add_log_note)
 
     def _opening(self) -> SessionStarted:
@@ -333,7 +337,9 @@ def _find_main_checkout(state: AgentState, above: Workdir) -> str | None:
 
 
 def _create_agent_services(
-    session: Session, around: SessionContext, history: SessionHistory
+    session: Session, session_context: SessionContext, history: SessionHistory
 ) -> list[SessionService]:
-    made = [companion.create_for_agent(around, history) for companion in session.companions]
+    made = [
+        companion.create_for_agent(session_context, history) for companion in session.companions
+    ]
     return [companion for companion in made if companion is not None]

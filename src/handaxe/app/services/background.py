@@ -41,10 +41,10 @@ AGENTS = "agents"
 class BackgroundWork(SessionService):
     """Offers the shell and the list of what runs."""
 
-    def __init__(self, around: SessionContext, wakeups: Wakeups) -> None:
-        self._around = around
+    def __init__(self, session_context: SessionContext, wakeups: Wakeups) -> None:
+        self._session_context = session_context
         self._wakeups = wakeups
-        settings = around.configuration.settings
+        settings = session_context.configuration.settings
         options = settings.shell
         self.jobs = Jobs(
             self._announce,
@@ -55,7 +55,7 @@ class BackgroundWork(SessionService):
             kept_agents=self._kept_agents,
             kept_work=_restore_job,
         )
-        around.workdir.free_to_read += (str(around.session_directory / TASKS),)
+        session_context.workdir.free_to_read += (str(session_context.session_directory / TASKS),)
 
     @property
     def offers(self) -> Offered:
@@ -69,7 +69,7 @@ class BackgroundWork(SessionService):
     def _announce(self, event: JobStarted | JobEnded | JobSaid | JobsTold) -> None:
         if isinstance(event, JobStarted | JobEnded):
             self._running.note(len(self.jobs.running()))
-        self._around.emit(event)
+        self._session_context.emit(event)
 
     def _elsewhere(self) -> int:
         return self._running.elsewhere()
@@ -77,12 +77,12 @@ class BackgroundWork(SessionService):
     def _kept_agents(self) -> "list[AgentState]":
         from handaxe.storage.agent_files import AgentFiles
 
-        return AgentFiles(self._around.session_directory / AGENTS).states()
+        return AgentFiles(self._session_context.session_directory / AGENTS).states()
 
     async def _record_changes(self, state: JobState) -> None:
         """What work changed after its call had ended belongs to that call as well."""
         if state.call_id:
-            await self._around.checkpoints.after(state.call_id)
+            await self._session_context.checkpoints.after(state.call_id)
         self._wakeups.wake(f"{state.job_id} has ended.")
 
     async def close(self) -> None:
@@ -98,19 +98,19 @@ class BackgroundWork(SessionService):
     @cached_property
     def _running(self) -> "TaskCounter":
 
-        return TaskCounter(self._around.data_home)
+        return TaskCounter(self._session_context.data_home)
 
     @cached_property
     def _shell(self) -> "SessionShell":
         from handaxe.app.services.session_shell import SessionShell
 
-        return SessionShell(self._around, self._confiner)
+        return SessionShell(self._session_context, self._confiner)
 
     @cached_property
     def _confiner(self) -> "SessionConfiner":
         from handaxe.app.services.session_shell import SessionConfiner
 
-        return SessionConfiner(self._around)
+        return SessionConfiner(self._session_context)
 
 
 def _restore_job(state: JobState) -> Job:

@@ -58,7 +58,7 @@ class SessionHooks:
         self._start: asyncio.Future[None] | None = None
         self._asking: asyncio.Future[None] | None = None
         self._is_holding = False
-        self._among: PipelineContext | None = None
+        self._context: PipelineContext | None = None
         self._follow: Callable[[], None] = lambda: None
         self._programs: HookPrograms | None = None
         self._watched: FileWatcher | None = None
@@ -86,11 +86,11 @@ class SessionHooks:
 
     def _has_skill_news(self) -> bool:
         """Whether files of skills changed."""
-        if self._among is None:
+        if self._context is None:
             return False
         from handaxe.contract.ports.skills import Skills
 
-        skills: Skills | None = self._among.offers.get(Skills)
+        skills: Skills | None = self._context.offers.get(Skills)
         return skills is not None and bool(skills.news())
 
     def _configure(self, merged: MergedSettings) -> None:
@@ -138,11 +138,11 @@ class SessionHooks:
 
     def resume(self, history: SessionHistory) -> None:
         """Let the hooks of skills that were run before count again, as they are now."""
-        if not history.skill_hooks or self._among is None:
+        if not history.skill_hooks or self._context is None:
             return
         from handaxe.contract.ports.skills import Skills
 
-        skills: Skills = self._among.offers[Skills]
+        skills: Skills = self._context.offers[Skills]
         known = {(skill.name, skill.path): skill for skill in skills.all()}
         again = [known.get((entered.name, entered.path)) for entered in history.skill_hooks]
         for skill in filter(None, again):
@@ -158,18 +158,18 @@ class SessionHooks:
             return None
 
         directory = self._configuration.root
-        if self._among is not None:
-            directory = self._among.workdir.current
+        if self._context is not None:
+            directory = self._context.workdir.current
         return FileWatcher(matchers, directory, self._watched.named if self._watched else ())
 
     def _tell_changes(self, watched: "FileWatcher") -> None:
-        if self._among is not None:
-            for path, what in list(watched.changes(self._among.workdir.current)):
-                notify_hooks(self._among, "FileChanged", file_path=path, event=what)
+        if self._context is not None:
+            for path, what in list(watched.changes(self._context.workdir.current)):
+                notify_hooks(self._context, "FileChanged", file_path=path, event=what)
 
     def join(
         self,
-        among: PipelineContext,
+        context: PipelineContext,
         start: "SessionStart | str",
         home: Path,
         servers: "McpServers | None",
@@ -179,27 +179,27 @@ class SessionHooks:
 
         `home` has the names of sessions. `follow` carries changed settings into the session.
         """
-        self._among, self._follow = among, follow
+        self._context, self._follow = context, follow
         self._configuration.holds = lambda: self.hooks.watches("ConfigChange")
 
         async def opening() -> None:
             if self._start is None:
-                self._start = asyncio.ensure_future(self._begin(among, start, home))
+                self._start = asyncio.ensure_future(self._begin(context, start, home))
             await asyncio.shield(self._start)
-            if among.opening is opening:
-                among.opening = None
+            if context.opening is opening:
+                context.opening = None
 
-        among.opening = opening
-        cast("PortRegistry", among.offers).add(
+        context.opening = opening
+        cast("PortRegistry", context.offers).add(
             {"handaxe.session.invoked_skills.SkillHooks": self._create_skill_hooks}
         )
         self.hooks.servers = servers
         if self._answers_questions:
             from handaxe.permission.user_questions import enable_hook_answers
 
-            enable_hook_answers(among.offers)
+            enable_hook_answers(context.offers)
 
-    async def end(self, among: PipelineContext, reason: str) -> None:
+    async def end(self, context: PipelineContext, reason: str) -> None:
         """Tell of the end if there was a start, and leave nothing running."""
         if self._asking is not None:
             self._asking.cancel()
@@ -207,37 +207,39 @@ class SessionHooks:
             self._start.cancel()
             if self.hooks.watches("SessionEnd"):
                 await self.hooks.fire(
-                    {**build_session_event(among, "SessionEnd"), "reason": reason}
+                    {**build_session_event(context, "SessionEnd"), "reason": reason}
                 )
         await self.hooks.close()
 
-    async def _begin(self, among: PipelineContext, start: "SessionStart | str", home: Path) -> None:
-        if isinstance(start, str) and not among.hooks.watches("SessionStart"):
+    async def _begin(
+        self, context: PipelineContext, start: "SessionStart | str", home: Path
+    ) -> None:
+        if isinstance(start, str) and not context.hooks.watches("SessionStart"):
             return
         from handaxe.app.start import SessionStart, run_start_hooks
         from handaxe.storage.sessions import SessionTitle
 
         told = SessionStart(start) if isinstance(start, str) else start
         self.first_message = await run_start_hooks(
-            among, told, SessionTitle(home, among.session_id)
+            context, told, SessionTitle(home, context.session_id)
         )
 
     def _hold_calls(self) -> None:
         """Let calls wait until the hooks have said whether files may change what holds."""
-        among = self._among
-        if among is None or self._is_holding:
+        context = self._context
+        if context is None or self._is_holding:
             return
         self._is_holding = True
-        earlier = among.opening
+        earlier = context.opening
 
         async def asking() -> None:
             if earlier is not None:
                 await earlier()
             if self._configuration.pending:
-                refused = await find_refused_changes(among, self._configuration)
+                refused = await find_refused_changes(context, self._configuration)
                 self._configuration.settle(refused)
-            await settle_skills(among)
-            self._is_holding, self._asking, among.opening = False, None, None
+            await settle_skills(context)
+            self._is_holding, self._asking, context.opening = False, None, None
             self._follow()
 
         async def opening() -> None:
@@ -245,7 +247,7 @@ class SessionHooks:
                 self._asking = self._asking or asyncio.ensure_future(asking())
                 await asyncio.shield(self._asking)
 
-        among.opening = opening
+        context.opening = opening
 
     def _outside(self, book: "HookConfig") -> "HookPrograms | None":
         """The way out of the process, made when the first hook needs it."""
@@ -281,7 +283,7 @@ def build_hook_policy(settings: Settings, root: str) -> "HookPolicy":
     )
 
 
-async def find_refused_changes(among: PipelineContext, configuration: Configuration) -> set[str]:
+async def find_refused_changes(context: PipelineContext, configuration: Configuration) -> set[str]:
     """The changed files whose change a hook does not want; policy is not theirs to refuse."""
     sources = {file.path: file.source for file in configuration.files}
     refused: set[str] = set()
@@ -290,22 +292,22 @@ async def find_refused_changes(among: PipelineContext, configuration: Configurat
         if source is None:
             continue
         about = {"source": f"{source}_settings", "file_path": path}
-        outcome = await fire_hooks(among, "ConfigChange", **about)
+        outcome = await fire_hooks(context, "ConfigChange", **about)
         if outcome.blocked is not None and source != "policy":
             refused.add(path)
     return refused
 
 
-async def settle_skills(among: PipelineContext) -> None:
+async def settle_skills(context: PipelineContext) -> None:
     """Let changed skills count, unless a hook does not want it."""
     from handaxe.contract.ports.skills import Skills
 
-    skills: Skills | None = among.offers.get(Skills)
+    skills: Skills | None = context.offers.get(Skills)
     if skills is None:
         return
     refused: set[str] = set()
     for path in skills.news():
-        outcome = await fire_hooks(among, "ConfigChange", source="skills", file_path=path)
+        outcome = await fire_hooks(context, "ConfigChange", source="skills", file_path=path)
         if outcome.blocked is not None:
             refused.add(path)
     skills.settle(refused)

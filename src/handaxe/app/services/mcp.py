@@ -54,10 +54,14 @@ class McpService(SessionService):
     """Opens with the session, closes with it; costs nothing where no server is set up."""
 
     def __init__(
-        self, around: SessionContext, given: McpArguments = None, *, is_strict: bool = False
+        self,
+        session_context: SessionContext,
+        given: McpArguments = None,
+        *,
+        is_strict: bool = False,
     ) -> None:
-        self._around = around
-        configuration = around.configuration
+        self._session_context = session_context
+        configuration = session_context.configuration
         self._variables = ChainMap(configuration.settings.env, cast("dict[str, str]", os.environ))
         self._definitions = read_definitions(
             configuration.root,
@@ -70,7 +74,7 @@ class McpService(SessionService):
         self._sorted = sort_servers(self._definitions, configuration)
         self._catalog: Catalog | None = None
         self._beginning: asyncio.Task[None] | None = None
-        self._roots = around.workdir.roots
+        self._roots = session_context.workdir.roots
         self.servers: McpServers | None = None
         if self._definitions.found:
             self.servers = self._connect_servers(self._sorted)
@@ -85,7 +89,7 @@ class McpService(SessionService):
         """Entries that are wrong, and servers that wait for a yes."""
         told = [*self._definitions.problems, *self._definitions.unset]
         if self._sorted.waiting and not self._can_ask():
-            configuration = self._around.configuration
+            configuration = self._session_context.configuration
             told.append(_describe_waiting(self._sorted.waiting, configuration.root))
             known = configuration.gate.approved()
             wishes = [make_server_request(one, configuration.root) for one in self._sorted.waiting]
@@ -103,7 +107,7 @@ class McpService(SessionService):
 
     def follow(self) -> None:
         """Tell servers of other working directories."""
-        roots = self._around.workdir.roots
+        roots = self._session_context.workdir.roots
         if roots != self._roots and self.servers is not None:
             self._roots = roots
             self._servers.roots_changed()
@@ -153,7 +157,7 @@ class McpService(SessionService):
 
     async def _ask_for(self, definition: ServerDefinition) -> None:
         """Put the start of a project's server to whoever can say yes."""
-        asker = self._around.among().asker
+        asker = self._session_context.pipeline_context().asker
         if asker is None or not asker.is_there:
             return
         request = PermissionRequest(
@@ -164,13 +168,13 @@ class McpService(SessionService):
                 f"{definition.file} wants to start the MCP server {definition.name!r}, and its "
                 "tools would be on offer. A yes holds as long as its definition stays the same."
             ),
-            cwd=self._around.workdir.current,
+            cwd=self._session_context.workdir.current,
         )
         answer = await asker.ask(request)
         if not isinstance(answer, Allow):
             return
         if answer.remember in {"project", "always"}:
-            configuration = self._around.configuration
+            configuration = self._session_context.configuration
             with suppress(SetupError):
                 configuration.gate.approve([make_server_request(definition, configuration.root)])
         self._servers.add(ApprovedServer(definition))
@@ -183,25 +187,25 @@ class McpService(SessionService):
         from handaxe.process.child_processes import LocalProcesses
         from handaxe.storage.mcp_logins import DiskMcpLogins
 
-        around = self._around
-        root = around.configuration.root
+        session_context = self._session_context
+        root = session_context.configuration.root
         env = {
-            **around.configuration.settings.env,
+            **session_context.configuration.settings.env,
             "CLAUDE_PROJECT_DIR": root,
             "HANDAXE_PROJECT_DIR": root,
-            "CLAUDE_CODE_SESSION_ID": around.session_id,
+            "CLAUDE_CODE_SESSION_ID": session_context.session_id,
         }
         surrounding = McpClientContext(
             version=__version__,
-            processes=LocalProcesses(around.configuration.redactor),
-            logins=DiskMcpLogins(around.data_home),
+            processes=LocalProcesses(session_context.configuration.redactor),
+            logins=DiskMcpLogins(session_context.data_home),
             cwd=root,
             env=env,
-            prefix=split_prefix(around.configuration.settings.shell),
-            roots=lambda: around.workdir.roots,
+            prefix=split_prefix(session_context.configuration.settings.shell),
+            roots=lambda: session_context.workdir.roots,
             log_path=self._log_path,
             spill=self._spill,
-            redactor=around.configuration.redactor,
+            redactor=session_context.configuration.redactor,
             elicit=lambda: self._elicit if self._can_fill_in() else None,
         )
         limits = McpTimeouts()
@@ -218,14 +222,14 @@ class McpService(SessionService):
             found.starting,
             surrounding,
             limits=limits,
-            results=around.results,
+            results=session_context.results,
             offer=self._offer,
             changed=self._changed,
             result_chars=int(tokens * CHARS_PER_TOKEN),
         )
         for definition in found.starting:
             if isinstance(definition.config, StdioConfig):
-                around.configuration.redactor.learn(definition.config.env)
+                session_context.configuration.redactor.learn(definition.config.env)
         for definition, reason in found.blocked:
             self._servers.disable(definition, reason)
         for definition in found.waiting:
@@ -237,7 +241,7 @@ class McpService(SessionService):
             self._catalog.replace_external(f"mcp:{server}", tools)
 
     def _changed(self, server: McpServer) -> None:
-        self._around.emit(
+        self._session_context.emit(
             McpServerChanged(
                 server=server.name,
                 status=server.status,
@@ -247,17 +251,19 @@ class McpService(SessionService):
         )
 
     def _can_ask(self) -> bool:
-        asker = self._around.among().asker
+        asker = self._session_context.pipeline_context().asker
         return asker is not None and asker.is_there
 
     def _can_fill_in(self) -> bool:
-        return self._can_ask() or self._around.among().hooks.watches("Elicitation")
+        return self._can_ask() or self._session_context.pipeline_context().hooks.watches(
+            "Elicitation"
+        )
 
     async def _elicit(self, server: str, wanted: "ElicitationRequest") -> dict[str, Any] | None:
         """What is put into a server's form: by hooks, or by a person; None declines it."""
         message, form = wanted.message, wanted.schema
         return await elicit_input(
-            self._around.among(),
+            self._session_context.pipeline_context(),
             ElicitationForm(server, message, form, wanted.url, wanted.elicitation_id),
             lambda: self._ask_person(server, message, form),
         )
@@ -266,7 +272,7 @@ class McpService(SessionService):
         self, server: str, message: str, form: dict[str, Any] | None
     ) -> dict[str, Any] | None:
         """A yes or no for a form that a yes fills in; every other form is declined."""
-        asker = self._around.among().asker
+        asker = self._session_context.pipeline_context().asker
         filled = None if form is None else fill_form_defaults(form)
         if filled is None or asker is None or not asker.is_there:
             return None
@@ -275,15 +281,17 @@ class McpService(SessionService):
             tool=f"mcp__{server}",
             input=filled,
             reason=f"The MCP server {server!r} asks: {message}",
-            cwd=self._around.workdir.current,
+            cwd=self._session_context.workdir.current,
         )
         return filled if isinstance(await asker.ask(request), Allow) else None
 
     def _log_path(self, server: str) -> str:
-        return str(self._around.session_directory / "mcp" / f"{_make_file_name(server)}.log")
+        return str(
+            self._session_context.session_directory / "mcp" / f"{_make_file_name(server)}.log"
+        )
 
     def _spill(self, server: str) -> str:
-        directory = self._around.session_directory / "results"
+        directory = self._session_context.session_directory / "results"
         make_private_directory(directory)
         return str(directory / f"mcp-{_make_file_name(server)}-{os.urandom(4).hex()}.json")
 
@@ -341,7 +349,7 @@ class ElicitationForm(msgspec.Struct, frozen=True):
 
 
 async def elicit_input(
-    among: PipelineContext, form: ElicitationForm, ask: Callable[[], Awaitable[Filled]]
+    context: PipelineContext, form: ElicitationForm, ask: Callable[[], Awaitable[Filled]]
 ) -> Filled:
     """The filled form: a hook's, or else a person's, if no hook objects to it."""
     is_form = form.schema is not None
@@ -350,26 +358,26 @@ async def elicit_input(
         about["elicitation_id"] = form.elicitation_id
     more = {"requested_schema": form.schema, "url": form.url}
     wanted = {name: value for name, value in more.items() if value is not None}
-    before = await fire_hooks(among, "Elicitation", **about, message=form.message, **wanted)
+    before = await fire_hooks(context, "Elicitation", **about, message=form.message, **wanted)
     if before.blocked is not None:
         return None
     spoken, filled = _read_hook_answer(before, None)
     if not spoken:
         kind = "elicitation_dialog" if is_form else "elicitation_url_dialog"
-        _notify(among, kind, f"{form.server} asks: {form.message}", title="Input needed")
+        _notify(context, kind, f"{form.server} asks: {form.message}", title="Input needed")
         filled = await ask()
         how = "dismissed" if filled is None else "filled in"
-        _notify(among, "elicitation_complete", f"The form of {form.server} was {how}.")
+        _notify(context, "elicitation_complete", f"The form of {form.server} was {how}.")
     action = "decline" if filled is None else "accept"
     given = {"content": filled} if filled is not None else {}
-    after = await fire_hooks(among, "ElicitationResult", **about, action=action, **given)
+    after = await fire_hooks(context, "ElicitationResult", **about, action=action, **given)
     answer = None if after.blocked is not None else _read_hook_answer(after, filled)[1]
-    _notify(among, "elicitation_response", f"{form.server} has its answer.")
+    _notify(context, "elicitation_response", f"{form.server} has its answer.")
     return answer
 
 
-def _notify(among: PipelineContext, kind: str, message: str, **more: str) -> None:
-    notify_hooks(among, "Notification", message=message, notification_type=kind, **more)
+def _notify(context: PipelineContext, kind: str, message: str, **more: str) -> None:
+    notify_hooks(context, "Notification", message=message, notification_type=kind, **more)
 
 
 def _read_hook_answer(outcome: Outcome, otherwise: Filled) -> tuple[bool, Filled]:

@@ -38,11 +38,11 @@ class _ChangeRejected(Exception):
 class SessionPermissionChanges(PermissionChanges):
     """Changes the permissions of one session, and the settings files of its project and user."""
 
-    def __init__(self, around: SessionContext, live: SettingsReloader) -> None:
-        self._around = around
+    def __init__(self, session_context: SessionContext, live: SettingsReloader) -> None:
+        self._session_context = session_context
         self._live = live
-        self._configuration = around.configuration
-        self._state = around.permissions
+        self._configuration = session_context.configuration
+        self._state = session_context.permissions
         # Calls ask side by side, and a file is changed by one of them at a time.
         self._turn = asyncio.Lock()
         self._definitions: Sequence[ToolDefinition] | None = None
@@ -65,7 +65,7 @@ class SessionPermissionChanges(PermissionChanges):
         event = PermissionsChanged(
             call_id=call_id, by=by, changes=tuple(made), not_made=tuple(problems)
         )
-        self._around.emit(event)
+        self._session_context.emit(event)
         return tuple(problems)
 
     async def _make_all(
@@ -134,7 +134,7 @@ class SessionPermissionChanges(PermissionChanges):
         """The servers' tools that whoever wants a change knows of."""
         if self._definitions is not None:
             return self._definitions
-        servers = self._around.among().offers.get(McpServers)
+        servers = self._session_context.pipeline_context().offers.get(McpServers)
         return () if servers is None else servers.definitions()
 
     def _change_session_rules(
@@ -160,7 +160,7 @@ class SessionPermissionChanges(PermissionChanges):
         state.add_rules(rules)
 
     async def _change_directories(self, change: PermissionChange, scope: Scope | None) -> None:
-        root = self._around.workdir.root
+        root = self._session_context.workdir.root
         adds = change.type == "addDirectories"
         named = _resolve_directories(change.directories, root, must_exist=adds)
         if scope is None:
@@ -176,7 +176,7 @@ class SessionPermissionChanges(PermissionChanges):
 
     @property
     def _store(self) -> SettingsStore:
-        return self._around.among().offers[SettingsStore]
+        return self._session_context.pipeline_context().offers[SettingsStore]
 
 
 def _refuse_projects(change: PermissionChange) -> None:

@@ -54,25 +54,25 @@ _UNUSED = {
 _GLOB_SIGNS = "*?["
 
 
-def build_confiner(around: SessionContext) -> LocalConfiner:
+def build_confiner(session_context: SessionContext) -> LocalConfiner:
     """The sandbox of one session; settings and rules are looked at for every command."""
-    temp, aside = (str(around.session_directory / name) for name in ("tmp", "refused"))
+    temp, aside = (str(session_context.session_directory / name) for name in ("tmp", "refused"))
     last: tuple[object, SandboxPolicy] | None = None
 
     def policy() -> SandboxPolicy:
         nonlocal last
-        rules = around.policy()
-        place = around.workdir
+        rules = session_context.policy()
+        place = session_context.workdir
         rests_on = (
-            id(around.configuration.merged),
+            id(session_context.configuration.merged),
             id(rules.book),
             place.roots,
             place.free_to_read,
         )
-        if last is None or last[0] != rests_on or _has_patterns(around.configuration):
+        if last is None or last[0] != rests_on or _has_patterns(session_context.configuration):
             made = build_sandbox_policy(
-                around.configuration,
-                around.workdir,
+                session_context.configuration,
+                session_context.workdir,
                 rules,
                 temp_directory=temp,
                 aside_directory=aside,
@@ -81,11 +81,11 @@ def build_confiner(around: SessionContext) -> LocalConfiner:
         return last[1]
 
     return LocalConfiner(
-        lambda: read_sandbox_options(around.configuration, around.workdir),
+        lambda: read_sandbox_options(session_context.configuration, session_context.workdir),
         policy,
-        ruled=lambda: _make_file_rules(around.policy()),
-        ledger=str(around.data_home / "sandbox"),
-        recovered=around.recovered,
+        ruled=lambda: _make_file_rules(session_context.policy()),
+        ledger=str(session_context.data_home / "sandbox"),
+        recovered=session_context.recovered,
     )
 
 

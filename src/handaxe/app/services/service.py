@@ -38,7 +38,7 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     results: ResultStore
     checkpoints: Checkpoints
     emit: Callable[[Event], None]
-    among: Callable[[], PipelineContext]
+    pipeline_context: Callable[[], PipelineContext]
     """Everybody the pipeline works with, once the session stands."""
     is_busy: Callable[[], bool]
     """Whether a call of the session runs."""
@@ -61,7 +61,7 @@ class SessionService:
 
     def create_for_agent(
         self,
-        around: SessionContext,  # noqa: ARG002 - shared by default
+        session_context: SessionContext,  # noqa: ARG002 - shared by default
         history: SessionHistory,  # noqa: ARG002
     ) -> "SessionService | None":
         """The same for a sub-agent with a place and a past of its own; None: it shares this."""

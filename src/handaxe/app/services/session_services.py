@@ -23,25 +23,25 @@ class SessionServices(ServiceGroup):
 
     def __init__(
         self,
-        around: SessionContext,
+        session_context: SessionContext,
         history: SessionHistory,
         mcp_servers: "McpArguments",
         *,
         is_strict: bool,
     ) -> None:
-        self.memory = SessionState(around, history)
-        self.background = BackgroundWork(around, self.memory.wakeups)
-        self.ready_tree = SnapshotPrewarm(around, lambda: self.times_used)
-        self.mcp = _create_mcp_service(around, mcp_servers, is_strict=is_strict)
+        self.memory = SessionState(session_context, history)
+        self.background = BackgroundWork(session_context, self.memory.wakeups)
+        self.ready_tree = SnapshotPrewarm(session_context, lambda: self.times_used)
+        self.mcp = _create_mcp_service(session_context, mcp_servers, is_strict=is_strict)
         mcp = (self.mcp,) if self.mcp else ()
         super().__init__(self.memory, self.background, self.ready_tree, *mcp)
 
 
 def _create_mcp_service(
-    around: SessionContext, given: "McpArguments", *, is_strict: bool
+    session_context: SessionContext, given: "McpArguments", *, is_strict: bool
 ) -> "McpService | None":
     """The MCP servers; None where nothing could name one, so that nothing need be loaded."""
-    configuration = around.configuration
+    configuration = session_context.configuration
     if not isinstance(cast("object", given), str | Mapping | Sequence | None):
         raise SetupError(f"`mcp_servers` takes a table, a file, or several; {given!r} is none.")
     is_named = given or isinstance(given, str) or configuration.settings.mcp_servers
@@ -49,7 +49,7 @@ def _create_mcp_service(
         return None
     from handaxe.app.services.mcp import McpService
 
-    return McpService(around, given, is_strict=is_strict)
+    return McpService(session_context, given, is_strict=is_strict)
 
 
 def _is_absent(path: str) -> bool:
@@ -70,8 +70,8 @@ _COMMANDS = ("Bash", "Monitor")
 class SnapshotPrewarm(SessionService):
     """Sees to it that the first command of a session waits for little."""
 
-    def __init__(self, around: SessionContext, times_used: Callable[[], int]) -> None:
-        self._around = around
+    def __init__(self, session_context: SessionContext, times_used: Callable[[], int]) -> None:
+        self._session_context = session_context
         self._times_used = times_used
         self._used_before = 0
         self._is_wanted = True
@@ -99,10 +99,10 @@ class SnapshotPrewarm(SessionService):
 
     def begin_if_idle(self, catalog: Catalog) -> None:
         """Begin, unless a call runs or came since the last look; then look again in a moment."""
-        if self._around.is_busy() or self._times_used() != self._used_before:
+        if self._session_context.is_busy() or self._times_used() != self._used_before:
             self._wait(catalog)
         elif catalog.can_offer(*_COMMANDS):
-            self._work = asyncio.ensure_future(self._around.checkpoints.prepare())
+            self._work = asyncio.ensure_future(self._session_context.checkpoints.prepare())
 
     def _wait(self, catalog: Catalog) -> None:
         if self._is_wanted:

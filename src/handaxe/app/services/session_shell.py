@@ -30,8 +30,8 @@ SESSION_VARIABLES = ("HANDAXE_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 class SessionConfiner(Confiner):
     """The session's sandbox, built when somebody asks for it."""
 
-    def __init__(self, around: SessionContext) -> None:
-        self._around = around
+    def __init__(self, session_context: SessionContext) -> None:
+        self._session_context = session_context
         self._made: LocalConfiner | None = None
 
     @property
@@ -41,19 +41,19 @@ class SessionConfiner(Confiner):
 
     def is_confining(self, command: str, *, unconfined: bool = False) -> bool:
         """Whether this command would run inside."""
-        if not self._around.configuration.settings.sandbox.enabled:
+        if not self._session_context.configuration.settings.sandbox.enabled:
             return False
         return self._confiner().is_confining(command, unconfined=unconfined)
 
     def get_readable_files(self) -> ReadableFiles | None:
         """What confined programs can read."""
-        if not self._around.configuration.settings.sandbox.enabled:
+        if not self._session_context.configuration.settings.sandbox.enabled:
             return None
         return self._confiner().get_readable_files()
 
     def explain_closed_host(self, host: str) -> str | None:
         """Why nothing that is started here may connect to a host."""
-        if not self._around.configuration.settings.sandbox.enabled:
+        if not self._session_context.configuration.settings.sandbox.enabled:
             return None
         return self._confiner().explain_closed_host(host)
 
@@ -67,9 +67,9 @@ class SessionConfiner(Confiner):
         command: str | None = None,
     ) -> ConfinedCommand:
         """How to start `argv`; without a sandbox just so."""
-        if not self._around.configuration.settings.sandbox.enabled:
+        if not self._session_context.configuration.settings.sandbox.enabled:
             plain = ConfinedCommand(argv=argv, env=env, is_confined=False)
-            if self._around.recovered:
+            if self._session_context.recovered:
                 plain.close = self._confiner().take_recovered
             return plain
         return self._confiner().confine(
@@ -85,15 +85,15 @@ class SessionConfiner(Confiner):
         if self._made is None:
             from handaxe.app.services.sandbox import build_confiner
 
-            self._made = build_confiner(self._around)
+            self._made = build_confiner(self._session_context)
         return self._made
 
 
 class SessionShell(Shell):
     """A shell that is built when the first command comes."""
 
-    def __init__(self, around: SessionContext, confiner: Confiner | None) -> None:
-        self._around = around
+    def __init__(self, session_context: SessionContext, confiner: Confiner | None) -> None:
+        self._session_context = session_context
         self._confiner = confiner
         self._shell: Shell | None = None
 
@@ -106,15 +106,15 @@ class SessionShell(Shell):
 
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it."""
-        left = self._around.among().hooks.variables
+        left = self._session_context.pipeline_context().hooks.variables
         if left:
-            self._around.configuration.redactor.learn(left)
+            self._session_context.configuration.redactor.learn(left)
             command = msgspec.structs.replace(command, env={**left, **command.env})
         return await self._get_shell().start(command)
 
     async def get_environment(self, cwd: str) -> Mapping[str, str]:
         """The variables that commands in a directory find."""
-        left = self._around.among().hooks.variables
+        left = self._session_context.pipeline_context().hooks.variables
         return {**await self._get_shell().get_environment(cwd), **left}
 
     async def seek(self, program: str, cwd: str) -> str:
@@ -134,23 +134,23 @@ class SessionShell(Shell):
 
     def _get_shell(self) -> Shell:
         if self._shell is None:
-            self._shell = open_local_shell(self._around, self._confiner)
+            self._shell = open_local_shell(self._session_context, self._confiner)
         return self._shell
 
 
-def open_local_shell(around: SessionContext, confiner: Confiner | None) -> Shell:
+def open_local_shell(session_context: SessionContext, confiner: Confiner | None) -> Shell:
     """The shell of this machine."""
     from handaxe.shell.exec.factory import create_shell
 
-    around.configuration.redactor.learn(os.environ)
+    session_context.configuration.redactor.learn(os.environ)
     shell = create_shell(
-        around.session_directory,
-        around.configuration.settings,
+        session_context.session_directory,
+        session_context.configuration.settings,
         os.environ,
-        more=dict.fromkeys(SESSION_VARIABLES, around.session_id),
-        roots=around.workdir.roots,
+        more=dict.fromkeys(SESSION_VARIABLES, session_context.session_id),
+        roots=session_context.workdir.roots,
         confiner=confiner,
-        redactor=around.configuration.redactor,
+        redactor=session_context.configuration.redactor,
     )
-    shell.open_trace = around.checkpoints.open_trace
+    shell.open_trace = session_context.checkpoints.open_trace
     return shell

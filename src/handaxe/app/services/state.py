@@ -31,17 +31,19 @@ if TYPE_CHECKING:
 class SessionState(SessionService):
     """State objects of one session, as tools ask for them."""
 
-    def __init__(self, around: SessionContext, history: SessionHistory) -> None:
-        self._around = around
+    def __init__(self, session_context: SessionContext, history: SessionHistory) -> None:
+        self._session_context = session_context
         self._history = history
-        self.loaded = LoadedTools(around.emit)
+        self.loaded = LoadedTools(session_context.emit)
         self.loaded.replay(history.loaded_tools)
         self.wakeups = Wakeups()
         self._skill_versions: SkillVersions | None = None
-        shared = around.configuration.settings.task_list
+        shared = session_context.configuration.settings.task_list
         if shared is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,80}", shared):
             raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
-        self._tasks_directory = get_tasks_directory(around.data_home, shared or around.session_id)
+        self._tasks_directory = get_tasks_directory(
+            session_context.data_home, shared or session_context.session_id
+        )
 
     @property
     def offers(self) -> Offered:
@@ -57,9 +59,11 @@ class SessionState(SessionService):
             "handaxe.session.todos.Todos": self._create_todos,
         }
 
-    def create_for_agent(self, around: SessionContext, history: SessionHistory) -> "SessionState":
+    def create_for_agent(
+        self, session_context: SessionContext, history: SessionHistory
+    ) -> "SessionState":
         """Lists and loaded tools of its own; tasks are shared, and whoever wakes one wakes all."""
-        own = SessionState(around, history)
+        own = SessionState(session_context, history)
         own.wakeups, own._skill_versions = self.wakeups, self._skill_versions
         return own
 
@@ -67,7 +71,7 @@ class SessionState(SessionService):
         from handaxe.skills.locations import SkillPlaces
         from handaxe.skills.skill_files import DiskSkills, SkillVersions
 
-        workdir, configuration = self._around.workdir, self._around.configuration
+        workdir, configuration = self._session_context.workdir, self._session_context.configuration
         wanted = configuration.discovery.skills
         if wanted == "none":
             places = SkillPlaces()
@@ -94,30 +98,34 @@ class SessionState(SessionService):
 
     def _override_of(self, name: str) -> str:
         """Who may see a skill."""
-        configuration = self._around.configuration
+        configuration = self._session_context.configuration
         only = configuration.discovery.only_skills
         if only is not None and name not in only:
             return "off"
         return configuration.settings.skill_overrides.get(name, "on")
 
     def _touched(self) -> tuple[str, ...]:
-        ledger: ReadLedger = self._around.among().offers[ReadLedger]
+        ledger: ReadLedger = self._session_context.pipeline_context().offers[ReadLedger]
         return ledger.paths()
 
     def _added(self) -> list[str]:
         """Working directories that somebody added by hand; those of settings are for files only."""
-        named = {os.path.realpath(path) for path in self._around.configuration.directories()[0]}
-        return [root for root in self._around.workdir.roots[1:] if root not in named]
+        named = {
+            os.path.realpath(path) for path in self._session_context.configuration.directories()[0]
+        }
+        return [root for root in self._session_context.workdir.roots[1:] if root not in named]
 
     def _tasks(self) -> "TaskStore":
         from handaxe.storage.task_lists import DiskTaskList
 
-        return HookedTaskList(DiskTaskList(self._tasks_directory), self._around.among)
+        return HookedTaskList(
+            DiskTaskList(self._tasks_directory), self._session_context.pipeline_context
+        )
 
     def _create_brevity(self) -> "BriefMode":
         from handaxe.session.turn_overrides import BriefMode
 
-        brevity = BriefMode(self._around.emit)
+        brevity = BriefMode(self._session_context.emit)
         if self._history.brief is not None:
             brevity.replay(self._history.brief)
         return brevity
@@ -125,19 +133,19 @@ class SessionState(SessionService):
     def _create_identity(self) -> "SessionIdentity":
         from handaxe.session.workdir import SessionIdentity
 
-        return SessionIdentity(self._around.session_id, self._around.workdir.root)
+        return SessionIdentity(self._session_context.session_id, self._session_context.workdir.root)
 
     def _create_invoked_skills(self) -> "InvokedSkills":
         from handaxe.session.invoked_skills import InvokedSkills
 
-        invoked = InvokedSkills(self._around.emit)
+        invoked = InvokedSkills(self._session_context.emit)
         invoked.replay(self._history.skills)
         return invoked
 
     def _create_todos(self) -> "Todos":
         from handaxe.session.todos import Todos
 
-        todos = Todos(self._around.emit)
+        todos = Todos(self._session_context.emit)
         if self._history.todos is not None:
             todos.replay(self._history.todos)
         return todos

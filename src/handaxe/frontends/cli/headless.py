@@ -158,8 +158,8 @@ async def _run_setup_hooks(opener: AgentFactory, *, verbose: bool) -> int:
 
     session.subscribe(hear)
     try:
-        if session.collaborators.opening is not None:
-            await session.collaborators.opening()
+        if session.pipeline_context.opening is not None:
+            await session.pipeline_context.opening()
         await asyncio.sleep(0)
     finally:
         await session.close()
@@ -184,7 +184,7 @@ async def _answer_prompt(
         stop = agent.session.subscribe(teller.handle_session_event)
         for said in prompts:
             is_last = said is prompts[-1]
-            shown = display_events(agent.session.collaborators, agent.run(said), by_lines=False)
+            shown = display_events(agent.session.pipeline_context, agent.run(said), by_lines=False)
             async with aclosing(shown) as events:
                 async for event in events:
                     calls.count(event)

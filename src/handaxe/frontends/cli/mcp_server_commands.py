@@ -273,8 +273,8 @@ def _run_login_action(
         said = await work(servers)
         if arguments.action == "login":
             about = {"notification_type": "auth_success", "title": "Logged in"}
-            await fire_hooks(session.collaborators, "Notification", message=said, **about)
-        await session.collaborators.hooks.close()
+            await fire_hooks(session.pipeline_context, "Notification", message=said, **about)
+        await session.pipeline_context.hooks.close()
         return said
 
     try:

@@ -103,7 +103,7 @@ class SessionContentProvider(ContentProvider):
 
     def resources(self) -> Sequence[Params]:
         """The files that were read or changed in this session, the first first."""
-        paths = self._session.collaborators.offers[ReadLedger].paths()
+        paths = self._session.pipeline_context.offers[ReadLedger].paths()
         root = self._session.workdir.root.rstrip("/") + "/"
         return [
             {"uri": f"file://{quote(path)}", "name": path.removeprefix(root)}

@@ -43,7 +43,7 @@ class StreamPermissionUi:
             answer = await self._channel.ask("can_use_tool", **fields)
         except ClientRequestFailed as failed:
             return Deny(f"Nobody could be asked: {failed}")
-        changes = self._session().collaborators.offers[PermissionChanges]
+        changes = self._session().pipeline_context.offers[PermissionChanges]
         return await read_result(answer, request, changes, sent=sent, giver="The other end")
 
     async def ask_question(

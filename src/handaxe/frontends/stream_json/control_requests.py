@@ -246,8 +246,8 @@ async def rewind_files(session: Session, message_id: str, *, dry_run: bool = Fal
 
 
 def _find_message_time(session: Session, message_id: str) -> float:
-    around = session.surroundings
-    for event in read_events(around.data_home, session.id):
+    session_context = session.session_context
+    for event in read_events(session_context.data_home, session.id):
         if isinstance(event, UserSaid) and event.message_id == message_id:
             return event.at
     raise SetupError(f"No message {message_id!r} was said in this session.")

@@ -324,7 +324,9 @@ class StreamConversation:
     async def _run(self, agent: Agent, prompt: Prompt | None, waiting: QueuedMessage) -> None:
         assert self._codec is not None
         shown = display_events(
-            agent.session.collaborators, agent.run(prompt, message_id=waiting.uuid), by_lines=False
+            agent.session.pipeline_context,
+            agent.run(prompt, message_id=waiting.uuid),
+            by_lines=False,
         )
         async with aclosing(shown) as events:
             async for event in events:

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     session = open_session(arguments)
     _warn_if_misspelled(tool, session)
     answer = asyncio.run(
-        explain_in_session(tool, call_input, session.collaborators, count_commands)
+        explain_in_session(tool, call_input, session.pipeline_context, count_commands)
     )
     if arguments.json:
         _print_json(answer)

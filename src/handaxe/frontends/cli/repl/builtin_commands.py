@@ -133,7 +133,7 @@ async def _show_permissions(dialogue: SlashCommandContext, arguments: str) -> No
 
 
 def _open_saved_rules(session: Session) -> SavedRules:
-    return SavedRules(session.configuration, session.collaborators.offers[SettingsStore])
+    return SavedRules(session.configuration, session.pipeline_context.offers[SettingsStore])
 
 
 async def _revoke(dialogue: SlashCommandContext, rule: str) -> None:
@@ -170,10 +170,10 @@ async def _resume(dialogue: SlashCommandContext, arguments: str) -> None:
     session = dialogue.agent.session
     wanted = arguments
     if not wanted:
-        around = session.surroundings
+        session_context = session.session_context
         others = (
             one
-            for one in list_conversations(around.data_home, session.workdir.root)
+            for one in list_conversations(session_context.data_home, session.workdir.root)
             if one.session_id != session.id
         )
         found = list(islice(others, _MAX_SESSIONS))

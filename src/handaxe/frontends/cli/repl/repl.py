@@ -225,7 +225,7 @@ class Repl:
         self._has_answered = False
         about = {"notification_type": "idle_prompt", "title": "Waiting for you"}
         said = "The agent is waiting for your input."
-        notify_hooks(self.agent.session.collaborators, "Notification", message=said, **about)
+        notify_hooks(self.agent.session.pipeline_context, "Notification", message=said, **about)
 
     async def _handle_line(self, text: str) -> None:
         if await run_command(text, self):
@@ -238,8 +238,8 @@ class Repl:
             prompt = None if text is None else await self._expanded(text)
             if prompt is None and text is not None:
                 return
-            among = self.agent.session.collaborators
-            shown = display_events(among, self.agent.run(prompt), by_lines=True)
+            context = self.agent.session.pipeline_context
+            shown = display_events(context, self.agent.run(prompt), by_lines=True)
             async with aclosing(shown) as events:
                 async for event in events:
                     self.screen.show(event, self.agent.session)

@@ -83,7 +83,7 @@ _ADVISORY = (
 
 def is_new_here(session: Session) -> bool:
     """Whether nobody has talked to handaxe in this project yet."""
-    home = session.surroundings.data_home
+    home = session.session_context.data_home
     return next(iter(list_conversations(home, session.workdir.root)), None) is None
 
 
