@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1] / "tests/shell"
+TESTS = Path(__file__).parents[1] / "tests/shell/analysis"
 sys.path.insert(0, str(TESTS))
 
 from reference import decision  # noqa: E402

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-TESTS = Path(__file__).parent.parent / "tests" / "shell"
+TESTS = Path(__file__).parent.parent / "tests" / "shell" / "analysis"
 sys.path.insert(0, str(TESTS))
 
 from reference import decision  # noqa: E402

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from players import Player, calls, says
-from test_nearby_memory import texts
+from tests.agent.memory.test_nested_memory import texts
 
 from handaxe import Agent, Session
 

@@ -215,7 +215,7 @@ async def test_a_projects_own_hook_names_secrets_in_vain(project, tmp_path):
 
 @pytest.mark.proves("S14")
 async def test_the_log_of_a_server_and_its_answers_hold_no_secret_that_it_was_given(project):
-    thin = str(Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py")
+    thin = str(Path(__file__).parents[1] / "mcp" / "thin_server.py")
     line = f'echo "$WANTED" >&2; printf %s "$OWN_PASSWORD" >&2; exec {sys.executable} {thin}'
     env = {"WANTED": "${GITHUB_TOKEN}", "OWN_PASSWORD": "Lit3ral-Password"}
     servers = {"a": {"command": "/bin/sh", "args": ["-c", line], "env": env}}

@@ -22,7 +22,7 @@ from tests.faults.undo_model import (
     look_at,
     predict,
 )
-from tests.storage.undoable import NOTEBOOK, in_a_process, open_session, shift_clock
+from tests.undo.undoable import NOTEBOOK, in_a_process, open_session, shift_clock
 
 from handaxe import Session, ToolResult
 from handaxe.app.undo_commands import find_past_sessions

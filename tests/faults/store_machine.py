@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from tests.faults.checked_store import PRUNES_BY_CALL, CheckedStore, expand
 from tests.faults.undo_model import choose, find_changes, look_at, predict
-from tests.storage.undoable import UNDO, shift_clock
+from tests.undo.undoable import UNDO, shift_clock
 
 from handaxe.storage.home import generate_session_id
 from handaxe.storage.sessions import fork_session, has_session

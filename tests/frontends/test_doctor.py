@@ -119,7 +119,7 @@ def test_people_get_an_aligned_list(project, monkeypatch, capsys):
 
 
 def test_servers_are_spoken_to_where_that_is_wanted(project, monkeypatch, capsys):
-    thin = Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py"
+    thin = Path(__file__).parents[1] / "mcp" / "thin_server.py"
     servers = {
         "good": {"command": sys.executable, "args": [str(thin)]},
         "ends": {"command": "true"},

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-THIN = str(Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py")
+THIN = str(Path(__file__).parents[1] / "mcp" / "thin_server.py")
 SERVER = {"command": sys.executable, "args": [THIN]}
 
 

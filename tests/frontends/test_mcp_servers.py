@@ -10,7 +10,7 @@ import pytest
 
 from handaxe.frontends.mcp_server.config_edit import drop_json, put_json
 
-THIN = str(Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py")
+THIN = str(Path(__file__).parents[1] / "mcp" / "thin_server.py")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.proves("PM-4")
 
-THIN = str(Path(__file__).parents[1] / "bridges" / "mcp" / "thin_server.py")
+THIN = str(Path(__file__).parents[1] / "mcp" / "thin_server.py")
 WRITE = {
     "call": [{"tool": "Write", "id": "w1", "input": {"file_path": "a.txt", "content": "hi\n"}}]
 }

@@ -88,7 +88,7 @@ def test_what_was_typed_before_the_question_does_not_answer_it(project):
     assert code == 0, shown
 
 
-SERVER = Path(__file__).parents[1] / "bridges/mcp/thin_server.py"
+SERVER = Path(__file__).parents[1] / "mcp/thin_server.py"
 
 
 def test_names_of_fields_do_not_paint_the_question(project):

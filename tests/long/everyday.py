@@ -1,8 +1,8 @@
 """Measures how many everyday commands of public documentation pass without a question.
 
 `scripts/check --long everyday PATH [--asked]`, or the path in EVERYDAY_SOURCES: a directory with
-one folder for each source that tests/shell/everyday_sources.py names. The marks are in
-tests/shell/everyday_public.txt.
+one folder for each source that tests/shell/analysis/everyday_sources.py names. The marks are in
+tests/shell/analysis/everyday_public.txt.
 """
 # pyright: basic
 
@@ -14,12 +14,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "shell" / "analysis"))
 
 from everyday_sources import TLDR, draw
 from reference import decision
 
-SHELL_TESTS = Path(__file__).parents[1] / "shell"
+SHELL_TESTS = Path(__file__).parents[1] / "shell" / "analysis"
 MUST_ASK = frozenset({"write", "run", "network", "outside", "environment", "lists", "dynamic"})
 """Marks of what nobody may run without a question; the others change nothing either way."""
 SHARE = 0.98

@@ -4,7 +4,7 @@ Mutants are made from the syntax of the analysis, not from texts written by hand
 negated, a check is skipped, an answer is turned, a function returns early, a list is emptied. Each is
 planted in a copy of `src`; it is killed if a row of the table that was right becomes wrong. A mutant
 counts if it changes some verdict: of a corpus that is not part of the table (the other suites of
-tests/shell, random commands). Lines that no row executes and modules that only word sentences and
+tests/shell/analysis, random commands). Lines that no row executes and modules that only word sentences and
 proposals get none.
 """
 # pyright: basic
@@ -31,14 +31,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "shell" / "analysis"))
 
 from grammar import Maker
 from product_model import Row
 from product_table import ask, check_row, choose_rows, make_rows
 
 SOURCE = Path(__file__).parents[2] / "src" / "handaxe"
-PACKAGES = ("shell", "runtime/permission", "permission")
+PACKAGES = ("shell", "rules", "permission")
 NOT_ANALYSIS = {"exec", "sandbox"}
 """Folders of these packages that run commands instead of judging them."""
 WORDING = re.compile(r"propos|reason|text|suggest|display|explain|saved|book|closed|prompt|famil")
@@ -293,7 +293,7 @@ def is_met(mutant: Mutant, executed: dict[str, set[int]]) -> bool:
 
 def read_corpus() -> list[dict]:
     """Requests that the table does not know: the other suites of the folder and random commands."""
-    folder = Path(__file__).parents[1] / "shell"
+    folder = Path(__file__).parents[1] / "shell" / "analysis"
     texts = [
         line
         for name in ("everyday.txt", "everyday_asks.txt", "ordinary.txt")

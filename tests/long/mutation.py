@@ -4,7 +4,7 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "shell" / "analysis"))
 
 from test_mutation import EVALUATED, EVERY, INSERTS, OPENERS, find_allowed
 

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "shell" / "analysis"))
 
 from product_proposals import check_offer, make_offers
 from product_table import (

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "shell" / "analysis"))
 
 from program_runs import PACKAGES, all_runs, run_all, say
 

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "shell"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "shell" / "analysis"))
 
 from stdin_canary import PAYLOADS, TAILS, covered_texts, makes_canary
 

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 from measure import processes_below, resident_mb
 from tests.faults.undo_model import find_leftovers
-from tests.storage.undoable import NOTEBOOK, in_a_process
+from tests.undo.undoable import NOTEBOOK, in_a_process
 
 from handaxe import Session, ToolResult
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.storage.killed_undo import (
+from tests.undo.killed_undo import (
     UNDO,
     Place,
     change_kinds,
@@ -24,7 +24,7 @@ from tests.storage.killed_undo import (
     remove,
     separate_home,
 )
-from tests.storage.undoable import RENAMES
+from tests.undo.undoable import RENAMES
 
 Change = Callable[[Place], dict[bytes, tuple]]
 

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.storage.commanding import whole_tree
-from tests.storage.test_bounded_undo import records
+from tests.undo.commanding import whole_tree
+from tests.undo.test_bounded_undo import records
 
 from handaxe import Session
 
