@@ -1,10 +1,9 @@
-"""A SESSION'S TOOLS FOR OTHER PEOPLE'S AGENTS: one module per agent framework.
+"""Session tools for agent frameworks: one module per framework.
 
-Each has one function, `tools_for(session)`, and is the only module that imports its framework.
-Nothing here imports a framework before its own module is imported, so
-`from handaxe.adapters.langchain import tools_for` needs langchain-core and nothing else does.
+Each module has one function, `tools_for(session)`, and only that module imports its framework.
+`from handaxe.adapters.langchain import tools_for` needs langchain-core; nothing else does.
 
-Belongs here: the translation between a framework's tool object and a session's call.
-Does not: what calls do, prompts, schemas, or an agent loop; those are below, or the framework's.
-May import: `app` and below; in each adapter its own framework.
+Belongs here: the conversion between a framework's tool object and a session's call.
+Does not: running calls, prompts, schemas (the layers below), an agent loop (the framework has one).
+May import: `testing` and the layers below it; each adapter also its own framework.
 """

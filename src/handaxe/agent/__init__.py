@@ -1,6 +1,8 @@
-"""THE LOOP: ask the model, run its calls, repeat.
+"""The agent loop: ask the model, run its calls, repeat.
 
-Belongs here: the loop and its limits, the system prompt, compaction, sub-agents.
-Does not: vendors' wire formats (`models`), running one call (`runtime`), terminals (`frontends`).
-May import: runtime, session, settings, text, contract.
+Belongs here: the loop and its limits, the conversation, compaction, the system prompt, output
+styles, structured output, hooks around a run.
+Does not: wire formats of model vendors (`models`), running one call (`pipeline`), terminals
+(`frontends`).
+May import: `tools`, `pipeline` and the layers below them.
 """

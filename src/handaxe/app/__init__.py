@@ -1,6 +1,7 @@
-"""WHERE THE PARTS ARE JOINED: sessions, own tools, the public entry points.
+"""Sessions and agents for library users, joined from all packages below.
 
-Belongs here: what picks implementations for ports and hands them to the runtime.
-Does not: the work of a tool, of the pipeline or of a front end.
-May import: everything below it.
+Belongs here: `Session`, `Agent`, the builder that picks an implementation for each port, resume,
+rewind, undo commands.
+Does not: the work of a tool, of the pipeline, of one feature or of a front end.
+May import: `agent` and the layers below it.
 """

@@ -1,6 +1,6 @@
-"""Which tools exist, which are on offer here, and under which names.
+"""The tools of a session: which exist, which the model sees, which are deferred.
 
-Belongs here: look-up, the funnel from all tools to the offered ones, presets.
-Does not: running a tool, deciding about a call.
-May import: contract, text, session, settings.
+Belongs here: finding a tool by name or alias, filtering the list, deferred schemas, edit formats.
+Does not: running a tool (`pipeline`), deciding about a call (`permission`).
+May import: `shell/sandbox` and the layers below it.
 """

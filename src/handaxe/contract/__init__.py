@@ -1,9 +1,8 @@
-"""THE WORDS: pure types everyone agrees on.
+"""Types that every package shares.
 
-Belongs here: what a tool, a call, a result, an effect, a decision, an event is; the ports a
-host may offer, described and not done.
+Belongs here: what a tool, a call, a result, an effect, a decision, an event and a message is.
 Does not: anything that reads a file, starts a process, or knows a front end.
-May import: nothing of handaxe; msgspec.
+May import: nothing else of handaxe; msgspec.
 """
 
 from handaxe.contract.call import ToolCall

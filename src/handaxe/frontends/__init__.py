@@ -1,6 +1,6 @@
-"""WHO TALKS TO A SESSION: the command line, MCP, stream-json; later terminal UI and web page.
+"""Front ends: the command line, the MCP server, stream-json.
 
-Belongs here: arguments, painting, asking; one package per front end.
+Belongs here: one package per front end, and what they share: reading lines, signals.
 Does not: what tools do or how calls run; a front end only holds a `Session`.
-May import: everything below.
+May import: `testing` and the layers below it.
 """

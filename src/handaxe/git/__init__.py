@@ -1,6 +1,7 @@
-"""GIT: which repository git takes, what it would run there, and every git that handaxe starts.
+"""Git: find repositories, check their configuration, run git commands.
 
-Belongs here: finding a repository as git finds it, judging its configuration, starting git.
-Does not: what commands of the model may do (`runtime`), worktrees of agents (`host`).
-May import: contract, text, disk, shell.
+Belongs here: finding a repository as git does, whether its configuration makes git run programs,
+submodules, every git process that handaxe starts for itself.
+Does not: git commands of the model (`shell.analysis`), worktrees of agents (`agent.subagents`).
+May import: `session` and the layers below it.
 """

@@ -1,6 +1,8 @@
-"""What a user's own code may say before and after a call.
+"""Hooks: programs, HTTP requests and functions of the user that run on events.
 
-Belongs here: who is told, in which order, and how their answers become one.
-Does not: permission rules; running the tool.
-May import: contract, text, session, settings.
+Belongs here: configuration, event types, dispatch, command and HTTP hooks, parsing their output,
+merging their outcomes.
+Does not: permission rules (`rules`), hooks that ask a model (`agent.model_hooks`), when an event
+of a call is sent (`pipeline`).
+May import: `shell/sandbox` and the layers below it.
 """

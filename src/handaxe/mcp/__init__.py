@@ -1,7 +1,8 @@
-"""The MCP client: other people's tools, resources and prompts, on the official SDK.
+"""The MCP client: tools, resources and prompts of other servers.
 
-Belongs here: connections and their healing, remote tools as `Tool`, results made ours.
-Does not: who may start (`app`), starting programs (port `Processes`), the tools that list and
-read resources (`tools/mcp`).
-May import: contract, text, settings; the `mcp` SDK, inside functions or below `connection`.
+Belongs here: transports, connections and reconnection, discovery, OAuth, remote tools as `Tool`,
+conversion of results.
+Does not: starting the servers of a session (`app.services.mcp`), starting programs (port
+`Processes`), the tools for resources (`tools.mcp`), handaxe as a server (`frontends.mcp_server`).
+May import: `shell/sandbox` and the layers below it; the `mcp` SDK and httpx2, when used.
 """

@@ -1,6 +1,6 @@
-"""Pictures and PDFs on this machine.
+"""Images and PDF pages: the `Media` port on this machine.
 
-Belongs here: the `Media` port, done with Pillow and PDFium; the only door to both libraries.
-Does not: reading files (`handaxe.disk.local_files`), what the model is told (`handaxe.tools`).
-May import: contract, text.
+Belongs here: decoding and scaling with Pillow and PDFium, in child processes where files are large.
+Does not: reading files (`disk`), what the model is told (`tools.files.read`).
+May import: `shell/sandbox` and the layers below it; Pillow and PDFium, only here.
 """

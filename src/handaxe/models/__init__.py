@@ -1,6 +1,6 @@
-"""MODELS: the port `Model` done for each way a model speaks.
+"""Language models: the `Model` port for each vendor's API.
 
-Belongs here: thin clients of vendors' wire formats, the scripted model, recordings, retries.
-Does not: conversations that last (`agent`), tool execution (`runtime`), settings files.
-May import: text, disk, contract; httpx2, where it is needed.
+Belongs here: choosing a model by name, thin clients, failures and retries, prices, recordings.
+Does not: conversations (`agent`), tool execution (`pipeline`), settings files (`config`).
+May import: `shell/sandbox` and the layers below it; httpx2, when used.
 """

@@ -1,6 +1,8 @@
-"""MAY THIS CALL RUN: rules, path scopes, modes and one function that puts them in order.
+"""Permission: decide whether a call may run.
 
-Belongs here: the grammar of rules, what they match, which paths are protected, `decide`.
-Does not: bash (the shell package reads commands), following links, asking a person, files.
-May import: contract, text, session; no input or output of any kind.
+Belongs here: the policy of a session, `decide`, reasons, protected paths, saved rules, prompts,
+suggested rules.
+Does not: the grammar of rules (`rules`), parsing bash commands (`shell.analysis`), when a call is
+checked (`pipeline`).
+May import: `shell/sandbox` and the layers below it.
 """

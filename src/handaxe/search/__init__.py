@@ -1,6 +1,6 @@
-"""The `Search` port on this machine: ripgrep, and the same in Python where there is none.
+"""The `Search` port on this machine: with ripgrep, or in Python where ripgrep is missing.
 
-Belongs here: running ripgrep, walking directories, reading ignore files, the fallback.
-Does not: what an answer looks like to the model (`tools.search`), who may search (`runtime`).
-May import: contract, text, disk, session.
+Belongs here: ripgrep arguments and output, the Python search, pagination, deadlines, long lines.
+Does not: what the model sees of a result (`tools.search`), who may search (`permission`).
+May import: `shell/sandbox` and the layers below it.
 """

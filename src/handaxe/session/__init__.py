@@ -1,6 +1,7 @@
-"""STATE that outlives one call.
+"""State of a session that outlives one call, in memory.
 
-Belongs here: plain objects that a session keeps between calls, each able to become JSON and back.
-Does not: decisions about that state, files, processes, the network.
-May import: contract, text; nothing of the operating system.
+Belongs here: plain objects that convert to JSON and back: directories, read ledger, permission
+state, jobs, todos; the registry of ports.
+Does not: decisions about that state, files (`storage`), processes, the network.
+May import: `schema`, `text`, `contract`; nothing of the operating system.
 """

@@ -1,6 +1,6 @@
-"""WHAT IS KEPT ON DISK: the event log, stored results, sessions.
+"""The data directory: what handaxe keeps on disk for each session.
 
-Belongs here: the data directory and everything in it.
-Does not: the user's project; deciding what happens.
-May import: contract, text, disk, session, settings.
+Belongs here: the event log, the list of sessions, stored results, task lists, logins, statistics.
+Does not: the undo journal (`undo`), files of the project, settings files (`config`).
+May import: `session` and the layers below it.
 """

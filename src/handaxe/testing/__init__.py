@@ -1,6 +1,6 @@
-"""FOR TOOL AUTHORS: conformance checks and scenarios that run against any tool.
+"""For tool authors: conformance checks, fakes and scenarios for any tool.
 
-Belongs here: what a test of a tool needs and what handaxe's own tests use themselves.
+Belongs here: what a test of a tool needs; the tests of handaxe use it too.
 Does not: pytest; these are plain functions.
-May import: everything below `frontends`.
+May import: `app` and the layers below it.
 """

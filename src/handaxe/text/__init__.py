@@ -1,7 +1,6 @@
-"""Pure functions on text: replacing, comparing, decoding, numbering, matching.
+"""Pure functions on text: encodings, diffs, globs, escaping, tokens, paths as text.
 
-Belongs here: what turns text or bytes into other text, bytes or facts about them, and is the same
-every time it is asked.
-Does not: anything that opens a file, looks at a clock, speaks to a network or keeps state.
-May import: the standard library, msgspec, `handaxe.contract`; chardet and rapidfuzz on first use.
+Belongs here: functions from text or bytes to text, bytes or facts, with the same result every time.
+Does not: anything that opens a file, reads a clock, uses a network or keeps state.
+May import: `contract`, the standard library, msgspec; chardet, rapidfuzz and yaml, when used.
 """

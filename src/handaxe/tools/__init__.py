@@ -1,8 +1,9 @@
-"""WHAT TOOLS DO. This table lists every built-in tool.
+"""The built-in tools: one module and one prompt per tool, in families.
 
-Belongs here: one module and one prompt per tool, in families.
-Does not: touching the machine (ports do), running calls (`runtime`).
-May import: contract, text, session, settings.
+Belongs here: the table of all built-in tools, tools made from functions, one folder per family.
+Does not: reaching the machine (tools use ports), running calls (`pipeline`).
+May import: the features (such as `skills`) and the layers below them, but not `disk`, `os` or
+`subprocess`; no family imports another.
 """
 
 from collections.abc import Callable

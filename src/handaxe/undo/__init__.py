@@ -1,6 +1,7 @@
-"""The record of every change, and the way back from it.
+"""Undo: record every change before it happens, and restore earlier states.
 
-Belongs here: the undo journal of a session, kept contents, planning and doing an undo, pruning.
-Does not: asking for permission (the pipeline), showing results (tools, front ends).
-May import: contract, text, disk, session, settings.
+Belongs here: the journal of a session, stored contents, path states, planning and doing an undo,
+pruning, the tracker that the pipeline calls.
+Does not: permission (`pipeline`), showing results (`tools.files.undo`, `frontends`).
+May import: `shell/sandbox` and the layers below it.
 """

@@ -1,8 +1,12 @@
-"""What can go wrong, told to whoever can act on it.
+"""Faults with stable codes, one module per family; the base classes are here.
 
 A `ToolFault` is for the model: it becomes a failed result with a stable code. A `SetupError`
-is for the human at the keyboard: wrong usage, wrong settings, a missing program. Any other
-exception is our own mistake and becomes `internal.error`.
+is for the person at the keyboard: wrong usage, wrong settings, a missing program. Any other
+exception is a bug of handaxe and becomes `internal.error`.
+
+Belongs here: faults that several packages raise or handle.
+Does not: faults that only one tool family raises (its own module, such as `edit_faults`).
+May import: the other modules of `contract`.
 """
 
 import errno

@@ -1,6 +1,6 @@
-"""What a host may offer to tools and to the pipeline, described and not done.
+"""Interfaces between tools and the machine.
 
-Belongs here: one abstract class per kind of reach, with the values it trades in.
-Does not: any implementation.
-May import: the other words of `handaxe.contract`.
+Belongs here: one abstract class per port (files, search, shell, model, undo) and its value types.
+Does not: any implementation (`disk`, `search`, `shell.exec`, `media`, `models` and others).
+May import: the other modules of `contract`.
 """

@@ -1,6 +1,6 @@
 """The command line: arguments in, results on stdout, everything else on stderr.
 
-Belongs here: one module per command, and what they share.
-Does not: anything a library user would need as well.
-May import: everything below `frontends`.
+Belongs here: options, exit codes, rendering, permission prompts, headless runs.
+Does not: anything that a library user needs as well (`app`).
+May import: the other front ends, and what `frontends` may import.
 """

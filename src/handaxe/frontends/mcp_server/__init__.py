@@ -1,7 +1,8 @@
-"""handaxe as an MCP server: a session's tools for other people's agents.
+"""handaxe as an MCP server, over stdio and HTTP.
 
-Belongs here: the protocol's words, its two transports, and what clients are told of tools,
-results and questions; the entries that clients want in their settings files.
-Does not: what tools do, and arguments of the command line (`handaxe.frontends.cli`).
-May import: everything below `frontends`; the official SDK in `http` only.
+Belongs here: the protocol, both transports, tools, results and elicitation as clients see them,
+entries for the settings files of clients.
+Does not: what tools do (`tools`), arguments of the command line (`frontends.cli`), the MCP client
+(`mcp`).
+May import: what `frontends` may import; the `mcp` SDK in `http` only.
 """

@@ -1,6 +1,6 @@
-"""One JSON object per line: the agent for programs, in the messages the open SDKs speak.
+"""The stream-json protocol of the agent SDKs: one JSON object per line.
 
-Belongs here: the messages, the control requests of both sides, and serving a conversation.
+Belongs here: messages, control requests in both directions, serving a conversation.
 Does not: flags, exit codes, text for people (`frontends.cli`).
-May import: everything below `frontends`.
+May import: what `frontends` may import.
 """

@@ -1,8 +1,8 @@
-"""Models that speak the Messages API.
+"""Models with the Messages API.
 
-Belongs here: its request, its stream, and the client that joins them.
-Does not: how bytes travel (`models.wire`), when to try again (`models.retries`).
-May import: the other modules of `models`, text, contract.
+Belongs here: its request, its stream, and the client that uses both.
+Does not: HTTP (`models.http`), failures and retries (`models.failures`).
+May import: the other modules of `models`, and what `models` may import.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping

@@ -1,12 +1,13 @@
-"""A toy model on this machine: SmolLM2 with 135 million parameters, run by llama.cpp.
+"""A small local model: SmolLM2 with 135 million parameters, run by llama.cpp.
 
-It needs no key and no network, writes English sentences and understands little. It is not told
-of tools, because it could not use them; a call that is asked for by name is made by holding its
-answer to the tool's schema. Good for trying out and for tests of streaming, not for work.
+It needs no key and no network, writes English sentences and understands little. It gets no tool
+definitions, because it could not use them. If a request names a tool, the answer is constrained
+to the tool's schema. Use it to try things out and to test streaming, not for work.
 
-Belongs here: the child process with the model's server, and what is asked of it.
+Belongs here: the child process with the model server, and the requests to it.
 Does not: the wire format (`models.openai`).
-May import: the other modules of `models`, text, contract; xllamacpp, in the child only.
+May import: the other modules of `models`, and what `models` may import; xllamacpp in the child
+process only.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Models that speak Chat Completions: OpenAI, Ollama, llama.cpp, vLLM, gateways.
+"""Models with the Chat Completions API: OpenAI, Ollama, llama.cpp, vLLM, gateways.
 
-Belongs here: its request, its stream, what servers refuse of it, and the client that joins them.
-Does not: how bytes travel (`models.wire`), when to try again (`models.retries`).
-May import: the other modules of `models`, text, contract.
+Belongs here: its request, its stream, differences between servers, and the client.
+Does not: HTTP (`models.http`), failures and retries (`models.failures`).
+May import: the other modules of `models`, and what `models` may import.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping

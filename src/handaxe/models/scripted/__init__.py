@@ -1,8 +1,8 @@
-"""A model that says what a file says: for tests, demos and work without a network.
+"""A scripted model for tests, demos and work without a network.
 
-Belongs here: the format of scripts, following one, and streaming its turns.
+Belongs here: the script format, the position in a script, streaming its turns.
 Does not: recordings of real models (`models.recording`).
-May import: text, contract.
+May import: the other modules of `models`, and what `models` may import.
 """
 
 import asyncio

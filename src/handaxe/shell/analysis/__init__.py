@@ -1,9 +1,8 @@
-"""Bash commands: what they do, and whether they may.
+"""What a bash command would do, from its text, and whether rules allow it.
 
-Belongs here: reading a command into facts (`analysis`), matching Bash rules, the verdict with its
-reasons; option tables of programs as data.
-Does not: running anything, touching the disk, path rules (the caller passes them in), settings.
-May import: `handaxe.contract`, `handaxe.text`, msgspec; tree-sitter in `opinion` only, when used.
+Belongs here: reading a command into facts, the walk through a script, tables of programs.
+Does not: running anything, reading the disk, path rules (the caller passes them), settings.
+May import: `text`, `contract`, msgspec; tree-sitter in `parser.cross_check` only, when used.
 """
 
 from __future__ import annotations

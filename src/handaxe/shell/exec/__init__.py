@@ -1,7 +1,8 @@
-"""The `Shell` port on this machine: commands run, watched, bounded, and never left behind.
+"""The `Shell` port on this machine: run commands and end every process they start.
 
-- Belongs here: the supervisor and its wardens, the output of a command, its environment.
-- Does not: what a command may do (`shell.analysis`, `permission`), the sandbox (`shell.sandbox`),
-  the texts for the model (`tools.shell`).
-- May import: contract, text, disk.
+Belongs here: the shell of a session, capture and quotas of output, background jobs, dry runs, the
+scan of the disk before a command.
+Does not: what a command may do (`shell.analysis`, `permission`), the sandbox (`shell.sandbox`),
+supervisor and workers (`process`), texts for the model (`tools.shell`).
+May import: `shell/sandbox` and the layers below it.
 """

@@ -1,6 +1,8 @@
-"""Keep commands apart from this machine: bubblewrap first, Landlock second, otherwise say no.
+"""The sandbox: bubblewrap first, Landlock second, otherwise refuse.
 
-Belongs here: the policy as a value, what enforces it, the proxy for listed hosts, and the probe.
-Does not: reading settings or deciding what is protected (`app` hands both over); running commands.
-May import: contract, shell, session, the standard library, msgspec.
+Belongs here: the policy as a value, the backends, seccomp, the proxy for allowed hosts, read-only
+and protected paths, the probe.
+Does not: building the policy from settings (`app.services.sandbox`), running commands
+(`shell.exec`).
+May import: `shell/analysis` and the layers below it.
 """

@@ -1,12 +1,13 @@
-"""String replacement in a file's bytes: exact first, then forgiving in five named ways.
+"""Find and replace text in a file: an exact match first, then five named kinds of tolerance.
 
-`plan` says which bytes to take out and what to put there; everything else stays as it is because
-nothing else is touched. There is no similarity scoring: a place fits a class or it does not, and
-two places that fit are a refusal. Refusals are exceptions with data; sentences are the tool's.
+`plan` returns which bytes to remove and what to insert; all other bytes stay as they are. There
+is no similarity score: text matches in one of the named ways or not at all, and two matches are
+a refusal. Refusals are exceptions with data; the tool writes the sentences.
 
-Belongs here: finding the places of one text in another and dressing the replacement for them.
-Does not: creating files, reading them, helping after a failure (`fuzzy_match` does).
-May import: `handaxe.text.encoding`.
+Belongs here: matching, normalising, adapting the replacement to the file, patches, line edits,
+the fuzzy match that helps after a failed edit.
+Does not: reading and writing files (`disk`), texts for the model (`tools.files`).
+May import: the other modules of `text`, and what `text` may import.
 """
 
 from handaxe.text.encoding import Format, NotText, UnencodableCharacter, is_empty, sniff

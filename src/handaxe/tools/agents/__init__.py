@@ -1,6 +1,6 @@
-"""Agents that work for an agent: start one, tell one something.
+"""Tools for subagents: Agent, SendMessage.
 
-Belongs here: tools over the port `Agents`.
-Does not: how an agent works (`agent`), background work in general (`tools.tasks`).
-May import: contract, text, session, settings.
+Belongs here: tools that use the port `Agents`.
+Does not: how an agent works (`agent`), background jobs in general (`tools.tasks`).
+May import: what `tools` may import.
 """

@@ -1,6 +1,6 @@
-"""Tools for what MCP servers hand out beside their own tools.
+"""Tools for the resources of MCP servers.
 
 Belongs here: ListMcpResources, ReadMcpResource.
-Does not: connections and remote tools (`bridges/mcp`).
-May import: contract, text, session, settings.
+Does not: connections and remote tools (`mcp`).
+May import: what `tools` may import.
 """

@@ -1,6 +1,6 @@
-"""Tools about the session itself: its settings, its questions, its plans.
+"""Tools about the session: plan mode, questions, skills, settings, todos.
 
-Belongs here: one module and one prompt per tool that looks at or steers the session.
-Does not: work on files, commands or the web.
-May import: contract, text, session, settings.
+Belongs here: one module and one prompt per tool that reads or changes the session.
+Does not: work on files or commands.
+May import: what `tools` may import.
 """

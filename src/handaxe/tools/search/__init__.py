@@ -1,6 +1,6 @@
-"""Tools that find files and text.
+"""Tools that find files and text: Glob, Grep.
 
-Belongs here: Glob, Grep and what only they need.
-Does not: walking directories or running ripgrep (`Search` port), reading files.
-May import: contract, text, session, settings.
+Belongs here: both tools, the format of their results, hints for patterns.
+Does not: walking directories or running ripgrep (port `Search`), reading files.
+May import: what `tools` may import.
 """

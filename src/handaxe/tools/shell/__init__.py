@@ -1,6 +1,6 @@
-"""Commands: run them, watch them.
+"""Tools that run commands: Bash, Monitor.
 
-Belongs here: Bash and Monitor, what they say of a command's end, their faults.
-Does not: starting processes (the `Shell` port), permission (`runtime`).
-May import: contract, text, session, settings, shell.
+Belongs here: both tools, their faults, what they report when a command ends.
+Does not: starting processes (port `Shell`), permission (`permission`).
+May import: what `tools` may import.
 """

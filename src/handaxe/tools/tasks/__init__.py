@@ -1,6 +1,6 @@
-"""Tools for tasks and background work.
+"""Tools for the task list and for background jobs.
 
-Belongs here: the shared task list, and watching and ending what runs in the background.
-Does not: keeping tasks (`storage`), starting programs (the shell family).
-May import: contract, text, session, settings.
+Belongs here: TaskCreate, TaskGet, TaskList, TaskUpdate, TaskOutput, TaskStop.
+Does not: storing tasks (`storage`), starting commands (`tools.shell`).
+May import: what `tools` may import.
 """

@@ -1,6 +1,6 @@
-"""A whole tree as it stood before a command, kept outside the project.
+"""Snapshots of whole directory trees before commands that may write anywhere.
 
-Belongs here: listing trees, watching them, keeping their contents, finding what changed.
-Does not: the undo journal and the way back (`handaxe.undo`), running commands.
-May import: contract, disk.
+Belongs here: listing and watching trees, storing contents outside the project, finding changes.
+Does not: the journal and restoring paths (`undo`), running commands (`shell.exec`).
+May import: what `undo` may import, nothing else of `undo`.
 """

@@ -1,6 +1,7 @@
-"""One module per command; its name is the command's.
+"""The commands of the command line: one module per command, named after it.
 
-Belongs here: a `configure(parser)` and a `run(arguments)` each.
-Does not: anything two commands need (`handaxe.frontends.cli`).
-May import: everything below `frontends`.
+Belongs here: `configure(parser)` and `run(arguments)` of each command.
+Does not: anything that two commands need (`frontends.cli`).
+May import: the modules of `frontends.cli` that do not import it, and what `frontends.cli` may
+import.
 """

@@ -1,6 +1,7 @@
-"""`handaxe tour`: an agent at work on a throw-away project, chapter by chapter.
+"""`handaxe tour`: an agent at work in a temporary project, chapter by chapter.
 
-Belongs here: the story as data, walking through it, showing it.
-Does not: the command's place on the command line (`frontends.cli.commands`).
-May import: everything below `frontends`, and `frontends.cli`.
+Belongs here: the story as data, running it, showing it.
+Does not: the arguments of the command (`frontends.cli.commands.tour`).
+May import: the modules of `frontends.cli` that do not import it, and what `frontends.cli` may
+import.
 """

@@ -1,4 +1,9 @@
-"""Read: any file as a model can take it in: text windows, pictures, PDF pages, notebook cells."""
+"""Read: a file as text lines, images, PDF pages or notebook cells.
+
+Belongs here: the tool and one module per kind of file.
+Does not: decoding images and PDFs (port `Media`).
+May import: `tools.files`, and what `tools` may import.
+"""
 
 from math import inf
 from typing import Annotated, Any

@@ -1,4 +1,9 @@
-"""Bash: run a command, wait for it or let it go on in the background."""
+"""Bash: run a command, wait for it or leave it in the background.
+
+Belongs here: the tool, its timeout, its output, hints after a failure.
+Does not: running the command (port `Shell`).
+May import: `tools.shell`, and what `tools` may import.
+"""
 
 from typing import Annotated, Any
 
