@@ -30,7 +30,7 @@ from handaxe.schema.tool_schema import build_input_schema
 from handaxe.text.tokens import estimate_tokens
 from handaxe.tools import build_loaders
 
-HOUSE = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent
 SOURCE = Path(handaxe.__file__).parent
 NOTICE = "<!-- Written by docs/generate.py. Change the code, then run it again. -->"
 
@@ -44,7 +44,7 @@ def main() -> int:
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        print(f"{'stale' if check else 'written'}: {path.relative_to(HOUSE)}")
+        print(f"{'stale' if check else 'written'}: {path.relative_to(ROOT)}")
     if check and stale:
         print("Run `uv run python docs/generate.py`.", file=sys.stderr)
     return 1 if check and stale else 0
@@ -52,7 +52,7 @@ def main() -> int:
 
 def pages() -> dict[Path, str]:
     """Every generated file with the text it should have."""
-    reference = HOUSE / "docs" / "reference"
+    reference = ROOT / "docs" / "reference"
     made: dict[str, Callable[[], Iterator[str]]] = {
         "tools": tools_page,
         "faults": faults_page,
@@ -64,8 +64,11 @@ def pages() -> dict[Path, str]:
     texts = {reference / f"{name}.md": _page(page()) for name, page in made.items()}
     texts[reference / "result.schema.json"] = json.dumps(handaxe.result_schema(), indent=2) + "\n"
     for path, sections in (
-        (HOUSE / "README.md", {"map": house_map}),
-        (HOUSE / "docs" / "architecture.md", {"floors": floors_section, "rooms": rooms_section}),
+        (ROOT / "README.md", {"map": map_section}),
+        (
+            ROOT / "docs" / "architecture.md",
+            {"layers": layers_section, "packages": packages_section},
+        ),
     ):
         text = _read(path)
         for name, section in sections.items():
@@ -140,7 +143,7 @@ def _described(schema: dict[str, Any]) -> str:
 
 
 def edit_formats_page() -> Iterator[str]:
-    sys.path.insert(0, str(HOUSE / "corpus"))
+    sys.path.insert(0, str(ROOT / "corpus"))
     measured = import_module("formats").measure()
     tools = {name: build_loaders()[EDIT_TOOLS[name]]() for name in measured}
     yield "# Edit formats\n"
@@ -233,7 +236,8 @@ def faults_page() -> Iterator[str]:
 
 
 def _all_faults() -> list[type[ToolFault]]:
-    for module in SOURCE.rglob("*faults.py"):
+    own = SOURCE.rglob("*faults.py")
+    for module in [*own, *(SOURCE / "contract" / "faults").glob("[a-z]*.py")]:
         import_module(".".join(("handaxe", *module.relative_to(SOURCE).with_suffix("").parts)))
     found: dict[str, type[ToolFault]] = {}
     waiting: list[type[ToolFault]] = [ToolFault]
@@ -256,8 +260,9 @@ def events_page() -> Iterator[str]:
     yield "Every event also has `at`, the time in seconds since the epoch."
     module = ast.parse((SOURCE / "contract" / "events.py").read_text(encoding="utf-8"))
     for node in module.body:
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            tag = next(k.value for k in node.keywords if k.arg == "tag")
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for tag in (keyword.value for keyword in node.keywords if keyword.arg == "tag"):
             yield f"\n## {ast.literal_eval(tag)}\n"
             yield f"{ast.get_docstring(node)} (`{node.name}`)"
             rows = list(_fields(node))
@@ -407,51 +412,52 @@ def _options_of(parser: argparse.ArgumentParser, *, of_session: bool) -> list[tu
     return found
 
 
-# The house
+# Packages
 
 
-def house_map() -> Iterator[str]:
+def map_section() -> Iterator[str]:
     yield "```"
     yield "src/handaxe/"
-    for floor in _floors():
-        for name in floor:
-            doc = _first(_docstring(SOURCE / name / "__init__.py"))
-            doc = re.sub(r"^[A-Z' ]{2,}\b", lambda found: found[0].capitalize(), doc)
-            yield f"  {name + '/':12} {doc}"
+    for layer in _layers():
+        for name in layer:
+            yield f"  {name + '/':15} {_first(_docstring(SOURCE / name / '__init__.py'))}"
     yield "```"
 
 
-def floors_section() -> Iterator[str]:
+def layers_section() -> Iterator[str]:
     yield "```"
-    for floor in _floors():
-        yield " | ".join(floor)
+    for layer in _layers():
+        yield " | ".join(layer)
     yield "```"
 
 
-def rooms_section() -> Iterator[str]:
-    for floor in _floors():
-        for name in floor:
-            for package in sorted((SOURCE / name).rglob("__init__.py")):
-                parts = package.parent.relative_to(SOURCE).parts
-                promise = _docstring(package)
-                if "Belongs here:" not in promise:
-                    continue
-                yield f"{'#' * min(2 + len(parts), 5)} `{'/'.join(parts)}`\n"
-                told, _, rules = promise.partition("Belongs here:")
-                yield f"{_joined(told)}\n"
-                marked = re.sub(
-                    r"(?m)^(Does not|May import):", r"\n- \1:", f"- Belongs here:{rules}"
-                )
-                yield "\n".join(
-                    _joined(line) for line in re.split(r"\n(?=- )", marked) if line.strip()
-                )
-                yield ""
+def packages_section() -> Iterator[str]:
+    shown: set[Path] = set()
+    for name in (name for layer in _layers() for name in layer):
+        folder = SOURCE / name
+        above = [] if folder.parent == SOURCE else [folder.parent / "__init__.py"]
+        for head in [*above, *sorted(folder.rglob("__init__.py"))]:
+            if head not in shown:
+                shown.add(head)
+                yield from _package(head)
 
 
-def _floors() -> list[list[str]]:
+def _package(head: Path) -> Iterator[str]:
+    """What the docstring of one package says, with a heading."""
+    parts = head.parent.relative_to(SOURCE).parts
+    yield f"{'#' * min(2 + len(parts), 5)} `{'/'.join(parts)}`\n"
+    told, _, rules = _docstring(head).partition("Belongs here:")
+    yield f"{_joined(told)}\n"
+    marked = re.sub(r"(?m)^(Does not|May import):", r"\n- \1:", f"- Belongs here:{rules}")
+    yield "\n".join(_joined(line) for line in re.split(r"\n(?=- )", marked) if line.strip())
+    yield ""
+
+
+def _layers() -> list[list[str]]:
+    """The layers of `.importlinter`, top first, each with the folders of its packages."""
     config = configparser.ConfigParser()
-    config.read(HOUSE / ".importlinter")
-    layers = config["importlinter:contract:house"]["layers"]
+    config.read(ROOT / ".importlinter")
+    layers = config["importlinter:contract:layers"]["layers"].replace(".", "/")
     return [line.strip().split(" | ") for line in layers.splitlines() if line.strip()]
 
 
