@@ -334,7 +334,7 @@ async def settings_files(root: Path) -> None:
 
 
 async def nearest_help(root: Path) -> None:
-    from handaxe.text.replace.fuzzy_match import find_similar_places
+    from handaxe.text.replace.fuzzy_match import find_similar_text
 
     lines = [LINE.format(n) for n in range(16_000)]
     text = "".join(lines)
@@ -342,7 +342,7 @@ async def nearest_help(root: Path) -> None:
         lost = "".join(lines[9_000 : 9_000 + count]).replace("value", "valve")
         found = await interleaved(
             {
-                "ours": sync(lambda lost=lost: find_similar_places(text, lost)),
+                "ours": sync(lambda lost=lost: find_similar_text(text, lost)),
                 "floor": sync(lambda: text.splitlines(keepends=True)),
             },
             20,

@@ -97,7 +97,7 @@ def refusals() -> dict[type[Exception], str]:
     return {
         replace.SameText: "edit.no_change",
         replace.NoPlace: "edit.no_match",
-        replace.ManyPlaces: "edit.many_matches",
+        replace.AmbiguousMatch: "edit.many_matches",
         replace.UnencodableCharacter: "file.cannot_encode",
         replace.NotText: "file.binary",
     }

@@ -19,7 +19,7 @@ LARGE = "line\n" * 40_000
 KILLED = """
 import asyncio, os, signal, sys
 from handaxe import Session
-from handaxe.disk import renames
+from handaxe.disk import temp_files
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -28,7 +28,7 @@ async def main(project, tool, given):
     async with Session(project, permission_mode="acceptEdits") as session:
         if tool == "Edit":
             await session.call("Read", file_path=given["file_path"], limit=1)
-        renames.rename_over = renames.rename_new = die
+        temp_files.rename_over = temp_files.rename_new = die
         await session.call(tool, given)
 
 asyncio.run(main(sys.argv[1], sys.argv[2], eval(sys.argv[3])))

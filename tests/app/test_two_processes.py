@@ -14,7 +14,7 @@ from handaxe.contract.events import CallFinished, JobEnded
 from handaxe.storage import event_log
 from handaxe.storage.event_log import EventLog
 from handaxe.storage.home import find_data_home
-from handaxe.storage.session_lock import LOCK_NAME, SessionPresence
+from handaxe.storage.session_lock import LOCK_NAME, SharedSessionLock
 from handaxe.storage.sessions import LOG_NAME, read_events, read_history
 
 pytestmark = pytest.mark.proves("SS-3")
@@ -146,7 +146,7 @@ async def test_whoever_has_work_under_way_does_not_rest(project, monkeypatch):
 
 
 def test_presence_is_shared_and_ends_with_its_holder(tmp_path):
-    first, second, third = (SessionPresence(tmp_path) for _ in range(3))
+    first, second, third = (SharedSessionLock(tmp_path) for _ in range(3))
     assert third.enter_alone()
     third.leave()
     first.enter()
@@ -163,7 +163,7 @@ def test_presence_is_shared_and_ends_with_its_holder(tmp_path):
 
 
 def test_where_nothing_can_be_locked_one_goes_on_as_if_alone(tmp_path):
-    nowhere = SessionPresence(tmp_path / "missing")
+    nowhere = SharedSessionLock(tmp_path / "missing")
     nowhere.enter()
     assert not nowhere.is_held
     assert nowhere.enter_alone()

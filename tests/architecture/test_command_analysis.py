@@ -14,7 +14,10 @@ PARSER = (
     "handaxe.shell.analysis.parser.compound_commands",
     "handaxe.shell.analysis.parser.words",
 )
-VERDICTS = ("bounds", "decide", "fences", "judge", "propose", "rules", "verdicts", "walls")
+VERDICTS = (
+    "effects/path_rules", "effects/glob_overlap", "effects/worktree_escape", "decision/decide",
+    "decision/part_decision", "decision/suggestions", "decision/rule_match", "decision/verdicts",
+)  # fmt: skip
 SYNTAX = (
     "handaxe.shell.analysis.parser.syntax",
     "handaxe.shell.analysis.walker",
@@ -40,11 +43,11 @@ def test_one_module_reads_command_texts():
         for path in SOURCE.rglob("*.py")
         if "handaxe.shell.analysis.parser.parse" in imports_of(path)
     }
-    assert readers == {"shell/analysis/analyze.py"}
+    assert readers == {"shell/analysis/analyzer.py"}
 
 
 def test_the_modules_of_the_parser_are_used_by_the_parser_only():
-    own = {"parse", "simples", "compounds", "words"}
+    own = {"parse", "simple_commands", "compound_commands", "words"}
     users = {
         path.stem
         for path in SOURCE.rglob("*.py")
@@ -55,22 +58,23 @@ def test_the_modules_of_the_parser_are_used_by_the_parser_only():
 
 def test_verdicts_read_facts_and_no_syntax():
     for name in VERDICTS:
-        used = imports_of(SOURCE / "shell" / f"{name}.py") & set(SYNTAX)
+        used = imports_of(SOURCE / "shell/analysis" / f"{name}.py") & set(SYNTAX)
         assert used == set(), name
 
 
 def test_facts_are_plain_data():
-    tree = ast.parse((SOURCE / "shell/facts.py").read_text("utf-8"))
+    tree = ast.parse((SOURCE / "shell/analysis/facts.py").read_text("utf-8"))
     functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     assert functions == []
-    assert "Callable" not in (SOURCE / "shell/facts.py").read_text("utf-8")
+    assert "Callable" not in (SOURCE / "shell/analysis/facts.py").read_text("utf-8")
 
 
 def test_nobody_else_asks_the_analysis_in_the_runtime_of_a_call():
     """A call's facts are made in one place; the pipeline and explain get them from there."""
     users = {
         path.relative_to(SOURCE).as_posix()
-        for path in (SOURCE / "runtime").rglob("*.py")
+        for package in ("catalog", "hooks", "permission", "pipeline", "rules")
+        for path in (SOURCE / package).rglob("*.py")
         if {"handaxe.shell.analysis.analyze", "handaxe.shell.analysis.analyzer"} & imports_of(path)
     }
-    assert users == {"runtime/permission/commands.py"}
+    assert users == {"permission/shell_commands.py"}

@@ -10,9 +10,9 @@ from handaxe.text.framing import RUNTIME_TAGS
 SOURCE = Path(__file__).parents[2] / "src/handaxe"
 TAG = re.compile(rf"</?(?:{'|'.join(RUNTIME_TAGS)})\b")
 MAY_WRITE = {
-    "frontends/cli/paint.py",  # the way out
-    "frontends/stream_json/lines.py",  # JSON, escaped where a terminal reads it
-    "frontends/cli/interactive/markdown.py",  # rich paints what was shown before
+    "frontends/cli/render.py",  # the way out
+    "frontends/stream_json/json_lines.py",  # JSON, escaped where a terminal reads it
+    "frontends/cli/repl/markdown.py",  # rich paints what was shown before
 }
 STREAMS = re.compile(r"(?:sys\.)?(?:std(?:out|err))(?:\.buffer)?\.(?:write|writelines)")
 
@@ -42,7 +42,7 @@ def test_what_is_written_exactly_is_known():
     found = {name for name, text in modules("frontends/cli") if re.search(r"\bwrite_raw\(", text)}
     # JSON, and what a hook has for the terminal after it was found harmless.
     assert found == {
-        "frontends/cli/paint.py",
-        "frontends/cli/wire.py",
-        "frontends/cli/interactive/screen.py",
+        "frontends/cli/render.py",
+        "frontends/cli/json_output.py",
+        "frontends/cli/repl/renderer.py",
     }

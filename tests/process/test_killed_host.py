@@ -16,9 +16,9 @@ from handaxe.contract.ports.hooks import HookCommand
 from handaxe.contract.ports.processes import ChildProgram
 from handaxe.hooks.local_runner import LocalHookPrograms
 from handaxe.process.child_processes import LocalProcesses
-from handaxe.search.rg.rg_process import Process, Run
+from handaxe.search.rg.rg_process import RipgrepProcess, RipgrepOutcome
 from handaxe.search.rg.rg_binary import find_ripgrep
-from handaxe.search.deadline import Watch
+from handaxe.search.deadline import SearchDeadline
 
 kind, top, text = sys.argv[1:]
 
@@ -33,7 +33,7 @@ async def main():
     else:
         os.mkfifo(f"{top}/{text}")
         rg = find_ripgrep([])
-        Process([rg, "x", f"{top}/{text}"], top, lambda piece: False, Watch(600), Run()).go()
+        RipgrepProcess([rg, "x", f"{top}/{text}"], top, lambda piece: False, SearchDeadline(600), RipgrepOutcome()).go()
 
 asyncio.run(main())
 """

@@ -65,14 +65,14 @@ async def test_a_way_out_is_for_the_command_that_has_one(tmp_path):
 
 IN_TURN = """
 import os, socket
-from handaxe.process.netns import OwnNetwork
+from handaxe.process.netns import NetworkNamespace
 held = []
 def here():
     # Held, so that its number cannot pass to another one.
     held.append(os.open("/proc/self/ns/net", os.O_RDONLY))
     return os.fstat(held[-1]).st_ino
 outer, inner = socket.socketpair()
-network = OwnNetwork()
+network = NetworkNamespace()
 places = [here()]
 for door in (None, inner.fileno(), None, None, inner.fileno(), inner.fileno()):
     network.begin(door, 47128)

@@ -12,8 +12,8 @@ from handaxe.process.temp_dir import TempDirectory, remove_stale_directories
 
 HOLDER = """
 import sys, time
-from handaxe.process.temp_dir import Scratch
-held = Scratch("preview", sys.argv[1])
+from handaxe.process.temp_dir import TempDirectory
+held = TempDirectory("preview", sys.argv[1])
 print(held.path, flush=True)
 time.sleep(600)
 """

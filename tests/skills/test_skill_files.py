@@ -7,7 +7,7 @@ import pytest
 
 from handaxe import Session
 from handaxe.contract.faults.configuration import SkillUnreadable
-from handaxe.skills.locations import SkillPlaces
+from handaxe.skills.locations import SkillLocations
 from handaxe.skills.skill_files import DiskSkills
 
 
@@ -28,7 +28,9 @@ def test_skills_come_from_home_project_and_the_directories_above(tmp_path):
     write(tmp_path / ".claude/skills/outside/SKILL.md", "Not ours.")
     write(project / ".claude/commands/tools/go.md", "Go.")
     write(project / ".claude/skills/broken/SKILL.md", "---\na: [\n---\n")
-    skills = DiskSkills(SkillPlaces(users=(f"{home}/.claude",), directories=lambda: [str(project)]))
+    skills = DiskSkills(
+        SkillLocations(users=(f"{home}/.claude",), directories=lambda: [str(project)])
+    )
     assert {skill.name: skill.description for skill in skills.all()} == {
         "above": "Above",
         "go": "Go.",
@@ -40,7 +42,7 @@ def test_skills_come_from_home_project_and_the_directories_above(tmp_path):
 def test_a_changed_skill_is_read_again_and_a_lost_one_is_named(tmp_path):
     file = tmp_path / ".claude/skills/x/SKILL.md"
     write(file, "One.")
-    skills = DiskSkills(SkillPlaces(directories=lambda: [str(tmp_path)]))
+    skills = DiskSkills(SkillLocations(directories=lambda: [str(tmp_path)]))
     (skill,) = skills.all()
     assert skills.body(skill) == "One."
     write(file, "Two, longer.")
@@ -100,7 +102,7 @@ def test_what_a_skill_wants_is_known_by_what_it_says_in_any_checkout(tmp_path):
     for name in ("one", "two"):
         write(tmp_path / name / ".claude/skills/x/SKILL.md", text)
         root = str(tmp_path / name)
-        places = SkillPlaces(directories=lambda root=root: (root,), root=root, trusted_as="/p")
+        places = SkillLocations(directories=lambda root=root: (root,), root=root, trusted_as="/p")
         (found,) = DiskSkills(places).all()
         notes.append((found.powers.key, found.powers.note, found.powers.root))
     assert notes[0] == notes[1]

@@ -8,8 +8,8 @@ from handaxe.app.services.background import TaskCounter
 HOLDER = """
 import sys
 from pathlib import Path
-from handaxe.app.services.background import RunningTasks
-tasks = RunningTasks(Path(sys.argv[1]))
+from handaxe.app.services.background import TaskCounter
+tasks = TaskCounter(Path(sys.argv[1]))
 tasks.note(7)
 print("noted", flush=True)
 sys.stdin.read()

@@ -17,7 +17,7 @@ from handaxe.text.diff import (
     format_hunks,
     format_unified_diff,
 )
-from handaxe.text.replace import ManyPlaces, NoPlace, SameText, plan_replacement
+from handaxe.text.replace import AmbiguousMatch, NoPlace, SameText, plan_replacement
 
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n", "\n", "é\n"]), max_size=25)
 texts = st.builds(lambda head, tail: "".join(head) + tail, lines, st.sampled_from(["", "z"]))
@@ -106,7 +106,7 @@ def test_the_patch_of_a_plan_is_the_patch_of_its_texts(
     content = head + old + tail
     try:
         made = plan_replacement(content.encode(), old or "q", new, replace_all=replace_all)
-    except (NoPlace, ManyPlaces, SameText):
+    except (NoPlace, AmbiguousMatch, SameText):
         return
     hunks = diff_plan(content.encode(), made)
     assert applied(content, hunks) == made.apply(content.encode()).decode()

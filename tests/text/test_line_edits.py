@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from handaxe.text.replace import ManyPlaces, NoPlace, SameText
+from handaxe.text.replace import AmbiguousMatch, NoPlace, SameText
 from handaxe.text.replace.chain import SpliceChain
 from handaxe.text.replace.line_edits import LineEdits, LineHunk, NoAnchor, NoHeader, Overlapping
 from handaxe.text.replace.plan import ByteSplice
@@ -51,7 +51,7 @@ def test_a_hunk_takes_whole_lines_only():
 
 
 def test_two_places_are_refused_with_their_lines():
-    with pytest.raises(ManyPlaces) as many:
+    with pytest.raises(AmbiguousMatch) as many:
         edited(TWO_CLASSES, hunk("-        x = 1\n+        x = 2"))
     assert many.value.lines == [3, 7, 13]
 
@@ -69,14 +69,14 @@ def test_headers_inside_each_other_narrow_the_search_step_by_step():
 
 
 def test_a_header_that_leaves_two_places_is_not_enough():
-    with pytest.raises(ManyPlaces):
+    with pytest.raises(AmbiguousMatch):
         edited(TWO_CLASSES, hunk("-        x = 1\n+        x = 2", "class A"))
 
 
 def test_a_header_in_two_places_counts_where_the_lines_are():
     content = b"def f():\n    a\n\ndef g():\n    a\n\ndef f():\n    b\n"
     assert edited(content, hunk("-    b\n+    c", "def f():")).endswith(b"    c\n")
-    with pytest.raises(ManyPlaces):
+    with pytest.raises(AmbiguousMatch):
         edited(content + b"def f():\n    b\n", hunk("-    b\n+    c", "def f():"))
 
 
@@ -107,7 +107,7 @@ def test_braces_on_lines_of_their_own_do_not_end_a_block():
 
 def test_a_header_that_is_nearly_everywhere_is_refused_and_never_searched_in_part():
     content = b"def f():\n    a\n" * 60 + b"def f():\n    b\n"
-    with pytest.raises(ManyPlaces) as many:
+    with pytest.raises(AmbiguousMatch) as many:
         edited(content, hunk("-    b\n+    c", "def f():"))
     assert many.value.count == 61
     assert edited(content, hunk("-    b\n+    c")).endswith(b"    c\n")
@@ -116,7 +116,7 @@ def test_a_header_that_is_nearly_everywhere_is_refused_and_never_searched_in_par
 def test_a_block_that_is_too_long_to_walk_goes_to_the_end_of_the_file():
     block = b"def f():\n" + b"    x\n" * 11_000
     content = block + b"    a\n" + b"def g():\n    a\n"
-    with pytest.raises(ManyPlaces):
+    with pytest.raises(AmbiguousMatch):
         edited(content, hunk("-    a\n+    b", "def f():"))
     assert edited(content, hunk("-    a\n+    b", "def g():")).endswith(b"def g():\n    b\n")
 
@@ -134,7 +134,7 @@ def test_lines_are_added_behind_a_header_or_at_the_end_but_never_somewhere():
     assert edited(b"", hunk("+new")) == b"new\n"
     with pytest.raises(NoAnchor):
         edited(content, hunk("+new"))
-    with pytest.raises(ManyPlaces):
+    with pytest.raises(AmbiguousMatch):
         edited(b"a\nb\na\n", hunk("+new", "a"))
 
 
@@ -233,7 +233,7 @@ def test_the_patch_from_one_text_to_another_gives_the_other_byte_for_byte_or_is_
     assume(ending == "\n" or len(old) > (not has_end))
     try:
         after = edited(stored(old), *hunks_between(old, new, context))
-    except (ManyPlaces, NoAnchor, SameText, Overlapping):
+    except (AmbiguousMatch, NoAnchor, SameText, Overlapping):
         # Lines that are there more than once need a larger context; never a wrong place.
         return
     assert after == stored(new)

@@ -6,8 +6,8 @@ import pytest
 from tests.counted_work import grows_in_proportion
 
 from handaxe.text.replace import (
+    AmbiguousMatch,
     EmptyNeedle,
-    ManyPlaces,
     NoPlace,
     NotText,
     SameText,
@@ -249,7 +249,7 @@ def test_straight_quotes_become_curly_on_purpose() -> None:
 def test_two_places_in_the_deciding_class_are_refused(
     content: str, old: str, matched_with: str, lines: list[int], count: int
 ) -> None:
-    with pytest.raises(ManyPlaces) as caught:
+    with pytest.raises(AmbiguousMatch) as caught:
         plan_replacement(content.encode(), old, "new")
     refusal = caught.value
     assert (refusal.matched_with, refusal.lines, refusal.count) == (matched_with, lines, count)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from handaxe.text.encoding import Format, encode
 from handaxe.text.replace import (
+    AmbiguousMatch,
     EmptyNeedle,
-    ManyPlaces,
     NoPlace,
     NotText,
     SameText,
@@ -19,7 +19,7 @@ from handaxe.text.replace import (
 from handaxe.text.replace.find import MatchSearch
 from handaxe.text.replace.haystack import Haystack
 
-REFUSALS = (SameText, EmptyNeedle, NoPlace, ManyPlaces, UnencodableCharacter, NotText)
+REFUSALS = (SameText, EmptyNeedle, NoPlace, AmbiguousMatch, UnencodableCharacter, NotText)
 SIGNS = {"’": "'", "“": '"', "”": '"', "–": "-", "\u00a0": " "}
 ALPHABET = "ab \t\n\r'’–-"
 

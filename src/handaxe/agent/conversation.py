@@ -8,7 +8,7 @@ a call without its result. Only a call that a hook put off stays open, until it 
 from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID, uuid5
 
-from handaxe.agent import reminders as wording
+from handaxe.agent import reminders
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid, Compacted, UserSaid
@@ -91,7 +91,7 @@ class AgentConversation:
         if last is None:
             return False
         end = last.content[-1] if last.content else None
-        marks = wording.INTERRUPTED, wording.INTERRUPTED_TOOLS
+        marks = reminders.INTERRUPTED, reminders.INTERRUPTED_TOOLS
         return not (isinstance(end, TextBlock) and end.text in marks)
 
     @property
@@ -235,7 +235,7 @@ def _has_calls(message: AssistantMessage) -> bool:
 def _is_continuation_request(message: UserMessage) -> bool:
     """Whether the model is to go on with an answer that was cut off."""
     texts = [block.text for block in message.content if isinstance(block, TextBlock)]
-    asking = (*wording.UNFINISHED.values(), wording.BROKEN_OFF)
+    asking = (*reminders.UNFINISHED.values(), reminders.BROKEN_OFF)
     return any(sentence in text for text in texts for sentence in asking)
 
 

@@ -7,8 +7,7 @@ session's log before anybody sees it. However a run ends, the conversation can b
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from handaxe.agent import reminders as wording
-from handaxe.agent import structured_output as endings
+from handaxe.agent import reminders, structured_output
 from handaxe.agent.compaction import Compactor
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import (
@@ -104,7 +103,7 @@ class AgentLoop:
     def tell(self, event: AgentEvent) -> None:
         """Put an event into the stream of whoever listens; between runs nobody does."""
         if self.is_running:
-            self._denials += endings.find_denied_results(event)
+            self._denials += structured_output.find_denied_results(event)
             self._events.put_nowait(event)
 
     async def run(
@@ -157,10 +156,10 @@ class AgentLoop:
             ending = await self._run_until_interrupted(prompt, message_id)
         finally:
             stop_listening()
-        last = endings.build_run_finished(
+        last = structured_output.build_run_finished(
             ending, self.meter, self._workplace.pipeline_context.session_id, self._denials
         )
-        self._workplace.pipeline_context.emit(endings.build_run_ended(last))
+        self._workplace.pipeline_context.emit(structured_output.build_run_ended(last))
         self._workplace.flush()
         self.tell(last)
 
@@ -178,11 +177,11 @@ class AgentLoop:
             task.uncancel()
             late = self.meter.check_time_limit()
             aborted = await self._clean_up(mark=late is None)
-            return aborted if late is None else endings.make_limit_result(late)
+            return aborted if late is None else structured_output.make_limit_result(late)
         except ModelFailed as failed:
             await self._clean_up(mark=False)
             await self._hooks.failed(failed)
-            return endings.make_failure_result(failed)
+            return structured_output.make_failure_result(failed)
 
     async def _clean_up(self, *, mark: bool = True) -> RunResult:
         """Leave a conversation that can go on: every call answered, the interruption said."""
@@ -195,9 +194,9 @@ class AgentLoop:
         else:
             self.conversation.repair()
         reason = "aborted_tools" if had_calls else "aborted_streaming"
-        said = wording.INTERRUPTED_TOOLS if had_calls else wording.INTERRUPTED
+        said = reminders.INTERRUPTED_TOOLS if had_calls else reminders.INTERRUPTED
         if self._is_silent:
-            said = wording.SUSPENDED
+            said = reminders.SUSPENDED
         elif mark and self.conversation.put_off is None:
             self._speaker.say(said, synthetic=True)
         return RunResult(
@@ -217,7 +216,7 @@ class AgentLoop:
         while True:
             reached = self.meter.check_limits()
             if reached is not None:
-                return endings.make_limit_result(reached)
+                return structured_output.make_limit_result(reached)
             if (near := self.meter.check_near_limit()) is not None:
                 self.tell(Told(near))
                 self._speaker.remind([f"{near} {wording.COME_TO_AN_END}"])
@@ -226,7 +225,7 @@ class AgentLoop:
             self._count(turn)
             if rest.was_broken:
                 rest.was_broken = False
-                self._speaker.remind([wording.BROKEN_OFF])
+                self._speaker.remind([reminders.BROKEN_OFF])
                 if not turn.calls:
                     continue
             ending = (
@@ -254,7 +253,7 @@ class AgentLoop:
         call = self.conversation.put_off
         if call is not None:
             if not await self._workplace.has_tool(call.tool):
-                return endings.make_unavailable_result(call)
+                return structured_output.make_unavailable_result(call)
             turn = self._turn = ModelTurn(
                 self._workplace, self.conversation, self.tell, make_message_id()
             )
@@ -350,7 +349,7 @@ class AgentLoop:
     ) -> RunResult | None:
         """What follows on results: the end, or something more to say to the model."""
         if (call := self.conversation.put_off) is not None:
-            return endings.make_deferred_result(call, self.conversation.last_text)
+            return structured_output.make_deferred_result(call, self.conversation.last_text)
         if self.output is not None and self.output.heard(results):
             return RunResult("completed", self.output.text, output=self.output.value)
         stop = next((result.stops for result in results if result.stops), None)
@@ -372,7 +371,7 @@ class AgentLoop:
         self, turn: ModelTurn, rest: ContinuationBudget
     ) -> RunResult | None:
         """An answer without calls ends the run, unless somebody has a reason to go on."""
-        if (unfinished := wording.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
+        if (unfinished := reminders.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
             self._speaker.remind([unfinished])
             return None
         if self._speaker.flush_queue() or await self._speaker.wait_for_work(

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
@@ -389,6 +388,8 @@ def describe_ignored(ignored: Sequence[IgnoredSetting], trust: Trust) -> list[st
 
 
 def _describe_untrusted(entries: list[SettingEntry], root: str) -> str:
+    from shlex import quote
+
     counts: dict[str, int] = {}
     for entry in entries:
         name = ".".join(entry.path[:1] if entry.path[0] in {"hooks", "env"} else entry.path)
@@ -403,6 +404,8 @@ def _describe_untrusted(entries: list[SettingEntry], root: str) -> str:
 
 def _describe_changed(entries: list[SettingEntry], trust: Trust) -> str:
     """What is new or different since trust was given."""
+    from shlex import quote
+
     told: list[str] = []
     for entry in entries:
         wish = build_trust_request(entry, trust.root)

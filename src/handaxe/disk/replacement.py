@@ -14,8 +14,7 @@ from typing import Generic, NoReturn, Self, TypeVar
 
 import msgspec
 
-from handaxe.disk import attributes, locks
-from handaxe.disk import temp_files as renames
+from handaxe.disk import attributes, locks, temp_files
 from handaxe.disk.content_writer import Content
 from handaxe.disk.directories import Directory
 from handaxe.disk.durability import begin_sync, close, sync_file
@@ -163,10 +162,10 @@ class Replacement(msgspec.Struct):
     def _move(self, temporary: Temporary, current: CurrentFile) -> None:
         try:
             if not current.exists and self.expect is not None:
-                renames.rename_new(self.directory.fd, temporary.name, self.name)
+                temp_files.rename_new(self.directory.fd, temporary.name, self.name)
             else:
                 current.check_again(self.expect)
-                renames.rename_over(self.directory.fd, temporary.name, self.name)
+                temp_files.rename_over(self.directory.fd, temporary.name, self.name)
         except FileExistsError:
             with CurrentFile(self.directory.fd, self.name) as appeared:
                 raise VersionChanged(appeared.version()) from None

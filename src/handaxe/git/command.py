@@ -132,14 +132,14 @@ def find_obstacles(repository: GitRepository) -> tuple[str, ...]:
 
     A repository that names nothing needs nobody's trust.
     """
-    from handaxe.git.config_safety import find_doubts
+    from handaxe.git.config_safety import find_config_risks
 
     linked = (
         f"{repository.common}/{name} is a link, so git would write elsewhere"
         for name in _WRITTEN
         if Path(repository.common, name).is_symlink()
     )
-    return (*linked, *find_doubts(repository, _is_overruled))
+    return (*linked, *find_config_risks(repository, _is_overruled))
 
 
 def _is_overruled(section: str, key: str) -> bool:

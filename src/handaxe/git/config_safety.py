@@ -115,11 +115,11 @@ def explain_git_doubt(directory: str, variables: Mapping[str, str] | None = None
         repository = find_repository(directory)
     except UnclearRepository as unclear:
         return str(unclear)
-    doubt = next(find_doubts(repository), "") if repository is not None else ""
+    doubt = next(find_config_risks(repository), "") if repository is not None else ""
     return doubt if len(doubt) <= _MAX_TOLD else f"{doubt[:_MAX_TOLD]}..."
 
 
-def find_doubts(
+def find_config_risks(
     repository: GitRepository, is_overridden: Callable[[str, str], bool] | None = None
 ) -> Iterator[str]:
     """What a repository, and all that git descends into from there, may make git run.

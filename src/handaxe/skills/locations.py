@@ -23,7 +23,7 @@ def _get_none() -> tuple[str, ...]:
     return ()
 
 
-class SkillPlaces(msgspec.Struct, frozen=True, kw_only=True):
+class SkillLocations(msgspec.Struct, frozen=True, kw_only=True):
     """Where to look, the place that counts most first."""
 
     managed: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class _Folder(msgspec.Struct, frozen=True):
 class SkillFiles:
     """Finds the files; parts of a project that counted once go on counting."""
 
-    def __init__(self, places: SkillPlaces) -> None:
+    def __init__(self, places: SkillLocations) -> None:
         self._places = places
         self._looked_at: set[str] = set()
         self._parts: dict[str, None] = {}

@@ -11,7 +11,7 @@ from handaxe.contract.faults.configuration import SkillUnreadable
 from handaxe.contract.ports.skills import NO_POWERS, SkillCapabilities, SkillInfo, Skills
 from handaxe.contract.trust_gate import TrustRequest
 from handaxe.skills.listing import find_commands
-from handaxe.skills.locations import SkillFile, SkillFiles, SkillPlaces
+from handaxe.skills.locations import SkillFile, SkillFiles, SkillLocations
 from handaxe.text.frontmatter import (
     BadFrontmatter,
     get_text,
@@ -130,7 +130,7 @@ class DiskSkills(Skills):
 
     def __init__(
         self,
-        places: SkillPlaces,
+        places: SkillLocations,
         override_of: Callable[[str], str] = lambda _: "on",
         versions: SkillVersions | None = None,
     ) -> None:

@@ -36,7 +36,7 @@ from handaxe.disk.append_log import LineLog, scan
 from handaxe.disk.errors import DiskFault
 from handaxe.session.call_fingerprints import CallFingerprints
 from handaxe.storage.home import make_private_directory, sync_directory_names
-from handaxe.storage.session_lock import SessionPresence
+from handaxe.storage.session_lock import SharedSessionLock
 from handaxe.text.redact import Redactor
 from handaxe.text.sanitize import scrub, to_json_leaf
 
@@ -114,7 +114,7 @@ class EventLog(PooledFile):
         self._redactor = Redactor() if redactor is None else redactor
         self._directory = path.parent
         self._opening = opening
-        self._presence = SessionPresence(path.parent)
+        self._presence = SharedSessionLock(path.parent)
         self.problem: str | None = None
         """Why events are missing from the log, if any are."""
         self.elsewhere: frozenset[str] = frozenset()

@@ -36,7 +36,7 @@ _FLOCK = struct.Struct("hhqqi4x")
 """`struct flock` of 64-bit Linux, whose last number is a process."""
 
 
-class SessionPresence:
+class SharedSessionLock:
     """One process, or one of several logs in it, at work in a session's directory."""
 
     def __init__(self, directory: Path) -> None:

@@ -45,7 +45,7 @@ from handaxe.storage.home import (
     is_session_id,
     make_private_directory,
 )
-from handaxe.storage.session_lock import SessionPresence
+from handaxe.storage.session_lock import SharedSessionLock
 
 LOG_NAME = "events.jsonl"
 NAME_FILE = "name"
@@ -267,7 +267,7 @@ def delete_session(home: Path, session_id: str) -> None:
     import shutil
 
     directory = _find_directory(home, session_id)
-    others = SessionPresence(directory)
+    others = SharedSessionLock(directory)
     if not others.enter_alone():
         raise SetupError(
             f"The session {session_id!r} is at work in another process. End that first."

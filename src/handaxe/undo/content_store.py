@@ -31,7 +31,7 @@ _BLOB, _PIN = "blob:", "pin:"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class NotKept(DiskFault):
+class ContentNotSaved(DiskFault):
     """The content is gone, or it is no longer what was put there."""
 
 
@@ -123,7 +123,7 @@ class ContentStore:
             untouched = (info.st_size, info.st_mtime_ns) == (state.size_bytes, state.mtime_ns)
             digest = state.digest if is_pin and untouched else hash_file(fd, info.st_size)[0]
             if info.st_size != state.size_bytes or digest != state.digest:
-                raise NotKept("the kept content was changed by somebody")
+                raise ContentNotSaved("the kept content was changed by somebody")
             mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
         finally:
             close(fd)
@@ -206,14 +206,14 @@ class ContentStore:
             try:
                 fd = os.open(self._blobs / name[:2] / name, _READ)
             except OSError as error:
-                raise NotKept("it was removed to save space") from error
+                raise ContentNotSaved("it was removed to save space") from error
             try:
                 self._mapped = name, mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
             finally:
                 close(fd)
         part = memoryview(self._mapped[1])[offset : offset + state.size_bytes]
         if hashlib.sha256(part).hexdigest() != state.digest:
-            raise NotKept("the kept content was changed by somebody")
+            raise ContentNotSaved("the kept content was changed by somebody")
         return part
 
     def _open(self, state: PathState) -> int:
@@ -222,7 +222,7 @@ class ContentStore:
         try:
             return open_regular(str(place))[0]
         except (OSError, DiskFault) as error:
-            raise NotKept("it was removed to save space") from error
+            raise ContentNotSaved("it was removed to save space") from error
 
     def _list_pin_names(self, dev: int, ino: int) -> list[str]:
         prefix = f"{dev:x}-{ino:x}-"

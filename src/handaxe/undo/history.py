@@ -36,7 +36,7 @@ from handaxe.text.escape import format_count
 from handaxe.text.paths import quote_path
 from handaxe.undo.bulk_restore import BulkRestorer
 from handaxe.undo.content_bundle import BUNDLE, INLINE_BYTES
-from handaxe.undo.content_store import ContentStore, NotKept
+from handaxe.undo.content_store import ContentNotSaved, ContentStore
 from handaxe.undo.directory_trees import explain_ambiguous, is_shared_otherwise
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.call_entries import (
@@ -247,7 +247,7 @@ class JournalHistory(ChangeHistory):
         if target.kind == "file" and not is_same:
             try:
                 content = self._content(step.target_entry, target, opened)
-            except NotKept as fault:
+            except ContentNotSaved as fault:
                 raise PrunedCall(step.target_entry.call_id, str(fault)) from fault
         return _Pending(step, now, found, content)
 
@@ -258,7 +258,9 @@ class JournalHistory(ChangeHistory):
             return opened.enter_context(self._store.view(state))
         kept = self._read_small_content(entry, state)
         if kept is None:
-            raise NotKept(f"the content of {state.shown} could not be read when it was replaced")
+            raise ContentNotSaved(
+                f"the content of {state.shown} could not be read when it was replaced"
+            )
         return kept
 
     def _read_small_content(self, entry: CallEntry, state: PathState) -> bytes | None:

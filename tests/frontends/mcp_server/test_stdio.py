@@ -793,10 +793,10 @@ def test_the_read_only_preset_offers_nothing_that_changes(project):
 
 PRINTING = """
 import asyncio, os
-from handaxe.frontends.mcp_server.stdio_transport import take_standard_pipes
+from handaxe.frontends.mcp_server.stdio_transport import take_stdio
 from handaxe.frontends.mcp_server.handlers import serve
 from tests.frontends.mcp_server.raw_client import blueprint_of
-source, sink = take_standard_pipes()
+source, sink = take_stdio()
 assert not os.get_inheritable(source) and not os.get_inheritable(sink)
 assert os.read(0, 1) == b""
 print("a stray print")

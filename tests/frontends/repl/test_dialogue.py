@@ -329,8 +329,8 @@ def test_without_a_terminal_the_way_out_is_named(script, project):
 IMPATIENT = (
     "-c",
     (
-        "import sys; from handaxe.frontends.cli.repl import dialogue; "
-        "dialogue.IDLE_S = 0.2; from handaxe.__main__ import main; sys.exit(main())"
+        "import sys; from handaxe.frontends.cli.repl import repl; "
+        "repl.IDLE_S = 0.2; from handaxe.__main__ import main; sys.exit(main())"
     ),
 )
 

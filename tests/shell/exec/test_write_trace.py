@@ -132,10 +132,10 @@ def test_who_is_not_root_is_traced_where_no_more_rights_can_be_wanted(tmp_path):
     program = textwrap.dedent(
         """
         import ctypes, os, sys
-        from handaxe.process.write_trace import Trace
+        from handaxe.process.write_trace import WriteTrace
         for may_restrict in (False, True):
             file = os.open(f"trace-{may_restrict}", os.O_WRONLY | os.O_CREAT)
-            trace = Trace(file, b"begin\\0", b"\\0", may_restrict=may_restrict)
+            trace = WriteTrace(file, b"begin\\0", b"\\0", may_restrict=may_restrict)
             argv = ["/bin/bash", "-c", "echo > written; grep NoNewPrivs /proc/self/status"]
             os.waitpid(trace.spawn(lambda: os.posix_spawn(argv[0], argv, os.environ)), 0)
             trace.close()
@@ -192,10 +192,10 @@ def test_a_trace_ends_with_the_last_whole_entry_where_room_runs_out(tmp_path):
     program = textwrap.dedent(
         f"""
         import os, resource, signal
-        from handaxe.process.write_trace import Trace
+        from handaxe.process.write_trace import WriteTrace
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         file = os.open("trace", os.O_WRONLY | os.O_CREAT)
-        trace = Trace(file, {TRACED!r}, {TRACE_ENDED!r}, may_restrict=True)
+        trace = WriteTrace(file, {TRACED!r}, {TRACE_ENDED!r}, may_restrict=True)
         argv = ["/bin/bash", "-c", ": > first; : > second; : > third"]
         resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
         os.waitpid(trace.spawn(lambda: os.posix_spawn(argv[0], argv, os.environ)), 0)

@@ -13,7 +13,7 @@ from handaxe.process.temp_dir import TempDirectory
 from handaxe.shell.sandbox.readable_paths import (
     HOME_PLACES,
     SYSTEM_PLACES,
-    find_readable_places,
+    find_readable_paths,
     find_system_secrets,
 )
 
@@ -42,7 +42,7 @@ def closed(field):
     field.policy = msgspec.structs.replace(
         field.policy,
         deny_read=("/", f"{field.top}/data", *secrets),
-        allow_read=find_readable_places(home, environment),
+        allow_read=find_readable_paths(home, environment),
         home_directory=home,
     )
     field.own()
@@ -256,7 +256,7 @@ def test_variables_show_programs_and_never_a_home(tmp_path, environment, is_show
     for place in ("home", "venv/bin", "venv/share"):
         (tmp_path / place).mkdir(parents=True)
     given = {name: text.format(top=tmp_path, home=home) for name, text in environment.items()}
-    shown = find_readable_places(str(home), given)
+    shown = find_readable_paths(str(home), given)
     assert (f"{tmp_path}/venv" in shown) is is_shown
     assert not {"/", "/home", str(tmp_path), str(home)} & set(shown)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from handaxe.app.doctor import system_info as machine
+from handaxe.app.doctor import system_info
 from handaxe.app.services.configuration import open_configuration
 from handaxe.app.services.sandbox import find_sandbox_problems
 from handaxe.config.mcp_definitions import (
@@ -154,7 +154,7 @@ def _check_encodings(bash: str | None) -> Iterator[Finding]:
             value=name,
             advice="" if is_whole else f"{what} lose letters: set PYTHONUTF8=1.",
         )
-    counts = bash is not None and machine.is_bash_utf8(bash, os.environ)
+    counts = bash is not None and system_info.is_bash_utf8(bash, os.environ)
     chosen = next((os.environ[name] for name in _LOCALE if os.environ.get(name)), "none")
     yield Finding(
         key="encoding.commands",
@@ -167,7 +167,7 @@ def _check_encodings(bash: str | None) -> Iterator[Finding]:
 def _check_program(
     key: str, name: str, missing: Standing, advice: str, *, path: str | None = None
 ) -> Finding:
-    found = machine.find_program(name, path=path)
+    found = system_info.find_program(name, path=path)
     if found is None:
         return Finding(key=key, standing=missing, value="not found", advice=advice)
     return Finding(key=key, standing="ok", value=f"{found.version} ({found.path})")
@@ -208,7 +208,7 @@ def _check_sandbox(root: str, configuration: Configuration) -> Iterator[Finding]
         advice="" if abi >= 6 else "A newer kernel also keeps signals apart (version 6).",
     )
     yield _check_user_namespaces()
-    overlay = machine.find_overlay_problem(program)
+    overlay = system_info.find_overlay_problem(program)
     yield Finding(
         key="sandbox.overlay",
         standing="ok" if overlay is None else "weak",
@@ -239,17 +239,17 @@ def _describe_dimension(dimension: Dimension) -> str:
 
 
 def _suggest_bubblewrap_fix() -> str:
-    if machine.read_kernel_setting("kernel/apparmor_restrict_unprivileged_userns"):
+    if system_info.read_kernel_setting("kernel/apparmor_restrict_unprivileged_userns"):
         return "AppArmor forbids it: give bwrap a profile with `userns`, or ask an administrator."
-    if machine.read_kernel_setting("user/max_user_namespaces") == 0:
+    if system_info.read_kernel_setting("user/max_user_namespaces") == 0:
         return "The kernel allows no user namespaces: raise user.max_user_namespaces."
     return "In a container, allow user namespaces (for Docker: another seccomp profile)."
 
 
 def _check_user_namespaces() -> Finding:
-    most = machine.read_kernel_setting("user/max_user_namespaces")
-    denied = machine.read_kernel_setting("kernel/unprivileged_userns_clone") == 0
-    guarded = bool(machine.read_kernel_setting("kernel/apparmor_restrict_unprivileged_userns"))
+    most = system_info.read_kernel_setting("user/max_user_namespaces")
+    denied = system_info.read_kernel_setting("kernel/unprivileged_userns_clone") == 0
+    guarded = bool(system_info.read_kernel_setting("kernel/apparmor_restrict_unprivileged_userns"))
     key = "sandbox.user_namespaces"
     if not most or (denied and os.getuid() != 0):
         return Finding(
@@ -262,7 +262,7 @@ def _check_user_namespaces() -> Finding:
 
 
 def _check_limits() -> Iterator[Finding]:
-    delegated, where = machine.find_delegated_cgroup()
+    delegated, where = system_info.find_delegated_cgroup()
     yield Finding(
         key="limits.cgroup",
         standing="ok" if delegated else "weak",
@@ -272,19 +272,19 @@ def _check_limits() -> Iterator[Finding]:
     rows = (
         (
             "limits.files",
-            machine.read_soft_limit("NOFILE"),
+            system_info.read_soft_limit("NOFILE"),
             _FEW_FILES,
             "Raise it: `ulimit -n 8192`.",
         ),
         (
             "limits.processes",
-            machine.read_soft_limit("NPROC"),
+            system_info.read_soft_limit("NPROC"),
             _FEW_PROCESSES,
             "Raise it: `ulimit -u`.",
         ),
         (
             "limits.inotify_watches",
-            machine.read_kernel_setting("fs/inotify/max_user_watches"),
+            system_info.read_kernel_setting("fs/inotify/max_user_watches"),
             _FEW_WATCHES,
             "Raise fs.inotify.max_user_watches.",
         ),

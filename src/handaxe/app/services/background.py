@@ -165,9 +165,9 @@ def make_command_probes(offers: Mapping[type[Any], Any]) -> CommandProbes:
         return confiner.get_readable_files() if is_confined else None
 
     def disk() -> DiskProbe:
-        from handaxe.shell.exec import preflight_scan as command_look
+        from handaxe.shell.exec import preflight_scan
 
-        return cast("DiskProbe", command_look)
+        return cast("DiskProbe", preflight_scan)
 
     return CommandProbes(count_commands, git_doubt, project_programs, sandbox, disk)
 

@@ -20,7 +20,7 @@ from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
 from handaxe.shell.sandbox.host_allowlist import find_pattern_problem
 from handaxe.shell.sandbox.readable_paths import (
     find_credentials,
-    find_readable_places,
+    find_readable_paths,
     find_system_secrets,
 )
 from handaxe.shell.sandbox.readonly_paths import RootPathRules
@@ -184,7 +184,7 @@ def _find_read_paths(
     if options.auto_allow_bash_if_sandboxed and "/" not in allowed:
         # Nobody is asked about what a confined command reads, so it reads no more than it needs.
         denied.append("/")
-        allowed += find_readable_places(home, os.environ)
+        allowed += find_readable_paths(home, os.environ)
         allowed += workdir.spellings
         allowed += [f"{place}/skills" for place in get_user_directories()]
     return [*allowed, *workdir.free_to_read], denied

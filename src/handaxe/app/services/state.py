@@ -68,19 +68,19 @@ class SessionState(SessionService):
         return own
 
     def _skills(self) -> "Skills":
-        from handaxe.skills.locations import SkillPlaces
+        from handaxe.skills.locations import SkillLocations
         from handaxe.skills.skill_files import DiskSkills, SkillVersions
 
         workdir, configuration = self._session_context.workdir, self._session_context.configuration
         wanted = configuration.discovery.skills
         if wanted == "none":
-            places = SkillPlaces()
+            places = SkillLocations()
         elif wanted == "added":
-            places = SkillPlaces(added=self._added, commands=False)
+            places = SkillLocations(added=self._added, commands=False)
         else:
             own = (f"{workdir.home}/.claude", f"{workdir.home}/.handaxe")
             users = tuple(dict.fromkeys((*get_user_directories(), *own)))
-            places = SkillPlaces(
+            places = SkillLocations(
                 managed=MANAGED_DIRECTORIES,
                 users=users if "user" in configuration.sources else (),
                 root=workdir.root,

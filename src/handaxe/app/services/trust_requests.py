@@ -29,11 +29,11 @@ def find_trust_requests(
 
 
 def _find_skill_requests(root: str, parts: Sequence[str]) -> list[TrustRequest[Any]]:
-    from handaxe.skills.locations import SkillPlaces
+    from handaxe.skills.locations import SkillLocations
     from handaxe.skills.skill_files import DiskSkills
 
     touched = [f"{part}/touched" for part in parts]
-    places = SkillPlaces(directories=lambda: (root,), root=root, touched=lambda: touched)
+    places = SkillLocations(directories=lambda: (root,), root=root, touched=lambda: touched)
     found = [skill.powers for skill in DiskSkills(places).all() if not skill.powers.is_empty]
     return [wish for wish in found if not is_users_own(Path(wish.file))]
 

@@ -1,7 +1,6 @@
 """The options every command shares that opens a session, and the session they describe."""
 
 import argparse
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -189,6 +188,8 @@ def is_env_true(variable: str) -> bool:
 
 def _disable_hooks(given: str | None) -> str:
     """The value of `--settings`, with no hook in force."""
+    import json
+
     text = given or "{}"
     try:
         if not text.lstrip().startswith("{"):

@@ -17,7 +17,7 @@ def ask_for_trust(configuration: Configuration) -> None:
     if "project" not in configuration.sources or not configuration.find_pending_requests():
         return
     record, wishes = configuration.trust, configuration.find_requests()
-    write_error(describe_wishes(record, configuration.root, wishes))
+    write_error(describe_requests(record, configuration.root, wishes))
     if confirm_trust():
         trust_folder(record, configuration.root, wishes)
     else:
@@ -39,7 +39,7 @@ def trust_folder(
     return record.trust(folder, {wish.key: wish.note for wish in wishes})
 
 
-def describe_wishes(record: TrustRecord, folder: str, wishes: Sequence[TrustRequest[Any]]) -> str:
+def describe_requests(record: TrustRecord, folder: str, wishes: Sequence[TrustRequest[Any]]) -> str:
     """What the folder's files want to do, and how that differs from what was trusted."""
     approved: Mapping[str, str] = record.approved(folder)
     if not wishes and not approved:

@@ -16,7 +16,7 @@ from handaxe.contract.messages import (
     UserMessage,
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
-from handaxe.models import image_limits as pictures
+from handaxe.models import image_limits
 from handaxe.models.image_limits import cache_by_identity
 from handaxe.schema.providers import build_tool_schema
 
@@ -107,7 +107,7 @@ def _build_output_config(schema: Json) -> Json:
 
 
 def _build_messages(messages: Sequence[Message]) -> list[Json]:
-    dropped = pictures.find_unsendable_images(messages, pictures.ANTHROPIC)
+    dropped = image_limits.find_unsendable_images(messages, image_limits.ANTHROPIC)
     turns: list[Json] = []
     last_role = ""
     for message in messages:
@@ -130,7 +130,7 @@ def _build_messages(messages: Sequence[Message]) -> list[Json]:
 
 @cache_by_identity
 def _build_plain_turn(message: Message) -> Json | None:
-    return None if pictures.collect_images(message) else _build_turn(message, {})
+    return None if image_limits.collect_images(message) else _build_turn(message, {})
 
 
 def _build_turn(message: Message, dropped: dict[int, str]) -> Json:

@@ -15,7 +15,7 @@ from handaxe.contract.messages import (
     UserMessage,
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
-from handaxe.models import image_limits as pictures
+from handaxe.models import image_limits
 from handaxe.models.image_limits import cache_by_identity
 from handaxe.schema.providers import build_tool_schema
 from handaxe.text.sanitize import scrub
@@ -144,7 +144,7 @@ def _build_response_format(schema: Json) -> Json:
 
 
 def _build_messages(messages: Sequence[Message]) -> Iterator[Json]:
-    dropped = pictures.find_unsendable_images(messages, pictures.OPENAI)
+    dropped = image_limits.find_unsendable_images(messages, image_limits.OPENAI)
     for message in messages:
         # Which pictures fit depends on the others; everything else is said as it always was.
         parts = _build_plain_parts(message)
@@ -153,7 +153,7 @@ def _build_messages(messages: Sequence[Message]) -> Iterator[Json]:
 
 @cache_by_identity
 def _build_plain_parts(message: Message) -> list[Json] | None:
-    return None if pictures.collect_images(message) else _build_parts(message, {})
+    return None if image_limits.collect_images(message) else _build_parts(message, {})
 
 
 def _build_parts(message: Message, dropped: dict[int, str]) -> list[Json]:

@@ -63,14 +63,14 @@ class StdinWaitDetector:
         """Whether no process of it is at work, nor has been since the last look."""
         before, self._work = self._work, 0
         is_idle, self._reads_output = True, False
-        for name, fields in find_process_family(pid):
+        for name, fields in find_process_tree(pid):
             self._work += int(fields[11]) + int(fields[12])
             is_idle = is_idle and fields[0] not in {b"R", b"D"}
             self._reads_output = self._reads_output or _read_stdin_target(name) == output
         self._is_asleep = is_idle and before in {-1, self._work}
 
 
-def find_process_family(pid: int) -> Iterator[tuple[str, list[bytes]]]:
+def find_process_tree(pid: int) -> Iterator[tuple[str, list[bytes]]]:
     """The processes of its session, and those below it in sessions of their own."""
     found = {name: _stat_fields(name) for name in os.listdir("/proc") if name.isdigit()}
     known = {pid}
@@ -117,7 +117,7 @@ class SelfTailDetector:
             return False
         return any(
             _read_link(f"/proc/{name}/fd/1") == output and _has_file_open(name, file)
-            for name, _ in find_process_family(pid)
+            for name, _ in find_process_tree(pid)
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from handaxe.contract.faults.shell import NoSandbox
-from handaxe.shell.sandbox import mount_points as placeholders
+from handaxe.shell.sandbox import mount_points
 from handaxe.shell.sandbox.protected_files import ProtectedPathGuard
 from handaxe.shell.sandbox.proxy import ProxyConnection
 from handaxe.text.escape import to_visible_text
@@ -128,7 +128,7 @@ class CommandCleanup:
         if self._told is None:
             for descriptor in self.descriptors:
                 os.close(descriptor)
-            placeholders.release_mount_points(*self._masks)
+            mount_points.release_mount_points(*self._masks)
             told = self._earlier
             if self._guard is not None:
                 told = (*told, *self._guard.restore())

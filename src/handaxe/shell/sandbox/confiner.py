@@ -13,8 +13,7 @@ from handaxe.contract.readable_files import ReadableFiles, is_below
 from handaxe.disk.private import make_private
 from handaxe.disk.safe_open import resolve_links
 from handaxe.shell.analysis.analyzer import analyze
-from handaxe.shell.sandbox import bubblewrap, landlock, seccomp
-from handaxe.shell.sandbox import mount_points as placeholders
+from handaxe.shell.sandbox import bubblewrap, landlock, mount_points, seccomp
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
 from handaxe.shell.sandbox.command_resources import CommandCleanup, can_pin
 from handaxe.shell.sandbox.host_allowlist import can_be_private, explain_denial
@@ -242,7 +241,7 @@ class LocalConfiner(Confiner):
             local = can_be_private("localhost", policy.allowed_domains)
             env = {**env, **build_proxy_environment(reaches_local=local)}
         filter_fd = open_content_fd(seccomp.build_filter(unix_sockets=policy.has_unix_sockets))
-        masks = placeholders.acquire_mount_points(protection.missing, self._ledger)
+        masks = mount_points.acquire_mount_points(protection.missing, self._ledger)
         options = bubblewrap.build_arguments(
             policy,
             protection,

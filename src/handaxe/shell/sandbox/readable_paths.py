@@ -173,7 +173,7 @@ _VARIABLES = {
 _BESIDE_PROGRAMS = ("lib", "lib64", "libexec")
 
 
-def find_readable_places(home: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+def find_readable_paths(home: str, environment: Mapping[str, str]) -> tuple[str, ...]:
     """What exists outside the working directories that programs of this user need to read."""
     places = [*KERNEL_PLACES, *SYSTEM_PLACES, *(f"{home}/{name}" for name in HOME_PLACES)]
     known = tuple(places)

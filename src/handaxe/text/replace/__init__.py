@@ -15,9 +15,9 @@ from handaxe.text.replace.adapt import ReplacementAdapter
 from handaxe.text.replace.find import MatchSearch
 from handaxe.text.replace.haystack import Haystack
 from handaxe.text.replace.plan import (
+    AmbiguousMatch,
     ByteSplice,
     EmptyNeedle,
-    ManyPlaces,
     MatchedWith,
     NoPlace,
     Plan,
@@ -28,7 +28,7 @@ from handaxe.text.replace.plan import (
 __all__ = [
     "ByteSplice",
     "EmptyNeedle",
-    "ManyPlaces",
+    "AmbiguousMatch",
     "MatchedWith",
     "NoPlace",
     "NotText",
@@ -101,6 +101,6 @@ def is_already_applied(content: bytes, old: str, new: str, *, stored: Format | N
         return False
     try:
         MatchSearch(haystack, new, "visible").find_only()
-    except (NoPlace, ManyPlaces):
+    except (NoPlace, AmbiguousMatch):
         return False
     return True

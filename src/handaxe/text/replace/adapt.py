@@ -11,7 +11,7 @@ from handaxe.text.replace.align import Block, align_blocks
 from handaxe.text.replace.find import MatchSpan
 from handaxe.text.replace.haystack import Haystack
 from handaxe.text.replace.indentation import Indenter, build_indent_map
-from handaxe.text.replace.normalize import detect_sign_style, keep_signs
+from handaxe.text.replace.normalize import detect_sign_style, keep_typography
 from handaxe.text.replace.plan import ByteSplice, MatchedWith
 
 _NEARBY_UNITS = 20_000
@@ -86,7 +86,7 @@ class ReplacementAdapter:
             return lambda _old, _stored, wanted: list(map(indenter.indent, wanted))
         if self._matched_with == "quotes":
             style = detect_sign_style("\n".join(self._old_lines), "\n".join(stored))
-            return lambda old, stored, wanted: keep_signs(
+            return lambda old, stored, wanted: keep_typography(
                 "\n".join(old), "\n".join(stored), "\n".join(wanted), style
             ).split("\n")
         return lambda _old, _stored, wanted: wanted

@@ -7,11 +7,11 @@ from itertools import chain, islice
 import msgspec
 
 from handaxe.text.encoding import has_surrogates
-from handaxe.text.replace import normalize as views
+from handaxe.text.replace import normalize
 from handaxe.text.replace.haystack import Haystack
 from handaxe.text.replace.indentation import build_indent_map
-from handaxe.text.replace.normalize import PLAIN, NormalizedText, to_plain_signs
-from handaxe.text.replace.plan import ManyPlaces, MatchedWith, NoPlace, Tolerance
+from handaxe.text.replace.normalize import PLAIN, NormalizedText, to_plain_typography
+from handaxe.text.replace.plan import AmbiguousMatch, MatchedWith, NoPlace, Tolerance
 
 _MAX_WINDOWS = 64
 
@@ -31,7 +31,7 @@ def find_windows_by_line(haystack: Haystack, needle: str) -> list[CandidateWindo
 
 def find_windows_by_word(haystack: Haystack, needle: str) -> list[CandidateWindow]:
     """Where the longest piece of `needle` is that holds no sign of any kind."""
-    words = to_plain_signs(needle)
+    words = to_plain_typography(needle)
     for sign in ("'", '"', "-"):
         words = words.replace(sign, " ")
     pieces = [max(line.split(" "), key=len) for line in words.split("\n")]
@@ -111,7 +111,9 @@ class MatchSearch:
         places = list(islice(self._places, _MAX_COUNTED))
         if len(places) > 1:
             begins = [place.begin for place in places[:_MAX_LINES]]
-            raise ManyPlaces(self.matched_with, self._haystack.line_numbers(begins), len(places))
+            raise AmbiguousMatch(
+                self.matched_with, self._haystack.line_numbers(begins), len(places)
+            )
         return places[0]
 
     def find_all_places(self) -> Iterator[MatchSpan]:
@@ -147,7 +149,7 @@ def _list_match_classes(
     needle = haystack.normalize_breaks(old)
     finders = [_Finder(haystack, needle, span) for span in find_windows_by_line(haystack, needle)]
     yield "line_endings", _each(finder.find_ignoring_endings() for finder in finders)
-    if to_plain_signs(needle).isspace():
+    if to_plain_typography(needle).isspace():
         # Blanks that may differ in blanks would fit anywhere.
         return
     yield "trailing_blanks", _each(finder.find_ignoring_trailing_blanks() for finder in finders)
@@ -172,7 +174,7 @@ def _find_exact(haystack: Haystack, old: str) -> Iterator[MatchSpan]:
 
 def _can_differ_in_signs(haystack: Haystack, needle: str) -> bool:
     """Whether `needle` or the file holds a sign that could be another on the other side."""
-    if to_plain_signs(needle) != needle:
+    if to_plain_typography(needle) != needle:
         return True
     if haystack.is_ascii or not any(sign in needle for sign in PLAIN.values()):
         return False
@@ -191,7 +193,7 @@ class _Finder:
     @cached_property
     def _lines(self) -> NormalizedText:
         units = self._haystack.get_units(self._window.begin, self._window.end)
-        return views.normalize_line_breaks(units, breaks_at_cr=self._haystack.breaks_at_cr)
+        return normalize.normalize_line_breaks(units, breaks_at_cr=self._haystack.breaks_at_cr)
 
     def find_ignoring_endings(self) -> Iterator[MatchSpan]:
         """Places that are equal but for their line endings."""
@@ -201,7 +203,7 @@ class _Finder:
 
     def find_ignoring_trailing_blanks(self) -> Iterator[MatchSpan]:
         """Places that are equal but for blanks at line ends."""
-        view = views.strip_trailing_blanks(self._lines)
+        view = normalize.strip_trailing_blanks(self._lines)
         needle = "\n".join(line.rstrip(_BLANKS) for line in self._old_lines)
         if (view.text, needle) == (self._lines.text, self._needle):
             return
@@ -214,7 +216,7 @@ class _Finder:
 
     def find_ignoring_indentation(self) -> Iterator[MatchSpan]:
         """Places whose lines are equal but for blanks at their start, mapped one to one."""
-        view = views.strip_indentation(self._lines)
+        view = normalize.strip_indentation(self._lines)
         needle = "\n".join(line.lstrip(_BLANKS) for line in self._old_lines)
         if (view.text, needle) == (self._lines.text, self._needle):
             return
@@ -232,7 +234,7 @@ class _Finder:
     def find_ignoring_signs(self) -> Iterator[MatchSpan]:
         """Places that are equal but for typographic signs."""
         units = {self._haystack.to_units(sign): substitute for sign, substitute in PLAIN.items()}
-        view = views.replace_signs(self._lines, units)
+        view = normalize.replace_typography(self._lines, units)
         needle = self._needle
         for sign, substitute in units.items():
             needle = needle.replace(sign, substitute)

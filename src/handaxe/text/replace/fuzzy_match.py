@@ -58,7 +58,7 @@ class SimilarText(msgspec.Struct, frozen=True, kw_only=True):
     stored_character: str
 
 
-def find_similar_places(text: str, old: str, *, limit: int = 3) -> list[SimilarText]:
+def find_similar_text(text: str, old: str, *, limit: int = 3) -> list[SimilarText]:
     """Up to `limit` places of `text` that resemble `old`, best first."""
     if not old.strip() or not text:
         return []

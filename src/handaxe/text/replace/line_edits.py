@@ -17,8 +17,8 @@ from handaxe.text.replace.chain import SpliceChain, pick_least_exact
 from handaxe.text.replace.find import MatchSearch, MatchSpan
 from handaxe.text.replace.haystack import Haystack
 from handaxe.text.replace.plan import (
+    AmbiguousMatch,
     ByteSplice,
-    ManyPlaces,
     MatchedWith,
     NoPlace,
     Plan,
@@ -192,7 +192,7 @@ class LineEdits:
             raise NoAnchor
         if len(regions) > 1:
             lines = haystack.line_numbers(region.begin for region in regions)
-            raise ManyPlaces("exact", lines[:20], len(regions))
+            raise AmbiguousMatch("exact", lines[:20], len(regions))
         return MatchSpan(regions[0].first_end, regions[0].first_end)
 
     def _find_regions(self, headers: tuple[str, ...]) -> list[_Region]:
@@ -217,7 +217,7 @@ class LineEdits:
             begins = self._find_lines(key[0], outer)
             if len(begins) > _MAX_HEADERS:
                 lines = self._haystack.line_numbers(begins[:20])
-                raise ManyPlaces("exact", lines, len(begins))
+                raise AmbiguousMatch("exact", lines, len(begins))
             self._opened[key] = [self._block(begin) for begin in begins]
         return self._opened[key]
 

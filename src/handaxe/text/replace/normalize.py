@@ -105,7 +105,7 @@ def strip_indentation(lines: NormalizedText) -> NormalizedText:
     return NormalizedText(text, lines, lambda: _find_spans(_LEADING, lines.text))
 
 
-def replace_signs(lines: NormalizedText, plain: dict[str, str]) -> NormalizedText:
+def replace_typography(lines: NormalizedText, plain: dict[str, str]) -> NormalizedText:
     """`lines` with each sign that `plain` lists replaced by its plain one."""
     text = lines.text
     for sign, substitute in plain.items():
@@ -140,12 +140,12 @@ _TOKEN = re.compile(r"\w+|.", re.DOTALL)
 _OPENS_AFTER = frozenset(" \t\n\u00a0\u202f([{<=:,/-\u2013\u2014")
 
 
-def to_plain_signs(text: str) -> str:
+def to_plain_typography(text: str) -> str:
     """`text` with plain signs only; as many characters as before."""
     return text if text.isascii() else text.translate(_TABLE)
 
 
-def keep_signs(old: str, stored: str, new: str, style: Style) -> str:
+def keep_typography(old: str, stored: str, new: str, style: Style) -> str:
     """`new` with the file's own signs wherever it repeats `old`, and in its style elsewhere.
 
     Args:

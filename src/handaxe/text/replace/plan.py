@@ -21,7 +21,7 @@ class NoPlace(Exception):
     """No place in the file fits, exactly or with tolerance."""
 
 
-class ManyPlaces(Exception):
+class AmbiguousMatch(Exception):
     """More than one place fits where only one may.
 
     Attributes:

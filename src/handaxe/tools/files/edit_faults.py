@@ -195,7 +195,7 @@ class EmptyOldString(ToolFault):
         )
 
 
-class ManyHunkPlaces(ToolFault):
+class AmbiguousHunk(ToolFault):
     """The lines of a hunk stand in more than one place."""
 
     code = "edit.many_matches"

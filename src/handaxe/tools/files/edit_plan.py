@@ -18,8 +18,8 @@ from handaxe.text.replace import Plan
 from handaxe.text.replace.line_edits import LineEdits, LineHunk, NoAnchor, NoHeader, Overlapping
 from handaxe.tools.files.edit_faults import (
     AlreadyThere,
+    AmbiguousHunk,
     HunksOverlap,
-    ManyHunkPlaces,
     ManyMatches,
     NoChange,
     NoMatch,
@@ -62,7 +62,7 @@ def plan_replacement(
     except replace.NoPlace:
         missed = NoMatch(old, explain_no_match(content, path, old, resend))
         raise add_file_window(missed, content, path, old, ctx) from None
-    except replace.ManyPlaces as many:
+    except replace.AmbiguousMatch as many:
         missed = ManyMatches(old, many.count, many.lines, many.matched_with)
         raise add_file_window(missed, content, path, old, ctx) from None
 
@@ -83,8 +83,8 @@ class HunkPlanner:
                 self._edits.add(hunk)
         except replace.NoPlace:
             raise self._missed(NoMatch(old, self._explain_miss(hunk)), old) from None
-        except replace.ManyPlaces as many:
-            missed = ManyHunkPlaces(old, many.count, many.lines, many.matched_with)
+        except replace.AmbiguousMatch as many:
+            missed = AmbiguousHunk(old, many.count, many.lines, many.matched_with)
             raise self._missed(missed, old) from None
         except NoHeader as missing:
             help_text = explain_no_match(
@@ -115,7 +115,7 @@ class HunkPlanner:
                 continue
             try:
                 LineEdits(self._content).add(bare)
-            except (replace.NoPlace, replace.ManyPlaces, NoHeader, NoAnchor):
+            except (replace.NoPlace, replace.AmbiguousMatch, NoHeader, NoAnchor):
                 continue
             return f"The lines are in {self._path}, but {why}."
         return explain_no_match(self._content, self._path, "\n".join(hunk.old), _format_as_lines)

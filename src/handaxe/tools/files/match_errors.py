@@ -10,8 +10,8 @@ from handaxe.contract.context import ToolContext
 from handaxe.session.applied_edits import AppliedEdits
 from handaxe.text.encoding import NotText, decode
 from handaxe.text.line_window import number_lines, slice_lines
-from handaxe.text.replace.fuzzy_match import SimilarText, find_similar_places
-from handaxe.tools.files.edit_faults import ManyHunkPlaces, ManyMatches, NoMatch
+from handaxe.text.replace.fuzzy_match import SimilarText, find_similar_text
+from handaxe.tools.files.edit_faults import AmbiguousHunk, ManyMatches, NoMatch
 
 MAX_TEXT_CHARS = 1_500
 PATIENCE = 3
@@ -21,7 +21,7 @@ MAX_PLACES = 3
 MAX_WINDOW_LINES = 60
 MAX_LINE_CHARS = 500
 
-Missed = NoMatch | ManyMatches | ManyHunkPlaces
+Missed = NoMatch | ManyMatches | AmbiguousHunk
 
 
 def add_file_window(fault: Missed, content: bytes, path: str, old: str, ctx: ToolContext) -> Missed:
@@ -34,7 +34,7 @@ def add_file_window(fault: Missed, content: bytes, path: str, old: str, ctx: Too
         return fault
     if isinstance(fault, NoMatch):
         places = [
-            (near.first_line, near.last_line) for near in find_similar_places(text, old, limit=1)
+            (near.first_line, near.last_line) for near in find_similar_text(text, old, limit=1)
         ]
     else:
         places = [(line, line + old.count("\n")) for line in fault.data["lines"][:MAX_PLACES]]
@@ -68,7 +68,7 @@ def explain_no_match(content: bytes, path: str, old: str, resend: Callable[[str]
         text = decode(content).text
     except NotText:
         return ""
-    found = find_similar_places(text, old)
+    found = find_similar_text(text, old)
     if not found:
         return f"Nothing in {path} resembles it. Read the file again."
     shown = [_describe(place) for place in found]

@@ -16,7 +16,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import LineChange, ReadLedger, SeenFile
 from handaxe.session.workdir import Workdir
 from handaxe.text.escape import find_closest_name
-from handaxe.text.notebook import cell_edit as cells
+from handaxe.text.notebook import cell_edit
 from handaxe.text.notebook.document import NoSuchCell, NotANotebook, Notebook
 from handaxe.text.paths import quote_path
 from handaxe.tools.files.edit_faults import CellUnchanged, NoCell, NotebookInvalid
@@ -109,32 +109,34 @@ async def _require_seen(path: str, ctx: ToolContext) -> SeenFile:
 
 async def _plan_in_thread(
     path: str, data: bytes, args: NotebookEditArgs
-) -> tuple[Notebook, cells.NotebookChange]:
+) -> tuple[Notebook, cell_edit.NotebookChange]:
     if len(data) <= SMALL_BYTES:
         return _plan(path, data, args)
     return await asyncio.to_thread(_plan, path, data, args)
 
 
-def _plan(path: str, data: bytes, args: NotebookEditArgs) -> tuple[Notebook, cells.NotebookChange]:
+def _plan(
+    path: str, data: bytes, args: NotebookEditArgs
+) -> tuple[Notebook, cell_edit.NotebookChange]:
     try:
-        notebook = cells.validate_notebook(data)
+        notebook = cell_edit.validate_notebook(data)
         return notebook, _change(notebook, args)
     except NotANotebook as wrong:
         raise NotebookInvalid(path, str(wrong)) from None
 
 
-def _change(notebook: Notebook, args: NotebookEditArgs) -> cells.NotebookChange:
+def _change(notebook: Notebook, args: NotebookEditArgs) -> cell_edit.NotebookChange:
     index = None if args.cell_id is None else _find(notebook, args.cell_id)
     if args.edit_mode == "insert":
-        return cells.insert_cell(notebook, index, args.new_source, args.cell_type or "code")
+        return cell_edit.insert_cell(notebook, index, args.new_source, args.cell_type or "code")
     if index is None:
         raise NoCell(f"`cell_id` is required to {args.edit_mode} a cell.", [])
     if args.edit_mode == "delete":
-        return cells.delete_cell(notebook, index)
+        return cell_edit.delete_cell(notebook, index)
     cell = notebook.cell(index)
     if cell.source == args.new_source and args.cell_type in {None, cell.cell_type}:
         raise CellUnchanged(cell.address)
-    return cells.replace_cell(notebook, index, args.new_source, args.cell_type)
+    return cell_edit.replace_cell(notebook, index, args.new_source, args.cell_type)
 
 
 def _find(notebook: Notebook, address: str) -> int:
@@ -148,7 +150,7 @@ def _find(notebook: Notebook, address: str) -> int:
         raise NoCell(str(none), [*shown, *more]) from None
 
 
-def _to_line_changes(data: bytes, change: cells.NotebookChange) -> list[LineChange]:
+def _to_line_changes(data: bytes, change: cell_edit.NotebookChange) -> list[LineChange]:
     """The lines of the file that make way for others."""
     return [
         LineChange(
@@ -165,7 +167,7 @@ def _build_result(
     args: NotebookEditArgs,
     loaded: LoadedFile,
     notebook: Notebook,
-    change: cells.NotebookChange,
+    change: cell_edit.NotebookChange,
     content: bytes,
 ) -> ToolResult:
     verb = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}[args.edit_mode]

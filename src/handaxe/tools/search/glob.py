@@ -22,7 +22,7 @@ from handaxe.contract.ports.search import (
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
-from handaxe.text import gitignore as patterns
+from handaxe.text import gitignore
 from handaxe.text.escape import format_count
 from handaxe.text.globs import GlobPattern
 from handaxe.text.paths import is_inside
@@ -72,7 +72,7 @@ class Glob(Tool[GlobArgs]):
     async def validate(self, args: GlobArgs, ctx: ToolContext) -> None:
         try:
             pattern = GlobPattern(args.pattern)
-        except patterns.BadGlobPattern as bad:
+        except gitignore.BadGlobPattern as bad:
             raise BadSearchPattern("pattern", args.pattern, bad.sentence, None) from None
         if pattern.only_dirs:
             better = args.pattern.rstrip("/") + "/**"
@@ -134,7 +134,7 @@ def _list_places(args: GlobArgs) -> tuple[str, ...]:
         return (given,)
     try:
         literal = GlobPattern(args.pattern).literal_directory
-    except patterns.BadGlobPattern:
+    except gitignore.BadGlobPattern:
         return (given,)
     return (literal,) if args.path is None else (given, literal)
 
@@ -143,14 +143,14 @@ def _from_home(args: GlobArgs, home: str) -> GlobArgs:
     """The same call with an absolute pattern, if it begins at home."""
     if not args.pattern.startswith("~/"):
         return args
-    return msgspec.structs.replace(args, pattern=patterns.escape(home) + args.pattern[1:])
+    return msgspec.structs.replace(args, pattern=gitignore.escape(home) + args.pattern[1:])
 
 
 def _resolve_pattern(args: GlobArgs, real: str) -> str:
     """The pattern; if it is absolute and begins with links, with the place they lead to."""
     spelled = _list_places(args)[0].rstrip("/")
     if args.path is None and spelled != real and args.pattern.startswith(f"{spelled}/"):
-        return patterns.escape(real) + args.pattern[len(spelled) :]
+        return gitignore.escape(real) + args.pattern[len(spelled) :]
     return args.pattern
 
 

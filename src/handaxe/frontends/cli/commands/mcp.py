@@ -114,12 +114,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_server_action(arguments: argparse.Namespace) -> int:
-    from handaxe.frontends.cli import mcp_server_commands as mcp_login
+    from handaxe.frontends.cli import mcp_server_commands
     from handaxe.frontends.cli import mcp_server_commands as mcp_servers
 
     return {
-        "login": mcp_login.login,
-        "logout": mcp_login.logout,
+        "login": mcp_server_commands.login,
+        "logout": mcp_server_commands.logout,
         "list": mcp_servers.list_servers,
         "get": mcp_servers.get_server,
         "add": mcp_servers.add_server,

@@ -10,7 +10,7 @@ from handaxe.config.working_directories import resolve_project
 from handaxe.frontends.cli.exit_codes import DONE, FAILED
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import print_error, print_out, write_error
-from handaxe.frontends.cli.trust_prompt import confirm_trust, describe_wishes, trust_folder
+from handaxe.frontends.cli.trust_prompt import confirm_trust, describe_requests, trust_folder
 from handaxe.storage.home import find_data_home
 from handaxe.text.escape import to_visible_text
 
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_error(f"{to_visible_text(folder)} was not trusted.")
         return FAILED
     wishes = open_configuration(folder, home=find_data_home(), trusted=False).find_requests()
-    write_error(describe_wishes(record, folder, wishes))
+    write_error(describe_requests(record, folder, wishes))
     if arguments.show:
         return DONE
     if not arguments.yes and sys.stdin.isatty() and not confirm_trust():

@@ -88,7 +88,7 @@ class Bash(Tool[BashArgs]):
             raise BadCommand("a NUL character")
 
     async def call(self, args: BashArgs, ctx: ToolContext) -> ToolResult:
-        from handaxe.tools.shell.bash import foreground as running
+        from handaxe.tools.shell.bash import foreground
         from handaxe.tools.shell.bash.timeout import choose_timeout
 
         settings = ctx[Settings]
@@ -97,16 +97,16 @@ class Bash(Tool[BashArgs]):
         remark = _note_background(args, ctx)  # now: a wait may well end with what it is for
         try:
             if args.dry_run:
-                result = await running.run_preview(command, patience.timeout_s, ctx)
+                result = await foreground.run_preview(command, patience.timeout_s, ctx)
             elif args.run_in_background and settings.background_tasks:
-                result = await running.run_in_background(command, ctx)
+                result = await foreground.run_in_background(command, ctx)
             else:
                 stays = bool(args.cwd)
-                result = await running.run_in_foreground(command, patience, ctx, stays=stays)
+                result = await foreground.run_in_foreground(command, patience, ctx, stays=stays)
         except BadWorkdir as fault:
             if args.cwd:
                 raise
-            result = running.reset_lost_directory(fault, ctx)
+            result = foreground.reset_lost_directory(fault, ctx)
         if result.data and (level := _find_sandbox_level(args, ctx)) is not None:
             result = msgspec.structs.replace(result, data={**result.data, "sandbox": level})
         notes = (*patience.notes, *remark, *result.notes)
@@ -176,12 +176,12 @@ def _note_background(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
     """What a model should know that wants no background, or sleeps while something goes on."""
     if args.run_in_background and not args.dry_run and not ctx[Settings].background_tasks:
         return ("Nothing may go on in the background here, so the command was waited for.",)
-    running = [] if args.run_in_background or args.dry_run else ctx[Jobs].running()
-    if not running:
+    foreground = [] if args.run_in_background or args.dry_run else ctx[Jobs].running()
+    if not foreground:
         return ()
     from handaxe.tools.shell.bash.timeout import find_awaited_jobs
 
-    listed = ", ".join(state.job_id for state in find_awaited_jobs(args.command, running))
+    listed = ", ".join(state.job_id for state in find_awaited_jobs(args.command, foreground))
     if not listed:
         return ()
     return (f"You will be notified when {listed} ends; there is no need to sleep.",)

@@ -14,18 +14,18 @@ import sys
 sys.argv[1:] = ["call", "Read", "file_path=a.txt"]
 from handaxe.__main__ import main
 assert main() == 0
-from handaxe.frontends.cli.lazy_imports import SELDOM_USED, _Unused
+from handaxe.frontends.cli.lazy_imports import SELDOM_USED, _LazyModule
 imported = [name for name in sorted(SELDOM_USED) if name in sys.modules]
 print("imported:", *imported)
-print("used:", *[name for name in imported if type(sys.modules[name]) is not _Unused])
+print("used:", *[name for name in imported if type(sys.modules[name]) is not _LazyModule])
 assert not {"_ssl", "ast", "dis"} & set(sys.modules)
 """
 
 PUT_OFF = """
 import sys
 from types import ModuleType
-from handaxe.frontends.cli import seldom_used
-from handaxe.frontends.cli.lazy_imports import SELDOM_USED, _Unused, put_off_seldom_used_modules
+from handaxe.frontends.cli import lazy_imports
+from handaxe.frontends.cli.lazy_imports import SELDOM_USED, _LazyModule, enable_lazy_imports
 """
 
 
@@ -55,7 +55,9 @@ module = sys.modules[{name!r}]
 print(sorted(vars(module)), type(module), module.__loader__ is module.__spec__.loader)
 print(type(module.__loader__).__name__, module.__file__, sorted(dir(module)))
 """
-    put_off = f"put_off_seldom_used_modules()\nimport {name}\nassert type(sys.modules[{name!r}]) is _Unused"
+    put_off = (
+        f"enable_lazy_imports()\nimport {name}\nassert type(sys.modules[{name!r}]) is _LazyModule"
+    )
     late = python(f"{PUT_OFF}{put_off}\n{look}", tmp_path)
     assert late == python(f"import sys, {name}\n{look}", tmp_path)
 
@@ -63,7 +65,7 @@ print(type(module.__loader__).__name__, module.__file__, sorted(dir(module)))
 def with_module(code: str, place: Path, text: str) -> str:
     """Run code in a process where `slow` is seldom used, and holds this text."""
     (place / "slow.py").write_text(text)
-    begin = "seldom_used.SELDOM_USED |= {'slow'}\nput_off_seldom_used_modules()\nimport slow\n"
+    begin = "lazy_imports.SELDOM_USED |= {'slow'}\nenable_lazy_imports()\nimport slow\n"
     return python(PUT_OFF + begin + code, place)
 
 
@@ -121,13 +123,13 @@ assert type(slow) is ModuleType
 
 
 def test_putting_them_off_twice_is_putting_them_off_once(tmp_path: Path):
-    code = "put_off_seldom_used_modules()\nprint(sys.meta_path.count(seldom_used._Finder))"
+    code = "enable_lazy_imports()\nprint(sys.meta_path.count(lazy_imports._LazyFinder))"
     assert with_module(code, tmp_path, "A = 1") == "1\n"
 
 
 def test_tls_works_where_asyncio_was_imported_without_it(tmp_path: Path):
     code = """
-put_off_seldom_used_modules()
+enable_lazy_imports()
 import asyncio
 assert "_ssl" not in sys.modules
 async def main():
