@@ -219,7 +219,7 @@ class AgentLoop:
                 return structured_output.make_limit_result(reached)
             if (near := self.meter.check_near_limit()) is not None:
                 self.tell(Told(near))
-                self._speaker.remind([f"{near} {wording.COME_TO_AN_END}"])
+                self._speaker.remind([f"{near} {reminders.COME_TO_AN_END}"])
             turn = await self._answer(rest)
             results = await self._results(turn)
             self._count(turn)

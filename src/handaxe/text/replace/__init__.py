@@ -26,9 +26,9 @@ from handaxe.text.replace.plan import (
 )
 
 __all__ = [
+    "AmbiguousMatch",
     "ByteSplice",
     "EmptyNeedle",
-    "AmbiguousMatch",
     "MatchedWith",
     "NoPlace",
     "NotText",

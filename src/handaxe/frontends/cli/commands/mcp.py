@@ -115,16 +115,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_server_action(arguments: argparse.Namespace) -> int:
     from handaxe.frontends.cli import mcp_server_commands
-    from handaxe.frontends.cli import mcp_server_commands as mcp_servers
 
     return {
         "login": mcp_server_commands.login,
         "logout": mcp_server_commands.logout,
-        "list": mcp_servers.list_servers,
-        "get": mcp_servers.get_server,
-        "add": mcp_servers.add_server,
-        "add-json": mcp_servers.add_server,
-        "remove": mcp_servers.remove_server,
+        "list": mcp_server_commands.list_servers,
+        "get": mcp_server_commands.get_server,
+        "add": mcp_server_commands.add_server,
+        "add-json": mcp_server_commands.add_server,
+        "remove": mcp_server_commands.remove_server,
     }[arguments.action](arguments)
 
 
