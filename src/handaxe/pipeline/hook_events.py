@@ -1,13 +1,18 @@
 """What hooks are told of a session, a call and a batch, and which calls an `if` means."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, cast
 
+import msgspec
+
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny
+from handaxe.contract.faults import Deferred
 from handaxe.contract.result import ToolResult
 from handaxe.hooks.notify import build_session_event
+from handaxe.hooks.outcome import Outcome
 from handaxe.permission.decide import PermissionQuery, Policy, decide
 from handaxe.permission.policy import MatchesCommand, make_policy
 from handaxe.pipeline.context import PipelineContext
@@ -42,6 +47,51 @@ def build_batch_event(
             }
         )
     return {**build_session_event(context, "PostToolBatch"), "tool_calls": told}
+
+
+class BatchHooks:
+    """Fires the hooks that hear of all calls of a message together."""
+
+    def __init__(self, context: PipelineContext) -> None:
+        self._context = context
+        self._running: set[asyncio.Future[Outcome]] = set()
+
+    async def fire(
+        self, calls: Sequence[tuple[ToolCall, ParsedCall | None]], results: list[ToolResult]
+    ) -> list[ToolResult]:
+        """Let hooks speak when all calls of a message are done; what they add is in the last."""
+        hooks = self._context.hooks
+        if not results or results[-1].code == Deferred.code or not hooks.watches("PostToolBatch"):
+            return results
+        running = asyncio.ensure_future(
+            hooks.fire(build_batch_event(calls, results, self._context))
+        )
+        self._running.add(running)
+        try:
+            outcome = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            # Stopped by `cancel`, the hooks go and the results stay; else it is not ours to keep.
+            if not running.cancelled():
+                running.cancel()
+                raise
+            return results
+        finally:
+            self._running.discard(running)
+        said = (*outcome.messages, *((outcome.blocked,) if outcome.blocked else ()))
+        stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
+        last = results[-1]
+        last = msgspec.structs.replace(
+            last,
+            messages=(*last.messages, *said),
+            notes=(*last.notes, *outcome.notes, *stop),
+            stops=last.stops or outcome.stop or outcome.blocked,
+        )
+        return [*results[:-1], self._context.redactor.redact_value(last)]
+
+    def cancel(self) -> None:
+        """Stop the hooks that run; the results stay as they are."""
+        for running in self._running:
+            running.cancel()
 
 
 def is_covered_by_rule(text: str, request: PermissionQuery, policy: Policy) -> bool:

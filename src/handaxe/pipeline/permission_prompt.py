@@ -55,22 +55,7 @@ async def resolve_question(
         word = await _ask_hooks(decision, request, parsed, heard, context)
         if word is not None:
             return word
-    question = PermissionRequest(
-        call_id=parsed.call.id,
-        tool=parsed.tool.name,
-        input={**to_input_dict(parsed.call.input), **parsed.derived()},
-        reason=decision.reason,
-        rule=decision.rule,
-        source=decision.source,
-        cwd=ctx.cwd,
-        preview=(*decision.preview, *(await _build_preview(parsed, ctx, context) or ())) or None,
-        agent_id=context.agent_id,
-        agent_type=context.agent_type,
-        proposals=select_proposals(decision, request, context.policy()),
-        suggestions=build_suggestions(decision, request, context.policy()),
-        destructive=decision.destructive,
-        definitions=_list_definitions(parsed, context),
-    )
+    question = await _build_question(decision, request, parsed, ctx, context)
     call_id = parsed.call.id
     answer = await _ask_classifier(question, decision, context)
     if isinstance(answer, Deny):
@@ -97,6 +82,31 @@ async def resolve_question(
         heard.answer = answer
         raise InputRewritten(answer.input, answer)
     return answer
+
+
+async def _build_question(
+    decision: Ask,
+    request: PermissionQuery,
+    parsed: ParsedCall,
+    ctx: ToolContext,
+    context: PipelineContext,
+) -> PermissionRequest:
+    return PermissionRequest(
+        call_id=parsed.call.id,
+        tool=parsed.tool.name,
+        input={**to_input_dict(parsed.call.input), **parsed.derived()},
+        reason=decision.reason,
+        rule=decision.rule,
+        source=decision.source,
+        cwd=ctx.cwd,
+        preview=(*decision.preview, *(await _build_preview(parsed, ctx, context) or ())) or None,
+        agent_id=context.agent_id,
+        agent_type=context.agent_type,
+        proposals=select_proposals(decision, request, context.policy()),
+        suggestions=build_suggestions(decision, request, context.policy()),
+        destructive=decision.destructive,
+        definitions=_list_definitions(parsed, context),
+    )
 
 
 def _list_definitions(parsed: ParsedCall, context: PipelineContext) -> tuple[ToolDefinition, ...]:

@@ -6,7 +6,7 @@ before anybody sees it.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,7 +19,6 @@ from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.contract.faults import Cancelled, Deferred, ToolFault
 from handaxe.contract.ports.tools import ToolCaller
 from handaxe.contract.result import ToolResult
-from handaxe.hooks.outcome import Outcome
 from handaxe.pipeline.active_calls import (
     ActiveCall,
     AdmittedCall,
@@ -30,7 +29,7 @@ from handaxe.pipeline.active_calls import (
 )
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.finalize import finalize_result
-from handaxe.pipeline.hook_events import build_batch_event
+from handaxe.pipeline.hook_events import BatchHooks
 from handaxe.pipeline.parse import ParsedCall, compute_order_effects, parse
 from handaxe.pipeline.permission_request import CallRefused, DeferredCall, HookFeedback
 from handaxe.pipeline.prepare import prepare
@@ -66,7 +65,8 @@ class ToolPipeline:
         self._traffic = order or Scheduler(lanes)
         self._made = CallDeduplicator(recall, claims)
         self._active: dict[str, ActiveCall] = {}
-        self._telling: set[asyncio.Future[Outcome]] = set()
+        self.batch_hooks = BatchHooks(context)
+        """The hooks that hear of all calls of a message together."""
         self._expected: set[str] = set()
 
     @property
@@ -151,7 +151,7 @@ class ToolPipeline:
         activity.interrupt = admitted.parsed.tool.interrupt
         activity.admitted = admitted
         activity.began = time.perf_counter()
-        self._announce(admitted.call, admitted.parsed)
+        _announce(self._context, admitted.call, admitted.parsed)
         outer = _WITHIN.set(admitted.call.id)
         try:
             result = await self._run_stages(admitted.parsed, admitted.ticket, activity)
@@ -184,7 +184,7 @@ class ToolPipeline:
         """Answer a call that asks for the very same as another one of its message."""
         note = f"The same call as {original.id}; it was run once."
         result = msgspec.structs.replace(original, notes=(*original.notes, note))
-        self._announce(call, None)
+        _announce(self._context, call, None)
         admitted = AdmittedCall(call, compute_fingerprint(call.tool, call.input))
         return self._finish(admitted, result, time.perf_counter())
 
@@ -198,41 +198,9 @@ class ToolPipeline:
             # It is under way and goes on; what it may have done is not to be denied.
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             return self._finish_active(activity, cut_off)
-        self._announce(admitted.call, admitted.parsed)
+        _announce(self._context, admitted.call, admitted.parsed)
         self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, time.perf_counter())
-
-    async def end_batch(
-        self, calls: Sequence[tuple[ToolCall, ParsedCall | None]], results: list[ToolResult]
-    ) -> list[ToolResult]:
-        """Let hooks speak when all calls of a message are done; what they add is in the last."""
-        hooks = self._context.hooks
-        if not results or results[-1].code == Deferred.code or not hooks.watches("PostToolBatch"):
-            return results
-        telling = asyncio.ensure_future(
-            hooks.fire(build_batch_event(calls, results, self._context))
-        )
-        self._telling.add(telling)
-        try:
-            outcome = await asyncio.shield(telling)
-        except asyncio.CancelledError:
-            # Stopped by `cancel`, the hooks go and the results stay; else it is not ours to keep.
-            if not telling.cancelled():
-                telling.cancel()
-                raise
-            return results
-        finally:
-            self._telling.discard(telling)
-        said = (*outcome.messages, *((outcome.blocked,) if outcome.blocked else ()))
-        stop = (f"A hook asks to stop: {outcome.stop}",) if outcome.stop else ()
-        last = results[-1]
-        last = msgspec.structs.replace(
-            last,
-            messages=(*last.messages, *said),
-            notes=(*last.notes, *outcome.notes, *stop),
-            stops=last.stops or outcome.stop or outcome.blocked,
-        )
-        return [*results[:-1], self._context.redactor.redact_value(last)]
 
     def withdraw(self, call_id: str) -> None:
         """Stop a call if it has not started yet."""
@@ -241,8 +209,7 @@ class ToolPipeline:
     def cancel(self, call_id: str | None = None) -> int:
         """Stop one call, or all; how many were reached."""
         if call_id is None:
-            for telling in self._telling:
-                telling.cancel()
+            self.batch_hooks.cancel()
         return self._stop(lambda _: True, call_id)
 
     def interrupt(self) -> int:
@@ -306,14 +273,7 @@ class ToolPipeline:
                 told = await record_changes(prepared, self._context)
             return msgspec.structs.replace(result, notes=(*result.notes, *told)) if told else result
         except CallRefused as refused:
-            result = ToolResult.from_fault(refused.fault)
-            return msgspec.structs.replace(
-                result,
-                decision=refused.decision,
-                messages=heard.messages,
-                notes=heard.notes,
-                stops=refused.stops or heard.stops,
-            )
+            return _build_refused_result(refused, heard)
         except ToolFault as fault:
             return msgspec.structs.replace(ToolResult.from_fault(fault), decision=decision)
         except DeferredCall:
@@ -323,20 +283,8 @@ class ToolPipeline:
                 raise
             return build_error_result(parsed.tool.name, error)
 
-    def _announce(self, call: ToolCall, parsed: ParsedCall | None) -> None:
-        self._context.emit(
-            CallStarted(
-                at=time.time(),
-                call_id=call.id,
-                tool=parsed.tool.name if parsed else call.tool,
-                input=call.input,
-                derived=parsed.derived() if parsed else {},
-                is_read_only=parsed is None or parsed.effects.is_read_only,
-            )
-        )
-
     def _reject_call(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> AdmittedCall:
-        self._announce(call, None)
+        _announce(self._context, call, None)
         admitted = AdmittedCall(call, fingerprint)
         return msgspec.structs.replace(
             admitted, answer=self._finish(admitted, result, time.perf_counter())
@@ -392,6 +340,31 @@ class ToolPipeline:
         if activity.done is None:
             activity.done = asyncio.get_running_loop().create_future()
         return activity.done
+
+
+def _announce(context: PipelineContext, call: ToolCall, parsed: ParsedCall | None) -> None:
+    """Say that a call begins; one that could not be parsed has no facts."""
+    context.emit(
+        CallStarted(
+            at=time.time(),
+            call_id=call.id,
+            tool=parsed.tool.name if parsed else call.tool,
+            input=call.input,
+            derived=parsed.derived() if parsed else {},
+            is_read_only=parsed is None or parsed.effects.is_read_only,
+        )
+    )
+
+
+def _build_refused_result(refused: CallRefused, heard: HookFeedback) -> ToolResult:
+    """The result of a call that may not run, with what hooks said of it."""
+    return msgspec.structs.replace(
+        ToolResult.from_fault(refused.fault),
+        decision=refused.decision,
+        messages=heard.messages,
+        notes=heard.notes,
+        stops=refused.stops or heard.stops,
+    )
 
 
 class CallIdGenerator:

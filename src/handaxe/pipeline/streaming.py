@@ -81,7 +81,7 @@ class CallStream:
             for position, call in enumerate(self._arrivals.calls)
         ]
         ordered = [self._results[position] for position in range(len(self))]
-        ended = await self._pipeline.end_batch(asked, ordered)
+        ended = await self._pipeline.batch_hooks.fire(asked, ordered)
         self._ended = [self._noted(result) for result in ended]
         return self._ended
 
@@ -197,7 +197,9 @@ async def run_batch(
         (call, admitted[position].parsed if position in admitted else None)
         for position, call in enumerate(calls)
     ]
-    return await pipeline.end_batch(asked, [results[position] for position in range(len(calls))])
+    return await pipeline.batch_hooks.fire(
+        asked, [results[position] for position in range(len(calls))]
+    )
 
 
 async def _wait_for_all(calls: list[asyncio.Task[None]]) -> None:

@@ -1,25 +1,34 @@
-"""Putting thousands of paths back: the same as one by one, but made durable together.
+"""The steps of an undo, applied; thousands of paths are made durable together.
 
-New files get all their bytes under a temporary name first; only when those are on the device do
-they get their own names. So a crash leaves each of them whole or not there.
+Of those, new files get all their bytes under a temporary name first; only when these are on the
+device do they get their own names. So a crash leaves each of them whole or not there.
 """
 
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import msgspec
 
+from handaxe.contract.faults.undo import UndoFailed
+from handaxe.contract.ports.files import FileVersion
+from handaxe.contract.ports.undo import PutBack, RestoredPath
 from handaxe.disk import atomic, attributes
 from handaxe.disk.directories import Directory, lock_directory
 from handaxe.disk.durability import close, sync_file_systems
 from handaxe.disk.errors import wrap_os_errors
 from handaxe.disk.temp_files import make_late_name, rename_new
+from handaxe.text.paths import quote_path
+from handaxe.undo.directory_trees import is_shared_otherwise
 from handaxe.undo.journal_files.records import PathState
-from handaxe.undo.restore import Restorer, remove_directory
+from handaxe.undo.path_state import read_state
+from handaxe.undo.plan import UndoStep
+from handaxe.undo.restore import CannotMake, InUse, Restorer, remove_directory
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MANY = 50
+"""More paths than these are made durable together."""
 
 
 class _Waiting(msgspec.Struct):
@@ -155,3 +164,106 @@ def _remove(place: str, now: PathState, directory: Directory) -> None:
     if not is_it:
         raise atomic.DiskFault("it was changed a moment ago")
     os.unlink(name, dir_fd=directory.fd)
+
+
+class PendingStep(msgspec.Struct):
+    """A step with what it will be compared with and replaced by."""
+
+    step: UndoStep
+    now: PathState
+    found: bytes | None
+    content: bytes | memoryview
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the file has other names, now or as it is to be."""
+        return bool(self.step.target.shared_with or self.step.expected.shared_with)
+
+    @property
+    def is_rejoining(self) -> bool:
+        """Whether the path has to become a name of a file that has others, and is none now."""
+        target, now = self.step.target, self.now
+        return bool(target.shared_with) and (now.dev, now.ino) != (target.dev, target.ino)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it has the right content, but not the right other names."""
+        return is_shared_otherwise(self.step.target, self.now)
+
+    def restored(self, version: atomic.Version | None) -> RestoredPath:
+        """The step after it was made."""
+        place = self.step.place
+        small = self.content if isinstance(self.content, bytes) else None
+        return RestoredPath(
+            path=place,
+            action=_name_action(self.step.target, self.now),
+            before=self.found,
+            after=small if self.step.target.kind == "file" else None,
+            replaced_digest=self.now.digest,
+            version=version
+            and FileVersion(place, version.digest, version.size_bytes, version.mtime_ns),
+        )
+
+
+def apply_steps(
+    pending: Sequence[PendingStep], *, journal: atomic.Journal | None, own_links: atomic.OwnLinks
+) -> tuple[list[RestoredPath], list[str], bool]:
+    """Make every step; what was done, what has to be told besides, and whether that is all."""
+    kind = BulkRestorer if len(pending) > _MANY else Restorer
+    restorer = kind(journal=journal, own_links=own_links)
+    restored: list[RestoredPath] = []
+    notes: list[str] = []
+    is_whole = True
+    for item in pending:
+        if item.now.kind == "directory":
+            restorer.open_up(item.step.place, item.now.mode)
+    try:
+        for item in pending:
+            step = item.step
+            if item.is_shared:
+                # Another name of the same file may have been put back a moment ago.
+                item.now, _ = read_state(step.place)
+            is_done = step.is_done(item.now) and not item.is_apart
+            try:
+                if is_done:
+                    if step.is_continued and not step.is_finished(item.now):
+                        restorer.finish_path(step.target)
+                    restored.append(RestoredPath(step.place, "already as before"))
+                    continue
+                version = restorer.put(step.target, item.now, item.content, step.mode)
+            except (CannotMake, InUse) as fault:
+                is_open = isinstance(fault, InUse) and step.target.kind != "absent"
+                is_whole = is_whole and not is_open
+                later = " Undo again once that is moved away." if is_open else ""
+                notes.append(f"{step.target.shown} was left as it is: {fault}.{later}")
+                continue
+            except (atomic.DiskFault, OSError) as fault:
+                raise _give_up(step, fault, restored) from fault
+            restored.append(item.restored(version))
+        _complete(restorer, restored)
+    finally:
+        restorer.finish()
+    return restored, notes, is_whole
+
+
+def _complete(restorer: Restorer, restored: Sequence[RestoredPath]) -> None:
+    try:
+        restorer.complete()
+    except (atomic.DiskFault, OSError) as fault:
+        done = [quote_path(one.path) for one in restored if os.path.lexists(one.path)]
+        raise UndoFailed("The rest of it", str(fault), done) from fault
+
+
+def _give_up(step: UndoStep, fault: Exception, restored: Sequence[RestoredPath]) -> UndoFailed:
+    """The fault of an undo that the system stopped at a step."""
+    done = [quote_path(one.path) for one in restored if one.action != "already as before"]
+    applied = getattr(fault, "applied", False)
+    return UndoFailed(step.target.shown, str(fault), done, applied=applied)
+
+
+def _name_action(target: PathState, now: PathState) -> PutBack:
+    if target.kind == "absent":
+        return "removed"
+    if now.kind == "absent":
+        return "recreated"
+    return "mode restored" if now.is_same(target) else "restored"

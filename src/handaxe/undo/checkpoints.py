@@ -59,6 +59,126 @@ _OFF = "Undo of commands is switched off (undo.shell_max_files: 0)."
 _log = logging.getLogger("handaxe.storage")
 
 
+class LazyTreeTracker:
+    """Compares a session's roots for its commands; the tracker is made when one needs it."""
+
+    def __init__(
+        self,
+        make: "Callable[[], TreeTracker] | None",
+        roots: Callable[[], Sequence[str]],
+        store: ContentStore,
+        places: PathRecorder,
+    ) -> None:
+        """`make` is None where whole roots are not compared."""
+        self.is_on = make is not None
+        self.tracker: TreeTracker | None = None
+        self._make = make
+        self._making = threading.Lock()
+        self._is_prepared = False
+        self._roots = roots
+        self._store = store
+        self._places = places
+
+    def get(self) -> "TreeTracker":
+        """The tracker, made now if there is none yet."""
+        with self._making:
+            if self.tracker is None:
+                assert self._make is not None
+                self.tracker = self._make()
+            return self.tracker
+
+    async def prepare(self) -> None:
+        """Have the roots kept in the background, ahead of the first command."""
+        self._is_prepared = True
+        with contextlib.suppress(OSError, DiskFault):
+            await run_in_thread(lambda: self.get().prepare())
+
+    @property
+    def is_comparing(self) -> bool:
+        """Whether the paths of a call are compared for commands that go on, which takes a while."""
+        return self.tracker is not None and self.tracker.is_going_on
+
+    def covers(self, paths: Collection[str]) -> bool:
+        """Whether all of these are in the roots, where trees of any size are compared."""
+        return self.is_on and all(is_within(path, self._roots()) for path in paths)
+
+    def is_inside(self, path: str) -> bool:
+        """Whether a path is in the roots, also by their real paths."""
+        roots = self._roots()
+        return is_within(path, roots) or is_within(path, map(os.path.realpath, roots))
+
+    def resolve(self, extent: Extent | None) -> WriteTargets:
+        """What a command can write, inside the roots and outside."""
+        # What is known of programs and their options is known of those of this system.
+        if extent is None or sys.platform != "linux":
+            return WriteTargets(doubt="what it writes is not known")
+        is_tracked = self.tracker is not None and self.tracker.has_begun
+        room = _ROOM_BESIDE_TREE if is_tracked else _ROOM
+        return resolve_extent(extent, self._roots(), str(self._store.home), room)
+
+    def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
+        """Why what lies at and below these paths could not be put back; empty if it could."""
+        from handaxe.undo.loss_check import LossFinder, find_existing
+
+        there = find_existing(paths)
+        if effects.is_read_only or not there:
+            return ""
+        tree = self.get if self.is_on else None
+        finder = LossFinder(
+            self._roots(), str(self._store.home), tree, is_prepared=self._is_prepared
+        )
+        if not effects.writes_everything:
+            return finder.find_in_places(there)
+        if not self.is_on:
+            return _OFF
+        return finder.find_in_command(there, self.resolve(effects.extent))
+
+    def track(
+        self, call_id: str, tool: str, scopes: Sequence[str], written: WriteTargets | None = None
+    ) -> None:
+        """Have the whole tree compared; one that is too big by itself is no reason to refuse."""
+        tracked = self.get()
+        bundle = self._store.create_bundle()
+        try:
+            outside = self._places.keep_outside(written or WriteTargets(), bundle)
+            bundle.seal()
+            evidence = tracked.gather_evidence(scopes, written)
+            tracked.before(call_id, tool, scopes or tracked.roots, outside, evidence)
+        except BaseException:
+            bundle.discard()
+            raise
+
+
+class IdleRelease:
+    """Closes a file that was not used for a while: idle sessions hold no descriptor."""
+
+    def __init__(self, journal: UndoJournal) -> None:
+        self._journal = journal
+        self._timer: asyncio.TimerHandle | None = None
+        self._used = False
+
+    def schedule(self) -> None:
+        """The journal is used now; look after a while whether it was used again."""
+        self._used = True
+        self._journal.mark_used()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._release_if_idle)
+
+    def cancel(self) -> None:
+        """Do not look any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _release_if_idle(self) -> None:
+        self._timer = None
+        if self._used:
+            self.schedule()
+            self._used = False
+        else:
+            self._journal.release_files()
+
+
 class DiskCheckpoints(Checkpoints):
     """The journal of one session, fed call by call."""
 
@@ -88,28 +208,22 @@ class DiskCheckpoints(Checkpoints):
         # Undo puts back attributes as well, which only a look at the file itself tells.
         self._comparing = self._replacing - {"Undo"}
         self._waiting = frozenset(waiting)
-        self._roots = roots
-        self._tree = tree
-        self._tracked: TreeTracker | None = None
-        self._making = threading.Lock()
+        self._tree = LazyTreeTracker(tree, roots, store, self._places)
         self._open: dict[str, BeforeRecord] = {}
         self._bounded: set[str] = set()
         self._lost: dict[str, dict[str, str]] = {}
         self.slow = SlowRecords([] if unfinished is None else unfinished)
-        self._idle: asyncio.TimerHandle | None = None
-        self._used = self._is_prepared = False
+        self._idle = IdleRelease(journal)
 
     async def prepare(self) -> None:
         """Have the roots kept in the background; if it cannot be, the first command says why."""
-        if self._tree is not None:
-            self._is_prepared = True
-            with contextlib.suppress(OSError, DiskFault):
-                await run_in_thread(lambda: self._get_tree_tracker().prepare())
+        if self._tree.is_on:
+            await self._tree.prepare()
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
         """Make durable what the call may change; raising stops the call."""
         paths = [place.name for place in effects.writes if place.kind == "path"]
-        if not paths and not (effects.writes_everything and self._tree is not None):
+        if not paths and not (effects.writes_everything and self._tree.is_on):
             return
 
         def record() -> None:
@@ -119,35 +233,19 @@ class DiskCheckpoints(Checkpoints):
             try:
                 self._open[call_id] = self._record(call_id, tool, dict.fromkeys(paths))
             except TooBig:
-                self._track(call_id, tool, paths)
+                self._tree.track(call_id, tool, paths)
 
         with convert_disk_errors():
             # Small contents stand in the record, and whoever waits syncs it in a thread.
             is_short = tool in self._waiting and self._journal.is_begun and len(paths) <= _MANY
-            if is_short and not self._is_compared and not any(map(_is_large, paths)):
+            if is_short and not self._tree.is_comparing and not any(map(_is_large, paths)):
                 record()
             else:
                 await self.slow.record(call_id, record)
 
     async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
         """Why what lies at and below these paths could not be put back; empty if it could."""
-        return await run_in_thread(lambda: self._find_loss(effects, paths))
-
-    def _find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
-        from handaxe.undo.loss_check import LossFinder, find_existing
-
-        there = find_existing(paths)
-        if effects.is_read_only or not there:
-            return ""
-        tree = self._get_tree_tracker if self._tree is not None else None
-        finder = LossFinder(
-            self._roots(), str(self._store.home), tree, is_prepared=self._is_prepared
-        )
-        if not effects.writes_everything:
-            return finder.find_in_places(there)
-        if self._tree is None:
-            return _OFF
-        return finder.find_in_command(there, self._resolve(effects.extent))
+        return await run_in_thread(lambda: self._tree.find_loss(effects, paths))
 
     def keep_promises(self) -> None:
         """Return when what running calls may change is durable; raising stops the change."""
@@ -157,12 +255,12 @@ class DiskCheckpoints(Checkpoints):
 
     def write_again(self) -> None:
         """Record what calls left, where that was not possible when they ended."""
-        if self._tracked is not None:
-            self._tracked.write_again()
+        if self._tree.tracker is not None:
+            self._tree.tracker.write_again()
 
     def open_trace(self, call_id: str) -> int | None:
         """Where the processes of a running call are to be traced to; None: nowhere."""
-        return None if self._tracked is None else self._tracked.open_trace(call_id)
+        return None if self._tree.tracker is None else self._tree.tracker.open_trace(call_id)
 
     async def after(self, call_id: str) -> tuple[str, ...]:
         """The call ended, well or badly: record what it left; what there is to tell of it."""
@@ -172,8 +270,8 @@ class DiskCheckpoints(Checkpoints):
         return await finish(call_id)
 
     async def _after(self, call_id: str) -> tuple[str, ...]:
-        if self._tracked is not None and call_id in self._tracked:
-            return await self._finish_tracked(call_id, self._tracked)
+        if self._tree.tracker is not None and call_id in self._tree.tracker:
+            return await self._finish_tracked(call_id, self._tree.tracker)
         before = self._open.pop(call_id, None)
         notes = describe_left_out(self._lost.pop(call_id, {}))
         if before is None:
@@ -182,7 +280,7 @@ class DiskCheckpoints(Checkpoints):
         is_known = before.tool in self._comparing
         try:
             states = before.states
-            is_long = len(states) > _MANY or self._is_compared
+            is_long = len(states) > _MANY or self._tree.is_comparing
             if is_long or any(_is_slow(s, is_known=is_known) for s in states):
                 notes += await run_in_thread(lambda: self._finish(before))
             else:
@@ -193,12 +291,12 @@ class DiskCheckpoints(Checkpoints):
         finally:
             self._let_go(call_id)
             self._journal.leave()
-            self._schedule_release()
+            self._idle.schedule()
         return notes
 
     async def _forget(self, call_id: str) -> tuple[str, ...]:
         """Record of a call that never began that it changed nothing, whatever others did."""
-        tracked, before = self._tracked, self._open.pop(call_id, None)
+        tracked, before = self._tree.tracker, self._open.pop(call_id, None)
         self._bounded.discard(call_id)
         self._lost.pop(call_id, None)
         try:
@@ -209,7 +307,7 @@ class DiskCheckpoints(Checkpoints):
         except (OSError, DiskFault) as error:
             _log.warning("that %s left nothing could not be recorded: %s", call_id, error)
         finally:
-            self._schedule_release()
+            self._idle.schedule()
         return ()
 
     def _finish_unstarted(self, before: BeforeRecord) -> None:
@@ -227,7 +325,7 @@ class DiskCheckpoints(Checkpoints):
             _log.warning("what %s left could not be recorded: %s", call_id, error)
             return ("What it changed could not be recorded; undo finds it out later.",)
         finally:
-            self._schedule_release()
+            self._idle.schedule()
 
     async def _finish_again(self, call_id: str) -> None:
         """What a bounded call went on to do in the background, if it is one."""
@@ -237,21 +335,13 @@ class DiskCheckpoints(Checkpoints):
             except (OSError, DiskFault, UntrustedRecord) as error:
                 _log.warning("what %s left could not be recorded: %s", call_id, error)
             finally:
-                self._schedule_release()
+                self._idle.schedule()
 
     def _begin_command(self, call_id: str, tool: str, extent: Extent | None) -> None:
         """Keep what a call was proved to write at most, or else everything in the roots."""
-        written = self._resolve(extent)
+        written = self._tree.resolve(extent)
         if not self._keep_written(call_id, tool, written):
-            self._track(call_id, tool, (), written)
-
-    def _resolve(self, extent: Extent | None) -> WriteTargets:
-        # What is known of programs and their options is known of those of this system.
-        if extent is None or sys.platform != "linux":
-            return WriteTargets(doubt="what it writes is not known")
-        is_tracked = self._tracked is not None and self._tracked.has_begun
-        room = _ROOM_BESIDE_TREE if is_tracked else _ROOM
-        return resolve_extent(extent, self._roots(), str(self._store.home), room)
+            self._tree.track(call_id, tool, (), written)
 
     def _keep_written(self, call_id: str, tool: str, written: WriteTargets) -> bool:
         """Keep what a call can write; False if that may be more than these places."""
@@ -269,36 +359,12 @@ class DiskCheckpoints(Checkpoints):
         self._lost[call_id] = written.lost
         return True
 
-    def _track(
-        self, call_id: str, tool: str, scopes: Sequence[str], written: WriteTargets | None = None
-    ) -> None:
-        """Have the whole tree compared; one that is too big by itself is no reason to refuse."""
-        tracked = self._get_tree_tracker()
-        bundle = self._store.create_bundle()
-        try:
-            outside = self._places.keep_outside(written or WriteTargets(), bundle)
-            bundle.seal()
-            evidence = tracked.gather_evidence(scopes, written)
-            tracked.before(call_id, tool, scopes or tracked.roots, outside, evidence)
-        except BaseException:
-            bundle.discard()
-            raise
-
-    def _get_tree_tracker(self) -> "TreeTracker":
-        with self._making:
-            if self._tracked is None:
-                assert self._tree is not None
-                self._tracked = self._tree()
-            return self._tracked
-
     def close(self) -> None:
         """Make the journal durable and let go of it."""
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
-        if self._tracked is not None:
-            self._tracked.close()
-            self._tracked = None
+        self._idle.cancel()
+        if self._tree.tracker is not None:
+            self._tree.tracker.close()
+            self._tree.tracker = None
         self._journal.close()
 
     def _record(
@@ -314,15 +380,15 @@ class DiskCheckpoints(Checkpoints):
         states: list[PathState] = []
         bundle = self._store.create_bundle()
         try:
-            if self._tracked is not None:
-                self._tracked.prepare_claim(call_id, tuple(places))
+            if self._tree.tracker is not None:
+                self._tree.tracker.prepare_claim(call_id, tuple(places))
             left_out = self._places.keep(
                 places,
                 states,
                 bundle,
                 may_pin=tool in self._replacing,
                 trusting=tool in self._comparing,
-                leaves_out=not self._is_tracking(places),
+                leaves_out=not self._tree.covers(places),
             )
             record = BeforeRecord(
                 call_id,
@@ -332,7 +398,7 @@ class DiskCheckpoints(Checkpoints):
                 (*left_out, *map(show_path, lost)),
                 tool in self._replacing,
                 late_s,
-                tuple(os.fsencode(path) for path in places if not self._is_inside(path)),
+                tuple(os.fsencode(path) for path in places if not self._tree.is_inside(path)),
                 read_clock(),
             )
             bundle.seal()
@@ -350,22 +416,9 @@ class DiskCheckpoints(Checkpoints):
             raise
         return record
 
-    @property
-    def _is_compared(self) -> bool:
-        """Whether the paths of a call are compared for commands that go on, which takes a while."""
-        return self._tracked is not None and self._tracked.is_going_on
-
     def _let_go(self, call_id: str) -> None:
-        if self._tracked is not None:
-            self._tracked.let_go(call_id)
-
-    def _is_inside(self, path: str) -> bool:
-        roots = self._roots()
-        return is_within(path, roots) or is_within(path, map(os.path.realpath, roots))
-
-    def _is_tracking(self, paths: Collection[str]) -> bool:
-        """Whether all of these are in the roots, where trees of any size are compared."""
-        return self._tree is not None and all(is_within(path, self._roots()) for path in paths)
+        if self._tree.tracker is not None:
+            self._tree.tracker.let_go(call_id)
 
     def _finish(self, before: BeforeRecord) -> tuple[str, ...]:
         found = {state.place: state for state in before.states}
@@ -419,24 +472,9 @@ class DiskCheckpoints(Checkpoints):
             call_id, time.time(), (*earlier, *changed), ambiguous=of_others, clock=read_clock()
         )
         self._journal.append(record, durable=False)
-        if self._tracked is not None:
-            self._tracked.claim(call_id, [state.place for state in changed])
+        if self._tree.tracker is not None:
+            self._tree.tracker.claim(call_id, [state.place for state in changed])
         return describe_ambiguous(of_others, is_traced=False)
-
-    def _schedule_release(self) -> None:
-        """Close the file when it was not used for a while: idle sessions hold no descriptor."""
-        self._used = True
-        self._journal.mark_used()
-        if self._idle is None:
-            self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._release_if_idle)
-
-    def _release_if_idle(self) -> None:
-        self._idle = None
-        if self._used:
-            self._schedule_release()
-            self._used = False
-        else:
-            self._journal.release_files()
 
 
 def _is_large(path: str) -> bool:

@@ -111,7 +111,7 @@ class ContentStore:
         """The kept content of a large file, not read before it is needed.
 
         Raises:
-            NotKept: it is gone or spoilt.
+            ContentNotSaved: it is gone or spoilt.
         """
         if state.kept.startswith(BUNDLE):
             yield self._read_bundled(state)

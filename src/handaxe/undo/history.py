@@ -1,8 +1,7 @@
 """The changes of one session as a port: listed, planned back, put back."""
 
 import contextlib
-import os
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import msgspec
 
@@ -17,13 +16,9 @@ from handaxe.contract.faults.undo import (
     UndoFailed,
     UnknownCall,
 )
-from handaxe.contract.ports.files import FileVersion
 from handaxe.contract.ports.undo import (
     ChangedCall,
     ChangeHistory,
-    ChangeKind,
-    PathChange,
-    PutBack,
     RestoredPath,
     TouchedPath,
     UndoRequest,
@@ -34,10 +29,15 @@ from handaxe.disk.errors import describe_os_error
 from handaxe.disk.threads import run_in_thread
 from handaxe.text.escape import format_count
 from handaxe.text.paths import quote_path
-from handaxe.undo.bulk_restore import BulkRestorer
-from handaxe.undo.content_bundle import BUNDLE, INLINE_BYTES
+from handaxe.undo.bulk_restore import PendingStep, apply_steps
+from handaxe.undo.call_contents import (
+    CallContents,
+    explain_change,
+    format_difference,
+    to_changed_call,
+)
 from handaxe.undo.content_store import ContentNotSaved, ContentStore
-from handaxe.undo.directory_trees import explain_ambiguous, is_shared_otherwise
+from handaxe.undo.directory_trees import is_shared_otherwise
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.call_entries import (
     CallEntry,
@@ -46,9 +46,9 @@ from handaxe.undo.journal_files.call_entries import (
     select_entries,
 )
 from handaxe.undo.journal_files.ended_calls import read_pruned_calls
-from handaxe.undo.journal_files.records import PathState, UndoRecord
+from handaxe.undo.journal_files.records import UndoRecord
 from handaxe.undo.loss_check import resolve_parents
-from handaxe.undo.path_state import apply_splice, read_state
+from handaxe.undo.path_state import read_state
 from handaxe.undo.plan import (
     UndoStep,
     find_ambiguous,
@@ -57,10 +57,8 @@ from handaxe.undo.plan import (
     mask_reused_inode,
     plan_steps,
 )
-from handaxe.undo.restore import CannotMake, InUse, Restorer
 
 UndoGate = Callable[[Sequence[TouchedPath]], None]
-_MANY = 50
 
 
 @contextlib.contextmanager
@@ -87,7 +85,7 @@ class JournalHistory(ChangeHistory):
         self._journal = journal
         self._store = store
         self._in_place = in_place
-        self._read: tuple[tuple[str, float, int], dict[str, PathState]] | None = None
+        self._contents = CallContents(journal, store)
 
     def touched(self, wanted: UndoRequest) -> tuple[str, ...]:
         """The real paths that putting this back would change; a fault if it cannot be done."""
@@ -151,11 +149,15 @@ class JournalHistory(ChangeHistory):
                     self._refuse_conflicts(pending)
             # Whoever continues after a crash has to know what the paths were to become.
             self._note(undid, durable=True)
-            restored, lost, is_whole = self._apply(pending)
+            restored, lost, is_whole = apply_steps(
+                pending, journal=self._in_place, own_links=self._store.own_links
+            )
             with contextlib.suppress(NotRecorded):
                 # It is done; who comes later finds everything as before.
                 self._note(msgspec.structs.replace(undid, is_complete=is_whole), durable=False)
-        calls = tuple(self._to_changed_call(entry, gone=frozenset()) for entry in reversed(targets))
+        calls = tuple(
+            to_changed_call(entry, self._contents, gone=frozenset()) for entry in reversed(targets)
+        )
         alone = self._describe_left_alone(targets, wanted)
         return UndoResult(calls, tuple(restored), (*lost, *self._notes(targets)), alone)
 
@@ -170,7 +172,7 @@ class JournalHistory(ChangeHistory):
         entries = self._journal.entries()
         gone = find_undone(entries)
         listed = [
-            self._to_changed_call(entry, gone=gone, diffs=diffs)
+            to_changed_call(entry, self._contents, gone=gone, diffs=diffs)
             for entry in entries
             if entry.has_changes
         ]
@@ -207,9 +209,9 @@ class JournalHistory(ChangeHistory):
             AmbiguousChange(
                 left.shown,
                 entry.call_id,
-                _explain(entry, place),
+                explain_change(entry, place),
                 entry.ambiguous[place].session_id,
-                self._shown(entry, place, entry.found(place), left),
+                self._contents.diff_change(entry, place, entry.found(place), left),
             )
             for entry, place in find_ambiguous(targets, wanted)
             if (left := (entry.after or {}).get(place)) is not None
@@ -238,7 +240,7 @@ class JournalHistory(ChangeHistory):
             raise DamagedRecord(damaged, targets[-1].call_id, targets[-1].tool)
         return targets
 
-    def _prepare(self, step: UndoStep, opened: contextlib.ExitStack) -> "_Pending":
+    def _prepare(self, step: UndoStep, opened: contextlib.ExitStack) -> PendingStep:
         """Look at the path and have the content ready, before anything is changed."""
         now, found = read_state(step.place)
         step.target = target = mask_reused_inode(step, now)
@@ -246,50 +248,12 @@ class JournalHistory(ChangeHistory):
         is_same = now.is_same(target) and not is_shared_otherwise(target, now)
         if target.kind == "file" and not is_same:
             try:
-                content = self._content(step.target_entry, target, opened)
+                content = self._contents.open_content(step.target_entry, target, opened)
             except ContentNotSaved as fault:
                 raise PrunedCall(step.target_entry.call_id, str(fault)) from fault
-        return _Pending(step, now, found, content)
+        return PendingStep(step, now, found, content)
 
-    def _content(
-        self, entry: CallEntry, state: PathState, opened: contextlib.ExitStack
-    ) -> bytes | memoryview:
-        if state.kept:
-            return opened.enter_context(self._store.view(state))
-        kept = self._read_small_content(entry, state)
-        if kept is None:
-            raise ContentNotSaved(
-                f"the content of {state.shown} could not be read when it was replaced"
-            )
-        return kept
-
-    def _read_small_content(self, entry: CallEntry, state: PathState) -> bytes | None:
-        """The content a call found, if it was small enough to stand in the journal."""
-        try:
-            if state.kept.startswith(BUNDLE) and state.size_bytes <= INLINE_BYTES:
-                with self._store.view(state) as kept:
-                    return bytes(kept)
-            return self._read_contents(entry)[state.place].content
-        except (KeyError, OSError, atomic.DiskFault, msgspec.MsgspecError):
-            return None
-
-    def _read_contents(self, entry: CallEntry) -> dict[str, PathState]:
-        """The small contents of an entry, read once for all of its paths."""
-        key = entry.call_id, entry.at, len(entry.more)
-        if self._read is None or self._read[0] != key:
-            self._read = key, self._journal.read_contents(entry)
-        return self._read[1]
-
-    def _read_left_content(self, entry: CallEntry, place: str) -> bytes | None:
-        """The content a call left, if it was small."""
-        left = (entry.after or {})[place]
-        found = entry.found(place)
-        old = b"" if found.kind != "file" else self._read_small_content(entry, found)
-        if old is None or left.splice is None:
-            return old if left.is_same(found) else None
-        return apply_splice(old, left.splice)
-
-    def _refuse_conflicts(self, pending: Sequence["_Pending"]) -> None:
+    def _refuse_conflicts(self, pending: Sequence[PendingStep]) -> None:
         conflicts: list[tuple[str, str, str]] = []
         going = {item.step.place for item in pending if item.step.target.kind == "absent"}
         for item in pending:
@@ -306,89 +270,19 @@ class JournalHistory(ChangeHistory):
         if conflicts:
             raise UndoConflict(conflicts)
 
-    def _diff_foreign_change(self, item: "_Pending") -> str:
+    def _diff_foreign_change(self, item: PendingStep) -> str:
         """What somebody else changed, as a diff."""
         step = item.step
         if step.broken is None:
-            left = self._read_left_content(step.last_entry, step.place)
+            left = self._contents.read_left_content(step.last_entry, step.place)
             found = b"" if item.now.kind == "absent" else item.found
             return format_difference(left, found, step.target.shown)
         entry, _, state = step.broken
         before = [other for other in self._journal.entries() if step.place in (other.after or {})]
         at = next(i for i, other in enumerate(before) if other.call_id == entry.call_id)
-        left = self._read_left_content(before[at - 1], step.place) if at else None
-        return format_difference(left, self._read_small_content(entry, state), step.target.shown)
-
-    def _apply(self, pending: Sequence["_Pending"]) -> tuple[list[RestoredPath], list[str], bool]:
-        """Make every step; what was done, what has to be told besides, and whether that is all."""
-        kind = BulkRestorer if len(pending) > _MANY else Restorer
-        restorer = kind(journal=self._in_place, own_links=self._store.own_links)
-        restored: list[RestoredPath] = []
-        notes: list[str] = []
-        is_whole = True
-        for item in pending:
-            if item.now.kind == "directory":
-                restorer.open_up(item.step.place, item.now.mode)
-        try:
-            for item in pending:
-                step = item.step
-                if item.is_shared:
-                    # Another name of the same file may have been put back a moment ago.
-                    item.now, _ = read_state(step.place)
-                is_done = step.is_done(item.now) and not item.is_apart
-                try:
-                    if is_done:
-                        if step.is_continued and not step.is_finished(item.now):
-                            restorer.finish_path(step.target)
-                        restored.append(RestoredPath(step.place, "already as before"))
-                        continue
-                    version = restorer.put(step.target, item.now, item.content, step.mode)
-                except (CannotMake, InUse) as fault:
-                    is_open = isinstance(fault, InUse) and step.target.kind != "absent"
-                    is_whole = is_whole and not is_open
-                    later = " Undo again once that is moved away." if is_open else ""
-                    notes.append(f"{step.target.shown} was left as it is: {fault}.{later}")
-                    continue
-                except (atomic.DiskFault, OSError) as fault:
-                    raise _give_up(step, fault, restored) from fault
-                restored.append(item.restored(version))
-            self._complete(restorer, restored)
-        finally:
-            restorer.finish()
-        return restored, notes, is_whole
-
-    def _complete(self, restorer: Restorer, restored: Sequence[RestoredPath]) -> None:
-        try:
-            restorer.complete()
-        except (atomic.DiskFault, OSError) as fault:
-            done = [quote_path(one.path) for one in restored if os.path.lexists(one.path)]
-            raise UndoFailed("The rest of it", str(fault), done) from fault
-
-    def _to_changed_call(
-        self, entry: CallEntry, *, gone: Collection[str], diffs: bool = False
-    ) -> ChangedCall:
-        changes: list[PathChange] = []
-        for place, left in (entry.after or {}).items():
-            found = entry.found(place)
-            shown = self._shown(entry, place, found, left) if diffs else ""
-            kind, reason = classify_change(found, left), _explain(entry, place)
-            changes.append(PathChange(left.shown, kind, shown, reason))
-        return ChangedCall(
-            call_id=entry.call_id,
-            tool=entry.tool,
-            at=entry.at,
-            changes=tuple(changes),
-            undone=entry.call_id in gone,
-            undoes=entry.undoes,
-            broken_off=not entry.is_complete,
-            cut_off=entry.found_late,
-            left_out=entry.left_out,
-        )
-
-    def _shown(self, entry: CallEntry, place: str, found: PathState, left: PathState) -> str:
-        old = b"" if found.kind != "file" else self._read_small_content(entry, found)
-        new = b"" if left.kind != "file" else self._read_left_content(entry, place)
-        return format_difference(old, new, left.shown)
+        contents = self._contents
+        left = contents.read_left_content(before[at - 1], step.place) if at else None
+        return format_difference(left, contents.read_small_content(entry, state), step.target.shown)
 
     def _notes(self, targets: Sequence[CallEntry]) -> tuple[str, ...]:
         left_out = [place for entry in targets for place in entry.left_out]
@@ -399,91 +293,3 @@ class JournalHistory(ChangeHistory):
             *notes,
             *(f"The undo journal is damaged: {found}" for found in self._journal.damage),
         )
-
-
-def _give_up(step: UndoStep, fault: Exception, restored: Sequence[RestoredPath]) -> UndoFailed:
-    """The fault of an undo that the system stopped at a step."""
-    done = [quote_path(one.path) for one in restored if one.action != "already as before"]
-    applied = getattr(fault, "applied", False)
-    return UndoFailed(step.target.shown, str(fault), done, applied=applied)
-
-
-def _explain(entry: CallEntry, place: str) -> str:
-    """Why a changed path does not count as the call's own; empty if it does."""
-    if place not in entry.ambiguous:
-        return ""
-    return explain_ambiguous(entry.ambiguous[place], is_traced=entry.is_traced)
-
-
-class _Pending(msgspec.Struct):
-    """A step with what it will be compared with and replaced by."""
-
-    step: UndoStep
-    now: PathState
-    found: bytes | None
-    content: bytes | memoryview
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether the file has other names, now or as it is to be."""
-        return bool(self.step.target.shared_with or self.step.expected.shared_with)
-
-    @property
-    def is_rejoining(self) -> bool:
-        """Whether the path has to become a name of a file that has others, and is none now."""
-        target, now = self.step.target, self.now
-        return bool(target.shared_with) and (now.dev, now.ino) != (target.dev, target.ino)
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether it has the right content, but not the right other names."""
-        return is_shared_otherwise(self.step.target, self.now)
-
-    def restored(self, version: atomic.Version | None) -> RestoredPath:
-        """The step after it was made."""
-        place = self.step.place
-        small = self.content if isinstance(self.content, bytes) else None
-        return RestoredPath(
-            path=place,
-            action=_name_action(self.step.target, self.now),
-            before=self.found,
-            after=small if self.step.target.kind == "file" else None,
-            replaced_digest=self.now.digest,
-            version=version
-            and FileVersion(place, version.digest, version.size_bytes, version.mtime_ns),
-        )
-
-
-def _name_action(target: PathState, now: PathState) -> PutBack:
-    if target.kind == "absent":
-        return "removed"
-    if now.kind == "absent":
-        return "recreated"
-    return "mode restored" if now.is_same(target) else "restored"
-
-
-SHOWN_BYTES = 1 << 20
-
-
-def format_difference(before: bytes | None, after: bytes | None, path: str) -> str:
-    """A unified diff; empty where one of the two is large or not text."""
-    from handaxe.text.diff import format_unified_diff
-    from handaxe.text.encoding import NotText, decode
-
-    if before is None or after is None or max(len(before), len(after)) > SHOWN_BYTES:
-        return ""
-    try:
-        return format_unified_diff(
-            decode(before).text, decode(after).text, old_name=path, new_name=path
-        )
-    except NotText:
-        return ""
-
-
-def classify_change(found: PathState, left: PathState) -> ChangeKind:
-    """What happened to a path, in one word."""
-    if found.kind == "absent":
-        return "created"
-    if left.kind == "absent":
-        return "deleted"
-    return "mode" if found.is_same(left) else "modified"

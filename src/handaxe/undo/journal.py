@@ -190,11 +190,11 @@ class UndoJournal(PooledFile):
         problem: str | None = None
         for entry in crashed:
             try:
-                self._complete(entry, entries, older_than)
+                _complete_call(self, self._store, entry, entries, older_than)
             except (OSError, DiskFault) as error:
                 problem = str(error)
         for entry in crashed if problem is None else ():
-            if entry.tracked is not None and self._is_kept_here(entry.tracked):
+            if entry.tracked is not None and _is_kept_here(entry.tracked, self._store.home):
                 Path(os.fsdecode(entry.tracked.manifest)).unlink(missing_ok=True)
         return problem
 
@@ -219,7 +219,7 @@ class UndoJournal(PooledFile):
         """What the call found, with the small contents."""
         found: dict[str, PathState] = {}
         for part, offset in ((entry.part, entry.offset), *entry.more):
-            payload = self._read_payload(part, offset)
+            payload = _read_payload(part, offset)
             record = decode(payload)
             if entry.is_sealed and not self._sealer.is_sealed(payload):
                 raise DiskFault("the undo journal was changed a moment ago")
@@ -334,51 +334,6 @@ class UndoJournal(PooledFile):
         self.damage = [damage.sentence for damage in journal.damages]
         return entries
 
-    def _complete(self, entry: CallEntry, entries: Sequence[CallEntry], older_than: float) -> None:
-        """Record what a call left that a crash ended, and sweep up its unfinished files."""
-        if entry.tracked is not None and self._is_kept_here(entry.tracked):
-            from handaxe.undo.tree_states import recover_tracked_changes
-
-            record = recover_tracked_changes(
-                entry.tracked, self._store.home, self._store, self.directory
-            )
-            outside = find_left_states(entry)
-            self.append(
-                msgspec.structs.replace(
-                    record,
-                    left=(*record.left, *outside.states),
-                    doubtful=(*record.doubtful, *outside.doubtful),
-                ),
-                durable=True,
-            )
-            return
-        for parent in {os.path.split(place)[0] for place in entry.before if entry.is_sealed}:
-            with contextlib.suppress(OSError, DiskFault):
-                remove_leftovers(parent, older_than=older_than)
-        ended: UndoRecord | None = None
-        if entry.undoes and not entry.is_complete:
-            record, ended = find_undo_progress(entry, entries)
-        else:
-            record = find_left_states(entry)
-        self.append(record, durable=True)
-        if ended is not None:
-            self.append(ended, durable=True)
-        left = {state.place: state for state in record.states}
-        for place, state in entry.before.items():
-            self._store.settle(state, left.get(place))
-
-    def _is_kept_here(self, tracked: TrackedRecord) -> bool:
-        """Whether the baseline of a call is a file of this data directory, and no other one."""
-        manifest, home = os.path.realpath(tracked.manifest), os.path.realpath(self._store.home)
-        return is_within(os.fsdecode(manifest), (home,))
-
-    def _read_payload(self, part: Path, offset: int) -> bytes:
-        with part.open("rb") as file:
-            record = parse_line(read_line_at(file.fileno(), offset), offset)
-        if isinstance(record, str):
-            raise DiskFault(f"the undo journal is damaged: {record}")
-        return record.payload
-
 
 def read_journal_root(journal: Path, home: Path) -> tuple[str | None, bool]:
     """The project whose changes a journal records, and whether that is sealed.
@@ -417,3 +372,55 @@ def _take(
         entry.extend(record, part, offset, order)
     else:
         entry.note_undo(record)
+
+
+def _complete_call(
+    journal: UndoJournal,
+    store: ContentStore,
+    entry: CallEntry,
+    entries: Sequence[CallEntry],
+    older_than: float,
+) -> None:
+    """Record what a call left that a crash ended, and sweep up its unfinished files."""
+    if entry.tracked is not None and _is_kept_here(entry.tracked, store.home):
+        from handaxe.undo.tree_states import recover_tracked_changes
+
+        record = recover_tracked_changes(entry.tracked, store.home, store, journal.directory)
+        outside = find_left_states(entry)
+        journal.append(
+            msgspec.structs.replace(
+                record,
+                left=(*record.left, *outside.states),
+                doubtful=(*record.doubtful, *outside.doubtful),
+            ),
+            durable=True,
+        )
+        return
+    for parent in {os.path.split(place)[0] for place in entry.before if entry.is_sealed}:
+        with contextlib.suppress(OSError, DiskFault):
+            remove_leftovers(parent, older_than=older_than)
+    ended: UndoRecord | None = None
+    if entry.undoes and not entry.is_complete:
+        record, ended = find_undo_progress(entry, entries)
+    else:
+        record = find_left_states(entry)
+    journal.append(record, durable=True)
+    if ended is not None:
+        journal.append(ended, durable=True)
+    left = {state.place: state for state in record.states}
+    for place, state in entry.before.items():
+        store.settle(state, left.get(place))
+
+
+def _is_kept_here(tracked: TrackedRecord, data: Path) -> bool:
+    """Whether the baseline of a call is a file of a data directory, and no other one."""
+    manifest, home = os.path.realpath(tracked.manifest), os.path.realpath(data)
+    return is_within(os.fsdecode(manifest), (home,))
+
+
+def _read_payload(part: Path, offset: int) -> bytes:
+    with part.open("rb") as file:
+        record = parse_line(read_line_at(file.fileno(), offset), offset)
+    if isinstance(record, str):
+        raise DiskFault(f"the undo journal is damaged: {record}")
+    return record.payload

@@ -50,7 +50,7 @@ class TreeStates:
         if node is None or not node.is_file:
             return state
         try:
-            with self._snapshot.view(node) as content:
+            with self._snapshot.contents.view(node) as content:
                 return self._bundle.put(_add_digest(state, node, content), content)
         except DiskFault:
             # It was never kept, or what was kept is gone: undo says so when it is wanted.
@@ -67,7 +67,7 @@ class TreeStates:
         if not is_shown and node.is_in_pack:
             return state
         try:
-            with self._snapshot.view(node) as content:
+            with self._snapshot.contents.view(node) as content:
                 state = _add_digest(state, node, content)
                 if old is None or not is_shown:
                     return state

@@ -28,7 +28,7 @@ from handaxe.undo.journal_files.records import (
 )
 from handaxe.undo.path_state import Timed, measure_elapsed_s, read_clock
 from handaxe.undo.snapshot.nodes import NodeChange, is_within
-from handaxe.undo.write_extent import Places
+from handaxe.undo.write_extent import Places, WriteTargets
 
 TRACES = "traces"
 """Where traces of running calls are, below a session's directory."""
@@ -53,6 +53,17 @@ class Evidence:
         """What a crash left of it."""
         places = {os.fsdecode(path): names for path, names in record.places}
         return cls(places, os.fsdecode(record.trace))
+
+    @classmethod
+    def from_targets(
+        cls, directory: Path, scopes: Iterable[str], written: WriteTargets | None
+    ) -> "Evidence":
+        """The evidence of a call that is about to begin; `directory` is that of its session."""
+        if written is None:
+            return cls(dict.fromkeys(scopes))
+        if written.is_too_much:
+            return cls(written.inside)
+        return cls(written.inside, f"{directory}/{TRACES}/{os.urandom(8).hex()}")
 
     def open_trace(self) -> int | None:
         """Begin the trace; None where there is one already, or nobody needs it."""

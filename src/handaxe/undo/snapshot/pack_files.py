@@ -15,7 +15,8 @@ from handaxe.disk.attributes import read_extended_attributes
 from handaxe.disk.durability import close, sync_content, sync_names
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.versions import read_open_file
-from handaxe.undo.snapshot.nodes import Node
+from handaxe.undo.snapshot.git_objects import GitObjects, hash_blob
+from handaxe.undo.snapshot.nodes import GIT, LINK, Node
 
 PACK_BYTES = 64 << 20
 _PIECE_BYTES = 1 << 20
@@ -209,3 +210,61 @@ def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
+
+
+class KeptContents:
+    """The bytes of a tree's files: objects of git where it has them, packs of ours elsewhere."""
+
+    def __init__(
+        self, directory: Path, *, kept: Callable[[], Iterable[Node]], prefix: str = ""
+    ) -> None:
+        self.packs = Packs(directory, kept=kept, prefix=prefix)
+        self.git = GitObjects(directory)
+
+    def keep(self, path: str, node: Node) -> bool:
+        """Keep a file wherever that is cheapest; False if it changed meanwhile."""
+        return self.git.keep(path, node) or self.packs.keep(path, node)
+
+    def sync(self) -> None:
+        """Make everything durable that was kept."""
+        self.git.sync()
+        self.packs.sync()
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self.git.release_files()
+        self.packs.close()
+
+    @contextmanager
+    def view(self, node: Node) -> Generator[memoryview]:
+        """The kept bytes of a file.
+
+        Raises:
+            DiskFault: they are gone or spoilt.
+        """
+        if node.is_in_pack or not node.pack:
+            with self.packs.view(node) as content:
+                yield content
+        else:
+            yield memoryview(self.git.view(node))
+
+    def is_same(self, old: Node | None, new: Node | None) -> bool:
+        """Whether nothing changed but times."""
+        if old is None or new is None:
+            return old is new
+        if old.mode != new.mode or old.target != new.target:
+            return False
+        if not old.is_file:
+            return True
+        is_same_file = (old.dev, old.ino) == (new.dev, new.ino)
+        if old.pack.startswith(LINK):
+            # Git gives an object a new time when it would have written it again.
+            return is_same_file and old.size_bytes == new.size_bytes
+        has_same_names = is_same_file or max(old.links, new.links) == 1
+        return has_same_names and self._has_same_bytes(old, new)
+
+    def _has_same_bytes(self, old: Node, new: Node) -> bool:
+        if old.pack.startswith(GIT) and new.is_in_pack:
+            with self.view(new) as content:
+                return old.digest == hash_blob(content)
+        return bool(old.digest) and old.digest == new.digest

@@ -5,7 +5,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -13,14 +13,14 @@ import msgspec
 
 from handaxe.disk.durability import sync_names
 from handaxe.disk.temp_files import is_temporary
-from handaxe.undo.snapshot.git_objects import GitObjects, hash_blob
+from handaxe.undo.snapshot.excess import exclude_excess
 from handaxe.undo.snapshot.inotify import InotifyWatcher
 from handaxe.undo.snapshot.manifest import Manifest, ManifestFile, read_manifest
 from handaxe.undo.snapshot.nodes import GIT, LINK, RACY_NS, Node, NodeChange, from_stat, is_within
-from handaxe.undo.snapshot.pack_files import Packs
+from handaxe.undo.snapshot.pack_files import KeptContents
 from handaxe.undo.snapshot.prewarm import Preparation, PreparationResult, can_prepare
 from handaxe.undo.snapshot.project_store import ProjectStore
-from handaxe.undo.snapshot.tree import TOO_MUCH, UNREADABLE, Tree, join_path
+from handaxe.undo.snapshot.tree import UNREADABLE, Tree, join_path
 
 _ATTEMPTS = 3
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
@@ -67,10 +67,9 @@ class TreeSnapshot:
             apart=(str(home),),
             watches=watches,
         )
-        self._packs = Packs(
+        self.contents = KeptContents(
             self._store.directory, kept=self._kept, prefix=f"{token}-" if token else ""
         )
-        self._git = GitObjects(self._store.directory)
         self._manifest: ManifestFile | None = None
         self._unkept: dict[str, Node] = {}
         self._former_names: dict[tuple[int, int], set[str]] = {}
@@ -91,8 +90,7 @@ class TreeSnapshot:
         saved = read_manifest(path, baseline.length)
         snapshot = cls(home, "", next(iter(saved.roots), ""), limits)
         snapshot._store.directory = path.parent
-        snapshot._packs = Packs(path.parent, kept=snapshot._kept)
-        snapshot._git = GitObjects(path.parent)
+        snapshot.contents = KeptContents(path.parent, kept=snapshot._kept)
         tree = snapshot._tree
         tree.adopt(saved.directories, saved.left_out)
         tree.roots = dict(saved.roots)
@@ -157,22 +155,9 @@ class TreeSnapshot:
         changes = self._tree.look() if paths is None else self._tree.look_at(paths)
         return self._settled(changes)
 
-    @contextlib.contextmanager
-    def view(self, node: Node) -> Generator[memoryview]:
-        """The kept bytes of a file.
-
-        Raises:
-            DiskFault: they are gone or spoilt.
-        """
-        if node.is_in_pack or not node.pack:
-            with self._packs.view(node) as content:
-                yield content
-        else:
-            yield memoryview(self._git.view(node))
-
     def release_files(self) -> None:
         """Let go of what is needed only while contents are read."""
-        self._git.release_files()
+        self.contents.git.release_files()
 
     def find_node(self, path: str) -> Node | None:
         """What is known to be at a path."""
@@ -200,8 +185,7 @@ class TreeSnapshot:
                 with contextlib.suppress(OSError):
                     self._save()
         self._tree.close()
-        self._git.release_files()
-        self._packs.close()
+        self.contents.close()
         self._store.close()
 
     def _open(self, roots: Sequence[str]) -> None:
@@ -265,7 +249,7 @@ class TreeSnapshot:
                 self._former_names.setdefault((old.dev, old.ino), set()).add(path)
             if new is not None and new.needs_content:
                 self._keep_if_possible(path, new)
-            if not self.is_same(old, new):
+            if not self.contents.is_same(old, new):
                 found.append(NodeChange(path, old, new))
         return found
 
@@ -273,7 +257,7 @@ class TreeSnapshot:
         """Keep what a command left; what cannot be kept is tried again before the next one."""
         fits = self._kept_bytes + node.size_bytes <= self._limits.max_bytes
         try:
-            if fits and (self._git.keep(path, node) or self._packs.keep(path, node)):
+            if fits and self.contents.keep(path, node):
                 self._kept_bytes += node.size_bytes
                 directory, _, name = path.rpartition("/")
                 self._tree.note_links(directory or "/", name, node)
@@ -290,7 +274,7 @@ class TreeSnapshot:
             if listing.get(name) is not node:
                 return
             try:
-                if self._packs.keep(path, node):
+                if self.contents.packs.keep(path, node):
                     self._kept_bytes += node.size_bytes
                     return
                 node = listing[name] = from_stat(os.lstat(path), time.time_ns())
@@ -310,8 +294,8 @@ class TreeSnapshot:
         """Have git keep what it has: its own files, and files that are as its index knows them."""
         if not self._unkept:
             return
-        self._git.keep_all(self._tree, self._unkept)
-        self._git.adopt(self._tree, self._unkept)
+        self.contents.git.keep_all(self._tree, self._unkept)
+        self.contents.git.adopt(self._tree, self._unkept)
         for path, node in list(self._unkept.items()):
             if node.pack:
                 del self._unkept[path]
@@ -326,33 +310,11 @@ class TreeSnapshot:
     def _make_room(self, tree: Tree) -> None:
         exclude_excess(tree, max_files=self._limits.max_files, max_bytes=sys.maxsize)
 
-    def is_same(self, old: Node | None, new: Node | None) -> bool:
-        """Whether nothing changed but times."""
-        if old is None or new is None:
-            return old is new
-        if old.mode != new.mode or old.target != new.target:
-            return False
-        if not old.is_file:
-            return True
-        is_same_file = (old.dev, old.ino) == (new.dev, new.ino)
-        if old.pack.startswith(LINK):
-            # Git gives an object a new time when it would have written it again.
-            return is_same_file and old.size_bytes == new.size_bytes
-        has_same_names = is_same_file or max(old.links, new.links) == 1
-        return has_same_names and self._has_same_bytes(old, new)
-
-    def _has_same_bytes(self, old: Node, new: Node) -> bool:
-        if old.pack.startswith(GIT) and new.is_in_pack:
-            with self.view(new) as content:
-                return old.digest == hash_blob(content)
-        return bool(old.digest) and old.digest == new.digest
-
     def _write_down(self) -> Baseline:
         assert self._manifest is not None
         tree = self._tree
         if tree.touched or not self._manifest.length:
-            self._git.sync()
-            self._packs.sync()
+            self.contents.sync()
             self._manifest.write(self._to_manifest(), sorted(tree.touched), self._known)
             self._known = b""
             tree.touched.clear()
@@ -368,7 +330,7 @@ class TreeSnapshot:
             now_ns = time.time_ns()
             for _, node in tree.nodes():
                 node.racy = node.racy and node.ctime_ns > now_ns - RACY_NS
-        self._packs.sync()
+        self.contents.packs.sync()
         self._manifest.path.unlink(missing_ok=True)
         self._store.save(self._to_manifest())
 
@@ -380,75 +342,3 @@ class TreeSnapshot:
 def _drop_temporary(changes: Iterable[NodeChange]) -> Iterator[NodeChange]:
     """The changes but for files of ours on the way to their place, which nobody is to put back."""
     return (change for change in changes if not is_temporary(change.path))
-
-
-Weight = Callable[[Node], int]
-
-
-def exclude_excess(tree: Tree, *, max_files: int, max_bytes: int) -> None:
-    """Leave out what is too much, by number and by size."""
-    if tree.count > max_files:
-        _reduce(tree, lambda _: 1, max_files)
-    _reduce(tree, _measure_node, max_bytes)
-
-
-def _measure_node(node: Node) -> int:
-    """What keeping it costs; what git has, it keeps."""
-    return node.size_bytes if node.is_file and not node.pack.startswith((GIT, LINK)) else 0
-
-
-def _reduce(tree: Tree, weight: Weight, most: int) -> None:
-    weights = _sum_weights(tree, weight)
-    excess = sum(weights.get(root, 0) for root in tree.roots) - most
-    while excess > 0:
-        path = _find_heaviest(tree, weights, weight, excess)
-        if path is None:
-            return
-        removed = _measure_path(tree, path, weights, weight)
-        excess -= removed
-        tree.leave_out(path, TOO_MUCH)
-        above = path.rpartition("/")[0]
-        while above in weights:
-            weights[above] -= removed
-            above = above.rpartition("/")[0]
-
-
-def _sum_weights(tree: Tree, weight: Weight) -> dict[str, int]:
-    """What is below each directory, added up from the deepest."""
-    weights: dict[str, int] = {}
-    for directory in sorted(tree.directories, key=lambda path: path.count("/"), reverse=True):
-        total = 0
-        for name, node in tree.directories[directory].items():
-            total += weight(node)
-            if node.is_directory:
-                total += weights.get(join_path(directory, name), 0)
-        weights[directory] = total
-    return weights
-
-
-def _find_heaviest(tree: Tree, weights: dict[str, int], weight: Weight, excess: int) -> str | None:
-    """The deepest single path that is enough; or else the heaviest there is below a root."""
-    roots = [root for root in tree.roots if root in tree.directories]
-    if not roots:
-        return None
-    here = max(roots, key=lambda root: weights[root])
-    while True:
-        inside = tree.directories.get(here, {})
-        if not inside:
-            return here
-        paths = [join_path(here, name) for name in inside]
-        best = max(paths, key=lambda path: _measure_path(tree, path, weights, weight))
-        found = _measure_path(tree, best, weights, weight)
-        if found < excess:
-            # No single one is enough any deeper; at the top a part of it is a beginning.
-            return here if here not in tree.roots else best
-        here = best
-        if here not in tree.directories:
-            return here
-
-
-def _measure_path(tree: Tree, path: str, weights: dict[str, int], weight: Weight) -> int:
-    directory, _, name = path.rpartition("/")
-    node = tree.directories.get(directory or "/", {}).get(name)
-    own = 0 if node is None else weight(node)
-    return own + (weights.get(path, 0) if path in tree.directories else 0)
