@@ -312,4 +312,4 @@ class Session:
 
 def get_parts(session: Session) -> SessionParts:
     """What a session consists of; for the modules of handaxe itself."""
-    return session._parts
+    return session._parts  # pyright: ignore[reportPrivateUsage]
