@@ -203,12 +203,7 @@ class MainSessionBuilder(SessionBuilder):
         permissions.never_prompt = options.never_prompt
         permissions.announce = lambda mode: emit(ModeChanged(mode=mode))
         self.tracker = ChangeTracker(
-            self.data_home,
-            self.log_id,
-            self.workdir.root,
-            self.ledger,
-            roots=lambda: self.workdir.roots,
-            settings=lambda: self.configuration.settings,
+            self.data_home, self.log_id, self.workdir, self.ledger, self.configuration
         )
         return SessionContext(
             session_id=self.log_id,
