@@ -18,7 +18,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 import handaxe
-from handaxe.app.builder import PRESETS
+from handaxe.app.services.tool_selection import PRESETS
 from handaxe.catalog.edit_formats import EDIT_TOOLS, OTHERS, load_profiles
 from handaxe.config.settings import Settings
 from handaxe.contract.faults import ToolFault

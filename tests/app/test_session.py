@@ -15,6 +15,7 @@ import pytest
 
 import handaxe
 from handaxe import Allow, Deny, Effects, Session, ToolCall, ToolContext, ToolResult
+from handaxe.app.session import get_parts
 from handaxe.contract.events import CallFinished, SessionStarted
 from handaxe.contract.ports.files import Files
 from handaxe.session.workdir import Workdir
@@ -592,7 +593,7 @@ async def test_a_log_that_is_cut_short_goes_on_and_that_is_said(project, kept, r
         await session.run(call)
         session.flush()
         if rests:
-            session._record.log._lines.close()
+            get_parts(session).recorder.log._lines.close()
         lines = log_of("s").read_bytes().splitlines(keepends=True)
         left = {"nothing": b"", "half a line": lines[0][:20], "two lines": b"".join(lines[:2])}[
             kept
@@ -615,7 +616,7 @@ async def test_a_log_that_is_removed_while_nothing_happens_begins_anew(project):
     async with Session(project, session_id="s") as session:
         await session.call("Read", file_path="a.txt")
         session.flush()
-        session._record.log._lines.close()
+        get_parts(session).recorder.log._lines.close()
         log_of("s").unlink()
         first = session.logged(await session.call("Read", file_path="a.txt"))
     assert "removed while the session ran" in first.notes[0]

@@ -10,7 +10,7 @@ import pytest
 from tests.agent.players import Player, calls, says
 
 from handaxe import Agent, Allow, Session
-from handaxe.app.agent import find_output_styles
+from handaxe.app.agent_setup.agent_builder import find_output_styles
 from handaxe.app.agent_setup.main_agent import find_agent_definitions
 from handaxe.app.slash_commands import list_slash_commands
 from handaxe.config import settings_paths as places

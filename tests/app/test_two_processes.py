@@ -10,6 +10,7 @@ import pytest
 from tests.waiting import HANG_S, blocked_until, until
 
 from handaxe import Session, ToolCall
+from handaxe.app.session import get_parts
 from handaxe.contract.events import CallFinished, JobEnded
 from handaxe.storage import event_log
 from handaxe.storage.event_log import EventLog
@@ -124,7 +125,7 @@ async def test_a_session_that_rests_keeps_nobody_from_closing_what_the_dead_left
     monkeypatch.setattr(event_log, "IDLE_S", 0.02)
     working = other()
     async with Session(project, session_id="s", shared=True) as resting:
-        await until(lambda: not resting._record.log._presence.is_held)
+        await until(lambda: not get_parts(resting).recorder.log._presence.is_held)
         working.send_signal(signal.SIGKILL)
         await asyncio.to_thread(working.wait, HANG_S)
         async with Session(project, session_id="s", shared=True):

@@ -11,7 +11,7 @@ from tests.agent.players import Player, calls, says
 from tests.frontends.terminals import Terminal
 
 from handaxe import Agent, Session
-from handaxe.app.agent import find_output_styles
+from handaxe.app.agent_setup.agent_builder import find_output_styles
 from handaxe.app.agent_setup.main_agent import find_agent_definitions
 from handaxe.app.services.configuration import open_configuration
 from handaxe.app.slash_commands import expand_prompt

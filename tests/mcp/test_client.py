@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.events import CallProgress, McpServerChanged
 from handaxe.contract.faults import SetupError
@@ -316,7 +316,7 @@ async def test_roots_are_given_and_told_again_when_they_change(bench, tmp_path):
         await session.call("mcp__a__echo", text="x")
         assert json.loads((await session.call("mcp__a__roots")).text) == [f"file://{bench.root}"]
         session.workdir.roots = (*session.workdir.roots, str(more))
-        session._companions.follow()
+        get_parts(session).services.follow()
 
         async def second_root():
             return json.loads((await session.call("mcp__a__roots")).text)[1:]

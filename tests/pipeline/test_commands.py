@@ -9,6 +9,7 @@ import pytest
 from handaxe import Allow, Session
 from handaxe.app.explain import explain
 from handaxe.app.services import session_shell
+from handaxe.app.session import get_parts
 from handaxe.contract.faults.shell import CannotStart
 from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
 from handaxe.contract.readable_files import ReadableFiles
@@ -271,7 +272,7 @@ async def test_a_sandbox_answers_only_for_want_of_a_rule(command, wanted, projec
     rules = {"deny": ["Bash(curl:*)"], "ask": ["Bash(docker:*)", "Bash"]}
     settings = {"sandbox": {"enabled": True}}
     async with Session(project, settings=settings, **rules) as session:
-        session._pipeline_context.offers[Confiner] = Sandbox()
+        get_parts(session).pipeline_context.offers[Confiner] = Sandbox()
         assert (await verdict(session, command)).verdict == wanted
         assert (await verdict(session, command, dangerouslyDisableSandbox=True)).verdict != "allow"
         session.set_mode("plan")
@@ -281,7 +282,7 @@ async def test_a_sandbox_answers_only_for_want_of_a_rule(command, wanted, projec
 async def test_auto_allowing_can_be_switched_off(project):
     settings = {"sandbox": {"enabled": True, "autoAllowBashIfSandboxed": False}}
     async with Session(project, settings=settings) as session:
-        session._pipeline_context.offers[Confiner] = Sandbox()
+        get_parts(session).pipeline_context.offers[Confiner] = Sandbox()
         assert (await verdict(session, "make")).verdict == "ask"
 
 
@@ -299,7 +300,7 @@ async def test_a_command_runs_where_it_was_judged(project):
         return Allow()
 
     async with Session(project, on_ask=on_ask) as session:
-        session._companions.background._shell._shell = Noting()
+        get_parts(session).services.background._shell._shell = Noting()
         await session.call("Bash", command="make")
     assert places == [str(project)]
 

@@ -8,6 +8,7 @@ from probes import Step, Wait
 from tests.waiting import until
 
 from handaxe import Effects, Session, ToolCall, ToolFault, ToolResult
+from handaxe.app.session import get_parts
 from handaxe.contract.cancellation import CancelledWithResult
 from handaxe.contract.context import CallOverError
 from handaxe.contract.events import (
@@ -295,7 +296,7 @@ async def test_a_session_closes_over_a_tool_that_will_not_stop(project, caplog, 
     deaf.effects = Effects.none()
     session = Session(project, session_id="s", tools=[deaf])
     running = asyncio.ensure_future(session.call(deaf.name))
-    await until(lambda: session._pipeline.is_busy)
+    await until(lambda: get_parts(session).pipeline.is_busy)
     if kind is Deaf:
         assert (await running).code == "call.timed_out"
     await session.close()
@@ -355,13 +356,13 @@ async def test_nothing_comes_after_the_last_word_of_a_session(project, monkeypat
     session = Session(project, session_id="s")
     (project / "a.txt").write_text("x")
     await session.call("Read", file_path="a.txt")
-    emit, let_go = session.session_context.emit, session._changes.close
+    emit, let_go = session.session_context.emit, get_parts(session).tracker.close
 
     async def close(options):
         emit(DirectoryChanged(path="/late"))
         await let_go(options)
 
-    monkeypatch.setattr(session._changes, "close", close)
+    monkeypatch.setattr(get_parts(session).tracker, "close", close)
     await session.close()
     emit(DirectoryChanged(path="/later"))
     late, last = list(read_events(find_data_home(), "s"))[-2:]

@@ -6,6 +6,7 @@ import pytest
 from handaxe import Session
 from handaxe.app.explain import explain_in_session
 from handaxe.app.services import session_shell
+from handaxe.app.session import get_parts
 from handaxe.contract.faults.shell import CannotStart
 from handaxe.contract.ports.shell import ConfinementLevel, Confiner, Shell
 from handaxe.contract.readable_files import ReadableFiles
@@ -99,7 +100,7 @@ async def test_a_sandbox_answers_only_for_what_it_keeps_a_command_from(
         settings = {"sandbox": {"enabled": confiner is not None}}
         async with Session(project, settings=settings, deny=denied) as session:
             if confiner is not None:
-                session._pipeline_context.offers[Confiner] = confiner
+                get_parts(session).pipeline_context.offers[Confiner] = confiner
             found = (await verdict(session, command)).verdict
             told = await explain_in_session(
                 "Bash", {"command": command}, session.pipeline_context, count_commands
@@ -119,7 +120,7 @@ async def test_a_sandbox_answers_only_for_what_it_keeps_a_command_from(
 async def test_what_rules_allow_a_sandbox_does_not_ask_about(rules, command, project):
     settings = {"sandbox": {"enabled": True}}
     async with Session(project, settings=settings, allow=rules) as session:
-        session._pipeline_context.offers[Confiner] = Sandbox(HIDING)
+        get_parts(session).pipeline_context.offers[Confiner] = Sandbox(HIDING)
         assert (await verdict(session, command)).verdict == "allow"
 
 

@@ -1,52 +1,32 @@
 """The agent for library users: a model at work in a session, as a stream of events."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
-from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent, RunFinished, Told
 from handaxe.agent.input_messages import Prompt, refuse_if_empty
-from handaxe.agent.limits import LoopOptions, Meter, Price, RunLimits
-from handaxe.agent.loop import AgentLoop
+from handaxe.agent.limits import Price
 from handaxe.agent.model_hooks import SessionHookModels
-from handaxe.agent.output_styles import (
-    FOLDER,
-    OutputStyles,
-    filter_existing,
-    find_project_style_dirs,
-)
-from handaxe.agent.structured_output import FinalOutput
-from handaxe.agent.subagents.definitions import validate_effort
 from handaxe.agent.subagents.registry import SpawnLimits
-from handaxe.app.agent_setup.main_agent import (
-    MainAgent,
-    choose_main_agent,
-    choose_main_prompt,
-    find_agent_definitions,
+from handaxe.app.agent_setup.agent_builder import (
+    AgentBuilder,
+    AgentOptions,
+    AgentParts,
+    offer_edit_tool,
 )
-from handaxe.app.agent_setup.prompt_builder import PromptOptions, SystemPromptBuilder
-from handaxe.app.agent_setup.session_loop_context import build_loop_context
-from handaxe.app.agent_setup.subagent_service import SubagentOptions, attach_subagents
+from handaxe.app.agent_setup.agent_models import OpenModel
 from handaxe.app.services.service import Arriving, CleanupService
 from handaxe.app.session import PathLike, Session
-from handaxe.catalog.edit_formats import choose_edit_tool
-from handaxe.config.settings import Settings
-from handaxe.config.settings_paths import is_users_own
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AgentChosen, Compacted
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
-from handaxe.models.api_key_helper import EnvironmentWithKey
 from handaxe.session.turn_overrides import TurnOverrides
-from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
-
-OpenModel = Callable[[str | None], Model]
 
 _SLACK_S = 0.01
 """The run's own clock starts a little later; it has to agree that the time is up."""
@@ -97,88 +77,31 @@ class Agent:
             raise SetupError(f"Give the session its own options: {named}.")
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
-        settings = self.session.settings
-        kinds = find_agent_definitions(self.session, agents)
-        self._chosen = earlier = self.session.chosen or AgentChosen()
-        """Whom the log names for this session."""
-        known = {kind.name for kind in kinds()} if earlier.agent else set[str]()
-        self._agent_name = agent or (earlier.agent if earlier.agent in known else "")
-        self.kind = kind = choose_main_agent(self._agent_name or settings.agent, kinds)
-        """The type of agent that leads the session, if one was chosen."""
-        self._open_model = open_model = open_model or make_model_opener(settings)
-        resumed = _resume_model(earlier.model, open_model) if model is None else None
-        self._model_name = model if isinstance(model, str) else earlier.model if resumed else ""
-        self.model = resumed or _resolve_model(
-            model or (kind and kind.model) or settings.model, open_model
-        )
-        self._owns_model = not isinstance(model, Model)
-        self._left: list[Model] = []
-        self._wished: dict[str, Model] = {}
-        limits = RunLimits(
-            max_turns=kind.max_turns if max_turns is None and kind else max_turns,
-            max_tokens=max_tokens,
-            max_cost_usd=max_cost_usd,
-            max_wall_s=max_wall_s,
-        )
-        self.meter = Meter(limits, prices)
-        self.meter.check_prices(self.model.name)
-        self._output = FinalOutput(output_schema) if output_schema is not None else None
-        if self._output is not None:
-            self.session.catalog.add(self._output.tool())
-        self._choose_edit_tool()
-        self.workplace = build_loop_context(self.session)
-        self._main = kind and MainAgent(kind, self.session, self.workplace)
-        self.styles = find_output_styles(self.session)
-        self.output_style = self.styles.find(output_style or settings.output_style)
-        self._prompts = SystemPromptBuilder(
-            self.session,
-            self.model.name,
-            PromptOptions(
-                replace=choose_main_prompt(kind, system_prompt),
-                append=append_system_prompt,
-                append_for_agents=append_subagent_system_prompt,
-                style=style or self.output_style.text,
-                style_is_whole=not style and self.output_style.is_whole,
-                memory=memory,
-                apart=context_apart and system_prompt is None,
-            ),
-        )
-        self._prompts.problems = tuple(self.styles.problems)
-        self._options = options = LoopOptions(
-            max_output_tokens=max_output_tokens,
-            thinking_tokens=thinking_tokens,
-            effort=validate_effort(effort) or (kind and kind.effort) or settings.effort_level,
-            auto_compact=settings.auto_compact_enabled,
-            stop_after_nudges=stop_after_nudges,
-            wait_for_agents_s=wait_for_agents_s,
-            may_put_off=defer_calls,
-        )
-        self.loop = AgentLoop(
-            self.model,
-            self.workplace,
-            AgentConversation.from_events(
-                self.session.said, self.session.result_of, self.session.put_off
-            ),
-            system=self._prompts.system,
-            meter=self.meter,
-            output=self._output,
-            options=options,
-        )
-        self.agents = attach_subagents(
-            self.session,
-            self.loop,
-            self.workplace,
-            self._prompts,
-            SubagentOptions(
-                kinds=kinds,
-                limits=agent_limits,
-                open_model=self._opened,
-                options=options,
-            ),
-        )
-        self._hook_models = SessionHookModels(self.agents, self.meter, self._opened)
-        self.session.pipeline_context.hooks.models = self._hook_models
+        options = AgentOptions(
+            model=model, open_model=open_model, system_prompt=system_prompt,
+            append_system_prompt=append_system_prompt,
+            append_subagent_system_prompt=append_subagent_system_prompt,
+            style=style, output_style=output_style, agent=agent, effort=effort, memory=memory,
+            max_turns=max_turns, max_tokens=max_tokens, max_cost_usd=max_cost_usd,
+            max_wall_s=max_wall_s, prices=prices, output_schema=output_schema,
+            max_output_tokens=max_output_tokens, thinking_tokens=thinking_tokens,
+            stop_after_nudges=stop_after_nudges, agents=agents, agent_limits=agent_limits,
+            context_apart=context_apart, wait_for_agents_s=wait_for_agents_s,
+            defer_calls=defer_calls,
+        )  # fmt: skip
+        self._take_parts(AgentBuilder(self.session, options).build())
 
+    def _take_parts(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self._chosen = parts.chosen
+        """Whom the log names for this session."""
+        self.kind = parts.kind
+        """The type of agent that leads the session, if one was chosen."""
+        self.meter, self.loop, self.agents = parts.meter, parts.loop, parts.agents
+        self.workplace = parts.loop_context
+        self.styles, self.output_style = parts.styles, parts.output_style
+        self._hook_models = SessionHookModels(self.agents, self.meter, parts.models.open)
+        self.session.pipeline_context.hooks.models = self._hook_models
         self.session.pipeline_context.offers[TurnOverrides] = TurnOverrides(
             self._override_turn, lambda: self.loop.options.effort
         )
@@ -204,11 +127,14 @@ class Agent:
         if hooks.models is self._hook_models:
             hooks.models = None
         await self._hook_models.close()
-        owned = (self.model,) if self._owns_model else ()
-        for model in (*self._left, *owned):
-            await model.close()
+        await self._parts.models.close()
         if self._owns_session:
             await self.session.close()
+
+    @property
+    def model(self) -> Model:
+        """The model in use."""
+        return self._parts.models.current
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -232,12 +158,12 @@ class Agent:
         from then on; without one it gets a new id.
         """
         await self._close_left()
-        if self._main is not None:
-            await self._main.open()
+        if self._parts.main is not None:
+            await self._parts.main.open()
         await self._wait_for_services()
-        for note in await self._prompts.load(self.workplace):
+        for note in await self._parts.prompts.load(self.workplace):
             yield Told(note)
-        if not self.messages and (context := self._prompts.context):
+        if not self.messages and (context := self._parts.prompts.context):
             self.session.pipeline_context.hooks.late.insert(0, context)
         self._note_choice()
         prompt = self._add_initial_prompt(prompt)
@@ -257,7 +183,7 @@ class Agent:
             self._is_left = False
             # What a skill allowed and chose was for this prompt.
             self.session.permissions.end_turn()
-            self.loop.model, self.loop.options = self.model, self._options
+            self.loop.model, self.loop.options = self.model, self._parts.options
 
     async def _wait_for_services(self) -> None:
         """Wait for what the first answer should know of."""
@@ -294,7 +220,7 @@ class Agent:
 
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now, with wishes for the summary."""
-        await self._prompts.load(self.workplace)
+        await self._parts.prompts.load(self.workplace)
         return await self.loop.compact(instructions)
 
     def send(self, prompt: Prompt) -> None:
@@ -313,36 +239,25 @@ class Agent:
 
     def set_model(self, model: Model | str) -> None:
         """Talk to another model from the next answer on."""
-        chosen = _resolve_model(model, self._open_model)
+        chosen = self._parts.models.resolve(model)
         self.meter.check_prices(chosen.name)
-        if chosen is not self.model:
-            self._left.append(self.model)
-        self.model = self.loop.model = chosen
-        self._model_name = model if isinstance(model, str) else ""
-        self._wished.clear()
-        self._prompts.model = chosen.name
-        self._choose_edit_tool()
+        self._parts.models.switch(chosen, model if isinstance(model, str) else "")
+        self.loop.model = chosen
+        self._parts.prompts.model = chosen.name
+        offer_edit_tool(self.session, chosen)
 
     def _note_choice(self) -> None:
         """Write down who was named for the work, so that a resumed session goes on with them."""
-        now, last = (self._model_name, self._agent_name), self._chosen
+        now, last = (self._parts.models.name, self._parts.agent_name), self._chosen
         if now != (last.model, last.agent):
             self._chosen = AgentChosen(model=now[0], agent=now[1])
             self.session.pipeline_context.emit(self._chosen)
 
-    def _choose_edit_tool(self) -> None:
-        """Offer the model the edit format that it knows best."""
-        wanted = choose_edit_tool(self.session.settings.edit, self.model.name)
-        self.session.catalog.edit_tool = wanted
-
     async def _end_agents(self) -> None:
         """Stop every agent, and what is theirs alone such as servers."""
         await self.agents.close()
-        if self._main is not None:
-            await self._main.close()
-
-    def _opened(self, name: str | None) -> Model:
-        return _resolve_model(name or self.model, self._open_model)
+        if self._parts.main is not None:
+            await self._parts.main.close()
 
     def _add_initial_prompt(self, prompt: Prompt | None) -> Prompt | None:
         """The first prompt of all, after what the agent's type begins with."""
@@ -356,63 +271,11 @@ class Agent:
     def _override_turn(self, model: str | None, effort: str | None, source: str) -> None:
         """Another model or effort for the rest of the turn, as a skill wants it."""
         if effort is not None:
-            self.loop.options = msgspec.structs.replace(self._options, effort=effort)
-        is_vendors = model is not None and any(char in model for char in "/:")
-        if model is None or (is_vendors and not is_users_own(Path(source))):
-            # A project's file may not choose a vendor.
-            return
-        if model not in self._wished:
-            try:
-                self._wished[model] = _resolve_model(model, self._open_model)
-            except SetupError:
-                # A skill written for another provider still works, with the model at hand.
-                self._wished[model] = self.model
-            if self._wished[model] is not self.model:
-                self._left.append(self._wished[model])
-        self.loop.model = self._wished[model]
+            self.loop.options = msgspec.structs.replace(self._parts.options, effort=effort)
+        chosen = None if model is None else self._parts.models.open_for_turn(model, source)
+        if chosen is not None:
+            self.loop.model = chosen
 
     def system_prompt(self) -> tuple[str, ...]:
         """What the model is told before the conversation, in parts."""
-        return self._prompts.system(self.workplace.specs())
-
-
-def make_model_opener(settings: Settings) -> OpenModel:
-    """How a model is opened by its name, with the key that the settings' helper prints."""
-
-    def open_one(name: str | None) -> Model:
-        from handaxe.models.factory import open_model
-
-        return open_model(name, env=env)
-
-    env = None if settings.api_key_helper is None else EnvironmentWithKey(settings.api_key_helper)
-    return open_one
-
-
-def _resume_model(name: str, open_model: OpenModel) -> Model | None:
-    """The model that an earlier run talked to, if it can still be opened."""
-    try:
-        return open_model(name) if name else None
-    except SetupError:
-        return None
-
-
-def _resolve_model(model: Model | str | None, open_model: OpenModel) -> Model:
-    return model if isinstance(model, Model) else open_model(model)
-
-
-def find_output_styles(session: Session) -> OutputStyles:
-    """The styles that count for a session; a project's own take no place before it is trusted."""
-    configuration = session.configuration
-    if not configuration.discovery.styles:
-        return OutputStyles(list)
-    here = session.workdir.current
-    managed = filter_existing(Path(place) / FOLDER for place in MANAGED_DIRECTORIES)
-    users = [Path(user) / FOLDER for user in get_user_directories()]
-    own = filter_existing(users if "user" in configuration.sources else ())
-
-    def projects() -> list[Path]:
-        return find_project_style_dirs(here) if "project" in configuration.sources else []
-
-    if configuration.is_trusted:
-        return OutputStyles(lambda: [*managed, *projects(), *own])
-    return OutputStyles(lambda: [*managed, *own], projects)
+        return self._parts.prompts.system(self.workplace.specs())

@@ -175,8 +175,8 @@ class PastSession:
         self._log = EventLog(self._log_path, redactor=redactor)
         ledger = ReadLedger(self._emit)
         recover_changes(home, root, session_id)
-        self._record = ChangeTracker(home, session_id, root, ledger)
         workdir = Workdir((root,), home=str(Path.home()))
+        self._record = ChangeTracker(home, session_id, workdir, ledger)
         policy = make_policy(roots=(root,), home=workdir.home)
         offers: dict[type[Any], Any] = {
             Files: self._record.files,

@@ -5,7 +5,7 @@ A session that changes nothing never loads it: everything here waits for the fir
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +23,12 @@ from handaxe.contract.ports.undo import (
 )
 from handaxe.disk.local_files import LocalFiles
 from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.workdir import Workdir
 from handaxe.storage.home import get_session_directory
 from handaxe.text.escape import format_count
 
 if TYPE_CHECKING:
+    from handaxe.config.project import Configuration
     from handaxe.disk.overwrite import Intent
     from handaxe.disk.threads import Unfinished
     from handaxe.undo.checkpoints import DiskCheckpoints
@@ -55,17 +57,16 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         self,
         home: Path,
         session_id: str,
-        root: str,
+        workdir: Workdir,
         ledger: ReadLedger,
-        *,
-        roots: Callable[[], Sequence[str]] | None = None,
-        settings: Callable[[], Settings] = Settings,
+        configuration: "Configuration | None" = None,
     ) -> None:
+        """Without a configuration the default settings count."""
         self._home = home
-        self._roots = roots or (lambda: (root,))
-        self._settings = settings
+        self._workdir = workdir
+        self._configuration = configuration
         self._session_id = session_id
-        self._root = root
+        self._root = workdir.root
         self._ledger = ledger
         self._pruned: list[str] = []
         self._measured_bytes = 0
@@ -246,7 +247,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
             known=self._known,
             replacing=REPLACING.difference(self.stand_ins),
             waiting=WAITING.difference(self.stand_ins),
-            roots=self._roots,
+            roots=self._get_roots,
             tree=self._tree if self._options.shell_max_files else None,
             unfinished=self._unfinished,
         )
@@ -262,7 +263,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         return TreeTracker(
             self._home,
             self._session_id,
-            self._roots,
+            self._get_roots,
             limits,
             self._journal,
             self._store,
@@ -274,14 +275,21 @@ class ChangeTracker(Checkpoints, ChangeHistory):
 
         return SharedContentGuard(self._home, self._store)(intent)
 
+    def _get_roots(self) -> Sequence[str]:
+        return self._workdir.roots
+
+    @property
+    def _settings(self) -> Settings:
+        return Settings() if self._configuration is None else self._configuration.settings
+
     @property
     def _options(self) -> UndoOptions:
-        return self._settings().undo
+        return self._settings.undo
 
     @property
     def _is_on(self) -> bool:
         """Whether changes are recorded."""
-        return self._settings().file_checkpointing_enabled
+        return self._settings.file_checkpointing_enabled
 
     @property
     def _has_begun(self) -> bool:

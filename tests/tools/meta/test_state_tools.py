@@ -7,6 +7,7 @@ import pytest
 from tests.waiting import until
 
 from handaxe import Allow, Deny, Session, open_tasks
+from handaxe.app.session import get_parts
 from handaxe.contract.ports.questions import Answers
 
 TODO = {"content": "Run", "status": "pending", "activeForm": "Running"}
@@ -48,7 +49,7 @@ async def test_a_name_that_is_a_path_is_no_task_list(tmp_path):
 async def test_sleep_is_woken_by_the_users_input(tmp_path):
     async with Session(tmp_path, home=tmp_path / "home") as session:
         call = asyncio.ensure_future(session.call("Sleep", seconds=600))
-        await until(lambda: session._companions.memory.wakeups.wake("a task ended."))
+        await until(lambda: get_parts(session).services.memory.wakeups.wake("a task ended."))
         result = await call
     assert result.data["wokenBy"] == "a task ended."
 

@@ -11,6 +11,7 @@ import pytest
 from tests.waiting import HANG_S, until
 
 from handaxe import Allow, Session
+from handaxe.app.session import get_parts
 from handaxe.contract.display import Diff, DiffHunk
 from handaxe.contract.events import CallProgress, JobEnded, JobStarted
 from handaxe.contract.ports.dry_run import CommandPreviews, Preview
@@ -472,9 +473,9 @@ class Previews(CommandPreviews):
 
 
 async def test_a_dry_run_shows_the_difference(free):
-    del free._pipeline_context.offers[CommandPreviews]
+    del get_parts(free).pipeline_context.offers[CommandPreviews]
     assert (await bash(free, "make", dry_run=True)).code == "shell.no_preview"
-    free._pipeline_context.offers[CommandPreviews] = Previews()
+    get_parts(free).pipeline_context.offers[CommandPreviews] = Previews()
     result = await bash(free, "make", dry_run=True)
     assert result.ok
     assert result.text == (

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from handaxe.app.agent import Agent, OpenModel, make_model_opener
+from handaxe.app.agent import Agent
+from handaxe.app.agent_setup.agent_models import OpenModel, make_model_opener
 from handaxe.app.session import Session
 from handaxe.app.start import SessionStart, Setup
 from handaxe.contract.faults import SetupError

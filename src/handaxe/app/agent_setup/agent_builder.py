@@ -1,0 +1,247 @@
+"""Build an agent from its arguments: model, limits, prompts, loop and subagents."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from handaxe.agent.conversation import AgentConversation
+from handaxe.agent.limits import LoopOptions, Meter, Price, RunLimits
+from handaxe.agent.loop import AgentLoop
+from handaxe.agent.loop_context import LoopContext
+from handaxe.agent.output_styles import (
+    FOLDER,
+    OutputStyle,
+    OutputStyles,
+    filter_existing,
+    find_project_style_dirs,
+)
+from handaxe.agent.structured_output import FinalOutput
+from handaxe.agent.subagents.definition_files import AgentDefinitions
+from handaxe.agent.subagents.definitions import validate_effort
+from handaxe.agent.subagents.registry import SpawnLimits
+from handaxe.agent.subagents.spawn import SpawnedAgents
+from handaxe.app.agent_setup.agent_models import AgentModels, OpenModel, make_model_opener
+from handaxe.app.agent_setup.main_agent import (
+    MainAgent,
+    choose_main_agent,
+    choose_main_prompt,
+    find_agent_definitions,
+)
+from handaxe.app.agent_setup.prompt_builder import PromptOptions, SystemPromptBuilder
+from handaxe.app.agent_setup.session_loop_context import build_loop_context
+from handaxe.app.agent_setup.subagent_service import SubagentOptions, attach_subagents
+from handaxe.app.session import Session
+from handaxe.catalog.edit_formats import choose_edit_tool
+from handaxe.contract.events import AgentChosen
+from handaxe.contract.ports.agents import AgentDefinition
+from handaxe.contract.ports.model import Model
+from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
+
+
+class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of `Agent`, without those of its session."""
+
+    model: Model | str | None
+    open_model: OpenModel | None
+    system_prompt: str | None
+    append_system_prompt: str
+    append_subagent_system_prompt: str
+    style: str
+    output_style: str | None
+    agent: str | None
+    effort: str | None
+    memory: bool
+    max_turns: int | None
+    max_tokens: int | None
+    max_cost_usd: float | None
+    max_wall_s: float | None
+    prices: Mapping[str, Price] | None
+    output_schema: dict[str, Any] | None
+    max_output_tokens: int
+    thinking_tokens: int | None
+    stop_after_nudges: int | None
+    agents: Mapping[str, Any] | None
+    agent_limits: SpawnLimits | None
+    context_apart: bool
+    wait_for_agents_s: float
+    defer_calls: bool
+
+
+class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent consists of."""
+
+    chosen: AgentChosen
+    """Which model and agent the log names for the session."""
+    agent_name: str
+    """Which agent was chosen by name, here or in an earlier run."""
+    kind: AgentDefinition | None
+    models: AgentModels
+    meter: Meter
+    loop_context: LoopContext
+    main: MainAgent | None
+    styles: OutputStyles
+    output_style: OutputStyle
+    prompts: SystemPromptBuilder
+    options: LoopOptions
+    loop: AgentLoop
+    agents: SpawnedAgents
+
+
+class AgentBuilder:
+    """Builds an agent in a session, in the order in which its parts need each other."""
+
+    def __init__(self, session: Session, options: AgentOptions) -> None:
+        self._session = session
+        self._settings = session.settings
+        self._given = options
+
+    def build(self) -> AgentParts:
+        """Take all steps."""
+        session = self._session
+        kinds = find_agent_definitions(session, self._given.agents)
+        chosen = session.chosen or AgentChosen()
+        agent_name = self.choose_agent_name(chosen, kinds)
+        kind = choose_main_agent(agent_name or self._settings.agent, kinds)
+        models = self.open_models(chosen, kind)
+        meter = self.build_meter(models.current, kind)
+        output = self.offer_output()
+        offer_edit_tool(session, models.current)
+        context = build_loop_context(session)
+        main = kind and MainAgent(kind, session, context)
+        styles = find_output_styles(session)
+        style = styles.find(self._given.output_style or self._settings.output_style)
+        prompts = self.build_prompts(models.current, kind, style)
+        prompts.problems = tuple(styles.problems)
+        options = self.build_loop_options(kind)
+        loop = self.build_loop(models.current, context, prompts, meter, output, options)
+        subagents = SubagentOptions(
+            kinds=kinds, limits=self._given.agent_limits, open_model=models.open, options=options
+        )
+        return AgentParts(
+            chosen=chosen,
+            agent_name=agent_name,
+            kind=kind,
+            models=models,
+            meter=meter,
+            loop_context=context,
+            main=main,
+            styles=styles,
+            output_style=style,
+            prompts=prompts,
+            options=options,
+            loop=loop,
+            agents=attach_subagents(session, loop, context, prompts, subagents),
+        )
+
+    def choose_agent_name(self, chosen: AgentChosen, kinds: AgentDefinitions) -> str:
+        """The agent that was asked for, or the one of an earlier run if there still is one."""
+        known = {kind.name for kind in kinds()} if chosen.agent else set[str]()
+        return self._given.agent or (chosen.agent if chosen.agent in known else "")
+
+    def open_models(self, chosen: AgentChosen, kind: AgentDefinition | None) -> AgentModels:
+        """Open the model that was asked for, or that the past, the agent or settings name."""
+        return AgentModels(
+            self._given.model,
+            self._given.open_model or make_model_opener(self._settings),
+            earlier=chosen.model,
+            default=(kind and kind.model) or self._settings.model,
+        )
+
+    def build_meter(self, model: Model, kind: AgentDefinition | None) -> Meter:
+        """Count what runs use, and stop them at their limits."""
+        given = self._given
+        limits = RunLimits(
+            max_turns=kind.max_turns if given.max_turns is None and kind else given.max_turns,
+            max_tokens=given.max_tokens,
+            max_cost_usd=given.max_cost_usd,
+            max_wall_s=given.max_wall_s,
+        )
+        meter = Meter(limits, given.prices)
+        meter.check_prices(model.name)
+        return meter
+
+    def offer_output(self) -> FinalOutput | None:
+        """Offer the tool for the final answer, where that has a schema."""
+        if self._given.output_schema is None:
+            return None
+        output = FinalOutput(self._given.output_schema)
+        self._session.catalog.add(output.tool())
+        return output
+
+    def build_prompts(
+        self, model: Model, kind: AgentDefinition | None, style: OutputStyle
+    ) -> SystemPromptBuilder:
+        """The system prompt, as arguments, the agent and its style want it."""
+        given = self._given
+        options = PromptOptions(
+            replace=choose_main_prompt(kind, given.system_prompt),
+            append=given.append_system_prompt,
+            append_for_agents=given.append_subagent_system_prompt,
+            style=given.style or style.text,
+            style_is_whole=not given.style and style.is_whole,
+            memory=given.memory,
+            apart=given.context_apart and given.system_prompt is None,
+        )
+        return SystemPromptBuilder(self._session, model.name, options)
+
+    def build_loop_options(self, kind: AgentDefinition | None) -> LoopOptions:
+        """How the loop asks the model."""
+        given, settings = self._given, self._settings
+        return LoopOptions(
+            max_output_tokens=given.max_output_tokens,
+            thinking_tokens=given.thinking_tokens,
+            effort=validate_effort(given.effort) or (kind and kind.effort) or settings.effort_level,
+            auto_compact=settings.auto_compact_enabled,
+            stop_after_nudges=given.stop_after_nudges,
+            wait_for_agents_s=given.wait_for_agents_s,
+            may_put_off=given.defer_calls,
+        )
+
+    def build_loop(
+        self,
+        model: Model,
+        context: LoopContext,
+        prompts: SystemPromptBuilder,
+        meter: Meter,
+        output: FinalOutput | None,
+        options: LoopOptions,
+    ) -> AgentLoop:
+        """The loop, with the conversation so far."""
+        session = self._session
+        conversation = AgentConversation.from_events(
+            session.said, session.result_of, session.put_off
+        )
+        return AgentLoop(
+            model,
+            context,
+            conversation,
+            system=prompts.system,
+            meter=meter,
+            output=output,
+            options=options,
+        )
+
+
+def offer_edit_tool(session: Session, model: Model) -> None:
+    """Offer a model the edit format that it knows best."""
+    session.catalog.edit_tool = choose_edit_tool(session.settings.edit, model.name)
+
+
+def find_output_styles(session: Session) -> OutputStyles:
+    """The styles that count for a session; a project's own take no place before it is trusted."""
+    configuration = session.configuration
+    if not configuration.discovery.styles:
+        return OutputStyles(list)
+    here = session.workdir.current
+    managed = filter_existing(Path(place) / FOLDER for place in MANAGED_DIRECTORIES)
+    users = [Path(user) / FOLDER for user in get_user_directories()]
+    own = filter_existing(users if "user" in configuration.sources else ())
+
+    def projects() -> list[Path]:
+        return find_project_style_dirs(here) if "project" in configuration.sources else []
+
+    if configuration.is_trusted:
+        return OutputStyles(lambda: [*managed, *projects(), *own])
+    return OutputStyles(lambda: [*managed, *own], projects)

@@ -1,0 +1,92 @@
+"""The models that an agent talks to: chosen, switched, opened for a turn, closed at its end."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from handaxe.config.settings import Settings
+from handaxe.config.settings_paths import is_users_own
+from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.model import Model
+from handaxe.models.api_key_helper import EnvironmentWithKey
+
+OpenModel = Callable[[str | None], Model]
+
+
+class AgentModels:
+    """The model in use, and the ones that were opened beside it."""
+
+    def __init__(
+        self,
+        given: Model | str | None,
+        open_model: OpenModel,
+        *,
+        earlier: str,
+        default: str | None,
+    ) -> None:
+        """`earlier` is what the log names; it counts where none is given, before `default`."""
+        self._open_model = open_model
+        resumed = _resume_model(earlier, open_model) if given is None else None
+        self.name = given if isinstance(given, str) else earlier if resumed else ""
+        """What a resumed session goes on with; empty where nobody named a model."""
+        self.current = resumed or self.resolve(given or default)
+        self._owns_current = not isinstance(given, Model)
+        self._left: list[Model] = []
+        self._by_turn: dict[str, Model] = {}
+
+    def resolve(self, model: Model | str | None) -> Model:
+        """A model, or the one of that name."""
+        return model if isinstance(model, Model) else self._open_model(model)
+
+    def open(self, name: str | None) -> Model:
+        """The model of that name; without a name the one in use."""
+        return self.resolve(name or self.current)
+
+    def switch(self, chosen: Model, name: str) -> None:
+        """Use another model from now on."""
+        if chosen is not self.current:
+            self._left.append(self.current)
+        self.current = chosen
+        self.name = name
+        self._by_turn.clear()
+
+    def open_for_turn(self, name: str, source: str) -> Model | None:
+        """The model that the file at `source` wants for a turn; None where it may not choose it."""
+        is_vendors = any(char in name for char in "/:")
+        if is_vendors and not is_users_own(Path(source)):
+            # A project's file may not choose a vendor.
+            return None
+        if name not in self._by_turn:
+            try:
+                self._by_turn[name] = self.resolve(name)
+            except SetupError:
+                # A skill written for another provider still works, with the model at hand.
+                self._by_turn[name] = self.current
+            if self._by_turn[name] is not self.current:
+                self._left.append(self._by_turn[name])
+        return self._by_turn[name]
+
+    async def close(self) -> None:
+        """Close what was opened here."""
+        owned = (self.current,) if self._owns_current else ()
+        for model in (*self._left, *owned):
+            await model.close()
+
+
+def make_model_opener(settings: Settings) -> OpenModel:
+    """How a model is opened by its name, with the key that the settings' helper prints."""
+
+    def open_one(name: str | None) -> Model:
+        from handaxe.models.factory import open_model
+
+        return open_model(name, env=env)
+
+    env = None if settings.api_key_helper is None else EnvironmentWithKey(settings.api_key_helper)
+    return open_one
+
+
+def _resume_model(name: str, open_model: OpenModel) -> Model | None:
+    """The model that an earlier run talked to, if it can still be opened."""
+    try:
+        return open_model(name) if name else None
+    except SetupError:
+        return None

@@ -1,0 +1,304 @@
+"""Build a session from its arguments."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from handaxe.app.builder import SessionBuilder
+from handaxe.app.default_ports import build_default_ports, register_permission_changes
+from handaxe.app.services.background import make_command_probes
+from handaxe.app.services.configuration import open_configuration
+from handaxe.app.services.crash_recovery import RecoveryReport, recover_project
+from handaxe.app.services.hooks import HookArguments, SessionHooks
+from handaxe.app.services.permission_setup import build_permission_state, connect_permission_prompts
+from handaxe.app.services.service import SessionContext
+from handaxe.app.services.session_services import SessionServices
+from handaxe.app.services.tool_selection import Tools, build_catalog
+from handaxe.catalog.catalog import Catalog
+from handaxe.catalog.deferral import Deferral
+from handaxe.catalog.edit_formats import choose_edit_tool
+from handaxe.config.project import Configuration, Discovery, Given
+from handaxe.config.reload import PathLike, SettingsReloader
+from handaxe.config.working_directories import list_directories, resolve_working_directories
+from handaxe.contract.events import ModeChanged
+from handaxe.contract.ports.permission import Classifier
+from handaxe.contract.ports.tools import ToolCaller
+from handaxe.hooks.service import Hooks
+from handaxe.permission.decide import Policy, build_hidden_check
+from handaxe.permission.policy import CurrentPolicy
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.pipeline import CallIdGenerator, ToolPipeline
+from handaxe.session.port_registry import PortRegistry
+from handaxe.session.workdir import Workdir
+from handaxe.storage.event_recorder import EventRecorder
+from handaxe.storage.home import (
+    find_data_home,
+    generate_session_id,
+    get_session_directory,
+    validate_session_id,
+)
+from handaxe.storage.session_lock import SessionLock
+from handaxe.storage.sessions import SessionHistory
+from handaxe.undo.tracker import ChangeTracker
+
+if TYPE_CHECKING:
+    from handaxe.app.services.mcp import McpArguments
+    from handaxe.app.start import SessionStart
+    from handaxe.contract.ports.mcp_servers import McpServers
+    from handaxe.contract.ports.questions import OnQuestion
+    from handaxe.permission.prompts import OnAsk
+
+
+class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of `Session`."""
+
+    root: PathLike
+    add_dirs: Sequence[PathLike]
+    permission_mode: str | None
+    allow: str | Sequence[str]
+    ask: str | Sequence[str]
+    deny: str | Sequence[str]
+    settings: Given
+    setting_sources: str | Sequence[str] | None
+    trusted: bool | None
+    tools: Tools
+    on_ask: "OnAsk | None"
+    on_question: "OnQuestion | None"
+    classifier: Classifier | None
+    never_prompt: bool
+    hooks: HookArguments
+    home: PathLike | None
+    session_id: str | None
+    shared: bool
+    mcp_servers: "McpArguments"
+    strict_mcp: bool
+    discovery: Discovery
+    start: "SessionStart | None"
+
+
+class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session consists of; for the modules of handaxe itself."""
+
+    history: SessionHistory
+    """What the log told when the session was opened."""
+    recorder: EventRecorder
+    new_call_id: CallIdGenerator
+    session_context: SessionContext
+    tracker: ChangeTracker
+    ports: PortRegistry
+    services: SessionServices
+    reloader: SettingsReloader
+    hooks: SessionHooks
+    catalog: Catalog
+    deferral: Deferral
+    pipeline_context: PipelineContext
+    pipeline: ToolPipeline
+    recovery: RecoveryReport
+    """What killed processes had left."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """The settings of the project."""
+        return self.session_context.configuration
+
+    @property
+    def mcp_servers(self) -> "McpServers | None":
+        """The MCP servers; None if there are none."""
+        return self.services.mcp and self.services.mcp.servers
+
+    def follow(self) -> None:
+        """Take over what settings files and hooks say now."""
+        if self.reloader.follow():
+            self.services.follow()
+        self.hooks.follow()
+        self.services.open(self.catalog)
+
+
+class MainSessionBuilder(SessionBuilder):
+    """Builds a session from its arguments."""
+
+    tracker: ChangeTracker
+    session_services: SessionServices
+    reloader: SettingsReloader
+    session_hooks: SessionHooks
+
+    def __init__(self, options: SessionOptions) -> None:
+        self._options = options
+        self.data_home = find_data_home(options.home)
+        project = resolve_working_directories(options.root, ())[0][0]
+        given = options.session_id
+        session_id = validate_session_id(given) if given else generate_session_id()
+        lock = SessionLock(
+            self.data_home, session_id, shared=options.shared, is_named=given is not None
+        )
+        self.recovery = recover_project(self.data_home, project, given)
+        configuration = open_configuration(
+            project,
+            home=self.data_home,
+            given=options.settings,
+            sources=options.setting_sources,
+            trusted=options.trusted,
+        )
+        configuration.discovery = options.discovery
+        directory = get_session_directory(self.data_home, session_id)
+        super().__init__(session_id, directory, configuration, has_past=bool(given), lock=lock)
+
+    def build_session(self) -> SessionParts:
+        """Take all steps, tell hooks of the start, and go on where an earlier run ended."""
+        self.build()
+        parts = SessionParts(
+            history=self.history,
+            recorder=self.recorder,
+            new_call_id=self.new_call_id,
+            session_context=self.session_context,
+            tracker=self.tracker,
+            ports=self.ports,
+            services=self.session_services,
+            reloader=self.reloader,
+            hooks=self.session_hooks,
+            catalog=self.catalog,
+            deferral=self.deferral,
+            pipeline_context=self.pipeline_context,
+            pipeline=self.pipeline,
+            recovery=self.recovery,
+        )
+        start = self._options.start or ("resume" if self.history.started else "startup")
+        parts.hooks.join(
+            parts.pipeline_context, start, self.data_home, parts.mcp_servers, parts.follow
+        )
+        if self._options.session_id:
+            from handaxe.app.resume import resume
+
+            resume(self.history, self.log_id, self.recorder, self.pipeline, self.ports, parts.hooks)
+        return parts
+
+    def build_workdir(self) -> Workdir:
+        """The directories of arguments and settings."""
+        more = self.configuration.directories()[0]
+        added = list_directories(self._options.add_dirs)
+        roots, spellings = resolve_working_directories(
+            self._options.root, (*added, *more), self.data_home
+        )
+        return Workdir(
+            roots,
+            home=str(Path.home()),
+            spellings=spellings,
+            free_to_read=(str(self.results.directory),),
+            own_places=self.configuration.own_places,
+            announce=self.announce_directory,
+        )
+
+    def build_session_context(self) -> SessionContext:
+        """Permissions and the undo record of its own."""
+        emit = self.recorder.emit
+        options, mode = self._options, self.history.mode
+        permissions = build_permission_state(
+            self.configuration,
+            options.permission_mode,
+            {"allow": options.allow, "ask": options.ask, "deny": options.deny},
+            mode if mode not in {"plan", "bypassPermissions"} else None,
+        )
+        permissions.never_prompt = options.never_prompt
+        permissions.announce = lambda mode: emit(ModeChanged(mode=mode))
+        self.tracker = ChangeTracker(
+            self.data_home, self.log_id, self.workdir, self.ledger, self.configuration
+        )
+        return SessionContext(
+            session_id=self.log_id,
+            data_home=self.data_home,
+            session_directory=self.directory,
+            configuration=self.configuration,
+            workdir=self.workdir,
+            permissions=permissions,
+            policy=CurrentPolicy(permissions, self.workdir),
+            files=self.tracker.files,
+            results=self.results,
+            checkpoints=self.tracker,
+            emit=emit,
+            pipeline_context=lambda: self.pipeline_context,
+            is_busy=lambda: self.pipeline.is_busy,
+            recovered=self.recovery.by_commands,
+        )
+
+    def build_policy(self) -> Callable[[], Policy]:
+        """Mode and rules as the session has them."""
+        return self.session_context.policy
+
+    def build_ports(self) -> PortRegistry:
+        """This machine and the state of the session."""
+        ports = build_default_ports(
+            self.session_context, self.tracker, self.ledger, self.edits, self._options.on_question
+        )
+        ports[ToolCaller] = self.caller
+        return ports
+
+    def build_services(self) -> SessionServices:
+        """State, shell and servers of its own."""
+        self.session_services = SessionServices(
+            self.session_context,
+            self.history,
+            self._options.mcp_servers,
+            is_strict=self._options.strict_mcp,
+        )
+        return self.session_services
+
+    def build_hooks(self) -> Hooks:
+        """The hooks of settings and arguments, and what carries changed settings into both."""
+        self.reloader = SettingsReloader(
+            self.configuration,
+            self.session_context.permissions,
+            self.workdir,
+            root=self._options.root,
+            added=self._options.add_dirs,
+            offers=self.ports,
+            emit=self.recorder.emit,
+        )
+        register_permission_changes(self.ports, self.session_context, self.reloader)
+        self.session_hooks = SessionHooks(
+            self._options.hooks,
+            self.configuration,
+            emit=self.recorder.emit,
+            keep=self.results.keep,
+        )
+        return self.session_hooks.hooks
+
+    def build_catalog(self) -> Catalog:
+        """The built-in tools that were selected, and own tools."""
+        policy = self.policy
+        catalog = build_catalog(
+            self._options.tools, self.ports, lambda: build_hidden_check(policy())
+        )
+        catalog.edit_tool = choose_edit_tool(self.configuration.settings.edit)
+        self.tracker.stand_ins = catalog.stand_ins
+        return catalog
+
+    def build_pipeline_context(self) -> PipelineContext:
+        """Everything the session has of its own."""
+        context = PipelineContext(
+            session_id=self.log_id,
+            catalog=self.catalog,
+            offers=self.ports,
+            workdir=self.workdir,
+            files=self.tracker.files,
+            policy=self.policy,
+            hooks=self.hooks,
+            emit=self.recorder.emit,
+            results=self.results,
+            redactor=self.configuration.redactor,
+            deferral=self.deferral,
+            checkpoints=self.tracker,
+            commands=make_command_probes(self.ports),
+            transcript_path=str(self.log),
+        )
+        options = self._options
+        if options.on_ask or options.classifier:
+            connect_permission_prompts(
+                context,
+                self.session_context.permissions,
+                options.on_ask,
+                options.classifier,
+                self.configuration,
+            )
+        return context

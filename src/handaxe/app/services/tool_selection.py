@@ -1,0 +1,155 @@
+"""Which tools a session has: presets, names and own tools."""
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.catalog.catalog import Catalog
+from handaxe.catalog.edit_formats import add_edit_formats
+from handaxe.config.env_vars import list_excluded_tools
+from handaxe.contract.faults import SetupError, describe_error
+from handaxe.contract.tool import Tool
+from handaxe.tools import BUILTIN, build_loaders
+
+SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
+"""Set to 1, they choose the preset `simple` where no tools are named."""
+
+OwnTool = Tool[Any] | type[Tool[Any]]
+Tools = str | Iterable[str | OwnTool] | None
+
+
+def build_catalog(
+    tools: object, ports: Collection[type[Any]], hides: Callable[[], Callable[[str], bool]]
+) -> Catalog:
+    """The tools of a session; a built-in one wins over an own one unless that replaces it."""
+    given, own = sort_tools(tools)
+    names = None if given is None else _resolve_names(given)
+    doubles = {tool.name: tool for tool in own if tool.name in BUILTIN}
+    stand_ins = {name: tool for name, tool in doubles.items() if tool.replaces_builtin}
+    builtin: dict[str, Callable[[], Tool[Any]]] = dict(build_loaders())
+    for name, tool in stand_ins.items():
+        builtin[name] = partial(_return_tool, tool)
+    left_out = list_excluded_tools(os.environ) if names is None else frozenset[str]()
+    selected = select_tools(names, BUILTIN) - left_out | stand_ins.keys()
+    catalog = Catalog(
+        builtin,
+        [tool for tool in own if tool.name not in doubles],
+        selected=selected,
+        ports=ports,
+        hides=hides,
+    )
+    catalog.why_missing = partial(_explain_missing, selected)
+    catalog.stand_ins = frozenset(stand_ins)
+    catalog.left_out = frozenset(doubles.keys() - stand_ins.keys())
+    return catalog
+
+
+def _explain_missing(selected: Collection[str], name: str) -> str | None:
+    """Why a built-in tool is not there, so that nobody looks for it under another name."""
+    if name in BUILTIN and name not in selected:
+        return "This session was opened without it."
+    from handaxe.app.tool_listing import describe_call_shape, find_unavailable_tool
+
+    found = find_unavailable_tool(name)
+    return found[1] if found else describe_call_shape(name)
+
+
+def _resolve_names(given: str | list[str]) -> list[str]:
+    """Each name on its own, and those that tools had before as they are today."""
+    texts = [given] if isinstance(given, str) else given
+    names = [name for text in texts for name in text.replace(",", " ").split()]
+    if all(name in BUILTIN or name in PRESETS for name in names):
+        return names
+    # Only a tool itself knows its old names, and few are asked for by them.
+    today = {alias: name for name, load in build_loaders().items() for alias in load().aliases}
+    return [today.get(name, name) for name in names]
+
+
+def _return_tool(tool: Tool[Any]) -> Tool[Any]:
+    return tool
+
+
+def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
+    """The names that select built-in tools, and the own tools that are added."""
+    is_simple = any(os.environ.get(name) == "1" for name in SIMPLE_VARIABLES)
+    unless_named = "simple" if is_simple else None
+    if tools is None or isinstance(tools, str):
+        return (unless_named if tools is None else tools), []
+    if not isinstance(tools, Iterable):
+        raise SetupError(f"`tools` takes a preset, names, or tools; {tools!r} is none of these.")
+    names: list[str] = []
+    own: list[Tool[Any]] = []
+    for item in cast("Iterable[object]", tools):
+        if isinstance(item, str):
+            names.append(item)
+        elif isinstance(item, Tool):
+            own.append(_validate_tool(cast("Tool[Any]", item)))
+        elif isinstance(item, type) and issubclass(item, Tool):
+            own.append(_validate_tool(cast("type[Tool[Any]]", item)()))
+        else:
+            raise SetupError(
+                f"{item!r} is not a tool: give a name, a Tool, or a function with @handaxe.tool."
+            )
+    if len({tool.name for tool in own}) != len(own):
+        raise SetupError("Two own tools have the same name.")
+    if len(names) == 1:
+        return names[0], own
+    return names or unless_named, own
+
+
+def _validate_tool(tool: Tool[Any]) -> Tool[Any]:
+    """The tool, if it says what it is and what its input is."""
+    from handaxe.schema.tool_schema import build_input_schema
+
+    name = type(tool).__name__
+    try:
+        is_object = build_input_schema(tool.args_type).get("type") == "object"
+    except (AttributeError, NameError, TypeError, ValueError) as error:
+        raise SetupError(f"The input of {name} has no schema: {error}.") from None
+    if not is_object:
+        wanted = f"class {name}(Tool[MyArgs]), with MyArgs a subclass of ToolArgs"
+        raise SetupError(f"The input of {name} is not an object of named fields: {wanted}.")
+    try:
+        told = cast("object", tool.prompt())
+        msgspec.json.encode(tool.input_examples)
+    except Exception as error:
+        what = f"{type(error).__name__}: {describe_error(error)}"
+        raise SetupError(f"What {name} tells a model cannot be had: {what}.") from error
+    if not isinstance(told, str):
+        raise SetupError(f"`prompt` of {name} gives a text, not {told!r}.")
+    return tool
+
+
+PRESETS: dict[str, tuple[str, ...] | None] = {
+    "read-only": ("Glob", "Grep", "Read"),
+    "simple": ("Bash", "Read", "Edit"),
+    "edit": ("Glob", "Grep", "Read", "Write", "Edit", "NotebookEdit"),
+    "full": None,
+}
+"""A preset's tools by name; None stands for all of them."""
+_OTHER_NAMES = {"readonly": "read-only"}
+
+
+def select_tools(wanted: str | Iterable[str] | None, known: Collection[str]) -> frozenset[str]:
+    """The names that presets and names stand for, together; an unknown name is a start error."""
+    if wanted is None:
+        return frozenset(known)
+    names = wanted.replace(",", " ").split() if isinstance(wanted, str) else wanted
+    listed: set[str] = set()
+    for name in names:
+        preset = PRESETS.get(_OTHER_NAMES.get(name, name), (name,))
+        listed.update(known if preset is None else preset)
+    chosen = add_edit_formats(listed)
+    for name in sorted(chosen - set(known)):
+        from handaxe.text.escape import find_closest_name
+
+        near = find_closest_name(name, [*known, *PRESETS])
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise SetupError(
+            f"There is no tool or preset named {name!r}.{hint} "
+            f"Tools: {', '.join(sorted(known))}. Presets: {', '.join(PRESETS)}."
+        )
+    return frozenset(chosen)
