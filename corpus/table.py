@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-TABLE = HERE.parent / "src/handaxe/runtime/catalog/edit_formats.json"
+TABLE = HERE.parent / "src/handaxe/catalog/edit_formats.json"
 FORMATS = ("replace", "multi", "patch", "lines")
 MIN_TASKS = 20
 

@@ -19,14 +19,14 @@ MAY_LOAD_AT_START = {"msgspec", "handaxe"}
 SUPPRESSION_BUDGET = 20
 A_READ_MAY_LOAD = ("argparse", "asyncio", "gc", "hashlib", "locale", "msgspec", "pathlib", "queue")
 A_READ_LOADS_NONE_OF = (
-    "handaxe.agent", "handaxe.permission.prompts", "handaxe.app.services.mcp", "handaxe.app.services.session_shell",
-    "handaxe.mcp", "handaxe.contract.ports.mcp_servers", "handaxe.contract.ports.questions",
-    "handaxe.contract.ports.search", "handaxe.contract.ports.shell", "handaxe.disk.atomic",
-    "handaxe.frontends.cli.ask_permission", "handaxe.media", "handaxe.search",
-    "handaxe.config.settings_store", "handaxe.skills.skill_files", "handaxe.models",
-    "handaxe.catalog.deferral", "handaxe.hooks.config",
-    "handaxe.hooks.dispatcher", "handaxe.config.mcp_definitions", "handaxe.shell.analysis",
-    "handaxe.storage.task_lists", "handaxe.config.trust_store", "handaxe.undo",
+    "handaxe.agent", "handaxe.app.services.mcp", "handaxe.app.services.session_shell",
+    "handaxe.config.mcp_definitions", "handaxe.config.settings_store", "handaxe.config.trust_store",
+    "handaxe.contract.ports.mcp_servers", "handaxe.contract.ports.questions",
+    "handaxe.contract.ports.search", "handaxe.disk.atomic", "handaxe.frontends.cli.ask_permission",
+    "handaxe.hooks.dispatcher", "handaxe.mcp", "handaxe.media", "handaxe.models", "handaxe.search",
+    "handaxe.shell.analysis", "handaxe.skills.skill_files", "handaxe.storage.task_lists",
+    "handaxe.undo.checkpoints", "handaxe.undo.content_store", "handaxe.undo.history",
+    "handaxe.undo.journal", "handaxe.undo.snapshot",
 )  # fmt: skip
 """What other calls need."""
 MODULE_BUDGET_OF_A_READ = 160

@@ -28,10 +28,10 @@ from handaxe.shell.exec.preflight_scan import find_tracked_env_file, list_names
 SOURCE = Path(handaxe.__file__).parent
 THE_ONE = "git/command.py"
 OWN_CALLS = {
-    "app/examining.py": {"find_git"},
-    "host/command_look.py": {"make_command", "run_git"},
-    "host/worktrees.py": {"await_git", "make_command"},
-    "storage/tree_snapshots/git_objects.py": {"make_object_command", "run_git", "start_git"},
+    "agent/subagents/git_worktree.py": {"await_git", "make_command"},
+    "app/doctor/checks.py": {"find_git"},
+    "shell/exec/preflight_scan.py": {"make_command", "run_git"},
+    "undo/snapshot/git_objects.py": {"make_object_command", "run_git", "start_git"},
 }
 """Who starts git, and how; whoever is added here goes through the same module."""
 STARTERS = {

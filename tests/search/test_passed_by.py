@@ -318,7 +318,7 @@ class TestLargeQuietTrees:
         assert (found.elsewhere, found.skipped.binary) == ([], 0)
 
     async def test_a_second_look_goes_to_all_that_ripgrep_told_of(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.ignored_survey.IgnoredSurvey.go_on_until", None)
+        monkeypatch.setattr("handaxe.search.walk.ignored_survey.IgnoredSurvey.continue_until", None)
         far = {
             "a/b/c/d/.ignore": "e\nf\ng\n",
             "a/b/c/d/e/x": "needle\n" * 2,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handaxe.process import netns as own_network
+from handaxe.process import netns
 from handaxe.process.temp_dir import TempDirectory
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
 from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
@@ -24,11 +24,11 @@ TIMEOUT_S = 20
 
 LENDER = """
 import os, sys, types
-made = types.ModuleType("own_network")
+made = types.ModuleType("netns")
 exec(open(int(sys.argv[1])).read(), made.__dict__)
 assert made.can_have_own_network()
 door = int(sys.argv[2]) if sys.argv[2] != "None" else None
-made.OwnNetwork().begin(door, int(sys.argv[3]))
+made.NetworkNamespace().begin(door, int(sys.argv[3]))
 if door is not None: os.close(door)
 os.execv(sys.argv[4], sys.argv[4:])
 """
@@ -80,7 +80,7 @@ class Field:
         env["OUTSIDE"] = str(self.top)
         confined = self.confiner.confine(["bash", "-c", command], cwd=str(self.root), env=env)
         argv, passed = confined.argv, confined.pass_fds
-        source = os.open(own_network.__file__, os.O_RDONLY)
+        source = os.open(netns.__file__, os.O_RDONLY)
         if self.is_lent:
             lent = confined.lent
             argv = [PYTHON, "-I", "-S", "-c", LENDER, str(source), str(lent.door)]
