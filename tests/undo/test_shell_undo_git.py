@@ -77,6 +77,22 @@ async def test_one_undo_restores_every_byte_in_a_repository(repository, tmp_path
     assert _git(repository, "fsck", "--full", "--strict") == ""
 
 
+async def test_git_s_objects_stay_the_files_they_are_when_only_their_bits_are_put_back(
+    repository, tmp_path
+):
+    def find_objects() -> dict[str, tuple[int, int]]:
+        found = (path.stat() for path in (repository / ".git/objects").glob("*/*"))
+        return {str(info.st_ino): (info.st_mode, info.st_size) for info in found}
+
+    before = find_objects()
+    async with open_session(repository, tmp_path / "home") as session:
+        await run(session, repository, "chmod -R u+w,go-r .git/objects")
+        assert find_objects() != before
+        undone = await session.undo()
+        assert undone.ok, undone.text
+    assert find_objects() == before
+
+
 async def test_keeping_a_tree_touches_neither_index_nor_refs_nor_stash(repository, tmp_path):
     before = {
         path: (path.lstat().st_mtime_ns, path.lstat().st_ino)

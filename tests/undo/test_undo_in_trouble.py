@@ -6,12 +6,14 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from handaxe import Session
 from handaxe.storage.sessions import list_sessions, read_session_root
+from handaxe.undo.journal_files.journal_scan import find_damage
 
 LARGE = b"line\n" * 300_000
 DYING = """
@@ -172,14 +174,14 @@ async def test_a_session_that_cannot_be_copied_whole_is_not_copied(project, tmp_
     forked = command(home, "sessions", "fork", "S", limit_bytes=1000)
     assert (forked.returncode, forked.stdout) == (2, "")
     assert "could not be copied" in forked.stderr
-    assert [found.session_id for found in list_sessions(home)] == ["S"]
+    assert [found.session_id for found in list_sessions(home, find_damage)] == ["S"]
 
 
 def test_a_log_that_a_full_disk_left_empty_is_listed_under_the_time_it_was_made(tmp_path):
     log = tmp_path / "sessions/S/events.jsonl"
     log.parent.mkdir(parents=True)
     log.touch()
-    [found] = list_sessions(tmp_path)
+    [found] = list_sessions(tmp_path, find_damage)
     assert found.last_used_at == log.stat().st_mtime
     assert read_session_root(log) is None
 
@@ -217,11 +219,20 @@ def make_with_number(directory: Path, inode: int, content: str) -> Path:
     pytest.skip("this file system does not give numbers out again")
 
 
+def set_clock(monkeypatch, seconds: float) -> None:
+    """Let the calls take it to be so much later than the file system does."""
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + seconds)
+
+
+@pytest.mark.parametrize("clock_s", [0, 3600])
 @pytest.mark.parametrize("was_linked", [False, True])
 @pytest.mark.parametrize("force", [False, True])
 async def test_undo_never_writes_into_another_file_that_has_the_number_of_the_old_one(
-    tmp_path, was_linked, force
+    tmp_path, monkeypatch, was_linked, force, clock_s
 ):
+    # A clock that is set back after the call makes later files look older than the call.
+    set_clock(monkeypatch, clock_s)
     root = tmp_path / "root"
     root.mkdir()
     file, second = root / "a.txt", root / "b.txt"
@@ -259,3 +270,51 @@ async def test_undo_writes_in_place_where_only_the_time_of_a_file_with_two_names
         assert (await session.call("Undo")).ok
     assert (root / "b.txt").read_text() == "old\n"
     assert (root / "a.txt").samefile(root / "b.txt")
+
+
+@pytest.mark.parametrize("clock_s", [-40 * 24 * 3600, -60, 60])
+@pytest.mark.parametrize("from_shell", [False, True])
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("Edit", {"file_path": "a.txt", "old_string": "old", "new_string": "new"}),
+        ("Bash", {"command": "sh -c 'echo new > a.txt'", "description": "Write"}),
+    ],
+)
+async def test_a_file_with_a_name_elsewhere_keeps_it_when_undone_after_the_clock_was_set(
+    tmp_path, monkeypatch, tool, words, from_shell, clock_s
+):
+    root, home = tmp_path / "root", tmp_path / "home"
+    root.mkdir()
+    file, second = root / "a.txt", tmp_path / "second"
+    file.write_text("old\n")
+    os.link(file, second)
+    set_clock(monkeypatch, clock_s)
+    async with Session(
+        root, home=home, session_id="S", permission_mode="bypassPermissions"
+    ) as session:
+        await session.call("Read", file_path="a.txt")
+        done = await session.call(tool, **words)
+        assert done.ok, done.text
+        assert second.read_text() == "new\n"
+        if not from_shell:
+            assert (await session.undo()).ok
+    if from_shell:
+        undone = command(home, "undo", "--root", str(root), "--session-id", "S")
+        assert undone.returncode == 0, undone
+    assert file.read_text() == second.read_text() == "old\n"
+    assert file.samefile(second)
+
+
+async def test_a_name_that_a_file_got_after_the_call_keeps_what_it_was_given(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    file, copy = root / "a.txt", tmp_path / "copy"
+    file.write_text("old\n")
+    async with Session(
+        root, home=tmp_path / "home", permission_mode="bypassPermissions"
+    ) as session:
+        assert (await session.call("Bash", command="echo new > a.txt")).ok
+        os.link(file, copy)
+        assert (await session.undo()).ok
+    assert (file.read_text(), copy.read_text()) == ("old\n", "new\n")

@@ -160,6 +160,19 @@ def get_birth_ns(path: str) -> int | None:
     return None if ask is None else ask(path)
 
 
+def find_shared_birth_ns(path: str, info: os.stat_result) -> int:
+    """The birth of a regular file with several names; 0 of anything else and where nobody knows.
+
+    Such a file is written in place, so a later undo has to know that it still is the same file.
+    """
+    if info.st_nlink <= 1 or not stat.S_ISREG(info.st_mode):
+        return 0
+    try:
+        return get_birth_ns(path) or 0
+    except OSError:
+        return 0
+
+
 @functools.cache
 def _load_statx() -> Callable[[str], int | None] | None:
     import ctypes

@@ -243,7 +243,7 @@ class JournalHistory(ChangeHistory):
     def _prepare(self, step: UndoStep, opened: contextlib.ExitStack) -> PendingStep:
         """Look at the path and have the content ready, before anything is changed."""
         now, found = read_state(step.place)
-        step.target = target = mask_reused_inode(step, now)
+        step.target = target = mask_reused_inode(step, now, self._store.own_links)
         content: bytes | memoryview = b""
         is_same = now.is_same(target) and not is_shared_otherwise(target, now)
         if target.kind == "file" and not is_same:

@@ -16,7 +16,7 @@ from handaxe.disk.attributes import read_attributes
 from handaxe.disk.durability import close
 from handaxe.disk.errors import NotRegularFile, UnexpectedSymlink
 from handaxe.disk.safe_open import open_regular_at
-from handaxe.disk.versions import hash_file, read_open_file
+from handaxe.disk.versions import find_shared_birth_ns, hash_file, read_open_file
 from handaxe.undo.content_bundle import INLINE_BYTES, Bundle
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.journal_files.records import ContentSplice, PathState, encode_path
@@ -113,6 +113,7 @@ def read_state(path: str, *, hash_large: bool = True) -> tuple[PathState, bytes 
         mtime_ns=info.st_mtime_ns,
         dev=info.st_dev,
         ino=info.st_ino,
+        born_ns=find_shared_birth_ns(path, info),
         extended=attributes.extended,
     )
     return state, content
@@ -171,6 +172,7 @@ def _reuse_known_state(path: str, known: KnownFile | None) -> tuple[PathState, b
         mtime_ns=info.st_mtime_ns,
         dev=info.st_dev,
         ino=info.st_ino,
+        born_ns=find_shared_birth_ns(path, info),
     )
     return state, content if is_small else None
 

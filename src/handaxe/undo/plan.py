@@ -3,6 +3,7 @@
 import contextlib
 import os
 import stat
+import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 
@@ -14,6 +15,7 @@ from handaxe.undo.directory_trees import find_changes, ignore_closed_directories
 from handaxe.undo.journal_files.call_entries import CallEntry, StateChange
 from handaxe.undo.journal_files.records import AfterRecord, PathState, UndoRecord
 from handaxe.undo.path_state import read_clock, read_state
+from handaxe.undo.restore import OwnLinks, has_other_names
 from handaxe.undo.snapshot.nodes import is_within
 
 _WITH_MODE = frozenset({"file", "directory", "special"})
@@ -191,7 +193,7 @@ def find_touched(step: UndoStep, targets: Sequence[CallEntry]) -> list[TouchedPa
     return [TouchedPath(place, is_sealed) for place in (step.place, *shared)]
 
 
-def mask_reused_inode(step: UndoStep, now: PathState) -> PathState:
+def mask_reused_inode(step: UndoStep, now: PathState, own_links: OwnLinks) -> PathState:
     """What to put there, under a number of no file unless it surely is the file there now.
 
     A file is only written in place, under all its names, when it has the number of the target.
@@ -199,20 +201,29 @@ def mask_reused_inode(step: UndoStep, now: PathState) -> PathState:
     target = step.target
     if not (target.kind == now.kind == "file") or (target.dev, target.ino) != (now.dev, now.ino):
         return target
-    if _has_stayed(step, now):
+    if _is_same_file(step, now, own_links):
         return target
     return msgspec.structs.replace(target, ino=-target.ino)
 
 
-def _has_stayed(step: UndoStep, now: PathState) -> bool:
-    """Whether the file was there when the call began, so that its number is its own."""
+def _is_same_file(step: UndoStep, now: PathState, own_links: OwnLinks) -> bool:
+    """Whether it is the file that the call found, and may be written under all its names.
+
+    The birth of a file tells, which stays the same whatever the clock was set to since.
+    """
     try:
         born = get_birth_ns(step.place)
+        if born is None:
+            return now.is_same_inode(step.expected)
+        if not step.target.born_ns:
+            # It had one name then: who gave it another has what is there now.
+            return not has_other_names(step.place, own_links)
     except OSError:
         return False
-    if born is None:
-        return now.is_same_inode(step.expected)
-    return born <= step.target_entry.at * 1e9
+    if sys.platform == "darwin":
+        # There a file counts as made no later than the time that its content was given.
+        return born <= step.target.born_ns
+    return born == step.target.born_ns
 
 
 def find_left_states(entry: CallEntry) -> AfterRecord:

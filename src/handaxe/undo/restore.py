@@ -152,8 +152,13 @@ class Restorer:
         """Whether writing into what is there would change a file that is no concern of this."""
         if now.kind != "file" or (now.dev, now.ino) == (target.dev, target.ino):
             return False
-        info = os.lstat(target.place)
-        return info.st_nlink > 1 and info.st_nlink - self._own_links(info.st_dev, info.st_ino) > 1
+        return has_other_names(target.place, self._own_links)
+
+
+def has_other_names(place: str, own_links: OwnLinks) -> bool:
+    """Whether a file has more names than this one and those that keep its content for us."""
+    info = os.lstat(place)
+    return info.st_nlink > 1 and info.st_nlink - own_links(info.st_dev, info.st_ino) > 1
 
 
 def _count_no_others(dev: int, ino: int) -> int:  # noqa: ARG001 - whatever file it is

@@ -112,6 +112,7 @@ def _to_state(path: str, node: Node | None, names: _Names) -> PathState:
         mtime_ns=node.mtime_ns,
         dev=node.dev,
         ino=node.ino,
+        born_ns=node.born_ns,
         extended=dict(node.extended),
         target=node.target,
         shared_with=tuple(sorted(os.fsencode(name) for name in shared if name != path)),

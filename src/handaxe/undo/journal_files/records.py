@@ -47,6 +47,8 @@ class PathState(msgspec.Struct, frozen=True, omit_defaults=True):
     mtime_ns: int = 0
     dev: int = 0
     ino: int = 0
+    born_ns: int = 0
+    """When a file with several names was made; 0 of one with a single name, or if nobody knows."""
     extended: dict[str, bytes] = {}
     target: bytes = b""
     """Where a symbolic link points."""

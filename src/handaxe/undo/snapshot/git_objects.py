@@ -16,6 +16,7 @@ from pathlib import Path
 from handaxe.disk.durability import sync_names
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.private import write_private
+from handaxe.disk.versions import find_shared_birth_ns
 from handaxe.git.command import GitFailed, make_object_command, run_git, start_git
 from handaxe.storage.home import make_private_directory
 from handaxe.undo.snapshot.nodes import GIT, LINK, Node
@@ -79,6 +80,7 @@ class GitObjects:
             return False
         self._unsynced.add(place)
         node.ctime_ns, node.links = info.st_ctime_ns, info.st_nlink
+        node.born_ns = find_shared_birth_ns(path, info)
         node.pack = f"{LINK}{place}/{name}"
         return True
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from handaxe.disk.versions import find_shared_birth_ns
+
 RACY_NS = 2_000_000_000
 """A file written so shortly before it was looked at may change again without a newer time."""
 GIT = "git:"
@@ -36,6 +38,8 @@ class Node(msgspec.Struct, array_like=True, gc=False):
     offset: int = 0
     digest: bytes = b""
     extended: Mapping[str, bytes] = {}
+    born_ns: int = 0
+    """When a file with several names was made; 0 of one with a single name, or if nobody knows."""
 
     @property
     def is_directory(self) -> bool:
@@ -96,7 +100,7 @@ class NodeChange(NamedTuple):
     new: Node | None
 
 
-def from_stat(info: os.stat_result, now_ns: int) -> Node:
+def from_stat(path: str, info: os.stat_result, now_ns: int) -> Node:
     """The node of a path, from what the system says of it."""
     return Node(
         info.st_mode,
@@ -109,6 +113,7 @@ def from_stat(info: os.stat_result, now_ns: int) -> Node:
         info.st_uid,
         info.st_gid,
         max(info.st_ctime_ns, info.st_mtime_ns) > now_ns - RACY_NS,
+        born_ns=find_shared_birth_ns(path, info),
     )
 
 

@@ -277,7 +277,7 @@ class TreeSnapshot:
                 if self.contents.packs.keep(path, node):
                     self._kept_bytes += node.size_bytes
                     return
-                node = listing[name] = from_stat(os.lstat(path), time.time_ns())
+                node = listing[name] = from_stat(path, os.lstat(path), time.time_ns())
                 if not node.is_file:
                     return
             except FileNotFoundError:

@@ -229,10 +229,9 @@ class Tree:
             info = os.lstat(root)
         except OSError:
             info = None
-        new = (
-            None if info is None or not stat.S_ISDIR(info.st_mode) else from_stat(info, look.now_ns)
-        )
-        if info is not None and new is not None:
+        new = None
+        if info is not None and stat.S_ISDIR(info.st_mode):
+            new = from_stat(root, info, look.now_ns)
             self._devices[root] = info.st_dev
         self.roots[root] = new
         if (old is None) != (new is None) or (old and new and old.mode != new.mode):
@@ -372,7 +371,7 @@ class _Look:
                 return
             if is_directory and not tree.is_entered(path, info):
                 return
-        node = from_stat(info, self.now_ns)
+        node = from_stat(path, info, self.now_ns)
         if stat.S_ISLNK(info.st_mode):
             node.target = os.fsencode(_read_link_target(name, fd))
         tree.count += old is None
