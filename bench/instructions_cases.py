@@ -8,13 +8,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-SCRIPT = """[[turns]]
+SCRIPT = """[[turn]]
 text = "Looking."
-[[turns.calls]]
-tool = "Read"
-input = { file_path = "a.txt" }
+call = [{ tool = "Read", input = { file_path = "a.txt" } }]
 
-[[turns]]
+[[turn]]
 text = "Done."
 """
 _CLIENT = {
