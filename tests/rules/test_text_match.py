@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.rules.rule_index import (
+from handaxe.rules.grammar import (
     extract_host,
     is_domain_match,
     is_prefix_match,

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from handaxe.text.replace import AmbiguousMatch, NoPlace, SameText
 from handaxe.text.replace.chain import SpliceChain
-from handaxe.text.replace.line_edits import LineEdits, LineHunk, NoAnchor, NoHeader, Overlapping
+from handaxe.text.replace.line_edits import LineEdits, LineHunk
+from handaxe.text.replace.plan import NoAnchor, NoHeader, Overlapping
 from handaxe.text.replace.plan import ByteSplice
 
 

@@ -5,14 +5,14 @@ the same conversation. Where a log breaks off, what is missing is filled in: no 
 a call without its result. Only a call that a hook put off stays open, until it is made.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID, uuid5
 
 from handaxe.agent import reminders
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid, Compacted, UserSaid
-from handaxe.contract.faults import ResultLost
+from handaxe.contract.faults import Deferred, ResultLost
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
@@ -128,8 +128,16 @@ class AgentConversation:
             case Compacted():
                 self.replace(event.messages)
 
-    def settle(self, results: Iterable[ToolResult]) -> UserMessage | None:
-        """Answer the calls of the last message; the message that carries the answers."""
+    def settle(
+        self, results: Sequence[ToolResult], calls: Sequence[ToolCall]
+    ) -> UserMessage | None:
+        """Answer the calls of the last message; the message that carries the answers.
+
+        None if one of the `calls` was put off: it is left open.
+        """
+        if any(result.code == Deferred.code for result in results):
+            self.leave_open(calls[0].id)
+            return None
         return self._answer({result.id: result for result in results})
 
     def repair(self, result_of: ResultOf | None = None) -> None:

@@ -9,12 +9,12 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from handaxe.agent import reminders, structured_output
 from handaxe.agent.compaction import Compactor
+from handaxe.agent.continuation import RunContinuation
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import (
     PASSED_ON,
     AgentEvent,
     MessageAdded,
-    Nudged,
     RunStarted,
     Told,
     TurnEnded,
@@ -27,7 +27,7 @@ from handaxe.agent.run_hooks import RunHooks
 from handaxe.agent.structured_output import FinalOutput, RunResult
 from handaxe.agent.turn import ModelTurn
 from handaxe.contract.events import Compacted, Event
-from handaxe.contract.faults import Deferred, SetupError
+from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, ToolSpec
 from handaxe.contract.result import ToolResult
@@ -63,6 +63,9 @@ class AgentLoop:
         self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
         self._hooks = RunHooks(workplace, self.tell)
         self._speaker = InputMessages(workplace, conversation, self.tell)
+        self._continuation = RunContinuation(
+            conversation, self._speaker, self._hooks, self.tell, output
+        )
         self._task: asyncio.Task[None] | None = None
         self._turn: ModelTurn | None = None
         if options.may_put_off:
@@ -193,21 +196,18 @@ class AgentLoop:
             self._settle(turn, await turn.stream.close())
         else:
             self.conversation.repair()
-        reason = "aborted_tools" if had_calls else "aborted_streaming"
         said = reminders.INTERRUPTED_TOOLS if had_calls else reminders.INTERRUPTED
         if self._is_silent:
             said = reminders.SUSPENDED
         elif mark and self.conversation.put_off is None:
             self._speaker.say(said, synthetic=True)
-        return RunResult(
-            reason, said, subtype="error_during_execution", is_error=True, errors=(said,)
-        )
+        return structured_output.make_aborted_result(said, had_calls=had_calls)
 
     async def _work(self, prompt: Prompt | None, message_id: str | None) -> RunResult:
         guard = LoopGuard(stop_after_nudges=self.options.stop_after_nudges)
         ending = await self._open(guard)
         if ending is None and prompt is not None:
-            ending = await self._submit(prompt, message_id)
+            ending = await self._continuation.submit_prompt(prompt, message_id, self.options)
         return ending or await self._answers(guard)
 
     async def _answers(self, guard: LoopGuard) -> RunResult:
@@ -229,9 +229,9 @@ class AgentLoop:
                 if not turn.calls:
                     continue
             ending = (
-                self._handle_results(turn, results, guard)
+                self._continuation.handle_results(turn, results, guard)
                 if turn.calls
-                else await self._handle_final_answer(turn, rest)
+                else await self._continuation.handle_final_answer(turn, rest, self.options)
             )
             if ending is not None:
                 return ending
@@ -258,7 +258,9 @@ class AgentLoop:
                 self._workplace, self.conversation, self.tell, make_message_id()
             )
             turn.resume_call(call)
-            if (ending := self._handle_results(turn, await self._results(turn), guard)) is not None:
+            results = await self._results(turn)
+            ending = self._continuation.handle_results(turn, results, guard)
+            if ending is not None:
                 return ending
         self._speaker.remind(context.hooks.take_late())
         return None
@@ -266,19 +268,6 @@ class AgentLoop:
     async def _can_defer(self, call_id: str) -> bool:
         """Whether the work can stop before a call: it is the only one of the answer."""
         return self._turn is not None and await self._turn.is_only(call_id)
-
-    async def _submit(self, prompt: Prompt, message_id: str | None) -> RunResult | None:
-        """Let hooks see the prompt, then say it; an ending if they refuse it."""
-        if self.options.is_sub_agent:
-            self._speaker.say(prompt, message_id=message_id)
-            return None
-        outcome = await self._hooks.fire_prompt_submit(prompt)
-        refusal = outcome.blocked or outcome.stop
-        if refusal is not None:
-            return RunResult("prompt_blocked", refusal, is_error=True, errors=(refusal,))
-        self._speaker.say(prompt, message_id=message_id)
-        self._speaker.remind(outcome.messages)
-        return None
 
     async def _answer(self, rest: ContinuationBudget) -> ModelTurn:
         """One whole answer; what can be mended is mended by asking again."""
@@ -327,11 +316,7 @@ class AgentLoop:
 
     def _settle(self, turn: ModelTurn, results: Sequence[ToolResult]) -> None:
         self._compactor.heard(turn.usage)
-        message = None
-        if any(result.code == Deferred.code for result in results):
-            self.conversation.leave_open(turn.calls[0].id)
-        else:
-            message = self.conversation.settle(results)
+        message = self.conversation.settle(results, turn.calls)
         if message is not None:
             self.tell(MessageAdded(message, make_message_id(), tuple(results)))
         if turn.model:
@@ -343,64 +328,6 @@ class AgentLoop:
             self.meter.turns += 1
         tokens = self._compactor.tokens()
         self.tell(TurnEnded(self.meter.turns, len(turn.calls), turn.usage, tokens))
-
-    def _handle_results(
-        self, turn: ModelTurn, results: Sequence[ToolResult], guard: LoopGuard
-    ) -> RunResult | None:
-        """What follows on results: the end, or something more to say to the model."""
-        if (call := self.conversation.put_off) is not None:
-            return structured_output.make_deferred_result(call, self.conversation.last_text)
-        if self.output is not None and self.output.heard(results):
-            return RunResult("completed", self.output.text, output=self.output.value)
-        stop = next((result.stops for result in results if result.stops), None)
-        if stop is not None:
-            return RunResult("hook_stopped", stop)
-        if self.output is not None and self.output.is_hopeless:
-            return self.output.ending()
-        self._speaker.remind([text for result in results for text in result.messages])
-        circle = guard.watch(turn.calls, results)
-        if circle is not None:
-            self.tell(Nudged(circle.sentence))
-            if circle.action == "stop":
-                return RunResult("loop", circle.sentence, is_error=True, errors=(circle.sentence,))
-            self._speaker.remind([f"You go in circles: {circle.sentence}"])
-        self._speaker.flush_queue()
-        return None
-
-    async def _handle_final_answer(
-        self, turn: ModelTurn, rest: ContinuationBudget
-    ) -> RunResult | None:
-        """An answer without calls ends the run, unless somebody has a reason to go on."""
-        if (unfinished := reminders.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
-            self._speaker.remind([unfinished])
-            return None
-        if self._speaker.flush_queue() or await self._speaker.wait_for_work(
-            self.options.wait_for_agents_s
-        ):
-            return None
-        if turn.stop_reason == "refusal":
-            said = self.conversation.last_text or "The model refused to answer."
-            return RunResult("refused", said, stop_reason="refusal", is_error=True, errors=(said,))
-        if self.output is not None and not self.output.is_given:
-            if self.output.is_hopeless:
-                return self.output.ending()
-            self._speaker.remind([self.output.demand()])
-            return None
-        return await self._ask_to_stop(turn, rest)
-
-    async def _ask_to_stop(self, turn: ModelTurn, rest: ContinuationBudget) -> RunResult | None:
-        """Hooks may want the model to go on; not for ever."""
-        outcome = await self._hooks.ending(
-            self.conversation.last_text,
-            is_again=rest.stop_blocks > 0,
-            is_sub_agent=self.options.is_sub_agent,
-        )
-        # What a hook adds for the model would not be heard if the work ended here.
-        wishes = [*outcome.messages, *filter(None, (outcome.blocked,))]
-        if wishes and outcome.stop is None and rest.use_stop_block():
-            self._speaker.remind(wishes)
-            return None
-        return RunResult("completed", self.conversation.last_text, stop_reason=turn.stop_reason)
 
     def _handle_session_event(self, event: Event) -> None:
         if isinstance(event, PASSED_ON):

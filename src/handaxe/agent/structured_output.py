@@ -50,6 +50,12 @@ def make_limit_result(reached: LimitReached) -> RunResult:
     return RunResult(reached.reason, said, subtype=reached.subtype, is_error=True, errors=(said,))
 
 
+def make_aborted_result(said: str, *, had_calls: bool) -> RunResult:
+    """Somebody stopped the work."""
+    reason = "aborted_tools" if had_calls else "aborted_streaming"
+    return RunResult(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
+
+
 def make_failure_result(failed: ModelFailed) -> RunResult:
     """The model gave no answer."""
     reason = "prompt_too_long" if failed.failure == "too_long" else "model_error"

@@ -9,7 +9,10 @@ import contextlib
 import secrets
 import socket
 from collections.abc import AsyncGenerator
+from typing import cast
 from urllib.parse import parse_qs, urlsplit
+
+from handaxe.contract.ports.mcp_servers import McpLogin
 
 LOOPBACK = "127.0.0.1"
 PATH = "/callback"
@@ -100,3 +103,14 @@ def _bind_socket(port: int) -> socket.socket:
         bound.close()
         raise
     return bound
+
+
+def get_callback_port(known: McpLogin | None) -> int:
+    """Where the last login's answer came to: a registration holds for one way back."""
+    addresses: object = known.client.get("redirect_uris") if known else None
+    if not isinstance(addresses, list) or not addresses:
+        return 0
+    try:
+        return urlsplit(str(cast("list[object]", addresses)[0])).port or 0
+    except ValueError:
+        return 0

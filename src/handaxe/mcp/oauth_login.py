@@ -8,7 +8,7 @@ goes elsewhere is looked at before it is sent.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -29,14 +29,19 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
-from handaxe.config.mcp_definitions import RemoteConfig, ServerDefinition
-from handaxe.contract.ports.mcp_servers import McpLogin, McpLogins
-from handaxe.mcp.oauth_callback import LOOPBACK, PATH, OAuthCallback, listen_for_callback
+from handaxe.config.mcp_definitions import RemoteConfig
+from handaxe.contract.ports.mcp_servers import McpLogin
+from handaxe.mcp.oauth_callback import (
+    LOOPBACK,
+    PATH,
+    OAuthCallback,
+    get_callback_port,
+    listen_for_callback,
+)
 from handaxe.mcp.oauth_tokens import (
     LIMIT_S,
     SHORT_OF_SCOPE,
     NullTokenStorage,
-    build_token_request,
     update_tokens,
 )
 from handaxe.mcp.ssrf_guard import RestrictedTransport
@@ -66,7 +71,7 @@ async def log_in(
         async with (
             asyncio.timeout(wait_s),
             listen_for_callback(
-                port or _get_callback_port(known), is_fixed=port is not None
+                port or get_callback_port(known), is_fixed=port is not None
             ) as callback,
         ):
             return await _OAuthLogin(config, known, show, callback, client_secret).made()
@@ -81,27 +86,6 @@ async def log_in(
         raise OAuthLoginFailed(told.replace(config.url, config.url.partition("?")[0])) from None
     except OSError as error:
         raise OAuthLoginFailed(f"the port {port or 0} of this machine: {error.strerror}") from None
-
-
-async def log_out(server: ServerDefinition, logins: McpLogins) -> bool:
-    """Forget a login; tokens are revoked first, if whoever gave them can do that."""
-    config, key = server.config, server.login_key
-    async with logins.alone(key):
-        login = logins.read(key)
-        logins.forget(key)
-    if login is None or not login.access_token:
-        return False
-    token = login.refresh_token or login.access_token
-    if login.revocation_endpoint and isinstance(config, RemoteConfig):
-        # Who cannot be told now will find out when the token runs out.
-        with suppress(httpx2.HTTPError, ValidationError, OAuthTokenError):
-            async with httpx2.AsyncClient(
-                timeout=LIMIT_S, transport=RestrictedTransport(config)
-            ) as http:
-                await http.send(
-                    build_token_request(login, login.revocation_endpoint, {"token": token})
-                )
-    return True
 
 
 class _OAuthLogin(httpx2.Auth):
@@ -308,14 +292,3 @@ async def _end_session(
     }
     with suppress(httpx2.HTTPError):
         await http.delete(request.url, headers=headers)
-
-
-def _get_callback_port(known: McpLogin | None) -> int:
-    """Where the last login's answer came to: a registration holds for one way back."""
-    addresses: object = known.client.get("redirect_uris") if known else None
-    if not isinstance(addresses, list) or not addresses:
-        return 0
-    try:
-        return urlsplit(str(cast("list[object]", addresses)[0])).port or 0
-    except ValueError:
-        return 0

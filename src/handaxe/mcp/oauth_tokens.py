@@ -8,14 +8,16 @@ logins (`login`), and requests take what is stored.
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 
 import httpx2
 import msgspec
+from mcp.client.auth.exceptions import OAuthTokenError
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import ValidationError
 
-from handaxe.config.mcp_definitions import RemoteConfig
+from handaxe.config.mcp_definitions import RemoteConfig, ServerDefinition
 from handaxe.contract.ports.mcp_servers import McpLogin, McpLogins
 from handaxe.mcp.header_helper import MAY_REPEAT
 from handaxe.mcp.ssrf_guard import AddressNotAllowed, RestrictedTransport
@@ -179,3 +181,24 @@ def _clear_tokens(login: McpLogin) -> McpLogin:
 def _add_token(request: httpx2.Request, login: McpLogin | None) -> None:
     if login is not None and login.access_token:
         request.headers["Authorization"] = f"Bearer {login.access_token}"
+
+
+async def log_out(server: ServerDefinition, logins: McpLogins) -> bool:
+    """Forget a login; tokens are revoked first, if whoever gave them can do that."""
+    config, key = server.config, server.login_key
+    async with logins.alone(key):
+        login = logins.read(key)
+        logins.forget(key)
+    if login is None or not login.access_token:
+        return False
+    token = login.refresh_token or login.access_token
+    if login.revocation_endpoint and isinstance(config, RemoteConfig):
+        # Who cannot be told now will find out when the token runs out.
+        with suppress(httpx2.HTTPError, ValidationError, OAuthTokenError):
+            async with httpx2.AsyncClient(
+                timeout=LIMIT_S, transport=RestrictedTransport(config)
+            ) as http:
+                await http.send(
+                    build_token_request(login, login.revocation_endpoint, {"token": token})
+                )
+    return True

@@ -1,10 +1,11 @@
 """A tool of a server as a `Tool`: its name, its words, its effects, its calls."""
 
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from hashlib import sha256
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 
@@ -20,6 +21,9 @@ from handaxe.schema.repair import MAX_DOC_CHARS
 from handaxe.text.escape import strip_hidden
 from handaxe.text.framing import neutralize
 
+if TYPE_CHECKING:
+    from handaxe.mcp.discovery import Entry
+
 DEFAULT_RESULT_CHARS = 100_000
 MAX_RESULT_CHARS = 500_000
 MAX_SCHEMA_BYTES = 256 << 10
@@ -31,6 +35,8 @@ _PART_NAMES = {
     "outputSchema": "output schema",
     "server": "field `server`",
 }
+
+_log = logging.getLogger("handaxe.mcp")
 
 Args = dict[str, Any]
 Call = Callable[[str, Args, str, Callable[[str], None]], Awaitable[ToolResult]]
@@ -212,3 +218,64 @@ class ToolNameRegistry:
 
 def _shorten_name(name: str, whole: str) -> str:
     return f"{name[: MAX_NAME_CHARS - 9]}_{sha256(whole.encode()).hexdigest()[:8]}"
+
+
+class RemoteToolCatalog:
+    """The tools that servers offer now, and what they said of themselves when they were used."""
+
+    def __init__(self, result_chars: int) -> None:
+        self._result_chars = result_chars
+        self._names = ToolNameRegistry()
+        self._used: dict[str, str] = {}
+        self._tools: dict[str, list[RemoteTool]] = {}
+
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """Every tool on offer, as a lasting yes would be bound to it."""
+        return tuple(tool.definition for tools in self._tools.values() for tool in tools)
+
+    def list_tools(self, server: str) -> list[RemoteTool]:
+        """The tools of one server, by name."""
+        return sorted(self._tools.get(server, ()), key=lambda tool: tool.name)
+
+    def drop_tools(self, server: str) -> None:
+        """Forget the tools of a server that is gone."""
+        self._tools.pop(server, None)
+
+    def replace_tools(
+        self, server: ServerDefinition, listed: "list[Entry]", reached: str, call: Call
+    ) -> list[RemoteTool]:
+        """Make tools of what a server lists now, in place of those it had; the new ones.
+
+        `reached` says how the server is reached, `call` runs a tool of it by its own name.
+        """
+        # A name that comes twice means the first one.
+        by_name = {definition["name"]: definition for definition in reversed(listed)}
+        names = self._names.names(server.name, by_name)
+
+        async def send(
+            tool: str, arguments: dict[str, Any], call_id: str, report: Callable[[str], None]
+        ) -> ToolResult:
+            result = await call(tool, arguments, call_id, report)
+            self._used[names[tool]] = tools[tool].definition.digest
+            return result
+
+        tools: dict[str, RemoteTool] = {}
+        for remote, definition in by_name.items():
+            try:
+                tools[remote] = build_remote_tool(
+                    definition,
+                    server=server,
+                    reached=reached,
+                    name=names[remote],
+                    result_chars=self._result_chars,
+                    is_new=self._is_new,
+                    send=send,
+                )
+            except ValueError as error:
+                _log.warning("the tool %s of %s is left out: %s", remote, server.name, error)
+        self._tools[server.name] = list(tools.values())
+        return self._tools[server.name]
+
+    def _is_new(self, tool: RemoteTool) -> bool:
+        """Whether the tool was used before and says something else about itself now."""
+        return self._used.get(tool.name) not in {None, tool.definition.digest}

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from handaxe.config.mcp_definitions import ApprovedServer, RemoteConfig, ServerDefinition
@@ -23,8 +24,7 @@ from handaxe.mcp.client_context import McpClientContext
 from handaxe.mcp.remote_tool import (
     DEFAULT_RESULT_CHARS,
     RemoteTool,
-    ToolNameRegistry,
-    build_remote_tool,
+    RemoteToolCatalog,
     build_tool_name,
 )
 from handaxe.mcp.server import McpClient, McpTimeouts
@@ -47,6 +47,35 @@ Lost = tuple[ServerDefinition, str]
 """A server that may not start, and why."""
 
 
+class DebouncedTasks:
+    """Does things in the background, once for requests that come in one burst."""
+
+    def __init__(self) -> None:
+        self._waiting: set[str] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def schedule(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something in the background; what has not begun yet is not asked for twice."""
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        earlier = self._tasks.get(key)
+
+        async def do() -> None:
+            await asyncio.sleep(REFRESH_PAUSE_S)
+            if earlier is not None and not earlier.done():
+                await asyncio.wait([earlier])
+            self._waiting.discard(key)
+            await work()
+
+        self._tasks[key] = asyncio.create_task(do())
+
+    def cancel(self) -> None:
+        """Stop all of them."""
+        for task in self._tasks.values():
+            task.cancel()
+
+
 class ConnectedServers(McpServers):
     """The servers that may start, and those that may not."""
 
@@ -66,13 +95,8 @@ class ConnectedServers(McpServers):
         self._results = results
         self._offer = offer
         self._changed = changed
-        self._result_chars = result_chars
-        self._names = ToolNameRegistry()
-        self._used: dict[str, str] = {}
-        self._tools: dict[str, list[RemoteTool]] = {}
-        self._told: dict[str, str] = {}
-        self._waiting: set[str] = set()
-        self._refreshing: dict[str, asyncio.Task[None]] = {}
+        self._tools = RemoteToolCatalog(result_chars)
+        self._refreshing = DebouncedTasks()
         self._disabled: dict[str, Lost] = {}
         self._servers: dict[str, McpClient] = {}
         for definition in sorted(definitions, key=lambda one: one.name):
@@ -101,8 +125,7 @@ class ConnectedServers(McpServers):
 
     async def close(self) -> None:
         """End every connection, side by side."""
-        for task in self._refreshing.values():
-            task.cancel()
+        self._refreshing.cancel()
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
     def status(self) -> tuple[McpServer, ...]:
@@ -120,7 +143,7 @@ class ConnectedServers(McpServers):
 
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """Every tool on offer, as a lasting yes would be bound to it."""
-        return tuple(tool.definition for tools in self._tools.values() for tool in tools)
+        return self._tools.definitions()
 
     async def settled(self, server: str | None = None) -> None:
         """Wait until servers have been reached or not, once."""
@@ -142,13 +165,13 @@ class ConnectedServers(McpServers):
     async def resources(self, server: str | None = None) -> tuple[McpResource, ...]:
         """What servers hand out."""
         if server is not None:
-            return tuple(await self._list_resources(self._find(server)))
+            return tuple(await _list_resources(self._find(server)))
         await self.settled()
         found: list[McpResource] = []
         for one in self._servers.values():
             if one.status == "connected":
                 try:
-                    found += await self._list_resources(one)
+                    found += await _list_resources(one)
                 except ToolFault as fault:
                     _log.debug("no resources of %s", one.name, exc_info=fault)
         return tuple(found)
@@ -168,7 +191,7 @@ class ConnectedServers(McpServers):
                 continue
             from handaxe.mcp.discovery import parse_prompt
 
-            for entry in await self._listed(server, "prompts"):
+            for entry in await _list_entries(server, "prompts"):
                 name = build_tool_name(server.name, entry["name"])
                 found.append(parse_prompt(server.name, name, entry))
         return tuple(sorted(found, key=lambda prompt: prompt.name))
@@ -177,7 +200,7 @@ class ConnectedServers(McpServers):
         """A prompt filled in, as one text."""
         owner = self.server_of(name)
         server = self._find(owner or name)
-        for prompt in await self._listed(server, "prompts"):
+        for prompt in await _list_entries(server, "prompts"):
             if build_tool_name(server.name, prompt["name"]) == name:
                 remote = prompt["name"]
                 break
@@ -213,7 +236,7 @@ class ConnectedServers(McpServers):
         del self._servers[server]
         self.disable(one.definition, SWITCHED_OFF)
         await one.close()
-        self._tools.pop(server, None)
+        self._tools.drop_tools(server)
         self._offer(server, [])
         self._changed(next(row for row in self.status() if row.name == server))
 
@@ -247,7 +270,7 @@ class ConnectedServers(McpServers):
 
     async def logout(self, server: str) -> bool:
         """Forget a login."""
-        from handaxe.mcp.oauth_login import log_out
+        from handaxe.mcp.oauth_tokens import log_out
 
         return await log_out(self._definition(server), self._context.logins)
 
@@ -283,7 +306,7 @@ class ConnectedServers(McpServers):
     def roots_changed(self) -> None:
         """Tell every server that the working directories are others now."""
         for server in self._servers.values():
-            self._schedule_work(f"roots {server.name}", server.notify_roots_changed)
+            self._refreshing.schedule(f"roots {server.name}", server.notify_roots_changed)
 
     def _definition(self, name: str) -> ServerDefinition:
         return self._disabled[name][0] if name in self._disabled else self._find(name).definition
@@ -306,7 +329,7 @@ class ConnectedServers(McpServers):
         from mcp_types import ToolListChangedNotification
 
         if isinstance(message, ToolListChangedNotification):
-            self._schedule_work(f"tools {server.name}", lambda: self._refresh(server))
+            self._refreshing.schedule(f"tools {server.name}", lambda: self._refresh(server))
 
     async def _refresh(self, server: McpClient) -> None:
         """Ask for the tools again; what cannot be had leaves the old ones in place."""
@@ -320,71 +343,17 @@ class ConnectedServers(McpServers):
         self._take_tools(server, listed)
         self._tell(server)
 
-    def _schedule_work(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something in the background; what has not begun yet is not asked for twice."""
-        if key in self._waiting:
-            return
-        self._waiting.add(key)
-        earlier = self._refreshing.get(key)
-
-        async def do() -> None:
-            await asyncio.sleep(REFRESH_PAUSE_S)
-            if earlier is not None and not earlier.done():
-                await asyncio.wait([earlier])
-            self._waiting.discard(key)
-            await work()
-
-        self._refreshing[key] = asyncio.create_task(do())
-
     def _take_tools(self, server: McpClient, listed: "list[Entry]") -> None:
-        # A name that comes twice means the first one.
-        by_name = {definition["name"]: definition for definition in reversed(listed)}
-        names = self._names.names(server.name, by_name)
-
-        async def send(
-            tool: str, arguments: dict[str, Any], call_id: str, report: Callable[[str], None]
-        ) -> ToolResult:
-            result = await self.call(server, tool, arguments, call_id, report)
-            self._used[names[tool]] = tools[tool].definition.digest
-            return result
-
         reached = self._context.redactor.redact(str(server.definition.shown))
-        tools: dict[str, RemoteTool] = {}
-        for remote, definition in by_name.items():
-            try:
-                tools[remote] = build_remote_tool(
-                    definition,
-                    server=server.definition,
-                    reached=reached,
-                    name=names[remote],
-                    result_chars=self._result_chars,
-                    is_new=self._is_new,
-                    send=send,
-                )
-            except ValueError as error:
-                _log.warning("the tool %s of %s is left out: %s", remote, server.name, error)
-        self._tools[server.name] = list(tools.values())
-        self._offer(server.name, self._tools[server.name])
-
-    def _is_new(self, tool: RemoteTool) -> bool:
-        """Whether the tool was used before and says something else about itself now."""
-        return self._used.get(tool.name) not in {None, tool.definition.digest}
-
-    async def _list_resources(self, server: McpClient) -> list[McpResource]:
-        entries = await self._listed(server, "resources")
-        from handaxe.mcp.discovery import parse_resource
-
-        found = (parse_resource(server.name, entry) for entry in entries)
-        return [resource for resource in found if resource is not None]
-
-    async def _listed(self, server: McpClient, what: "Listed") -> "list[Entry]":
-        return await server.ask(lambda session, _: session.listed(what))
+        tools = self._tools.replace_tools(
+            server.definition, listed, reached, partial(self.call, server)
+        )
+        self._offer(server.name, tools)
 
     def _status(self, server: McpClient) -> McpServer:
         session = server.session
         info = session.server_info if session is not None else None
         instructions = (session.instructions if session is not None else None) or ""
-        tools = sorted(self._tools.get(server.name, ()), key=lambda tool: tool.name)
         return McpServer(
             name=server.name,
             status=server.status,
@@ -392,10 +361,22 @@ class ConnectedServers(McpServers):
             server_info={"name": info.name, "version": info.version} if info else None,
             config=server.definition.shown,
             scope=server.definition.scope,
-            tools=tuple(tool.status() for tool in tools),
+            tools=tuple(tool.status() for tool in self._tools.list_tools(server.name)),
             instructions=strip_hidden(instructions, MAX_DOC_CHARS) or None,
             log_path=self._context.log_path(server.name),
         )
 
     def _tell(self, server: McpClient) -> None:
         self._changed(self._status(server))
+
+
+async def _list_resources(server: McpClient) -> list[McpResource]:
+    entries = await _list_entries(server, "resources")
+    from handaxe.mcp.discovery import parse_resource
+
+    found = (parse_resource(server.name, entry) for entry in entries)
+    return [resource for resource in found if resource is not None]
+
+
+async def _list_entries(server: McpClient, what: "Listed") -> "list[Entry]":
+    return await server.ask(lambda session, _: session.listed(what))

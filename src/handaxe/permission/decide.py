@@ -12,15 +12,15 @@ from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.permission import reasons
 from handaxe.permission.policy import JudgedPath, PermissionQuery, Policy
 from handaxe.permission.protected_paths import find_protected_name
-from handaxe.rules.grammar import PermissionRule
-from handaxe.rules.path_scopes import PathIndex, SplitPath, split_path
-from handaxe.rules.rule_index import (
-    ToolRules,
+from handaxe.rules.grammar import (
+    PermissionRule,
     is_domain_match,
     is_host_match,
     is_prefix_match,
     is_value_match,
 )
+from handaxe.rules.path_scopes import PathIndex, SplitPath, split_path
+from handaxe.rules.rule_index import ToolRules
 from handaxe.rules.tool_families import (
     ASKED_BY_DEFAULT,
     CHANGING_FILE_TOOLS,

@@ -3,20 +3,23 @@
 from collections.abc import Callable
 from typing import Any
 
+from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Decision, Deny
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import Asked, Cancelled, Denied, ToolFault
 from handaxe.contract.permission_subjects import (
+    Access,
     CommandSubject,
     HostSubject,
     PathSubject,
     TextSubject,
 )
 from handaxe.hooks.outcome import HookPermissionChange, Outcome
-from handaxe.permission.decide import JudgedPath, PermissionQuery
+from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
 from handaxe.permission.protected_paths import OwnPaths, find_protected_name
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.hook_events import is_covered_by_rule, to_input_dict
 from handaxe.pipeline.parse import ParsedCall
+from handaxe.text.paths import is_inside
 
 
 def collect_judged_paths(parsed: ParsedCall, context: PipelineContext) -> tuple[JudgedPath, ...]:
@@ -127,3 +130,47 @@ class HookFeedback:
         self.messages += outcome.messages
         self.notes += outcome.notes
         self.stops = self.stops or outcome.stop
+
+
+class PathGrants:
+    """What this call may open: what it was allowed for, and what the rules leave free."""
+
+    def __init__(self, parsed: ParsedCall, context: PipelineContext) -> None:
+        self.opened: set[tuple[str, Access]] = set()
+        self.settled = False
+        self.ctx: ToolContext | None = None
+        self._parsed = parsed
+        self._context = context
+
+    def judge(self, real: str, access: Access) -> None:
+        """Raise unless this real path may be opened this way."""
+        if self.ctx is not None and self.ctx.is_closed:
+            raise Cancelled(started=True)
+        if (real, access) in self.opened or (access == "read" and (real, "write") in self.opened):
+            return
+        if not self.settled and self._is_leading_outside(real):
+            raise Undecided
+        path = JudgedPath(path=real, real=real, access=access, field=None)
+        request = build_permission_query(self._parsed, (path,), only_opens=True)
+        if request.command is not None:
+            # A file that is opened beside a command is judged as any file is.
+            tool = "Read" if access == "read" else "Edit"
+            request = PermissionQuery(tool=tool, read_only=access == "read", paths=(path,))
+        decision = decide(request, self._context.policy())
+        if isinstance(decision, Allow):
+            return
+        if not self.settled:
+            raise Undecided
+        if isinstance(decision, Deny):
+            raise Denied(decision.reason)
+        raise Asked(decision.reason)
+
+    def _is_leading_outside(self, path: str) -> bool:
+        """Whether a name inside the working directories stands for something outside them."""
+        roots = self._context.workdir.roots
+        if not any(is_inside(path, root) for root in roots):
+            return False
+        for place in self._parsed.places.values():
+            if path in {place.path, place.real}:
+                return not place.is_final
+        return not self._context.files.locate(path, roots).is_final

@@ -15,12 +15,12 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.contract.events import CallProgress, Event
-from handaxe.contract.faults import Asked, Cancelled, Denied, HookBlocked
+from handaxe.contract.faults import HookBlocked
 from handaxe.contract.faults.file import RedactedText
-from handaxe.contract.permission_subjects import Access, PathSubject
+from handaxe.contract.permission_subjects import PathSubject
 from handaxe.contract.ports.files import Files
 from handaxe.hooks.outcome import Outcome
-from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
+from handaxe.permission.decide import PermissionQuery, decide
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.hook_events import build_hook_event
 from handaxe.pipeline.parse import ParsedCall, parse, replace_subjects, resolve_effects
@@ -29,6 +29,7 @@ from handaxe.pipeline.permission_request import (
     DeferredCall,
     HookFeedback,
     InputRewritten,
+    PathGrants,
     Undecided,
     build_permission_query,
     build_rule_check,
@@ -47,50 +48,6 @@ class PreparedCall(msgspec.Struct, frozen=True):
     messages: tuple[str, ...] = ()
     was_rewritten: bool = False
     notes: tuple[str, ...] = ()
-
-
-class _Grants:
-    """What this call may open: what it was allowed for, and what the rules leave free."""
-
-    def __init__(self, parsed: ParsedCall, context: PipelineContext) -> None:
-        self.opened: set[tuple[str, Access]] = set()
-        self.settled = False
-        self.ctx: ToolContext | None = None
-        self._parsed = parsed
-        self._context = context
-
-    def judge(self, real: str, access: Access) -> None:
-        """Raise unless this real path may be opened this way."""
-        if self.ctx is not None and self.ctx.is_closed:
-            raise Cancelled(started=True)
-        if (real, access) in self.opened or (access == "read" and (real, "write") in self.opened):
-            return
-        if not self.settled and self._is_leading_outside(real):
-            raise Undecided
-        path = JudgedPath(path=real, real=real, access=access, field=None)
-        request = build_permission_query(self._parsed, (path,), only_opens=True)
-        if request.command is not None:
-            # A file that is opened beside a command is judged as any file is.
-            tool = "Read" if access == "read" else "Edit"
-            request = PermissionQuery(tool=tool, read_only=access == "read", paths=(path,))
-        decision = decide(request, self._context.policy())
-        if isinstance(decision, Allow):
-            return
-        if not self.settled:
-            raise Undecided
-        if isinstance(decision, Deny):
-            raise Denied(decision.reason)
-        raise Asked(decision.reason)
-
-    def _is_leading_outside(self, path: str) -> bool:
-        """Whether a name inside the working directories stands for something outside them."""
-        roots = self._context.workdir.roots
-        if not any(is_inside(path, root) for root in roots):
-            return False
-        for place in self._parsed.places.values():
-            if path in {place.path, place.real}:
-                return not place.is_final
-        return not self._context.files.locate(path, roots).is_final
 
 
 async def prepare(
@@ -157,7 +114,7 @@ async def _run_before_hooks(
 
 async def _recheck_call(
     parsed: ParsedCall, call_input: dict[str, Any], context: PipelineContext
-) -> tuple[ParsedCall, _Grants, ToolContext, bool]:
+) -> tuple[ParsedCall, PathGrants, ToolContext, bool]:
     """The call with another input, checked from the start.
 
     Who gives back all they were shown gives back what the tool had added, too.
@@ -170,7 +127,7 @@ async def _recheck_call(
 
 async def _validate_call(
     parsed: ParsedCall, context: PipelineContext
-) -> tuple[ParsedCall, _Grants, ToolContext, bool]:
+) -> tuple[ParsedCall, PathGrants, ToolContext, bool]:
     """The call with what it touches by the session's state, and whether validation was finished.
 
     Validation raises if the call cannot work.
@@ -200,9 +157,9 @@ def _refuse_marker(parsed: ParsedCall, context: PipelineContext) -> None:
         raise RedactedText(marker)
 
 
-def _make_context(parsed: ParsedCall, context: PipelineContext) -> tuple[_Grants, ToolContext]:
+def _make_context(parsed: ParsedCall, context: PipelineContext) -> tuple[PathGrants, ToolContext]:
     tool, call_id = parsed.tool, parsed.call.id
-    grants = _Grants(parsed, context)
+    grants = PathGrants(parsed, context)
     own = {Files: context.files.restrict_with(grants.judge)} if Files in tool.reach else {}
     report = partial(_report, context.emit, call_id, tool.name)
     named = tool.starts_in(parsed.args)

@@ -1,6 +1,7 @@
 """What all agents of a session share: kinds, seats, limits, and who is at work."""
 
 import asyncio
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
@@ -11,12 +12,16 @@ from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent
 from handaxe.agent.limits import LoopOptions, Price
 from handaxe.agent.loop_context import LoopContext
+from handaxe.agent.reminders import format_agent_notice
+from handaxe.agent.subagents.definitions import GENERAL
 from handaxe.agent.subagents.execution import AgentRun
-from handaxe.contract.events import Event
+from handaxe.contract.events import AgentEnded, Event
+from handaxe.contract.faults.agent import TooManyAgents, UnknownAgentType
 from handaxe.contract.ports.agents import AgentDefinition, AgentState
 from handaxe.contract.ports.jobs import JobRegistry
 from handaxe.contract.ports.model import Model, ToolSpec
 from handaxe.storage.agent_files import AgentFiles
+from handaxe.text.escape import find_closest_name
 
 
 class SubagentSession(msgspec.Struct, kw_only=True):
@@ -76,3 +81,106 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
     runs: dict[str, AgentRun] = {}
     notices: list[str] = []
     closing: set[asyncio.Future[None]] = set()
+
+    def list_states(self) -> tuple[AgentState, ...]:
+        """Every agent of the session, also those of earlier runs, oldest first."""
+        states = {state.agent_id: state for state in self.files.states()}
+        for agent_id, run in self.runs.items():
+            states[agent_id] = run.agent
+        return tuple(
+            msgspec.structs.replace(state, status="interrupted")
+            if state.status == "running" and not self.is_running(state.agent_id)
+            else state
+            for state in states.values()
+        )
+
+    def find_state(self, who: str) -> AgentState | None:
+        """The agent of this id or name, the last one if there are several."""
+        latest_first = reversed(self.list_states())
+        return next((s for s in latest_first if who in {s.agent_id, s.name}), None)
+
+    def find_running(self, who: str) -> AgentRun | None:
+        """The running work of an agent, by id or name."""
+        state = self.find_state(who)
+        run = self.runs.get(state.agent_id) if state is not None else None
+        return run if run is not None and run.is_running else None
+
+    def is_running(self, agent_id: str) -> bool:
+        """Whether an agent is at work now."""
+        run = self.runs.get(agent_id)
+        return run is not None and run.is_running
+
+    def refuse_if_full(self) -> None:
+        """Raise if no further agent may work now."""
+        limit = self.limits.max_running
+        if sum(run.is_running for run in self.runs.values()) >= limit:
+            raise TooManyAgents(limit)
+
+    def find_kind(self, name: str | None) -> AgentDefinition:
+        """The type of this name, whatever its case; the general one if there is no name."""
+        kinds = self.kinds()
+        wanted = name or GENERAL
+        for kind in kinds:
+            if kind.name == wanted:
+                return kind
+        for kind in kinds:
+            if kind.name.casefold() == wanted.casefold():
+                return kind
+        names = [kind.name for kind in kinds]
+        raise UnknownAgentType(wanted, find_closest_name(wanted, names), names)
+
+    def mark_read(self, run: AgentRun) -> None:
+        """Whoever started the agent knows what it said at its end."""
+        run.agent = msgspec.structs.replace(run.agent, is_read=True)
+        self.files.keep(run.agent)
+
+    def close_session(self, seat: SubagentSession, *, keeps: bool = False) -> None:
+        """End what is an agent's own, in the background."""
+        closing = asyncio.ensure_future(seat.close(keeps=keeps))
+        self.closing.add(closing)
+        closing.add_done_callback(self.closing.discard)
+
+    def finish_run(self, run: AgentRun, seat: SubagentSession, task: "asyncio.Task[None]") -> None:
+        """Say that the work of an agent has ended, and end what was its own."""
+        with contextlib.suppress(asyncio.CancelledError):
+            # A bug in an agent is told to its parent like any other failure.
+            if (error := task.exception()) is not None:
+                run.failed(error)
+        self.close_session(seat, keeps=run.in_background)
+        status = run.state.status
+        self.emit(
+            AgentEnded(
+                agent_id=run.agent.agent_id,
+                status="failed" if status == "running" else status,
+                summary=run.agent.result[:500],
+            )
+        )
+        if run.in_background and self.book is None:
+            limit = self.limits.max_output_chars
+            self.notices.append(format_agent_notice(run.agent, limit))
+            self.mark_read(run)
+
+    async def release_checkout(self, run: AgentRun, seat: SubagentSession) -> None:
+        """Give back an agent's own checkout, which stays where something was changed."""
+        if run.agent.worktree_path:
+            # Nothing may still run in there.
+            await seat.close()
+            run.agent = await self.housing.close(run.agent)
+
+    async def wait_for_background(self, limit_s: float) -> bool:
+        """Wait until an agent in the background has ended; False if there is none."""
+        going = [run for run in self.runs.values() if run.is_running and run.in_background]
+        if not going:
+            return bool(self.notices)
+        waits = [asyncio.ensure_future(run.wait()) for run in going]
+        try:
+            done, _ = await asyncio.wait(
+                waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for wait in waits:
+                wait.cancel()
+        # Whoever announces the end runs right after it, in a task of its own.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return bool(done)

@@ -5,7 +5,6 @@ can be found and woken after a restart.
 """
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 from uuid import uuid4
@@ -14,11 +13,10 @@ import msgspec
 
 from handaxe.agent.limits import LoopOptions, Meter, RunLimits
 from handaxe.agent.loop import AgentLoop
-from handaxe.agent.reminders import format_agent_message, format_agent_notice
-from handaxe.agent.subagents.definitions import GENERAL
+from handaxe.agent.reminders import format_agent_message
 from handaxe.agent.subagents.execution import AgentRun
 from handaxe.agent.subagents.registry import SubagentRegistry, SubagentSession
-from handaxe.contract.events import AgentEnded, AgentStarted
+from handaxe.contract.events import AgentStarted
 from handaxe.contract.faults.agent import (
     AgentNameTaken,
     AgentNotFound,
@@ -26,8 +24,6 @@ from handaxe.contract.faults.agent import (
     AgentStoppedByUser,
     NoBackground,
     NoToolsForAgent,
-    TooManyAgents,
-    UnknownAgentType,
 )
 from handaxe.contract.ports.agents import (
     AgentDefinition,
@@ -40,7 +36,6 @@ from handaxe.hooks.notify import fire_hooks
 from handaxe.pipeline.context import PipelineContext
 from handaxe.rules.modes import choose_strictest_mode
 from handaxe.session.jobs import Jobs
-from handaxe.text.escape import find_closest_name
 from handaxe.text.framing import frame_reminder, neutralize
 
 
@@ -97,9 +92,9 @@ class SpawnedAgents(Agents):
         family = self._family
         if not self.may_start:
             raise AgentsTooDeep(family.limits.max_depth)
-        kind = self._kind(request.kind)
-        self._refuse_if_full()
-        if request.name and self._known(request.name) is not None:
+        kind = self._family.find_kind(request.kind)
+        self._family.refuse_if_full()
+        if request.name and self._family.find_state(request.name) is not None:
             raise AgentNameTaken(request.name)
         agent_id = f"a{uuid4().hex[:16]}"
         state = AgentState(
@@ -127,7 +122,7 @@ class SpawnedAgents(Agents):
             return run.outcome(in_background=True)
         try:
             if await run.wait(family.limits.auto_background_s):
-                self._read(run)
+                self._family.mark_read(run)
                 return run.outcome()
         except asyncio.CancelledError:
             await run.stop()
@@ -137,7 +132,7 @@ class SpawnedAgents(Agents):
 
     async def send(self, to: str, text: str, *, call_id: str | None = None) -> AgentState:
         """Tell an agent something; one that has ended goes on in the background."""
-        state = self._known(to)
+        state = self._family.find_state(to)
         if state is None:
             known = [f"{s.name or s.agent_id} ({s.description})" for s in self.listed()]
             raise AgentNotFound(to, known)
@@ -149,8 +144,8 @@ class SpawnedAgents(Agents):
             raise AgentStoppedByUser(to)
         if not self._family.limits.background:
             raise NoBackground
-        self._refuse_if_full()
-        kind = self._kind(state.agent_type)
+        self._family.refuse_if_full()
+        kind = self._family.find_kind(state.agent_type)
         state = msgspec.structs.replace(state, tool_use_id=call_id, ended_at=None)
         return (await self._launch(state, kind, text, lambda _: None, in_background=True)).agent
 
@@ -165,9 +160,9 @@ class SpawnedAgents(Agents):
         """End an agent because a person said so: no message wakes it again."""
         run = self.find(who)
         if run is None:
-            raise AgentNotFound(
-                who, [state.agent_id for state in self.listed() if self._runs(state.agent_id)]
-            )
+            is_running = self._family.is_running
+            running = [s.agent_id for s in self.listed() if is_running(s.agent_id)]
+            raise AgentNotFound(who, running)
         await run.stop()
         run.agent = msgspec.structs.replace(run.agent, stopped_by_user=True)
         self._family.files.keep(run.agent)
@@ -175,21 +170,11 @@ class SpawnedAgents(Agents):
 
     def listed(self) -> tuple[AgentState, ...]:
         """Every agent of the session, also those of earlier runs, oldest first."""
-        states = {state.agent_id: state for state in self._family.files.states()}
-        for agent_id, run in self._family.runs.items():
-            states[agent_id] = run.agent
-        return tuple(
-            msgspec.structs.replace(state, status="interrupted")
-            if state.status == "running" and not self._runs(state.agent_id)
-            else state
-            for state in states.values()
-        )
+        return self._family.list_states()
 
     def find(self, who: str) -> AgentRun | None:
         """The running work of an agent, by id or name."""
-        state = self._known(who)
-        run = self._family.runs.get(state.agent_id) if state is not None else None
-        return run if run is not None and run.is_running else None
+        return self._family.find_running(who)
 
     def take_notices(self) -> tuple[str, ...]:
         """What ended in the background, each told once."""
@@ -198,21 +183,7 @@ class SpawnedAgents(Agents):
 
     async def await_work(self, limit_s: float) -> bool:
         """Wait until one of those in the background has ended; False if there is none."""
-        going = [run for run in self._family.runs.values() if run.is_running and run.in_background]
-        if not going:
-            return bool(self._family.notices)
-        waits = [asyncio.ensure_future(run.wait()) for run in going]
-        try:
-            done, _ = await asyncio.wait(
-                waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            for wait in waits:
-                wait.cancel()
-        # Whoever announces the end runs right after it, in a task of its own.
-        for _ in range(5):
-            await asyncio.sleep(0)
-        return bool(done)
+        return await self._family.wait_for_background(limit_s)
 
     async def close(self) -> None:
         """Stop every agent; what they did stays."""
@@ -270,7 +241,7 @@ class SpawnedAgents(Agents):
         model = family.open_model(state.model or None)
         seat = self.make_session(msgspec.structs.replace(state, model=model.name), kind, meter)
         if not seat.workplace.specs():
-            self._let_go(seat)
+            self._family.close_session(seat)
             raise NoToolsForAgent(kind.name)
         loop = AgentLoop(
             model,
@@ -288,7 +259,7 @@ class SpawnedAgents(Agents):
             tell=family.tell,
             report=report,
             prepare=seat.ready,
-            finish=lambda: self._release_checkout(run, seat),
+            finish=lambda: family.release_checkout(run, seat),
         )
         run.max_chars = family.limits.max_output_chars
         family.runs[state.agent_id] = run
@@ -303,7 +274,7 @@ class SpawnedAgents(Agents):
             )
         )
         task = run.start(prompt)
-        task.add_done_callback(lambda done: self._ended(run, seat, done))
+        task.add_done_callback(lambda done: family.finish_run(run, seat, done))
         if in_background:
             self._move_to_background(run)
         return run
@@ -314,41 +285,6 @@ class SpawnedAgents(Agents):
             # Whoever started it is told of its end.
             self.pipeline_context.offers.get(Jobs, self._family.book).add(run)
 
-    def _ended(self, run: AgentRun, seat: SubagentSession, task: "asyncio.Task[None]") -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            # A bug in an agent is told to its parent like any other failure.
-            if (error := task.exception()) is not None:
-                run.failed(error)
-        self._let_go(seat, keeps=run.in_background)
-        status = run.state.status
-        self._family.emit(
-            AgentEnded(
-                agent_id=run.agent.agent_id,
-                status="failed" if status == "running" else status,
-                summary=run.agent.result[:500],
-            )
-        )
-        if run.in_background and self._family.book is None:
-            limit = self._family.limits.max_output_chars
-            self._family.notices.append(format_agent_notice(run.agent, limit))
-            self._read(run)
-
-    async def _release_checkout(self, run: AgentRun, seat: SubagentSession) -> None:
-        """Give back an agent's own checkout, which stays where something was changed."""
-        if run.agent.worktree_path:
-            # Nothing may still run in there.
-            await seat.close()
-            run.agent = await self._family.housing.close(run.agent)
-
-    def _let_go(self, seat: SubagentSession, *, keeps: bool = False) -> None:
-        closing = asyncio.ensure_future(seat.close(keeps=keeps))
-        self._family.closing.add(closing)
-        closing.add_done_callback(self._family.closing.discard)
-
-    def _read(self, run: AgentRun) -> None:
-        run.agent = msgspec.structs.replace(run.agent, is_read=True)
-        self._family.files.keep(run.agent)
-
     def _get_widest_mode(self, kind: AgentDefinition) -> str | None:
         mine = self._state.permission_mode if self._state is not None else None
         return choose_strictest_mode(kind.permission_mode, mine)
@@ -357,30 +293,3 @@ class SpawnedAgents(Agents):
         if self._state is None:
             return None
         return tuple(tool.name for tool in self.pipeline_context.catalog.list_offered())
-
-    def _kind(self, name: str | None) -> AgentDefinition:
-        kinds = self.kinds()
-        wanted = name or GENERAL
-        for kind in kinds:
-            if kind.name == wanted:
-                return kind
-        for kind in kinds:
-            if kind.name.casefold() == wanted.casefold():
-                return kind
-        names = [kind.name for kind in kinds]
-        raise UnknownAgentType(wanted, find_closest_name(wanted, names), names)
-
-    def _known(self, who: str) -> AgentState | None:
-        return next(
-            (state for state in reversed(self.listed()) if who in {state.agent_id, state.name}),
-            None,
-        )
-
-    def _runs(self, agent_id: str) -> bool:
-        run = self._family.runs.get(agent_id)
-        return run is not None and run.is_running
-
-    def _refuse_if_full(self) -> None:
-        limit = self._family.limits.max_running
-        if sum(run.is_running for run in self._family.runs.values()) >= limit:
-            raise TooManyAgents(limit)

@@ -17,7 +17,7 @@ from handaxe.app.start import SessionStart, Setup
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import Model
-from handaxe.frontends.cli.agent_options import list_ignored_options
+from handaxe.frontends.cli.agent_options import list_ignored_options, read_agent_wait
 from handaxe.frontends.cli.mcp_config_option import (
     parse_json_object,
     partition_servers,
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from handaxe.app.agent_setup.permission_prompt_tool import PermissionPromptTool
     from handaxe.contract.messages import Message
     from handaxe.frontends.cli.worktree_option import RunWorktree
-
-WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
-_WAIT_S = 600.0
-_FOR_EVER_S = 1e8
 
 
 class ConversationNotFound(SetupError):
@@ -79,7 +75,7 @@ class AgentFactory:
             raise
         self._default_model: str | None = arguments.model
         self._open_model: OpenModel = open_model
-        self.wait_for_agents_s = _parse_wait(os.environ.get(WAIT_VARIABLE, ""))
+        self.wait_for_agents_s = read_agent_wait(os.environ)
         """How long the end of a run waits for agents in the background."""
         self.permission_tool = _open_permission_tool(arguments.permission_prompt_tool)
         """Who is asked where the other end brings nobody."""
@@ -294,10 +290,3 @@ def _open_permission_tool(name: str | None) -> "PermissionPromptTool | None":
     from handaxe.app.agent_setup.permission_prompt_tool import PermissionPromptTool
 
     return PermissionPromptTool(name)
-
-
-def _parse_wait(given_ms: str) -> float:
-    """How long a variable says; 0 is for ever."""
-    if not given_ms.strip().isdecimal():
-        return _WAIT_S
-    return int(given_ms) / 1000 or _FOR_EVER_S

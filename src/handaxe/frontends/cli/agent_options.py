@@ -1,12 +1,16 @@
 """The options of the agent, headless or at a terminal."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.session_options import add_session_options
 from handaxe.frontends.cli.variadic_options import check_prompt, expand_variadic_options
 from handaxe.text.escape import find_closest_name
+
+WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
+_WAIT_S = 600.0
+_FOR_EVER_S = 1e8
 
 _WITHOUT_EFFECT = (
     "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",
@@ -151,3 +155,11 @@ def is_headless(arguments: argparse.Namespace) -> bool:
     streams = arguments.input_format == arguments.output_format == "stream-json"
     alone = arguments.rewind_files or arguments.init_only
     return bool(arguments.print or streams or alone)
+
+
+def read_agent_wait(env: Mapping[str, str]) -> float:
+    """How many seconds a run waits for agents in the background; 0 in the variable is for ever."""
+    given_ms = env.get(WAIT_VARIABLE, "")
+    if not given_ms.strip().isdecimal():
+        return _WAIT_S
+    return int(given_ms) / 1000 or _FOR_EVER_S

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -95,3 +96,14 @@ def parse_json_object(text: str | None, option: str) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise SetupError(f"{option} has to be a JSON object.")
     return cast("dict[str, Any]", value)
+
+
+def parse_pairs(given: Sequence[str], between: str, option: str) -> dict[str, str]:
+    """The values of an option that is given once for each name."""
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, found, value = text.partition(between)
+        if not found or not name.strip():
+            raise SetupError(f"{option} wants NAME{between}VALUE, not {text!r}.")
+        pairs[name.strip()] = value.strip() if between == ":" else value
+    return pairs

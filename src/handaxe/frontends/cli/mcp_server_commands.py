@@ -18,6 +18,7 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServer, McpServers
 from handaxe.frontends.cli.exit_codes import DONE, FAILED
 from handaxe.frontends.cli.json_output import write_json
+from handaxe.frontends.cli.mcp_config_option import parse_pairs
 from handaxe.frontends.cli.render import print_error, print_notice, print_out
 from handaxe.frontends.cli.session_options import open_session
 from handaxe.frontends.mcp_server.client_configs import edit_config_file
@@ -165,22 +166,12 @@ def _build_entry(arguments: argparse.Namespace, words: Sequence[str]) -> dict[st
     if kind != "stdio":
         if len(words) > 1:
             raise SetupError(f"A server at an address takes no arguments, such as {words[1]!r}.")
-        headers = _parse_pairs(arguments.header, ":", "--header")
+        headers = parse_pairs(arguments.header, ":", "--header")
         entry: dict[str, Any] = {"type": kind, "url": words[0]}
         return {**entry, "headers": headers} if headers else entry
-    env = _parse_pairs(arguments.env, "=", "--env")
+    env = parse_pairs(arguments.env, "=", "--env")
     entry = {"type": "stdio", "command": words[0], "args": list(words[1:])}
     return {**entry, "env": env} if env else entry
-
-
-def _parse_pairs(given: Sequence[str], between: str, option: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in given:
-        name, found, value = text.partition(between)
-        if not found or not name.strip():
-            raise SetupError(f"{option} wants NAME{between}VALUE, not {text!r}.")
-        pairs[name.strip()] = value.strip() if between == ":" else value
-    return pairs
 
 
 def _read_json(text: str) -> dict[str, Any]:

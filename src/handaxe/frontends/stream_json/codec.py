@@ -62,6 +62,7 @@ from handaxe.frontends.stream_json.subagent_tasks import (
 )
 from handaxe.frontends.stream_json.wire_types import (
     Json,
+    MessageBuilder,
     PartialEvents,
     build_structured_result,
     convert_block,
@@ -93,6 +94,7 @@ class StreamCodec:
         lookups: MessageLookups,
     ) -> None:
         self._session_id = session_id
+        self._builder = MessageBuilder(session_id)
         self._facts = facts
         self._shown = shown
         self._lookups = lookups
@@ -122,7 +124,7 @@ class StreamCodec:
             if isinstance(event, RunStarted):
                 self._partial.begin(event.model)
             for raw in self._partial.events(event, self._message_id or self._start_answer()):
-                yield self.wrap_message("stream_event", event=raw, parent_tool_use_id=None)
+                yield self._builder.wrap_message("stream_event", event=raw, parent_tool_use_id=None)
         if isinstance(event, _GOES_ON):
             yield from self._flush_due()
         for message in self._of(event):
@@ -133,21 +135,23 @@ class StreamCodec:
         if isinstance(event, AgentStarted | JobStarted):
             yield from self._flush_due()
         if isinstance(event, JobStarted | JobEnded):
-            yield self._system("background_tasks_changed", tasks=self._tasks.update_live(event.job))
+            yield self._builder.build_system(
+                "background_tasks_changed", tasks=self._tasks.update_live(event.job)
+            )
         match event:
             case AgentStarted():
-                yield self._system("task_started", **self._tasks.started(event))
+                yield self._builder.build_system("task_started", **self._tasks.started(event))
             case AgentEnded():
                 told = self._tasks.ended(event)
-                yield self._system("task_notification", **told)
+                yield self._builder.build_system("task_notification", **told)
             case JobStarted() if event.job.kind != "agent":
-                yield self._system("task_started", **build_task_started(event.job))
+                yield self._builder.build_system("task_started", **build_task_started(event.job))
             case JobEnded() if event.job.kind != "agent":
-                yield self._system(
+                yield self._builder.build_system(
                     "task_notification", **build_task_ended(event.job, event.summary)
                 )
             case ModeChanged():
-                yield self._system("status", status=None, permissionMode=event.mode)
+                yield self._builder.build_system("status", status=None, permissionMode=event.mode)
             case _:
                 pass
 
@@ -157,16 +161,9 @@ class StreamCodec:
         for call_id, tool in self.open_calls.items():
             lasted_s = now - self._since.get(call_id, now)
             if tool != "Agent" and lasted_s >= least_s / 2:
-                yield self._progress(call_id, tool, elapsed_time_seconds=round(lasted_s, 1))
-
-    def _progress(self, call_id: str, tool: str, **fields: object) -> Json:
-        return self.wrap_message(
-            "tool_progress",
-            tool_use_id=call_id,
-            tool_name=tool,
-            parent_tool_use_id=None,
-            **fields,
-        )
+                yield self._builder.build_progress(
+                    call_id, tool, elapsed_time_seconds=round(lasted_s, 1)
+                )
 
     def _of(self, event: AgentEvent) -> Iterator[Json]:
         match event:
@@ -174,7 +171,7 @@ class StreamCodec:
                 self._model, self._answers = event.model, 0
                 self._untold, self._held, self._answered = [], [], set()
                 self._inputs, self._since = {}, {}
-                yield self._system("init", **self._facts(event))
+                yield self._builder.build_system("init", **self._facts(event))
                 yield from self._flush_early()
             case AssistantSaid():
                 # Pieces that went out before have named the answer already.
@@ -209,13 +206,15 @@ class StreamCodec:
         """What happens beside the conversation."""
         match event:
             case Told() | Nudged():
-                told = self._system("informational", content=event.sentence, level="notice")
+                told = self._builder.build_system(
+                    "informational", content=event.sentence, level="notice"
+                )
                 if self._early is None:
                     yield told
                 else:
                     self._early.append(told)
             case Retrying():
-                yield self._system(
+                yield self._builder.build_system(
                     "api_retry",
                     attempt=event.attempt,
                     retry_delay_ms=round(event.delay_s * 1000),
@@ -226,13 +225,13 @@ class StreamCodec:
                 trigger = "manual" if event.trigger == "manual" else "auto"
                 metadata = {"trigger": trigger, "pre_tokens": event.tokens_before}
                 metadata |= {"post_tokens": event.tokens_after}
-                yield self._system("compact_boundary", compact_metadata=metadata)
+                yield self._builder.build_system("compact_boundary", compact_metadata=metadata)
             case HookRan():
                 if self._shown.hook_events:
-                    yield from self._hook(event)
+                    yield from self._builder.build_hook(event)
             case CallProgress() if event.tool != "Agent":
                 lasted_s = time.monotonic() - self._since.get(event.call_id, time.monotonic())
-                yield self._progress(
+                yield self._builder.build_progress(
                     event.call_id,
                     event.tool,
                     elapsed_time_seconds=round(lasted_s, 1),
@@ -262,7 +261,7 @@ class StreamCodec:
         if not is_interruption and (message.synthetic or not self._shown.user_messages):
             return
         content = [convert_block(block) for block in message.content]
-        told = self._user(content, None)
+        told = self._builder.build_user(content, None)
         told["uuid"] = message_id
         yield told | ({"isSynthetic": True} if is_interruption else {"isReplay": True})
 
@@ -283,8 +282,13 @@ class StreamCodec:
         for number, blocks in enumerate(parts, 1):
             is_last = number == len(parts)
             self._told += len(blocks)
-            told = self._build_assistant(
-                blocks, usage if is_last else TokenUsage(), reason if is_last else None, None
+            told = self._builder.build_assistant(
+                self._message_id or self._start_answer(),
+                self._model,
+                blocks,
+                usage if is_last else TokenUsage(),
+                reason if is_last else None,
+                None,
             )
             yield told | {"uuid": make_answer_id(self._logged_id, self._told - 1)}
 
@@ -307,12 +311,12 @@ class StreamCodec:
     def _result(
         self, block: ToolResultBlock, result: ToolResult | None, parent: str | None
     ) -> Iterator[Json]:
-        told = self._user([convert_block(block)], parent)
+        told = self._builder.build_user([convert_block(block)], parent)
         told["uuid"] = make_result_id(block.tool_use_id)
         if result is not None:
             told["tool_use_result"] = build_structured_result(result)
             if (result.code or "").startswith("permission."):
-                yield self._system(
+                yield self._builder.build_system(
                     "permission_denied",
                     tool_name=result.tool,
                     tool_use_id=result.id,
@@ -327,7 +331,9 @@ class StreamCodec:
             yield from self._handle_agent_event(inner)
         elif isinstance(inner, ToolCalled):
             self._inputs[inner.call.id] = inner.call.input
-            yield self._system("task_progress", **self._tasks.record_call(event, inner.call.tool))
+            yield self._builder.build_system(
+                "task_progress", **self._tasks.record_call(event, inner.call.tool)
+            )
         elif isinstance(inner, MessageAdded):
             message = inner.message
             if isinstance(message, UserMessage):
@@ -340,37 +346,14 @@ class StreamCodec:
                 if self._shown.agents_text or isinstance(block, ToolUseBlock)
             ]
             if blocks:
-                yield self._build_assistant(
-                    blocks, message.usage, message.stop_reason, event.call_id,
-                    message_id=message.message_id, model=message.model,
-                )  # fmt: skip
-
-    def _build_assistant(
-        self,
-        blocks: list[AssistantBlock],
-        usage: TokenUsage,
-        stop_reason: str | None,
-        parent: str | None,
-        *,
-        message_id: str = "",
-        model: str = "",
-    ) -> Json:
-        message: Json = {
-            "id": message_id or self._message_id or self._start_answer(),
-            "type": "message",
-            "role": "assistant",
-            "model": model or self._model,
-            "content": [convert_block(block) for block in blocks],
-            "stop_reason": None if stop_reason == "aborted" else stop_reason,
-            "stop_sequence": None,
-            "usage": usage.to_api_fields(),
-        }
-        told = self.wrap_message("assistant", message=message, parent_tool_use_id=parent)
-        return {**told, "aborted": True} if stop_reason == "aborted" else told
-
-    def _user(self, content: list[Json], parent: str | None) -> Json:
-        message = {"role": "user", "content": content}
-        return self.wrap_message("user", message=message, parent_tool_use_id=parent)
+                yield self._builder.build_assistant(
+                    message.message_id or self._message_id or self._start_answer(),
+                    message.model or self._model,
+                    blocks,
+                    message.usage,
+                    message.stop_reason,
+                    event.call_id,
+                )
 
     def _finish(self, final: RunFinished) -> Iterator[Json]:
         self.open_calls.clear()
@@ -378,35 +361,15 @@ class StreamCodec:
         self._is_answering, self._message_id = False, ""
         yield from self._flush_early()
         if (failed := build_error_message(final, str(uuid4()))) is not None:
-            yield self._add_ids(failed)
+            yield self._builder.add_ids(failed)
         lookups, inputs = self._lookups, self._inputs
-        yield self._add_ids(
+        yield self._builder.add_ids(
             build_result_message(final, lookups, answers=self._answers, inputs=inputs)
         )
 
-    def _hook(self, event: HookRan) -> Iterator[Json]:
-        name = f"{event.event}:{event.matcher or event.hook}"
-        named = {"hook_id": str(uuid4()), "hook_name": name}
-        yield self._system("hook_started", hook_event=event.event, **named)
-        yield self._system(
-            "hook_response",
-            hook_event=event.event,
-            output="\n".join((*event.messages, *event.told)) or event.reason,
-            outcome="error" if event.outcome in {"failed", "timed_out"} else "success",
-            exit_code=None,
-            duration_ms=event.duration_ms,
-            **named,
-        )
-
-    def _system(self, subtype: str, **fields: object) -> Json:
-        return self.wrap_message("system", subtype=subtype, **fields)
-
     def wrap_message(self, kind: str, **fields: object) -> Json:
-        """A message of the session."""
-        return self._add_ids({"type": kind, **fields})
-
-    def _add_ids(self, message: Json) -> Json:
-        return {**message, "session_id": self._session_id, "uuid": str(uuid4())}
+        """A message of the session that follows from no event."""
+        return self._builder.wrap_message(kind, **fields)
 
     def _start_answer(self) -> str:
         self._message_id = f"msg_{uuid4().hex[:24]}"

@@ -1,13 +1,15 @@
-"""Blocks, tokens and costs in the shapes that clients of the stream know."""
+"""Messages, blocks, tokens and costs in the shapes that clients of the stream know."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
 from handaxe.agent.conversation import split_block
 from handaxe.agent.events import AgentEvent, MessageAdded, RunFinished, ToolCalled
 from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.events import HookRan
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
@@ -182,3 +184,75 @@ def _build_empty_message(message_id: str, model: str) -> Json:
         "stop_sequence": None,
         "usage": TokenUsage().to_api_fields(),
     }
+
+
+class MessageBuilder:
+    """Builds the messages of one session, each with the session's id and one of its own."""
+
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
+
+    def add_ids(self, message: Json) -> Json:
+        """The message with the ids that every message has."""
+        return {**message, "session_id": self._session_id, "uuid": str(uuid4())}
+
+    def wrap_message(self, kind: str, **fields: object) -> Json:
+        """A message of the session."""
+        return self.add_ids({"type": kind, **fields})
+
+    def build_system(self, subtype: str, **fields: object) -> Json:
+        """A message about the session itself."""
+        return self.wrap_message("system", subtype=subtype, **fields)
+
+    def build_user(self, content: list[Json], parent: str | None) -> Json:
+        """A message to the model; `parent` is the call that started the agent it is for."""
+        message = {"role": "user", "content": content}
+        return self.wrap_message("user", message=message, parent_tool_use_id=parent)
+
+    def build_assistant(
+        self,
+        message_id: str,
+        model: str,
+        blocks: list[AssistantBlock],
+        usage: TokenUsage,
+        stop_reason: str | None,
+        parent: str | None,
+    ) -> Json:
+        """A part of an answer; `parent` is the call that started the agent it is of."""
+        message: Json = {
+            "id": message_id,
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": [convert_block(block) for block in blocks],
+            "stop_reason": None if stop_reason == "aborted" else stop_reason,
+            "stop_sequence": None,
+            "usage": usage.to_api_fields(),
+        }
+        told = self.wrap_message("assistant", message=message, parent_tool_use_id=parent)
+        return {**told, "aborted": True} if stop_reason == "aborted" else told
+
+    def build_progress(self, call_id: str, tool: str, **fields: object) -> Json:
+        """That a call is still running."""
+        return self.wrap_message(
+            "tool_progress",
+            tool_use_id=call_id,
+            tool_name=tool,
+            parent_tool_use_id=None,
+            **fields,
+        )
+
+    def build_hook(self, event: HookRan) -> Iterator[Json]:
+        """That a hook began and ended."""
+        name = f"{event.event}:{event.matcher or event.hook}"
+        named = {"hook_id": str(uuid4()), "hook_name": name}
+        yield self.build_system("hook_started", hook_event=event.event, **named)
+        yield self.build_system(
+            "hook_response",
+            hook_event=event.event,
+            output="\n".join((*event.messages, *event.told)) or event.reason,
+            outcome="error" if event.outcome in {"failed", "timed_out"} else "success",
+            exit_code=None,
+            duration_ms=event.duration_ms,
+            **named,
+        )

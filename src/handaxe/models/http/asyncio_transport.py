@@ -6,7 +6,6 @@ this: one POST at a time per connection, a streamed answer, connections kept for
 
 import asyncio
 import ssl
-import sys
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -21,6 +20,7 @@ from handaxe.models.http.transport import (
     HttpResponse,
     HttpTransport,
     TransportFailed,
+    create_tls_context,
 )
 
 _READ_BYTES = 64 * 1024
@@ -95,7 +95,7 @@ class DirectTransport(HttpTransport):
         scheme, host, port = origin
         tls: dict[str, Any] = {}
         if scheme == "https":
-            self._tls = self._tls or _create_tls_context(self._env)
+            self._tls = self._tls or create_tls_context(self._env)
             tls = {"ssl": self._tls, "server_hostname": host}
         place = f"{scheme}://{host}:{port}"
         try:
@@ -289,15 +289,3 @@ class _DirectAnswer(HttpResponse):
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.drop()
-
-
-def _create_tls_context(env: Mapping[str, str]) -> "ssl.SSLContext":
-    file, directory = env.get("SSL_CERT_FILE"), env.get("SSL_CERT_DIR")
-    if file or directory:
-        return ssl.create_default_context(cafile=file or None, capath=directory or None)
-    if sys.platform in ("darwin", "win32"):
-        # There the system's certificates are not where OpenSSL looks for them.
-        import truststore
-
-        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return ssl.create_default_context()

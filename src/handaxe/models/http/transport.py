@@ -5,10 +5,14 @@ Does not: what the bytes mean, retries, keys.
 May import: contract; httpx2, where it is needed.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 600.0
@@ -78,3 +82,18 @@ class HttpTransport(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Let go of open connections."""
+
+
+def create_tls_context(env: Mapping[str, str]) -> "SSLContext":
+    """Whom a TLS connection trusts: the certificates that variables name, or the system's."""
+    import ssl
+
+    file, directory = env.get("SSL_CERT_FILE"), env.get("SSL_CERT_DIR")
+    if file or directory:
+        return ssl.create_default_context(cafile=file or None, capath=directory or None)
+    if sys.platform in ("darwin", "win32"):
+        # There the system's certificates are not where OpenSSL looks for them.
+        import truststore
+
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return ssl.create_default_context()

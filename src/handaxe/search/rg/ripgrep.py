@@ -10,7 +10,6 @@ and of what it finds the first page is kept.
 
 import os
 import time
-from collections.abc import Sequence
 
 import msgspec
 
@@ -184,13 +183,15 @@ class Ripgrep:
             return self._find_sorted_lines()
         if end is None:
             return self._find_unsorted_lines(None) or self._find_sorted_lines()
-        page, start = self._page(), self._start
-        ordered = DeferredProcess(lambda: self._begin_lines(page.take, self._sorted()))
+        page, start = LinePage(self._query, self._screen), self._start
+        ordered = DeferredProcess(
+            lambda: self._begin_lines(page.take, _build_sorted_options(self._query.end))
+        )
         try:
             if start is None or not start.is_hopeless:
                 if start is not None and start.is_ahead_of(ordered.process):
                     return start.found(self._survey)
-                if self._is_filled_at_once(ordered, page):
+                if _is_filled_at_once(ordered, page, end):
                     return self._settled(ordered, page)
                 ordered.pause()
                 if (
@@ -208,25 +209,13 @@ class Ripgrep:
     ) -> RipgrepProcess:
         return self._asking.begin(lambda: self._launch.open_lines(take, manner, take_files))
 
-    def _is_filled_at_once(self, run: DeferredProcess, page: LinePage) -> bool:
-        """Whether a sorted run came to its end in a moment, or in others that promised it."""
-        for seconds, hoped_for in (
-            (GLANCE_S, 0),
-            (GLANCE_S / 2, (self._query.end or 0) // HOPEFUL),
-        ):
-            if run.go(seconds) != "out_of_time":
-                return True
-            if page.seen <= hoped_for:
-                return False
-        return run.go(GLANCE_S * HOPEFUL) != "out_of_time"
-
     def _settled(self, ordered: DeferredProcess, page: LinePage) -> TextFound:
         self._settle(ordered.finished())
         return self._page_found(page)
 
     def _find_sorted_lines(self) -> TextFound:
         """Lines in path order, those of files that are searched in pieces between the others."""
-        page = self._page()
+        page = LinePage(self._query, self._screen)
         waiting = list(reversed(self._launch.long_files or ()))
 
         def take_long_files(before: bytes | None) -> bool:
@@ -242,7 +231,7 @@ class Ripgrep:
             return is_full or page.take(path, body)
 
         if self._launch.leaves_something:
-            self._finish(self._launch.open_lines(take, self._sorted()))
+            self._finish(self._launch.open_lines(take, _build_sorted_options(self._query.end)))
         if not page.has_more:
             take_long_files(None)
             self._is_complete = self._is_complete and self._launch.cut.is_complete
@@ -270,20 +259,9 @@ class Ripgrep:
             self._settle(run)
         finally:
             run.end()
-        page = self._page()
+        page = LinePage(self._query, self._screen)
         pile.flush_to(page)
         return self._page_found(page)
-
-    def _page(self) -> LinePage:
-        return LinePage(self._query, self._screen)
-
-    def _sorted(self) -> RipgrepOptions:
-        end = self._query.end
-        return RipgrepOptions(
-            is_sorted=True,
-            is_prompt=end is not None and end <= PROMPT_LINES,
-            max_per_file=None if end is None else end + 1,
-        )
 
     def _page_found(self, page: LinePage) -> TextFound:
         self._last.binary += page.binary_files
@@ -296,7 +274,9 @@ class Ripgrep:
         unsure = self._confirming.unsure(self._launch.exclude_long_files([*page.lines_of]))
         if not unsure:
             return
-        manner = msgspec.structs.replace(self._sorted(), is_sorted=False, is_prompt=False)
+        manner = msgspec.structs.replace(
+            _build_sorted_options(self._query.end), is_sorted=False, is_prompt=False
+        )
         bodies = self._confirming.bodies(
             unsure, lambda take, held: self._launch.open_lines(take, manner, held=held)
         )
@@ -321,7 +301,7 @@ class Ripgrep:
             self._watch,
             self._screen,
             self._confirm_counts,
-            self._open_again,
+            lambda feed, manner, targets: self._launch.open(feed, manner, targets=targets),
         )
         is_small, is_counted = self._survey.look_around(), self._asking.is_asked
         binary = look.search_binary(is_counted=is_counted, is_small=is_small)
@@ -329,11 +309,6 @@ class Ripgrep:
         if self._query.is_file or self._query.pattern.isascii():
             return ignored + binary
         return ignored + binary + look.search_foreign()
-
-    def _open_again(
-        self, feed: Feed, manner: RipgrepOptions, targets: Sequence[str] | None
-    ) -> RipgrepProcess:
-        return self._launch.open(feed, manner, targets=targets)
 
     def _finish_all(self, feed: Feed) -> None:
         """Search everything for what a line each tells of."""
@@ -375,6 +350,28 @@ class Ripgrep:
             _refuse_bad_query(outcome)
         if outcome.ending == "out_of_time":
             self._is_complete = False
+
+
+def _build_sorted_options(end: int | None) -> RipgrepOptions:
+    """How a sorted run is asked for the first lines up to `end`."""
+    return RipgrepOptions(
+        is_sorted=True,
+        is_prompt=end is not None and end <= PROMPT_LINES,
+        max_per_file=None if end is None else end + 1,
+    )
+
+
+def _is_filled_at_once(run: DeferredProcess, page: LinePage, end: int) -> bool:
+    """Whether a sorted run came to its end in a moment, or in others that promised it."""
+    for seconds, hoped_for in (
+        (GLANCE_S, 0),
+        (GLANCE_S / 2, end // HOPEFUL),
+    ):
+        if run.go(seconds) != "out_of_time":
+            return True
+        if page.seen <= hoped_for:
+            return False
+    return run.go(GLANCE_S * HOPEFUL) != "out_of_time"
 
 
 def _format_complaints(outcome: RipgrepOutcome) -> str:

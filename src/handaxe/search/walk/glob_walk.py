@@ -17,7 +17,7 @@ from handaxe.contract.ports.search import (
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.local_files import LocalFiles
 from handaxe.disk.safe_open import open_directory
-from handaxe.search.deadline import SearchDeadline
+from handaxe.search.deadline import PartialDeadline, SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.pagination import FirstRows
 from handaxe.search.walk.ignore_files import Ignores, is_root_ignored, read_ignores_above
@@ -264,7 +264,7 @@ class NameSearch:
         self, directories: list[str], start: str, fd: int, budget_s: float
     ) -> tuple[int, bool]:
         """How many fitting files the ignored directories hold, as far as it can be told soon."""
-        watch = _Budget(self._watch, budget_s)
+        watch = PartialDeadline(self._watch, budget_s)
         choice = WalkFilter(hides=self._hides, endings=self._pattern.endings)
         total = 0
         base = start.rstrip("/") + "/"
@@ -293,17 +293,3 @@ class NameSearch:
             if not walk.is_complete:
                 return total, False
         return total, True
-
-
-class _Budget(SearchDeadline):
-    """A part of a search's time."""
-
-    __slots__ = ("_whole",)
-
-    def __init__(self, whole: SearchDeadline, at_most_s: float) -> None:
-        super().__init__(min(at_most_s, whole.get_remaining_s()))
-        self._whole = whole
-
-    def get_remaining_s(self) -> float:
-        """Seconds that remain of the part; raises if the whole was cancelled."""
-        return min(self._whole.get_remaining_s(), super().get_remaining_s())

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from handaxe.text.encoding import Format
+from handaxe.text.encoding import Format, encode_part
 
 _BREAK = re.compile("\r\n|\n")
 _BREAK_WITH_CR = re.compile("\r\n|\n|\r")
@@ -215,3 +215,14 @@ class _Text(Haystack):
         offset += len(self._text[known:position].encode(self.stored.encoding))
         self._known = (position, offset)
         return offset
+
+
+def find_missing_line_break(content: bytes, stored: Format) -> bytes:
+    """The line break that a file lacks at its end, as its last line has it; empty if it has one."""
+    haystack = Haystack.of(content, stored)
+    if haystack.size == haystack.first:
+        return b""
+    last = haystack.get_units(haystack.size - 1, haystack.size)
+    if last == "\n" or (last == "\r" and haystack.breaks_at_cr):
+        return b""
+    return encode_part(haystack.find_ending_before(haystack.size) or "\n", stored.encoding)

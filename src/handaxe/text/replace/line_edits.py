@@ -15,12 +15,15 @@ from handaxe.text.encoding import Format, encode_part, sniff
 from handaxe.text.replace.adapt import ReplacementAdapter
 from handaxe.text.replace.chain import SpliceChain, pick_least_exact
 from handaxe.text.replace.find import MatchSearch, MatchSpan
-from handaxe.text.replace.haystack import Haystack
+from handaxe.text.replace.haystack import Haystack, find_missing_line_break
 from handaxe.text.replace.plan import (
     AmbiguousMatch,
     ByteSplice,
     MatchedWith,
+    NoAnchor,
+    NoHeader,
     NoPlace,
+    Overlapping,
     Plan,
     SameText,
     Tolerance,
@@ -44,26 +47,6 @@ class LineHunk(msgspec.Struct, frozen=True):
     """Lines that the place belongs to, the outermost first."""
     is_last: bool = False
     """Whether the file ends with these lines."""
-
-
-class NoHeader(Exception):
-    """No line is what a hunk's header says."""
-
-    def __init__(self, header: str) -> None:
-        super().__init__(header)
-        self.header = header
-
-
-class NoAnchor(Exception):
-    """Lines were to be added, and nothing says where."""
-
-
-class Overlapping(Exception):
-    """Two hunks change the same lines; `line` is the first of them, counted from 1."""
-
-    def __init__(self, line: int) -> None:
-        super().__init__(f"line {line}")
-        self.line = line
 
 
 class _Region(msgspec.Struct, frozen=True):
@@ -91,7 +74,7 @@ class LineEdits:
         stored = stored or sniff(content)
         self._content = content
         self._tolerance: Tolerance = tolerance
-        self._added_end = _find_missing_line_break(content, stored)
+        self._added_end = find_missing_line_break(content, stored)
         # With a line break at its end every line of the file is alike.
         self._lines = content + self._added_end
         self._haystack = Haystack.of(self._lines, stored)
@@ -297,17 +280,6 @@ class LineEdits:
 
     def _get_unit_before(self, position: int) -> str:
         return self._haystack.get_units(position - 1, position)
-
-
-def _find_missing_line_break(content: bytes, stored: Format) -> bytes:
-    """The line break that a file lacks at its end, as its last line has it; empty if it has one."""
-    haystack = Haystack.of(content, stored)
-    if haystack.size == haystack.first:
-        return b""
-    last = haystack.get_units(haystack.size - 1, haystack.size)
-    if last == "\n" or (last == "\r" and haystack.breaks_at_cr):
-        return b""
-    return encode_part(haystack.find_ending_before(haystack.size) or "\n", stored.encoding)
 
 
 def _join_lines(lines: tuple[str, ...]) -> str:

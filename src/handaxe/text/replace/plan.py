@@ -37,6 +37,26 @@ class AmbiguousMatch(Exception):
         self.count = count
 
 
+class NoHeader(Exception):
+    """No line is what a hunk's header says."""
+
+    def __init__(self, header: str) -> None:
+        super().__init__(header)
+        self.header = header
+
+
+class NoAnchor(Exception):
+    """Lines were to be added, and nothing says where."""
+
+
+class Overlapping(Exception):
+    """Two hunks change the same lines; `line` is the first of them, counted from 1."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"line {line}")
+        self.line = line
+
+
 class ByteSplice(msgspec.Struct, frozen=True):
     """Bytes `start` to `end` of the original make way for `data`."""
 

@@ -15,7 +15,8 @@ from handaxe.session.read_ledger import KEPT_FILE_BYTES, LineChange, ReadLedger
 from handaxe.text import replace
 from handaxe.text.diff import Hunk, diff_plan
 from handaxe.text.replace import Plan
-from handaxe.text.replace.line_edits import LineEdits, LineHunk, NoAnchor, NoHeader, Overlapping
+from handaxe.text.replace.line_edits import LineEdits, LineHunk
+from handaxe.text.replace.plan import NoAnchor, NoHeader, Overlapping
 from handaxe.tools.files.edit_faults import (
     AlreadyThere,
     AmbiguousHunk,

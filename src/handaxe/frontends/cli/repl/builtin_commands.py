@@ -5,28 +5,25 @@ from itertools import islice, pairwise
 from typing import Protocol
 
 from handaxe.app.agent import Agent
-from handaxe.app.session import Session
 from handaxe.app.slash_commands import list_slash_commands, parse_slash_command
 from handaxe.config.working_directories import resolve_working_directories
 from handaxe.contract.display import Table
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import TokenUsage
-from handaxe.contract.ports.settings_store import SettingsStore
 from handaxe.frontends.cli.agent_factory import AgentFactory
-from handaxe.frontends.cli.commands.permissions import (
-    format_rule_date,
-    format_rule_location,
-    revoke_rule,
-)
+from handaxe.frontends.cli.commands.permissions import revoke_rule
 from handaxe.frontends.cli.repl.renderer import ReplRenderer
 from handaxe.frontends.cli.repl.session_info import (
     build_agents_table,
     build_hooks_table,
+    build_rules_table,
     build_servers_table,
+    build_skills_table,
     build_styles_table,
+    build_tasks_table,
     describe_access,
+    open_saved_rules,
 )
-from handaxe.permission.saved_rules import SavedRules
 from handaxe.storage.sessions import list_conversations
 from handaxe.text.escape import find_closest_name, format_count, to_visible_text
 
@@ -122,18 +119,9 @@ async def _show_permissions(dialogue: SlashCommandContext, arguments: str) -> No
     )
     for line in describe_access(session):
         dialogue.screen.say(line, "muted")
-    kept = _open_saved_rules(session).listed()
-    of_files = [
-        (one.behaviour, one.rule, format_rule_location(one), format_rule_date(one)) for one in kept
-    ]
-    rules = (rule for rule in session.permissions.rules if rule.file is None)
-    of_this_run = [(rule.behaviour, rule.text, rule.source, "now") for rule in rules]
-    if rows := (*of_files, *of_this_run):
-        dialogue.screen.table(Table(("", "rule", "from", "since"), rows))
-
-
-def _open_saved_rules(session: Session) -> SavedRules:
-    return SavedRules(session.configuration, session.pipeline_context.offers[SettingsStore])
+    rules = build_rules_table(session)
+    if rules.rows:
+        dialogue.screen.table(rules)
 
 
 async def _revoke(dialogue: SlashCommandContext, rule: str) -> None:
@@ -141,7 +129,7 @@ async def _revoke(dialogue: SlashCommandContext, rule: str) -> None:
     granted = [one for one in session.permissions.grants if one.text == rule]
     session.permissions.remove_rules(granted)
     try:
-        files = await revoke_rule(_open_saved_rules(session), rule)
+        files = await revoke_rule(open_saved_rules(session), rule)
     except SetupError:
         if not granted:
             raise
@@ -228,28 +216,6 @@ async def _show_cost(dialogue: SlashCommandContext, _: str) -> None:
         dialogue.screen.table(Table(("results of", "tokens"), rows))
 
 
-async def _list_skills(dialogue: SlashCommandContext, _: str) -> None:
-    skills = list_slash_commands(dialogue.agent.session)
-    if not skills:
-        dialogue.screen.say("There are no skills or commands here.")
-        return
-    rows = tuple((f"/{s.name} {s.argument_hint}".strip(), s.description[:100]) for s in skills)
-    dialogue.screen.table(Table(("skill", "what it is for"), rows))
-
-
-async def _list_tasks(dialogue: SlashCommandContext, _: str) -> None:
-    rows = [(a.name or a.agent_id, a.status, a.description) for a in dialogue.agent.agents.listed()]
-    rows += [
-        (job.job_id, job.status, job.description or job.command or "")
-        for job in dialogue.agent.session.jobs.listed()
-        if job.kind != "agent"
-    ]
-    if not rows:
-        dialogue.screen.say("Nothing was started in the background of this session.")
-        return
-    dialogue.screen.table(Table(("task", "state", "what it does"), tuple(rows)))
-
-
 def _create_table_command(table_of: Callable[[Agent], Table], nothing: str) -> Command:
     async def show(dialogue: SlashCommandContext, _: str) -> None:
         table = table_of(dialogue.agent)
@@ -299,7 +265,10 @@ COMMANDS: dict[str, tuple[str, Command]] = {
         _compact_conversation,
     ),
     "cost": ("tokens and money so far", _show_cost),
-    "skills": ("skills and commands of the project and yours", _list_skills),
+    "skills": (
+        "skills and commands of the project and yours",
+        _create_table_command(build_skills_table, "There are no skills or commands here."),
+    ),
     "agents": (
         "types of agents that can be started",
         _create_table_command(build_agents_table, "There are no agents here."),
@@ -313,7 +282,12 @@ COMMANDS: dict[str, tuple[str, Command]] = {
         "output styles; the setting `outputStyle` chooses",
         _create_table_command(build_styles_table, "There are no styles."),
     ),
-    "tasks": ("agents and background commands of this session", _list_tasks),
+    "tasks": (
+        "agents and background commands of this session",
+        _create_table_command(
+            build_tasks_table, "Nothing was started in the background of this session."
+        ),
+    ),
     "exit": ("leave", _exit),
     "quit": ("leave", _exit),
 }

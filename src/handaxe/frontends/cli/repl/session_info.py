@@ -1,11 +1,15 @@
-"""What a session is set up with, as tables: types of agents, hooks, MCP servers, styles."""
+"""What a session is set up with, as tables: agents, hooks, MCP servers, styles, rules, skills."""
 
 from collections.abc import Mapping
 from typing import Any, cast
 
 from handaxe.app.agent import Agent
 from handaxe.app.session import Session
+from handaxe.app.slash_commands import list_slash_commands
 from handaxe.contract.display import Table
+from handaxe.contract.ports.settings_store import SettingsStore
+from handaxe.frontends.cli.commands.permissions import format_rule_date, format_rule_location
+from handaxe.permission.saved_rules import SavedRules
 from handaxe.storage.sessions import list_conversations
 
 _CHARS = 80
@@ -45,6 +49,40 @@ def build_styles_table(agent: Agent) -> Table:
     now = agent.output_style.name
     rows = tuple((name, "in use" if name == now else "") for name in agent.styles.names())
     return Table(("style", ""), rows)
+
+
+def build_rules_table(session: Session) -> Table:
+    """The permission rules that files and this session hold."""
+    of_files = [
+        (one.behaviour, one.rule, format_rule_location(one), format_rule_date(one))
+        for one in open_saved_rules(session).listed()
+    ]
+    rules = (rule for rule in session.permissions.rules if rule.file is None)
+    of_this_run = [(rule.behaviour, rule.text, rule.source, "now") for rule in rules]
+    return Table(("", "rule", "from", "since"), (*of_files, *of_this_run))
+
+
+def open_saved_rules(session: Session) -> SavedRules:
+    """The rules that settings files keep."""
+    return SavedRules(session.configuration, session.pipeline_context.offers[SettingsStore])
+
+
+def build_skills_table(agent: Agent) -> Table:
+    """The skills and commands that can be typed."""
+    skills = list_slash_commands(agent.session)
+    rows = tuple((f"/{s.name} {s.argument_hint}".strip(), s.description[:100]) for s in skills)
+    return Table(("skill", "what it is for"), rows)
+
+
+def build_tasks_table(agent: Agent) -> Table:
+    """What was started in the background of the session."""
+    rows = [(a.name or a.agent_id, a.status, a.description) for a in agent.agents.listed()]
+    rows += [
+        (job.job_id, job.status, job.description or job.command or "")
+        for job in agent.session.jobs.listed()
+        if job.kind != "agent"
+    ]
+    return Table(("task", "state", "what it does"), tuple(rows))
 
 
 def _list_hooks(group: Mapping[str, Any]) -> list[str]:
