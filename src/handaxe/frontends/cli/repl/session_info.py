@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from handaxe.app.agent import Agent
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.display import Table
 from handaxe.storage.sessions import list_conversations
 
@@ -24,7 +24,7 @@ def build_hooks_table(agent: Agent) -> Table:
     """The hooks that settings name."""
     rows = tuple(
         (found.event, str(found.group.get("matcher") or ""), _shorten_text(what), str(found.origin))
-        for found in agent.session.configuration.merged.hooks
+        for found in get_parts(agent.session).configuration.merged.hooks
         for what in _list_hooks(found.group)
     )
     return Table(("event", "matcher", "hook", "from"), rows)
@@ -83,7 +83,7 @@ _ADVISORY = (
 
 def is_new_here(session: Session) -> bool:
     """Whether nobody has talked to handaxe in this project yet."""
-    home = session.session_context.data_home
+    home = get_parts(session).session_context.data_home
     return next(iter(list_conversations(home, session.workdir.root)), None) is None
 
 
