@@ -20,6 +20,7 @@ from handaxe import Agent, Effects, Session, tool
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import ToolAnswered
 from handaxe.agent.subagents.registry import SpawnLimits
+from handaxe.app.session import get_parts
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import (
     MessageEnded,
@@ -104,7 +105,7 @@ async def ten_naps(root: str) -> None:
 
     async with Session(root, tools=[nap]) as session:
         for _ in range(3):
-            calls = [(session.new_call_id(), "nap", {"number": n}) for n in range(10)]
+            calls = [(get_parts(session).new_call_id(), "nap", {"number": n}) for n in range(10)]
             agent = Agent(
                 Script(lambda r: saying("x") if len(r.messages) > 1 else calling(*calls)),  # noqa: B023
                 session,
@@ -165,7 +166,9 @@ async def a_resume(root: str) -> None:
     for _ in range(5):
         began = time.perf_counter()
         resumed = Session(root, tools=[nothing], session_id=session.id)
-        conversation = AgentConversation.from_events(resumed.said, resumed.result_of)
+        conversation = AgentConversation.from_events(
+            get_parts(resumed).history.said, get_parts(resumed).recorder.result_of
+        )
         times.append(time.perf_counter() - began)
         assert len(conversation.messages) == 4802
         await resumed.close()

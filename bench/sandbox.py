@@ -18,6 +18,7 @@ from measure import interleaved, sync
 
 from handaxe import Session
 from handaxe.app.services.sandbox import build_confiner, build_sandbox_policy
+from handaxe.app.session import get_parts
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
 from handaxe.shell.sandbox.bubblewrap import ISOLATION, KERNEL_FILES
 from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
@@ -72,9 +73,9 @@ async def main() -> None:
         subprocess.run(["git", "init", "-q", root], check=True)
         fill(root, arguments.files)
         session = Session(root, home=f"{top}/home", settings={"sandbox": {"enabled": True}})
-        session_context = session.session_context
+        session_context = get_parts(session).session_context
         policy = build_sandbox_policy(
-            session.configuration, session.workdir, session.policy(),
+            get_parts(session).configuration, session.workdir, get_parts(session).session_context.policy(),
             temp_directory=f"{top}/t", aside_directory=f"{top}/a",
         )  # fmt: skip
         listed = msgspec.structs.replace(policy, network="listed", allowed_domains=("localhost",))

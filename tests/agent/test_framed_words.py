@@ -11,6 +11,7 @@ from tests.hostile import TAGS, disguised, hostile_texts, tags_in
 
 from handaxe import Agent, Session
 from handaxe.agent.compaction import UserMessage
+from handaxe.app.session import get_parts
 from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import ToolResultBlock
 from handaxe.contract.ports.model import ModelRequest
@@ -142,7 +143,7 @@ async def test_a_server_does_not_speak_for_the_runtime(project: Path):
         Session(project, mcp_servers={"thin": server}, allow=["mcp__thin"]) as session,
         Agent(model, session) as agent,
     ):
-        session.follow()
+        get_parts(session).follow()
         assert session.mcp is not None
         await session.mcp.settled()
         await agent.ask("Go.")

@@ -9,6 +9,7 @@ from players import Player, call, calls, ended, says
 
 from handaxe import Agent, Effects, Session, SetupError, tool
 from handaxe.agent.events import RunFinished, ToolAnswered, ToolCalled
+from handaxe.app.session import get_parts
 from handaxe.contract.messages import AssistantMessage, ToolResultBlock, UserMessage
 from handaxe.contract.ports.model import ModelFailed, TextDelta
 
@@ -83,7 +84,7 @@ async def test_an_interrupt_keeps_what_was_said_and_answers_every_call(session: 
         await asyncio.sleep(60)
         return "never"
 
-    session.catalog.add(linger)
+    get_parts(session).catalog.add(linger)
     model = Player([TextDelta("Wait"), *call("c1", "linger", {}), ended("tool_use")], says("Hi."))
     agent = Agent(model, session)
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from handaxe import Agent, Session
+from handaxe.app.session import get_parts
 from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.ports.skills import Skills
 from handaxe.models.scripted import ScriptedModel
@@ -23,7 +24,7 @@ def scripted(*turns) -> ScriptedModel:
 
 
 def names(session, *, due=True) -> list[str]:
-    skills = session.pipeline_context.offers[Skills].all()
+    skills = get_parts(session).pipeline_context.offers[Skills].all()
     return [skill.name for skill in skills if skill.is_due or not due]
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from handaxe import Agent, Session
+from handaxe.app.session import get_parts
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import MessageEnded, Model, TextDelta, ToolEnded, ToolStarted
 from handaxe.contract.result import ToolResult
@@ -64,7 +65,7 @@ async def test_two_hundred_turns_with_servers_that_come_and_go(project):
             if turn % 3 == 0:
                 server = f"s{dice.randrange(3)}"
                 tools = [remote(server, n) for n in range(dice.choice((0, 5, 30)))]
-                session.catalog.replace_external(server, tools)
+                get_parts(session).catalog.replace_external(server, tools)
             await agent.ask(f"Question {turn}.")
     assert len(model.sent) > TURNS
     builtin = [tool for tool in model.sent[0][1] if b'"name":"mcp__' not in tool]

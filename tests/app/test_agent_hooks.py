@@ -4,6 +4,7 @@ from tests.waiting import until
 
 from handaxe import Session
 from handaxe.app.agent_setup.subagent_resources import AgentHooks
+from handaxe.app.session import get_parts
 from handaxe.contract.ports.agents import AgentDefinition
 
 
@@ -22,9 +23,9 @@ async def test_what_hooks_are_only_told_reaches_the_session_s_and_the_agent_s(pr
             name="k", description="d", hooks={"CwdChanged": [{"hooks": [agent_s]}]}
         )
         joined = AgentHooks(
-            session.pipeline_context.hooks,
+            get_parts(session).pipeline_context.hooks,
             kind,
-            session.configuration,
+            get_parts(session).configuration,
             emit=lambda _: None,
             keep=lambda text: text,
         )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from handaxe import Effects, Session, ToolCall, tool
+from handaxe.app.session import get_parts
 from handaxe.contract.faults import SetupError
 
 
@@ -98,7 +99,7 @@ async def test_an_own_tool_stands_in_for_a_built_in_one(tools: Any, project):
     (project / "a").write_text("theirs\n")
     async with Session(project, tools=tools) as session:
         assert (await session.call("Read", file_path="a")).text == "mine: a"
-        names = [found.name for found in session.catalog.list_offered()]
+        names = [found.name for found in get_parts(session).catalog.list_offered()]
         assert names.count("Read") == 1
         assert ("Glob" in names) == ("Bash" not in tools)
         assert any("'Read' stands in" in warning for warning in session.warnings)
@@ -116,7 +117,7 @@ async def test_an_own_tool_stands_in_for_a_built_in_one(tools: Any, project):
 )
 async def test_presets_and_names_add_up(tools: Any, names: set[str], project):
     async with Session(project, tools=tools) as session:
-        assert {found.name for found in session.catalog.list_offered()} == names
+        assert {found.name for found in get_parts(session).catalog.list_offered()} == names
 
 
 def test_an_unknown_name_beside_a_preset_is_a_start_error(project):

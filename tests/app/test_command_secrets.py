@@ -9,6 +9,7 @@ import pytest
 from tests.waiting import until
 
 from handaxe import Session
+from handaxe.app.session import get_parts
 from handaxe.contract.events import CallFinished
 from handaxe.contract.ports.shell import Shell
 from handaxe.tools.shell.bash.failure_hints import (
@@ -87,7 +88,7 @@ async def test_listeners_and_the_log_hear_what_the_caller_gets(project):
         result = await session.call("Bash", command="env; echo $GITHUB_TOKEN >&2")
         finished = await until(lambda: [one for one in heard if isinstance(one, CallFinished)])
         assert finished[0].result.to_json() == result.to_json()
-        assert session.result_of(result.id).to_json() == result.to_json()
+        assert get_parts(session).recorder.result_of(result.id).to_json() == result.to_json()
     assert TOKEN not in repr(heard)
 
 
@@ -116,7 +117,7 @@ async def test_a_monitor_tells_no_secret_that_comes_in_pieces(project):
         result = await session.call("Monitor", command=line, description="d")
         assert result.ok, result.text
         await until(lambda: f"{MARK} done" in repr(heard))
-        outputs = list(session.session_context.session_directory.rglob("*.output"))
+        outputs = list(get_parts(session).session_context.session_directory.rglob("*.output"))
         await until(lambda: outputs[0].read_text().count(MARK) == 2)
     assert TOKEN not in repr(heard)
 
@@ -163,7 +164,7 @@ async def test_a_command_that_got_the_variable_is_told_nothing(project):
     async with opened(project, {"pass_variables": ["GITHUB_TOKEN"]}) as session:
         result = await session.call("Bash", command="echo GITHUB_TOKEN is bad; exit 1")
         assert "pass_variables" not in result.text
-        assert session.pipeline_context.offers[Shell].removed_variables == ()
+        assert get_parts(session).pipeline_context.offers[Shell].removed_variables == ()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -221,7 +222,7 @@ async def test_the_log_of_a_server_and_its_answers_hold_no_secret_that_it_was_gi
     servers = {"a": {"command": "/bin/sh", "args": ["-c", line], "env": env}}
     async with Session(project, allow=["mcp__a"], mcp_servers=servers) as session:
         result = await session.call("mcp__a__env")
-        place = session.session_context.session_directory / "mcp" / "a.log"
+        place = get_parts(session).session_context.session_directory / "mcp" / "a.log"
         assert result.ok
         assert json.loads(result.text)["env"]["WANTED"] == MARK
     log = place.read_text()

@@ -9,6 +9,7 @@ import pytest
 
 from handaxe import Agent, Allow, Deny, Session
 from handaxe.app.services.mcp import ElicitationForm, elicit_input
+from handaxe.app.session import get_parts
 from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.faults import SetupError
 from handaxe.models.scripted import ScriptedModel, parse_script
@@ -134,7 +135,7 @@ async def test_a_typed_command_is_told_of_before_it_becomes_a_prompt(project: Pa
     hooks = {"UserPromptExpansion": [{"matcher": "greet", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session:
         assert "hello to Ann" in await expand_prompt(session, "/greet Ann")
-        assert session.pipeline_context.hooks.take_late() == ("In French.",)
+        assert get_parts(session).pipeline_context.hooks.take_late() == ("In French.",)
     told = {key: ear.heard[0][key] for key in ear.heard[0].keys() - COMMON}
     assert told == {
         "expansion_type": "slash_command",
@@ -238,7 +239,7 @@ async def test_an_agents_end_names_both_logs(project: Path):
     hooks = {"SubagentStop": [{"matcher": "general-purpose", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session, Agent(model, session) as agent:
         await agent.ask("Go.")
-        main = session.pipeline_context.transcript_path
+        main = get_parts(session).pipeline_context.transcript_path
     told = ear.heard[0]
     assert told["transcript_path"] == main != told["agent_transcript_path"]
     assert told["agent_id"] in told["agent_transcript_path"]
@@ -393,7 +394,7 @@ def test_outside_a_loop_nothing_is_told_and_nothing_breaks(project: Path, tmp_pa
     session = asyncio.run(opened())
     session.set_directories([tmp_path / "more"])
     settings_file(project, deny=["Read(a.txt)"])
-    session.follow()
+    get_parts(session).follow()
     asyncio.run(session.close())
     assert ear.heard == []
 
@@ -418,7 +419,9 @@ async def test_a_form_for_a_person_is_told_of(project: Path):
     hooks = {"Notification": [{"matcher": "elicitation_dialog", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session:
         form = ElicitationForm("forms", "Who are you?", {})
-        assert await elicit_input(session.pipeline_context, form, person) == {"name": "Ann"}
+        assert await elicit_input(get_parts(session).pipeline_context, form, person) == {
+            "name": "Ann"
+        }
         told = await ear.wait()
     assert told["message"] == "forms asks: Who are you?"
 
@@ -483,7 +486,7 @@ async def test_the_watched_files_follow_the_directory_and_the_hooks_word(project
     hooks = {"CwdChanged": [moved], "FileChanged": [{"matcher": ".env|named", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session:
         await session.call("Bash", command="cd sub")
-        watched = session.hooks._watched
+        watched = get_parts(session).hooks._watched
         await until(lambda: watched.named)
         await session.call("Glob", pattern="*")
         made(project / "sub" / ".env")
@@ -500,7 +503,7 @@ async def test_without_such_a_hook_no_file_is_watched(project: Path):
     start = Ear({"hookSpecificOutput": {"watchPaths": [f"{project}/a"]}})
     async with Session(project, hooks={"SessionStart": [start]}) as session:
         assert (await session.call("Glob", pattern="*")).ok
-        assert session.hooks._watched is None
+        assert get_parts(session).hooks._watched is None
 
 
 @pytest.mark.parametrize(
@@ -522,7 +525,9 @@ async def test_forms_and_pages_are_told_of_from_their_start_to_their_end(
 
     hooks = {"Elicitation": [ear], "ElicitationResult": [ear], "Notification": [notices]}
     async with Session(project, hooks=hooks) as session:
-        assert await elicit_input(session.pipeline_context, form, person) == {"name": "Ann"}
+        assert await elicit_input(get_parts(session).pipeline_context, form, person) == {
+            "name": "Ann"
+        }
     asked, answered = ear.heard
     assert [event["notification_type"] for event in notices.heard] == kinds
     assert asked["mode"] == ("form" if form.schema else "url")

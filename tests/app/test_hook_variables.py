@@ -6,6 +6,7 @@ import json
 import pytest
 
 from handaxe import Session
+from handaxe.app.session import get_parts
 from handaxe.contract.events import HookRan
 
 pytestmark = pytest.mark.proves("HK-1")
@@ -56,9 +57,9 @@ async def test_later_hooks_build_on_what_earlier_ones_left(project):
         assert (found[:2], found[2].endswith(":/first")) == (["1", "2"], True)
         await session.call("Bash", command="cd sub")
         async with asyncio.timeout(30):
-            while session.pipeline_context.hooks.variables.get("TWO") != "3":
+            while get_parts(session).pipeline_context.hooks.variables.get("TWO") != "3":
                 await asyncio.sleep(0.01)
-        assert "ONE" not in session.pipeline_context.hooks.variables
+        assert "ONE" not in get_parts(session).pipeline_context.hooks.variables
         two, path = await printed(session, "TWO", "PATH")
     assert (two, path.endswith(":/first:/second")) == ("3", True)
 
@@ -88,7 +89,7 @@ async def test_a_projects_hook_leaves_no_variable_that_chooses_what_runs(project
     async with Session(project, trusted=True, hooks=given) as session:
         session.subscribe(seen.append)
         assert (await session.call("Glob", pattern="*")).ok
-        left = session.pipeline_context.hooks.variables
+        left = get_parts(session).pipeline_context.hooks.variables
         assert left["HARMLESS"] == "1"
         assert (name in left) is (whose == "user")
     (ran,) = [event for event in seen if isinstance(event, HookRan)]
@@ -103,7 +104,7 @@ async def test_what_the_shell_and_the_session_own_no_hook_sets(project, name):
     hooks = {"SessionStart": [leaving(f"export {name}=/odd MINE=1")]}
     async with Session(project, allow="Bash", hooks=hooks) as session:
         assert await printed(session, "MINE") == ["1"]
-        assert session.pipeline_context.hooks.variables == {"MINE": "1"}
+        assert get_parts(session).pipeline_context.hooks.variables == {"MINE": "1"}
 
 
 @pytest.mark.parametrize(
@@ -139,4 +140,4 @@ async def test_a_hook_that_fails_or_leaves_nonsense_leaves_nothing(project, line
     hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": line}]}]}
     async with Session(project, allow="Bash", hooks=hooks) as session:
         assert (await session.call("Bash", command="echo fine")).ok
-        assert session.pipeline_context.hooks.variables == {}
+        assert get_parts(session).pipeline_context.hooks.variables == {}

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from handaxe import Allow, Ask, Deny, Effects, Session, Tool, ToolArgs, ToolCall, ToolResult, tool
+from handaxe.app.session import get_parts
 
 pytestmark = pytest.mark.proves("PL-2")
 
@@ -58,7 +59,7 @@ def word(kind: type, **parts: object) -> Any:
 async def test_an_answer_that_is_none_allows_nothing_now_or_later(project, answer):
     async with Session(project, tools=[act], on_ask=answering(answer)) as session:
         first = await session.call("act")
-        assert session.result_of(first.id) == first
+        assert get_parts(session).recorder.result_of(first.id) == first
         json.dumps(first.to_json(), ensure_ascii=False).encode()
     assert first.code == "permission.denied"
     assert not list(Path(os.environ["HANDAXE_CONFIG_HOME"]).rglob("*.json"))
@@ -113,7 +114,7 @@ async def test_an_input_that_nobody_can_write_down_is_refused(project, value, wa
         results = [await session.run(call), *(await session.call_many([("act", {"x": value})] * 2))]
         assert {result.code for result in results} == {"call.bad_input"}
         assert (await session.run(call)).code == "call.bad_input"
-        assert session.result_of("mine") == results[0]
+        assert get_parts(session).recorder.result_of("mine") == results[0]
 
 
 class NoArgs(ToolArgs):
@@ -176,7 +177,7 @@ async def test_texts_and_numbers_of_classes_of_their_own_are_what_they_are(proje
         unknown = await session.call(Text("é"), {})
         missing = await session.call("Read", file_path=Text("é.txt"))
         again = await session.run(ToolCall(Text("é"), Text("kinds"), {"text": Text("é")}))
-        log = session.pipeline_context.transcript_path
+        log = get_parts(session).pipeline_context.transcript_path
     assert (result.text, result.ok) == ("str int float dict", True)
     assert (unknown.code, missing.code) == ("call.unknown_tool", "file.not_found")
     assert (type(again.id), type(again.tool), again.ok) == (str, str, True)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from handaxe import Session
+from handaxe.app.session import get_parts
 from handaxe.shell.sandbox.backend import find_backend
 
 pytestmark = pytest.mark.skipif(
@@ -62,7 +63,7 @@ async def test_nobody_inside_reads_the_data_of_handaxe(project, means, auto):
     ) as session:
         (project / "a").write_text(CANARY)
         await session.call("Read", file_path="a")
-        data = session.session_context.data_home
+        data = get_parts(session).session_context.data_home
         (data / "packs").mkdir()
         (data / "packs/one").write_text(CANARY)
         result = await run(session, f"grep -rs CANAR[Y] {data}; ls {data}/packs && echo LISTED")

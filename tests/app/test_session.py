@@ -16,6 +16,7 @@ import pytest
 import handaxe
 from handaxe import Allow, Deny, Effects, Session, ToolCall, ToolContext, ToolResult
 from handaxe.app.session import get_parts
+from handaxe.app.tool_listing import get_tool_schema
 from handaxe.contract.events import CallFinished, SessionStarted
 from handaxe.contract.ports.files import Files
 from handaxe.session.workdir import Workdir
@@ -69,9 +70,12 @@ async def test_the_result_object_has_the_documented_shape(session, project):
 async def test_schemas_are_what_the_golden_files_say(session, provider):
     golden = Path(__file__).parent.parent / "goldens" / f"tools.{provider}.json"
     # Of the tools that change text one is shown; the others have their schemas too.
-    unshown = [session.catalog.find(name)[0] for name in ("ApplyPatch", "EditLines", "MultiEdit")]
+    unshown = [
+        get_parts(session).catalog.find(name)[0]
+        for name in ("ApplyPatch", "EditLines", "MultiEdit")
+    ]
     schemas = session.tools(provider=provider)
-    schemas += [session.schema_of(tool, provider=provider) for tool in unshown]
+    schemas += [get_tool_schema(tool, provider) for tool in unshown]
     shown = json.dumps(schemas, indent=2, ensure_ascii=False) + "\n"
     if os.environ.get("HANDAXE_WRITE_GOLDENS"):
         golden.write_text(shown)
@@ -120,8 +124,8 @@ async def test_a_stand_in_has_the_built_ins_place_and_nobody_later_takes_it(proj
     async with Session(project) as plain, Session(project, tools=[read]) as session:
         before = [tool["name"] for tool in plain.tools()]
         assert [tool["name"] for tool in session.tools()] == before
-        session.catalog.replace_external("a server", [read])
-        plain.catalog.replace_external("a server", [read])
+        get_parts(session).catalog.replace_external("a server", [read])
+        get_parts(plain).catalog.replace_external("a server", [read])
         assert (await session.call("Read", file_path="a.txt")).text == "mine"
         assert (await plain.call("Read", file_path="a.txt")).text != "mine"
 
@@ -575,7 +579,7 @@ async def test_a_log_that_is_removed_begins_anew_and_that_is_said(project):
         await session.call("Read", file_path="a.txt")
         session.flush()
         log_of("s").unlink()
-        first = session.logged(await session.call("Read", file_path="a.txt"))
+        first = get_parts(session).recorder.logged(await session.call("Read", file_path="a.txt"))
     assert "removed while the session ran" in first.notes[0]
     history = read_history(log_of("s"))
     assert history.started is not None
@@ -618,7 +622,7 @@ async def test_a_log_that_is_removed_while_nothing_happens_begins_anew(project):
         session.flush()
         get_parts(session).recorder.log._lines.close()
         log_of("s").unlink()
-        first = session.logged(await session.call("Read", file_path="a.txt"))
+        first = get_parts(session).recorder.logged(await session.call("Read", file_path="a.txt"))
     assert "removed while the session ran" in first.notes[0]
     assert read_history(log_of("s")).started is not None
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from handaxe import Session
+from handaxe.app.session import get_parts
 from handaxe.catalog.deferral import ToolEntry, format_deferred_tools, rank_tools
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
@@ -70,7 +71,7 @@ async def test_three_hundred_tools_cost_little_before_the_first_search(tmp_path)
     async with Session(tmp_path, home=tmp_path / "home", tools=remote_tools(300)) as session:
         sent = session.tools(deferred=True)
         assert not [tool for tool in sent if tool["name"].startswith("mcp__")]
-        waiting = session.deferral.waiting()
+        waiting = get_parts(session).deferral.waiting()
         assert len([name for name in waiting if name.startswith("mcp__")]) == 300
         assert estimate_tokens(format_deferred_tools(waiting)) < 2_000
         found = await session.call("ToolSearch", query="select:mcp__big__tool_007")

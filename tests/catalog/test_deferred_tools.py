@@ -3,6 +3,7 @@
 import pytest
 
 from handaxe import Session, Tool, ToolArgs, ToolContext, ToolResult
+from handaxe.app.session import get_parts
 
 
 class FarAway(Tool[ToolArgs]):
@@ -32,9 +33,9 @@ async def test_a_variable_chooses_when_tools_wait(project, monkeypatch, said, wh
     settings = {"tool_search": {"when": when, "limit_chars": 0}}
     monkeypatch.setenv("ENABLE_TOOL_SEARCH", said)
     async with Session(project, tools=["Read", "ToolSearch", FarAway], settings=settings) as one:
-        sent = {tool.name for tool in one.deferral.sent()}
+        sent = {tool.name for tool in get_parts(one).deferral.sent()}
         assert (FarAway.name not in sent) is waits
-        assert (FarAway.name in one.deferral.waiting()) is waits
+        assert (FarAway.name in get_parts(one).deferral.waiting()) is waits
 
 
 async def test_where_there_are_no_servers_none_is_connected_anew(project):

@@ -8,6 +8,7 @@ import pytest
 import handaxe
 from handaxe import Session
 from handaxe.app.services.sandbox import build_sandbox_policy
+from handaxe.app.session import get_parts
 from handaxe.config import settings_paths as places
 from handaxe.contract.events import ModeChanged, SettingsChanged
 
@@ -182,9 +183,9 @@ def test_managed_settings_can_be_the_only_ones_to_open_places(project, managed, 
     write(own, {"sandbox": {"enabled": True, "filesystem": {"allowRead": ["/b"]}}})
     session = Session(project)
     policy = build_sandbox_policy(
-        session.configuration,
+        get_parts(session).configuration,
         session.workdir,
-        session.policy(),
+        get_parts(session).session_context.policy(),
         temp_directory="/tmp/x",
         aside_directory="/tmp/y",
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import handaxe
+from handaxe.app.session import get_parts
 from handaxe.config.env_vars import read_env_settings
 
 
@@ -226,11 +227,11 @@ async def test_the_plain_list_stands_in_for_tasks_where_these_are_switched_off(
     monkeypatch.setenv("CLAUDE_CODE_ENABLE_TASKS", "0")
     tasks = {"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"}
     async with handaxe.Session(project) as session:
-        names = {tool.name for tool in session.catalog.list_offered()}
+        names = {tool.name for tool in get_parts(session).catalog.list_offered()}
         assert "TodoWrite" in names
         assert not names & tasks
     async with handaxe.Session(project, tools=["TaskCreate"]) as session:
-        assert {tool.name for tool in session.catalog.list_offered()} == {"TaskCreate"}
+        assert {tool.name for tool in get_parts(session).catalog.list_offered()} == {"TaskCreate"}
 
 
 @pytest.mark.parametrize(

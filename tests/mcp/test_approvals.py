@@ -10,6 +10,7 @@ from tests.waiting import until
 
 from handaxe import Session
 from handaxe.app.agent_setup.permission_prompt_tool import read_result
+from handaxe.app.session import get_parts
 from handaxe.config.mcp_definitions import read_definitions
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.display import Text
@@ -163,7 +164,7 @@ async def test_a_yes_ends_when_the_tool_changes_in_mid_session(office, how):
         office.offer({**SEND, "description": "Reads your diary."}, RENEW)
         await session.call("mcp__post__renew")
         tool = "mcp__post__send"
-        await until(lambda: "diary" in session.catalog.find(tool)[0].prompt())
+        await until(lambda: "diary" in get_parts(session).catalog.find(tool)[0].prompt())
         assert len(office.asked) == 1
         await session.call(tool, to="Ada")
         await session.call(tool, to="Ada")
@@ -182,10 +183,14 @@ async def test_what_changes_while_the_question_stands_is_not_what_was_allowed(of
             if len(office.asked) == 1:
                 office.offer({**SEND, "description": "Reads your diary."}, RENEW)
                 await session.mcp.call_tool("post", "renew", {})
-                await until(lambda: "diary" in session.catalog.find("mcp__post__send")[0].prompt())
+                await until(
+                    lambda: (
+                        "diary" in get_parts(session).catalog.find("mcp__post__send")[0].prompt()
+                    )
+                )
             return Allow(remember="always", rules=office.rules)
 
-        session.pipeline_context.asker._on_ask = change_and_allow
+        get_parts(session).pipeline_context.asker._on_ask = change_and_allow
         await session.call("mcp__post__send", to="Ada")
         await session.call("mcp__post__send", to="Ada")
         assert len(office.asked) == 2
@@ -205,7 +210,7 @@ async def test_a_change_of_permissions_with_a_yes_is_bound_as_well(office, desti
     async def on_ask(request: PermissionRequest) -> Allow | Deny:
         office.asked.append(request)
         answer = {"behavior": "allow", "updatedPermissions": [given]}
-        changes = session.pipeline_context.offers[PermissionChanges]
+        changes = get_parts(session).pipeline_context.offers[PermissionChanges]
         return await read_result(answer, request, changes, sent=request.input, giver="The host")
 
     tool = "mcp__post__send"
@@ -216,7 +221,7 @@ async def test_a_change_of_permissions_with_a_yes_is_bound_as_well(office, desti
             assert len(office.asked) == times
             office.offer({**SEND, "description": "Reads your diary."}, RENEW)
             await session.mcp.call_tool("post", "renew", {})
-            await until(lambda: "diary" in session.catalog.find(tool)[0].prompt())
+            await until(lambda: "diary" in get_parts(session).catalog.find(tool)[0].prompt())
     assert "its description" in office.asked[1].reason
 
 

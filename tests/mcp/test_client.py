@@ -133,7 +133,7 @@ async def test_what_a_server_says_of_its_tools_is_what_is_assumed_and_silence_is
 ):
     async with bench.session({"a": thin()}) as session:
         await session.mcp.settled()
-        effects = session.catalog.find(f"mcp__a__{tool}")[0].effects
+        effects = get_parts(session).catalog.find(f"mcp__a__{tool}")[0].effects
         assert (effects.is_read_only, effects.is_destructive) == (read_only, destructive)
 
 
@@ -168,7 +168,7 @@ async def test_servers_come_and_go_behind_an_unchanged_prefix(bench):
         names = [tool["name"] for tool in after[len(before) :]]
         assert names == sorted(names)
         assert len(names) == 25 + 300
-        session.catalog.replace_external("mcp:a", [])
+        get_parts(session).catalog.replace_external("mcp:a", [])
         assert json.dumps(session.tools()[: len(before)]) == json.dumps(before)
 
 
@@ -194,7 +194,7 @@ async def test_a_long_result_is_stored_and_a_tool_may_ask_for_more_room(bench):
         assert stored.size_chars == 150_000
         assert len(stored.text) < 10_000
         assert len((await session.call("mcp__a__big")).text) == 150_000
-        assert session.catalog.find("mcp__a__big")[0].always_load
+        assert get_parts(session).catalog.find("mcp__a__big")[0].always_load
 
 
 async def test_a_failed_tool_is_a_failed_result_with_its_own_words(bench):
@@ -298,7 +298,7 @@ async def test_a_changed_list_is_taken_over_and_a_failed_refresh_keeps_the_old_o
     async with bench.session({"a": thin()}) as session:
         assert (await session.call("mcp__a__echo", text="x")).ok
         await session.call("mcp__a__change")
-        await until(lambda: session.catalog.has("mcp__a__brand_new"))
+        await until(lambda: get_parts(session).catalog.has("mcp__a__brand_new"))
         assert (await session.call("mcp__a__brand_new")).ok
         # What was used under one description is not used unasked under another.
         changed = await session.call("mcp__a__echo", text="x")
@@ -306,7 +306,7 @@ async def test_a_changed_list_is_taken_over_and_a_failed_refresh_keeps_the_old_o
         assert "changed what this tool says" in changed.text
         await session.call("mcp__a__change")
         await asyncio.sleep(0.2)
-        assert session.catalog.has("mcp__a__brand_new")
+        assert get_parts(session).catalog.has("mcp__a__brand_new")
 
 
 async def test_roots_are_given_and_told_again_when_they_change(bench, tmp_path):

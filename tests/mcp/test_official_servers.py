@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.waiting import blocked_until, until
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.events import CallProgress
 
@@ -101,7 +101,7 @@ async def test_an_official_server_on_standard_input_and_output(tmp_path):
     async with session_with(tmp_path, servers, on_ask=on_ask) as session:
         assert (await session.call("mcp__a__echo", text="ab", times=2)).text == "abab"
         assert (await session.call("mcp__a__grow")).ok
-        await until(lambda: session.catalog.has("mcp__a__grown"))
+        await until(lambda: get_parts(session).catalog.has("mcp__a__grown"))
         assert (await session.call("mcp__a__grown")).text == "I am new"
         assert (await session.call("mcp__a__confirm")).text == "accept sure=True"
         assert (await session.call("mcp__a__confirm")).text == "decline None"
@@ -224,7 +224,7 @@ async def test_the_reference_filesystem_server(tmp_path, reference_server):
     ) as session:
         result = await session.call("mcp__a__read_text_file", path=f"{root}/a.txt")
         assert result.text == "from the reference server"
-        assert session.catalog.find("mcp__a__read_text_file")[0].effects.is_read_only
+        assert get_parts(session).catalog.find("mcp__a__read_text_file")[0].effects.is_read_only
         written = await session.call("mcp__a__write_file", path=f"{root}/b.txt", content="x")
         assert written.ok
         outside = await session.call("mcp__a__read_text_file", path="/etc/hostname")

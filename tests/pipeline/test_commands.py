@@ -53,7 +53,7 @@ async def test_the_pipeline_decides_what_explain_says(group, project):
                 # No shell can be given it, so there is nothing to decide.
                 assert result["code"] == "shell.bad_command"
                 continue
-            policy, workdir = session.policy(), session.workdir
+            policy, workdir = get_parts(session).session_context.policy(), session.workdir
             call_input = {"command": command}
             wanted = explain("Bash", call_input, policy, workdir, second_opinion=count_commands)
             if result["decision"] != wanted:

@@ -356,7 +356,7 @@ async def test_nothing_comes_after_the_last_word_of_a_session(project, monkeypat
     session = Session(project, session_id="s")
     (project / "a.txt").write_text("x")
     await session.call("Read", file_path="a.txt")
-    emit, let_go = session.session_context.emit, get_parts(session).tracker.close
+    emit, let_go = get_parts(session).session_context.emit, get_parts(session).tracker.close
 
     async def close(options):
         emit(DirectoryChanged(path="/late"))

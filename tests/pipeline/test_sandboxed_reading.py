@@ -103,7 +103,7 @@ async def test_a_sandbox_answers_only_for_what_it_keeps_a_command_from(
                 get_parts(session).pipeline_context.offers[Confiner] = confiner
             found = (await verdict(session, command)).verdict
             told = await explain_in_session(
-                "Bash", {"command": command}, session.pipeline_context, count_commands
+                "Bash", {"command": command}, get_parts(session).pipeline_context, count_commands
             )
         assert (found, told["verdict"]) == (wanted, wanted), (command, confiner)
 

@@ -7,6 +7,7 @@ import pytest
 from tests.waiting import until
 
 from handaxe import Session
+from handaxe.app.session import get_parts
 from handaxe.contract.call import ToolCall
 from handaxe.contract.events import CallFinished, CallStarted, Event
 from handaxe.storage.event_log import LONG_CHARS, LoggedEvents
@@ -22,8 +23,10 @@ def home(tmp_path: Path) -> Path:
 
 
 async def look(session: Session, name: str):
-    result = await session.run(ToolCall(session.new_call_id(), "Read", {"file_path": name}))
-    return session.logged(result)
+    result = await session.run(
+        ToolCall(get_parts(session).new_call_id(), "Read", {"file_path": name})
+    )
+    return get_parts(session).recorder.logged(result)
 
 
 async def test_a_call_that_looked_is_in_the_log_before_its_result_is_handed_out(project, home):

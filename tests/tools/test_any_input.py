@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.waiting import HANG_S
 
 from handaxe import Session
+from handaxe.app.session import get_parts
 from handaxe.contract.events import CallFinished, CallStarted
 from handaxe.schema.tool_schema import build_input_schema
 from handaxe.storage.event_log import LoggedEvents
@@ -97,7 +98,7 @@ def test_no_input_is_too_strange(tool):
 def call(session, tool, call_input):
     from handaxe import ToolCall
 
-    return ToolCall(session.new_call_id(), tool, call_input)
+    return ToolCall(get_parts(session).new_call_id(), tool, call_input)
 
 
 class Unspeakable:

@@ -16,6 +16,7 @@ import pydantic
 import pytest
 
 from handaxe import Session, SetupError, ToolFault
+from handaxe.app.session import get_parts
 from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.contract.ports.files import Files
 from handaxe.schema.tool_schema import build_input_schema
@@ -379,7 +380,7 @@ async def test_a_result_with_wrong_parts_is_a_bug_of_its_tool(project, given, wo
 
     async with Session(project, tools=[give]) as session:
         result = await session.call("give")
-        assert session.result_of(result.id) == result
+        assert get_parts(session).recorder.result_of(result.id) == result
     assert (result.ok, result.code) == (False, "internal.error")
     assert words in result.text
 
@@ -440,7 +441,7 @@ async def test_whatever_a_tool_gives_as_data_breaks_nothing(project, data):
         json.dumps(result.to_json())
         for provider in ("anthropic", "openai", "gemini", "json-schema"):
             msgspec.json.encode(session.tool_result(result, provider))
-        stored = session.result_of(result.id)
+        stored = get_parts(session).recorder.result_of(result.id)
         assert stored is not None
         assert (stored.text, stored.id) == ("x", result.id)
 

@@ -16,6 +16,7 @@ if __name__ == "__main__":
 from tests.waiting import HANG_S, until
 
 from handaxe import Effects, Session, ToolContext, tool
+from handaxe.app.session import get_parts
 from handaxe.contract.ports.shell import Shell, ShellCommand
 from handaxe.shell.analysis import analyze
 
@@ -116,7 +117,7 @@ def is_preparing() -> bool:
 
 async def prepare(session: Session) -> None:
     """Have the roots kept ahead, and wait until they are."""
-    await session.session_context.checkpoints.prepare()
+    await get_parts(session).session_context.checkpoints.prepare()
     await until(lambda: not is_preparing())
 
 
@@ -129,7 +130,7 @@ async def _main(root: str, home: str, *commands: str) -> None:
             if command == AHEAD:
                 await prepare(session)
             elif command == BEGIN_AHEAD:
-                await session.session_context.checkpoints.prepare()
+                await get_parts(session).session_context.checkpoints.prepare()
                 sys.stdout.write("begun\n")
                 sys.stdout.flush()
                 await asyncio.sleep(HANG_S)

@@ -8,6 +8,7 @@ import pytest
 from tests.undo.commanding import bounded, bounded_sh, open_session, prepare, run, whole_tree
 
 from handaxe import Session
+from handaxe.app.session import get_parts
 from handaxe.contract.effects import Effects
 from handaxe.undo import loss_check as loss
 
@@ -16,7 +17,7 @@ LIMITED = {"undo": {"shell_max_files": 40, "shell_max_bytes": 50_000}}
 
 
 async def find_loss(session: Session, effects: Effects, *paths: Path | str) -> str:
-    return await session.session_context.checkpoints.find_loss(
+    return await get_parts(session).session_context.checkpoints.find_loss(
         effects, [str(path) for path in paths]
     )
 
@@ -185,7 +186,7 @@ async def test_looking_keeps_nothing_in_small_roots(opened, tree, tmp_path):
 async def test_a_command_that_runs_meanwhile_keeps_its_changes(opened, tree):
     before = whole_tree(tree)
     async with opened() as session:
-        checkpoints = session.session_context.checkpoints
+        checkpoints = get_parts(session).session_context.checkpoints
         await checkpoints.before("slow", "Bash", UNKNOWN)
         (tree / "a.txt").write_text("changed\n")
         assert await find_loss(session, UNKNOWN, tree) == ""

@@ -11,6 +11,7 @@ from tests.undo.undoable import shift_clock
 from tests.waiting import until
 
 from handaxe import Effects, Session
+from handaxe.app.session import get_parts
 from handaxe.app.undo_commands import choose_session_to_undo, find_past_sessions
 from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.result import ToolResult
@@ -257,7 +258,7 @@ async def test_a_file_with_two_names_is_written_by_either(files):
 
 async def test_what_another_session_wrote_is_not_taken_back_whatever_the_words_say(files):
     async with open_session(files) as session, open_session(files) as other:
-        record = session.session_context.checkpoints
+        record = get_parts(session).session_context.checkpoints
         effects = Effects(
             reads_everything=True,
             writes_everything=True,

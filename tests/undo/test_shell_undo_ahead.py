@@ -28,6 +28,7 @@ from tests.undo.test_shell_undo_crash import COMMAND, killed
 from tests.undo.test_shell_undo_properties import IN_MEMORY, operations
 from tests.waiting import blocked_until, is_alive, until
 
+from handaxe.app.session import get_parts
 from handaxe.undo.prune import prune
 from handaxe.undo.snapshot import prewarm as preparation
 from handaxe.undo.snapshot.snapshot import SnapshotLimits, TreeSnapshot
@@ -112,7 +113,7 @@ def test_changes_during_and_after_the_preparation_are_told_from_the_commands(
     async def there_and_back() -> None:
         outside([*(["git init -q", "git add -A"] if in_git else []), *first])
         async with open_session(root, place / "home") as session:
-            await session.session_context.checkpoints.prepare()
+            await get_parts(session).session_context.checkpoints.prepare()
             await asyncio.to_thread(outside, during)
             await until(lambda: not is_preparing())
             outside(between)
@@ -162,7 +163,7 @@ async def test_a_preparation_that_was_killed_is_nothing(tree, tmp_path, moment):
         (tree / f"deep/{number}").write_text(f"{number}\n" * 50)
     before = whole_tree(tree)
     async with open_session(tree, tmp_path / "home") as session:
-        await session.session_context.checkpoints.prepare()
+        await get_parts(session).session_context.checkpoints.prepare()
         process = await until(lambda: preparation._at_work and preparation._at_work[0]._process)
         # Later and later: before it has begun, while it looks, keeps, writes down, and is done.
         await asyncio.sleep(moment * 0.02)
@@ -218,7 +219,7 @@ async def test_a_session_closed_meanwhile_leaves_nothing_behind(tree, tmp_path, 
         await session.call("Read", file_path=str(tree / "a.txt"))
     descriptors, running = open_descriptors(), children()
     async with open_session(tree, home) as session:
-        await session.session_context.checkpoints.prepare()
+        await get_parts(session).session_context.checkpoints.prepare()
         if waits:
             await until(lambda: children() - running)
     assert not is_preparing()
@@ -255,7 +256,9 @@ async def test_two_sessions_prepare_the_same_project_at_once(tree, tmp_path, mon
     before = whole_tree(tree)
     home = tmp_path / "home"
     async with open_session(tree, home) as one, open_session(tree, home) as other:
-        await asyncio.gather(*(s.session_context.checkpoints.prepare() for s in (one, other)))
+        await asyncio.gather(
+            *(get_parts(s).session_context.checkpoints.prepare() for s in (one, other))
+        )
         await until(lambda: not is_preparing())
         await run(one, tree, "rm -rf deep .git")
         between = whole_tree(tree)
@@ -271,7 +274,7 @@ async def test_one_at_a_time_and_a_command_does_not_wait_for_its_turn(tree, tmp_
     monkeypatch.setattr(preparation, "_at_work", [busy])
     before = whole_tree(tree)
     async with open_session(tree, tmp_path / "home") as session:
-        await session.session_context.checkpoints.prepare()
+        await get_parts(session).session_context.checkpoints.prepare()
         await run(session, tree, "rm -rf deep")
         assert not is_preparing()
         assert (await session.undo()).ok
@@ -286,7 +289,7 @@ async def test_a_host_keeps_few_trees_ready_and_the_others_are_kept_by_their_com
     async with open_session(tree, home) as one, open_session(tree, home) as other:
         await prepare(one)
         before = open_descriptors()
-        await other.session_context.checkpoints.prepare()
+        await get_parts(other).session_context.checkpoints.prepare()
         assert open_descriptors() <= before
         assert not is_preparing()
         for session in (other, one):
@@ -302,7 +305,7 @@ async def test_a_command_that_comes_meanwhile_waits_for_what_is_under_way(tree, 
         (tree / f"deep/{number}").write_text(f"{number}\n" * 50)
     before = whole_tree(tree)
     async with open_session(tree, tmp_path / "home") as session:
-        await session.session_context.checkpoints.prepare()
+        await get_parts(session).session_context.checkpoints.prepare()
         await run(session, tree, "rm -rf deep big.bin")
         assert (await session.undo()).ok
     assert whole_tree(tree) == before
@@ -323,7 +326,7 @@ async def test_other_roots_than_were_prepared_are_kept_by_the_command(tree, tmp_
 
 async def test_a_project_that_is_gone_meanwhile_is_no_reason_to_fail(tree, tmp_path):
     async with open_session(tree, tmp_path / "home") as session:
-        await session.session_context.checkpoints.prepare()
+        await get_parts(session).session_context.checkpoints.prepare()
         shutil.rmtree(tree)
         await until(lambda: not is_preparing())
         await run(session, tree.parent, f"mkdir {tree}; echo new > {tree}/new")

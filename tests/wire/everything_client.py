@@ -16,6 +16,8 @@ from typing import Any
 import httpx2
 
 from handaxe import Allow, Session
+from handaxe.app.session import get_parts
+from handaxe.app.tool_listing import get_tool_schema
 from handaxe.contract.faults.mcp import LoginFailed, NotConnected
 
 CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
@@ -47,9 +49,11 @@ def wanted_calls(session: Session) -> list[tuple[str, dict[str, Any]]]:
     if "toolCalls" in context:
         return [(f"mcp__test__{one['name']}", one["arguments"]) for one in context["toolCalls"]]
     remote = [
-        tool for tool in session.catalog.list_offered() if tool.name.startswith("mcp__test__")
+        tool
+        for tool in get_parts(session).catalog.list_offered()
+        if tool.name.startswith("mcp__test__")
     ]
-    schemas = [session.schema_of(tool, "json-schema")["inputSchema"] for tool in remote]
+    schemas = [get_tool_schema(tool, "json-schema")["inputSchema"] for tool in remote]
     return [(t.name, example_of(s)) for t, s in zip(remote, schemas, strict=True)]
 
 
@@ -124,7 +128,7 @@ async def main(url: str) -> int:
             on_ask=yes,
             allow=["mcp__test"],
         ) as session:
-            session.follow()
+            get_parts(session).follow()
             client = Client(session, context.get("client_secret"))
             if not await client.connected():
                 return 1

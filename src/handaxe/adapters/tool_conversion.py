@@ -6,7 +6,7 @@ It knows no framework. An answer is text and pictures; how a failure is told is 
 from typing import Any, NamedTuple
 
 from handaxe.app.services.background import append_notices
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.result import ToolResult
@@ -55,7 +55,7 @@ class SessionAdapter:
     async def call(self, tool: str, call_input: object, call_id: str | None) -> FrameworkResult:
         """Run one call through permission, hooks, log and result store; never raises."""
         known_id = None if self._fresh_ids else call_id
-        call = ToolCall(known_id or self._session.new_call_id(), tool, call_input)
+        call = ToolCall(known_id or get_parts(self._session).new_call_id(), tool, call_input)
         result = await self._session.run(call)
         return _build_result(self._session, append_notices(result, self._session.jobs))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from handaxe.agent import reminders as wording
+from handaxe.agent import reminders
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent, Nudged
 from handaxe.agent.input_messages import InputMessages, Prompt
@@ -73,7 +73,7 @@ class RunContinuation:
         self, turn: ModelTurn, rest: ContinuationBudget, options: LoopOptions
     ) -> RunResult | None:
         """An answer without calls ends the run, unless somebody has a reason to go on."""
-        if (unfinished := wording.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
+        if (unfinished := reminders.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
             self._speaker.remind([unfinished])
             return None
         if self._speaker.flush_queue() or await self._speaker.wait_for_work(

@@ -20,7 +20,7 @@ from handaxe.app.agent_setup.agent_builder import (
 )
 from handaxe.app.agent_setup.agent_models import OpenModel
 from handaxe.app.services.service import Arriving, CleanupService
-from handaxe.app.session import PathLike, Session
+from handaxe.app.session import PathLike, Session, get_parts
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AgentChosen, Compacted
 from handaxe.contract.faults import SetupError
@@ -77,6 +77,7 @@ class Agent:
             raise SetupError(f"Give the session its own options: {named}.")
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
+        self._session_parts = get_parts(self.session)
         options = AgentOptions(
             model=model, open_model=open_model, system_prompt=system_prompt,
             append_system_prompt=append_system_prompt,
@@ -101,15 +102,15 @@ class Agent:
         self.workplace = parts.loop_context
         self.styles, self.output_style = parts.styles, parts.output_style
         self._hook_models = SessionHookModels(self.agents, self.meter, parts.models.open)
-        self.session.pipeline_context.hooks.models = self._hook_models
-        self.session.pipeline_context.offers[TurnOverrides] = TurnOverrides(
+        self._session_parts.pipeline_context.hooks.models = self._hook_models
+        self._session_parts.pipeline_context.offers[TurnOverrides] = TurnOverrides(
             self._override_turn, lambda: self.loop.options.effort
         )
         self._is_left = self._has_waited = False
         self.patience: Arriving = "needed"
         """What the first run waits for: servers that always have to be there, or all of them."""
         self._at_end = CleanupService(self._end_agents)
-        self.session.companions.append(self._at_end)
+        self._session_parts.services.members.append(self._at_end)
 
     async def __aenter__(self) -> Self:
         return self
@@ -121,9 +122,9 @@ class Agent:
         """Stop what runs; the session is closed too if the agent opened it."""
         await self.loop.stop()
         await self._end_agents()
-        if self._at_end in self.session.companions:
-            self.session.companions.remove(self._at_end)
-        hooks = self.session.pipeline_context.hooks
+        if self._at_end in self._session_parts.services.members:
+            self._session_parts.services.members.remove(self._at_end)
+        hooks = self._session_parts.pipeline_context.hooks
         if hooks.models is self._hook_models:
             hooks.models = None
         await self._hook_models.close()
@@ -143,10 +144,11 @@ class Agent:
 
     async def begin(self) -> str | None:
         """Tell hooks of the session's start; the first message that one of them has, if any."""
-        context = self.session.pipeline_context
+        context = self._session_parts.pipeline_context
         if context.opening is not None:
             await context.opening()
-        said, self.session.hooks.first_message = self.session.hooks.first_message, None
+        hooks = self._session_parts.hooks
+        said, hooks.first_message = hooks.first_message, None
         return said
 
     async def run(
@@ -164,7 +166,7 @@ class Agent:
         for note in await self._parts.prompts.load(self.workplace):
             yield Told(note)
         if not self.messages and (context := self._parts.prompts.context):
-            self.session.pipeline_context.hooks.late.insert(0, context)
+            self._session_parts.pipeline_context.hooks.late.insert(0, context)
         self._note_choice()
         prompt = self._add_initial_prompt(prompt)
         if prompt is not None:
@@ -189,8 +191,8 @@ class Agent:
         """Wait for what the first answer should know of."""
         if not self._has_waited:
             self._has_waited = True
-            self.session.follow()
-            for companion in self.session.companions:
+            self._session_parts.follow()
+            for companion in self._session_parts.services.members:
                 await companion.wait_ready(self.patience)
 
     def _interrupt_when_late(self) -> asyncio.Handle:
@@ -251,7 +253,7 @@ class Agent:
         now, last = (self._parts.models.name, self._parts.agent_name), self._chosen
         if now != (last.model, last.agent):
             self._chosen = AgentChosen(model=now[0], agent=now[1])
-            self.session.pipeline_context.emit(self._chosen)
+            self._session_parts.pipeline_context.emit(self._chosen)
 
     async def _end_agents(self) -> None:
         """Stop every agent, and what is theirs alone such as servers."""

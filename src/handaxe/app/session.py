@@ -26,7 +26,6 @@ from handaxe.contract.events import SessionClosed
 from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.undo import ChangedCall, UndoRequest
 from handaxe.contract.result import ToolResult
-from handaxe.contract.tool import Tool
 from handaxe.hooks.notify import notify_hooks
 from handaxe.rules.tool_families import is_foreign
 from handaxe.session.jobs import Jobs
@@ -101,29 +100,15 @@ class Session:
         )
         self._parts = parts = MainSessionBuilder(options).build_session()
         self._is_closed = False
-        self._publish_parts(parts)
-
-    def _publish_parts(self, parts: SessionParts) -> None:
         self.id = parts.session_context.session_id
         self.workdir = parts.session_context.workdir
         self.permissions = parts.session_context.permissions
         self.jobs: Jobs = parts.ports[Jobs]
-        self.configuration = parts.configuration
-        self.said, self.heard = parts.history.said, parts.history.instructions
-        self.put_off, self.chosen = parts.history.put_off, parts.history.chosen
-        self.result_of, self.logged = parts.recorder.result_of, parts.recorder.logged
-        self.new_call_id = parts.new_call_id
-        self.policy = parts.session_context.policy
-        self.session_context = parts.session_context
-        self.hooks = parts.hooks
-        self.catalog, self.deferral = parts.catalog, parts.deferral
-        self.pipeline_context = parts.pipeline_context
-        self.companions = parts.services.members
 
     @property
     def settings(self) -> Settings:
         """The settings in force."""
-        return self.configuration.settings
+        return self._parts.configuration.settings
 
     @property
     def mcp(self) -> "McpServers | None":
@@ -134,14 +119,18 @@ class Session:
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with settings, rules and what an earlier run left; for a person."""
         return (
-            *find_config_warnings(self.configuration, self.policy().book, self.catalog),
-            *self.hooks.problems,
+            *find_config_warnings(
+                self._parts.configuration,
+                self._parts.session_context.policy().book,
+                self._parts.catalog,
+            ),
+            *self._parts.hooks.problems,
             *dict.fromkeys((*self._parts.recovery.warnings, *self._parts.tracker.warnings)),
             *self._parts.services.warnings,
         )
 
     async def __aenter__(self) -> Self:
-        self._parts.services.open(self.catalog)
+        self._parts.services.open(self._parts.catalog)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -156,7 +145,7 @@ class Session:
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(self._close_record)
             closing.push_async_callback(self._parts.tracker.close, self.settings.undo)
-            closing.push_async_callback(self.hooks.end, self._parts.pipeline_context, reason)
+            closing.push_async_callback(self._parts.hooks.end, self._parts.pipeline_context, reason)
             closing.push_async_callback(self._parts.services.close)
             closing.push_async_callback(self._parts.pipeline.close)
 
@@ -174,25 +163,27 @@ class Session:
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
         """One call; its input as keyword arguments or as one dict. Never raises."""
-        return await self._run(make_call(self.new_call_id(), tool, input, arguments), is_new=True)
+        return await self._run(
+            make_call(self._parts.new_call_id(), tool, input, arguments), is_new=True
+        )
 
     async def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
     ) -> list[ToolResult]:
         """The calls of one message, side by side where they do not collide; results in order."""
-        batch = make_calls(calls, self.new_call_id)
+        batch = make_calls(calls, self._parts.new_call_id)
         return await self.run_many(batch, stop_on_error=stop_on_error)
 
     async def run(self, call: ToolCall) -> ToolResult:
         """One call under an id of the caller's; the same id again gives the same result."""
-        return await self._run(normalize_call(call, self.new_call_id))
+        return await self._run(normalize_call(call, self._parts.new_call_id))
 
     async def _run(self, call: ToolCall, *, is_new: bool = False) -> ToolResult:
         if self._is_closed:
             return make_closed_result(call)
-        self.follow()
+        self._parts.follow()
         if is_foreign(call.tool):
-            await self._parts.services.expect((call,), self.catalog)
+            await self._parts.services.expect((call,), self._parts.catalog)
         return self._parts.recorder.add_log_note(
             await self._parts.pipeline.call(call, is_new=is_new)
         )
@@ -203,17 +194,13 @@ class Session:
         """Like `call_many`, under ids of the caller's."""
         from handaxe.pipeline.streaming import run_batch
 
-        calls = [normalize_call(call, self.new_call_id) for call in calls]
+        calls = [normalize_call(call, self._parts.new_call_id) for call in calls]
         if self._is_closed:
             return [make_closed_result(call) for call in calls]
-        self.follow()
-        await self._parts.services.expect(calls, self.catalog)
+        self._parts.follow()
+        await self._parts.services.expect(calls, self._parts.catalog)
         results = await run_batch(calls, self._parts.pipeline, stop_on_error=stop_on_error)
         return [self._parts.recorder.add_log_note(result) for result in results]
-
-    def follow(self) -> None:
-        """Take over what settings files and hooks say now."""
-        self._parts.follow()
 
     def stream(self, on_result: "OnResult" = lambda _: None) -> "CallStream":
         """The calls of one message, each started when it is added."""
@@ -221,7 +208,7 @@ class Session:
             raise RuntimeError("The session is closed. Open a new one.")
         from handaxe.pipeline.streaming import CallStream
 
-        self.follow()
+        self._parts.follow()
         return CallStream(
             self._parts.pipeline, on_result=on_result, noted=self._parts.recorder.add_log_note
         )
@@ -241,7 +228,7 @@ class Session:
         """
         from handaxe.app.undo_commands import HostUndo
 
-        call = ToolCall(self.new_call_id(), "Undo", {})
+        call = ToolCall(self._parts.new_call_id(), "Undo", {})
         if self._is_closed:
             return make_closed_result(call)
         wanted = UndoRequest(call_id, only=only, redo=redo, force=force, paths=tuple(paths))
@@ -263,13 +250,9 @@ class Session:
         self._parts.services.memory.wakeups.wake("the user said something.")
         return self._parts.pipeline.interrupt()
 
-    def expect_one_call(self) -> None:
-        """Get nothing ready for later calls, since there will be none."""
-        self._parts.services.ready_tree.leave()
-
     def set_mode(self, mode: str) -> None:
         """Switch the permission mode."""
-        self.permissions.set_mode(validate_mode(self.configuration, mode))
+        self.permissions.set_mode(validate_mode(self._parts.configuration, mode))
 
     def tools(
         self, provider: str = "json-schema", *, deferred: bool = False
@@ -279,17 +262,13 @@ class Session:
         With `deferred` those that wait for ToolSearch are left out once all together are long;
         what was loaded is appended, so ask again for every request.
         """
-        tools = self.deferral.sent() if deferred else self.catalog.list_offered()
-        return [self.schema_of(tool, provider) for tool in tools]
+        tools = self._parts.deferral.sent() if deferred else self._parts.catalog.list_offered()
+        return [get_tool_schema(tool, provider) for tool in tools]
 
     def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
         """Exchange the working directories beside the root; those of settings stay."""
         for added in self._parts.reloader.set_added(add_dirs):
             notify_hooks(self._parts.pipeline_context, "DirectoryAdded", directory=added, source=by)
-
-    def schema_of(self, tool: Tool[Any], provider: str = "json-schema") -> dict[str, Any]:
-        """One tool's schema in a provider's dialect."""
-        return get_tool_schema(tool, provider)
 
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
         """A result as the block or message a provider expects for it."""
@@ -299,7 +278,7 @@ class Session:
 
     def show(self, result: ToolResult, call_input: dict[str, Any]) -> Display | None:
         """What a human sees of a result; None means its text."""
-        return build_display(self.catalog, result, call_input)
+        return build_display(self._parts.catalog, result, call_input)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.context import ToolContext
 from handaxe.contract.events import WishRefused
 from handaxe.contract.faults import SetupError
@@ -40,7 +40,7 @@ def parse_slash_command(text: str) -> SlashCommand | None:
 
 def list_slash_commands(session: Session) -> tuple[SkillInfo, ...]:
     """Every skill and command that a person may type."""
-    skills: Skills = session.pipeline_context.offers[Skills]
+    skills: Skills = get_parts(session).pipeline_context.offers[Skills]
     return tuple(skill for skill in skills.all() if skill.for_user)
 
 
@@ -52,7 +52,7 @@ async def expand_prompt(session: Session, text: str) -> str:
         ToolFault: the command's text cannot be made.
     """
     typed = parse_slash_command(text)
-    if typed is None or session.configuration.discovery.skills == "none":
+    if typed is None or get_parts(session).configuration.discovery.skills == "none":
         return text
     if typed.name.startswith("mcp__") and (prompt := await _render_mcp_prompt(session, typed)):
         return prompt
@@ -72,7 +72,7 @@ async def expand_prompt(session: Session, text: str) -> str:
 
 async def _render_mcp_prompt(session: Session, typed: SlashCommand) -> str | None:
     """The text of a server's prompt, with words for its arguments in their order."""
-    session.follow()
+    get_parts(session).follow()
     servers = session.mcp
     if servers is None:
         return None
@@ -110,7 +110,7 @@ def _parse_stacked(
 
 async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: str) -> None:
     outcome = await fire_hooks(
-        session.pipeline_context,
+        get_parts(session).pipeline_context,
         "UserPromptExpansion",
         expansion_type="slash_command",
         command_name=skill.name,
@@ -121,7 +121,7 @@ async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: s
     refusal = outcome.blocked or outcome.stop
     if refusal is not None:
         raise SetupError(f"A hook refuses /{skill.name}: {refusal}")
-    session.pipeline_context.hooks.late += outcome.messages
+    get_parts(session).pipeline_context.hooks.late += outcome.messages
 
 
 def _can_be_path(typed: SlashCommand) -> bool:
@@ -141,9 +141,9 @@ async def _run_skill(session: Session, skill: SkillInfo, arguments: str) -> str:
     from handaxe.tools.meta.skill import enter_skill, fork_skill, format_outcome
 
     body, refused = await enter_skill(skill, arguments, _make_context(session))
-    session.pipeline_context.hooks.late += refused
+    get_parts(session).pipeline_context.hooks.late += refused
     _tell_refusal(session, skill)
-    offers = session.pipeline_context.offers
+    offers = get_parts(session).pipeline_context.offers
     agents: Agents | None = offers.get(Agents)
     if skill.forks and agents is not None:
         outcome = await fork_skill(skill, body, agents, lambda _: None)
@@ -159,16 +159,16 @@ async def _run_skill(session: Session, skill: SkillInfo, arguments: str) -> str:
 
 def _tell_refusal(session: Session, skill: SkillInfo) -> None:
     """Tell people what of a project's file was not granted."""
-    reason = session.configuration.gate.refusal(skill.powers)
+    reason = get_parts(session).configuration.gate.refusal(skill.powers)
     if reason is not None:
-        session.pipeline_context.emit(WishRefused(file=skill.path, reason=reason))
+        get_parts(session).pipeline_context.emit(WishRefused(file=skill.path, reason=reason))
 
 
 def _make_context(session: Session) -> ToolContext:
     from handaxe.tools.meta.skill import Skill
 
-    offers = session.pipeline_context.offers
-    return ToolContext(session.new_call_id(), offers, Skill().reach, lambda _: None)
+    offers = get_parts(session).pipeline_context.offers
+    return ToolContext(get_parts(session).new_call_id(), offers, Skill().reach, lambda _: None)
 
 
 def _frame_command(skill: SkillInfo, arguments: str, body: str) -> str:

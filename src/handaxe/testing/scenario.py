@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.call import ToolCall
 from handaxe.contract.result import ToolResult
 
@@ -72,7 +72,7 @@ async def run_scenario(scenario: Scenario, root: Path, home: Path) -> list[str]:
     ) as session:
         for number, call in enumerate(scenario.calls, 1):
             _write_files(root, call.files)
-            call_id = call.id or session.new_call_id()
+            call_id = call.id or get_parts(session).new_call_id()
             call_input = _fill_root(call.input, root)
             result = await session.run(ToolCall(call_id, call.tool, call_input))
             differences = _compare_result(call, result, root)

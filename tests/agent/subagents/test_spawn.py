@@ -12,6 +12,7 @@ from tests.waiting import until
 from handaxe import Agent, Allow, Deny, Effects, PermissionRequest, Session, ToolContext, tool
 from handaxe.agent.events import FromAgent, ToolAnswered
 from handaxe.agent.subagents.registry import SpawnLimits
+from handaxe.app.session import get_parts
 from handaxe.contract.faults.agent import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
 from handaxe.contract.ports.agents import AgentRequest, AgentState
 from handaxe.contract.ports.model import ModelFailed, ModelRequest
@@ -284,7 +285,7 @@ async def test_stopping_the_parent_stops_its_agents(session: Session):
             stopped.set()
         return "never"
 
-    session.catalog.add(linger)
+    get_parts(session).catalog.add(linger)
     model = Player(calls(task()), calls(("c1", "linger", {})))
     agent = Agent(model, session)
     running = asyncio.ensure_future(agent.ask("Go."))
@@ -305,7 +306,7 @@ async def test_an_agents_directory_is_its_own(session: Session, project: Path):
         ctx[Workdir].move(ctx[Workdir].resolve(path))
         return ctx[Workdir].current
 
-    session.catalog.add(go)
+    get_parts(session).catalog.add(go)
     session.permissions.grant(["go"])
     model = Player(calls(task()), calls(("g1", "go", {"path": "sub"})), says("a"), says("b"))
     await Agent(model, session).ask("Go.")
@@ -385,7 +386,7 @@ async def test_an_agent_that_was_woken_after_a_restart_is_stopped_by_its_name(pr
 async def test_an_agent_that_the_end_of_the_process_cut_off_says_what_it_had(project: Path):
     async with Session(project) as first:
         pass
-    files = AgentFiles(first.session_context.session_directory / "agents")
+    files = AgentFiles(get_parts(first).session_context.session_directory / "agents")
     files.keep(
         AgentState(agent_id="a1", agent_type="x", description="d", status="running", result="Half.")
     )
@@ -648,7 +649,7 @@ async def test_an_agents_todo_list_is_its_own(session: Session):
     )
     await Agent(model, session).ask("Go.")
     assert not last_result(model, 2).is_error
-    assert session.pipeline_context.offers[Todos].items == ()
+    assert get_parts(session).pipeline_context.offers[Todos].items == ()
 
 
 async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session: Session):
@@ -663,7 +664,7 @@ async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session
         )
         return written.code or "written"
 
-    session.catalog.add(through)
+    get_parts(session).catalog.add(through)
     agents = {"careful": {"description": "Careful.", "permissionMode": "plan"}}
     model = Player(
         calls(task(subagent_type="careful")), calls(("c1", "through", {})), says("a"), says("b")

@@ -14,7 +14,7 @@ from tests.waiting import until
 from handaxe.agent.events import RunStarted
 from handaxe.app.agent import Agent
 from handaxe.app.services.configuration import open_configuration
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.config.mcp_definitions import make_server_request, read_definitions
 from handaxe.config.settings import Settings
 from handaxe.config.trust_store import TrustRecord
@@ -305,8 +305,8 @@ async def test_a_search_that_names_built_in_tools_waits_for_no_server(project):
     servers = {"a": {"command": "sleep", "args": ["1000"]}}
     settings = {"tool_search": {"when": "always"}}
     async with Session(project, mcp_servers=servers, settings=settings) as session:
-        session.deferral.sent()
-        one, two, *_ = session.deferral.waiting()
+        get_parts(session).deferral.sent()
+        one, two, *_ = get_parts(session).deferral.waiting()
         query = f"select:{one}; Select: {two}"
         found = await session.call("ToolSearch", query=query)
         assert found.data["matches"] == [one, two]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
+from handaxe.app.session import get_parts
 from handaxe.config import settings_paths as places
 from handaxe.config.settings_paths import get_own_file
 from handaxe.contract.events import HookRan, PermissionsChanged
@@ -40,7 +41,7 @@ async def write(session, name, content="x\n"):
 async def changed(session):
     await asyncio.sleep(0)
     session.flush()
-    found = read_events(session.session_context.data_home, session.id)
+    found = read_events(get_parts(session).session_context.data_home, session.id)
     return [event for event in found if isinstance(event, PermissionsChanged)]
 
 

@@ -15,6 +15,7 @@ import handaxe
 from handaxe import Effects, Session, tool
 from handaxe.app.services import session_services as ready_tree
 from handaxe.app.services.session_services import SnapshotPrewarm
+from handaxe.app.session import get_parts
 
 QUIET = {
     "no tool that runs anything": {"tools": ["Read", "Edit", "Grep"]},
@@ -71,13 +72,15 @@ async def test_calls_that_follow_each_other_come_first(project, monkeypatch):
     monkeypatch.setattr(ready_tree, "START_S", 3600)
     (project / "a.txt").write_text("one\n")
     async with Session(project) as session:
-        ready = next(c for c in session.companions if isinstance(c, SnapshotPrewarm))
+        ready = next(
+            c for c in get_parts(session).services.members if isinstance(c, SnapshotPrewarm)
+        )
         for _ in range(3):
             await session.call("Read", file_path=str(project / "a.txt"))
-            ready.begin_if_idle(session.catalog)
+            ready.begin_if_idle(get_parts(session).catalog)
             await asyncio.sleep(0.05)
             assert not snapshots().exists()
-        ready.begin_if_idle(session.catalog)
+        ready.begin_if_idle(get_parts(session).catalog)
         await until(lambda: list(snapshots().glob("*/*.prepared")))
 
 
@@ -92,16 +95,18 @@ async def test_a_call_that_still_runs_comes_first(project, monkeypatch):
         return "seen"
 
     async with Session(project, tools=["Bash", look]) as session:
-        ready = next(c for c in session.companions if isinstance(c, SnapshotPrewarm))
+        ready = next(
+            c for c in get_parts(session).services.members if isinstance(c, SnapshotPrewarm)
+        )
         running = asyncio.ensure_future(session.call("look"))
         await asyncio.sleep(0.05)
         for _ in range(2):
-            ready.begin_if_idle(session.catalog)
+            ready.begin_if_idle(get_parts(session).catalog)
             await asyncio.sleep(0.05)
             assert not snapshots().exists()
         goes_on.set()
         await running
-        ready.begin_if_idle(session.catalog)
+        ready.begin_if_idle(get_parts(session).catalog)
         await until(lambda: list(snapshots().glob("*/*.prepared")))
 
 

@@ -16,6 +16,7 @@ from handaxe.app.services.sandbox import (
     read_sandbox_options,
 )
 from handaxe.app.services.service import SessionContext
+from handaxe.app.session import get_parts
 from handaxe.contract.faults import SetupError
 from handaxe.shell.sandbox.backend import find_backend
 from handaxe.testing.fakes import RecordingCheckpoints
@@ -26,9 +27,9 @@ def settled(project: Path, sandbox: dict | None = None, **more):
     settings = {"sandbox": {"enabled": True, **(sandbox or {})}}
     session = Session(project, settings=settings, **more)
     policy = build_sandbox_policy(
-        session.configuration,
+        get_parts(session).configuration,
         session.workdir,
-        session.policy(),
+        get_parts(session).session_context.policy(),
         temp_directory="/t",
         aside_directory="/a",
     )
@@ -48,7 +49,7 @@ def test_the_default_writes_in_the_project_and_has_no_network(project):
 
 def test_secrets_can_be_shown(project):
     session, policy = settled(project, {"filesystem": {"hideSecrets": False}})
-    assert policy.deny_read == (session.configuration.data_directory, "/")
+    assert policy.deny_read == (get_parts(session).configuration.data_directory, "/")
 
 
 def test_paths_are_absolute_from_home_or_from_the_project(project):
@@ -152,7 +153,7 @@ def test_fetch_rules_are_listed_hosts_too(project):
 )
 def test_a_command_is_excluded_only_as_a_whole(project, command, is_excluded):
     session, _ = settled(project, {"excludedCommands": ["docker *", "npm test"]})
-    wanted = read_sandbox_options(session.configuration, session.workdir)
+    wanted = read_sandbox_options(get_parts(session).configuration, session.workdir)
     assert wanted.is_excluded(command) is is_excluded
 
 
@@ -165,7 +166,7 @@ def test_what_cannot_be_honoured_is_told(project):
             "filesystem": {"denyRead": ["**/secret/*.key"]},
         },
     )
-    told = "\n".join(find_sandbox_problems(session.configuration))
+    told = "\n".join(find_sandbox_problems(get_parts(session).configuration))
     assert "`sandbox.enableWeakerNestedSandbox` does not count" in told
     assert "`sandbox.network.httpProxyPort` does not count" in told
     assert "'a.com:80' is not a host" in told
@@ -189,7 +190,7 @@ def test_only_managed_hosts_count_where_managed_settings_say_so(project):
 def test_a_relative_program_is_refused(project):
     session, _ = settled(project, {"bwrapPath": "bin/bwrap"})
     with pytest.raises(SetupError, match="absolute"):
-        read_sandbox_options(session.configuration, session.workdir)
+        read_sandbox_options(get_parts(session).configuration, session.workdir)
 
 
 @pytest.mark.proves("SH-7")
@@ -202,12 +203,12 @@ async def test_a_sessions_own_sandbox_runs_commands(project, tmp_path):
         session_id="x",
         data_home=tmp_path,
         session_directory=tmp_path / "session",
-        configuration=session.configuration,
+        configuration=get_parts(session).configuration,
         workdir=session.workdir,
-        pipeline_context=lambda: session.pipeline_context,
+        pipeline_context=lambda: get_parts(session).pipeline_context,
         checkpoints=RecordingCheckpoints([]),
         permissions=session.permissions,
-        policy=session.policy,
+        policy=get_parts(session).session_context.policy,
         files=None,
         results=None,
         emit=lambda _: None,
@@ -328,7 +329,7 @@ async def test_a_command_that_was_proved_to_look_only_gets_nothing_to_write_to(p
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     (project / "a.txt").write_text("a\n")
     async with Session(project, settings={"sandbox": {"enabled": True}}) as session:
-        confiner = build_confiner(session.session_context)
+        confiner = build_confiner(get_parts(session).session_context)
 
         def tried(command: str, judged: str) -> subprocess.CompletedProcess[bytes]:
             confined = confiner.confine(

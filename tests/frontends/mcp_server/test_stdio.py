@@ -15,6 +15,7 @@ from tests.frontends.mcp_server.raw_client import ENVELOPE, FORMS, stopped
 from tests.waiting import HANG_S
 
 from handaxe import Effects, Session, tool
+from handaxe.app.session import get_parts
 from handaxe.frontends.mcp_server.protocol import HANDSHAKE_REVISIONS
 from handaxe.frontends.mcp_server.request_params import parse_roots
 from handaxe.frontends.mcp_server.stdio_transport import MAX_LINE_BYTES, LineSplitter
@@ -773,7 +774,7 @@ def test_every_listed_schema_is_a_schema(project):
 
 def definitions_in(project):
     session = Session(project)
-    return build_definitions(session, session.catalog.list_offered())
+    return build_definitions(get_parts(session).catalog.list_offered())
 
 
 def test_the_read_only_preset_offers_nothing_that_changes(project):
@@ -854,6 +855,6 @@ def test_a_client_that_does_not_read_gets_everything_when_it_does(project):
 async def test_the_list_stays_small_in_every_edit_format(project, edit_format):
     settings = {"edit": {"format": edit_format}}
     async with Session(project, tools=list_default_tools(BUILTIN), settings=settings) as session:
-        listed = build_definitions(session, session.catalog.list_offered())
+        listed = build_definitions(get_parts(session).catalog.list_offered())
     assert len(json.dumps(listed, ensure_ascii=False)) <= MAX_LIST_CHARS
     assert len(listed) == 10

@@ -32,7 +32,7 @@ from handaxe.app.agent_setup.main_agent import (
 from handaxe.app.agent_setup.prompt_builder import PromptOptions, SystemPromptBuilder
 from handaxe.app.agent_setup.session_loop_context import build_loop_context
 from handaxe.app.agent_setup.subagent_service import SubagentOptions, attach_subagents
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.catalog.edit_formats import choose_edit_tool
 from handaxe.contract.events import AgentChosen
 from handaxe.contract.ports.agents import AgentDefinition
@@ -94,6 +94,7 @@ class AgentBuilder:
 
     def __init__(self, session: Session, options: AgentOptions) -> None:
         self._session = session
+        self._session_parts = get_parts(session)
         self._settings = session.settings
         self._given = options
 
@@ -101,7 +102,7 @@ class AgentBuilder:
         """Take all steps."""
         session = self._session
         kinds = find_agent_definitions(session, self._given.agents)
-        chosen = session.chosen or AgentChosen()
+        chosen = self._session_parts.history.chosen or AgentChosen()
         agent_name = self.choose_agent_name(chosen, kinds)
         kind = choose_main_agent(agent_name or self._settings.agent, kinds)
         models = self.open_models(chosen, kind)
@@ -167,7 +168,7 @@ class AgentBuilder:
         if self._given.output_schema is None:
             return None
         output = FinalOutput(self._given.output_schema)
-        self._session.catalog.add(output.tool())
+        self._session_parts.catalog.add(output.tool())
         return output
 
     def build_prompts(
@@ -209,9 +210,9 @@ class AgentBuilder:
         options: LoopOptions,
     ) -> AgentLoop:
         """The loop, with the conversation so far."""
-        session = self._session
+        history = self._session_parts.history
         conversation = AgentConversation.from_events(
-            session.said, session.result_of, session.put_off
+            history.said, self._session_parts.recorder.result_of, history.put_off
         )
         return AgentLoop(
             model,
@@ -226,12 +227,12 @@ class AgentBuilder:
 
 def offer_edit_tool(session: Session, model: Model) -> None:
     """Offer a model the edit format that it knows best."""
-    session.catalog.edit_tool = choose_edit_tool(session.settings.edit, model.name)
+    get_parts(session).catalog.edit_tool = choose_edit_tool(session.settings.edit, model.name)
 
 
 def find_output_styles(session: Session) -> OutputStyles:
     """The styles that count for a session; a project's own take no place before it is trusted."""
-    configuration = session.configuration
+    configuration = get_parts(session).configuration
     if not configuration.discovery.styles:
         return OutputStyles(list)
     here = session.workdir.current

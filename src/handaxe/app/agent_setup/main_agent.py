@@ -8,7 +8,7 @@ from handaxe.agent.loop_context import LoopContext
 from handaxe.agent.subagents.definition_files import AgentDefinitions, find_agent_directories
 from handaxe.agent.subagents.policy import make_main_tool_filter
 from handaxe.app.agent_setup.subagent_resources import AgentResources
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.config.settings_paths import is_users_own
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentDefinition
@@ -21,16 +21,17 @@ from handaxe.text.escape import find_closest_name
 def find_agent_definitions(session: Session, given: Mapping[str, Any] | None) -> AgentDefinitions:
     """The types of agents that count for a session."""
     workdir = session.workdir
-    sources = session.configuration.sources
+    configuration = get_parts(session).configuration
+    sources = configuration.sources
     users = get_user_directories() if "user" in sources else ()
     if "project" in sources:
         directories = find_agent_directories(workdir.current, workdir.root, users)
     else:
         directories = [path for user in users if (path := Path(user) / "agents").is_dir()]
     managed = [Path(place) / ".claude" / "agents" for place in MANAGED_DIRECTORIES]
-    if not session.configuration.discovery.agents:
+    if not configuration.discovery.agents:
         directories = managed = []
-    return AgentDefinitions(given, directories, session.configuration, managed)
+    return AgentDefinitions(given, directories, configuration, managed)
 
 
 def choose_main_agent(name: str | None, kinds: AgentDefinitions) -> AgentDefinition | None:
@@ -51,13 +52,14 @@ class MainAgent:
     def __init__(self, kind: AgentDefinition, session: Session, workplace: LoopContext) -> None:
         self._kind = kind
         self._session = session
-        context = session.pipeline_context
+        self._catalog = get_parts(session).catalog
+        context = get_parts(session).pipeline_context
         self._equipment = AgentResources(
-            kind, session.session_context, context.hooks, emit=context.emit, is_main=True
+            kind, get_parts(session).session_context, context.hooks, emit=context.emit, is_main=True
         )
         context.hooks = self._equipment.hooks
         context.agent_type = kind.name
-        session.catalog.keep_only(make_main_tool_filter(kind))
+        self._catalog.keep_only(make_main_tool_filter(kind))
         self._choose_mode()
         if (memory := self._equipment.memory) is not None:
             memory.open_in(session.workdir)
@@ -66,7 +68,7 @@ class MainAgent:
 
     async def open(self) -> None:
         """Reach what the agent waits for before it begins."""
-        await self._equipment.open(self._session.catalog)
+        await self._equipment.open(self._catalog)
 
     async def close(self) -> None:
         """End what is the agent's own."""

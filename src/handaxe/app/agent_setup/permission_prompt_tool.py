@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.permission_updates import PermissionChange
@@ -36,7 +36,7 @@ class PermissionPromptTool:
             SetupError: there is no such tool.
         """
         # The session begins to connect here, so that the tools of its servers reach its catalog.
-        self._joined.follow()
+        get_parts(self._joined).follow()
         if await self._found() is None:
             servers = self._servers
             rows = () if servers is None else servers.status()
@@ -75,7 +75,7 @@ class PermissionPromptTool:
         given = cast("dict[str, Any]", answer)
         if given.get("behavior") == "allow" and _is_person_required(session, request.tool):
             return Deny(_FOR_A_PERSON)
-        changes = session.pipeline_context.offers[PermissionChanges]
+        changes = get_parts(session).pipeline_context.offers[PermissionChanges]
         giver = f"The permission tool {self._name}"
         return await read_result(given, request, changes, sent=request.input, giver=giver)
 
@@ -109,9 +109,10 @@ class PermissionPromptTool:
 def _is_person_required(session: Session, tool: str) -> bool:
     from handaxe.mcp.remote_tool import RemoteTool
 
-    if not session.catalog.has(tool):
+    catalog = get_parts(session).catalog
+    if not catalog.has(tool):
         return False
-    found = session.catalog.find(tool)[0]
+    found = catalog.find(tool)[0]
     return isinstance(found, RemoteTool) and found.always_asks
 
 

@@ -19,7 +19,7 @@ from handaxe.agent.system_prompt import (
     build_context_text,
     build_system_prompt,
 )
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.config.settings import AttributionOptions
 from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.faults import SetupError
@@ -84,9 +84,9 @@ class SystemPromptBuilder:
         if self._options.apart:
             self._add_context_reminder(workplace)
         session, workdir = self._session, self._session.workdir
-        if not (self._options.memory and session.configuration.discovery.instructions):
+        if not (self._options.memory and get_parts(session).configuration.discovery.instructions):
             return self.problems
-        sources = session.configuration.sources
+        sources = get_parts(session).configuration.sources
         places = InstructionPaths(
             directory=workdir.current,
             project=workdir.root,
@@ -98,11 +98,13 @@ class SystemPromptBuilder:
             excludes=session.settings.claude_md_excludes,
         )
         imports = ExternalIncludes(session)
-        self._files = InstructionFiles(session.pipeline_context.files, places, imports.allows)
+        self._files = InstructionFiles(
+            get_parts(session).pipeline_context.files, places, imports.allows
+        )
         found = await self._files.load()
         self._memory = found.texts
         for text in found.texts:
-            notify_instructions_loaded(session.pipeline_context, text, "session_start")
+            notify_instructions_loaded(get_parts(session).pipeline_context, text, "session_start")
         if "user" in sources:
             self._remember()
         if workplace.nearby is not None:
@@ -217,14 +219,14 @@ class ExternalIncludes:
         return self._answers[path]
 
     def _is_approved(self, path: str) -> bool:
-        configuration = self._session.configuration
+        configuration = get_parts(self._session).configuration
         try:
             return path in configuration.trust.imports(configuration.root)
         except SetupError:
             return False
 
     async def _ask(self, importer: str, path: str) -> bool:
-        asker = self._session.pipeline_context.asker
+        asker = get_parts(self._session).pipeline_context.asker
         if asker is None or not asker.is_there:
             return False
         request = PermissionRequest(
@@ -241,7 +243,7 @@ class ExternalIncludes:
         if not isinstance(answer, Allow):
             return False
         if answer.remember in {"project", "always"}:
-            configuration = self._session.configuration
+            configuration = get_parts(self._session).configuration
             with suppress(SetupError):
                 configuration.trust.approve_import(configuration.root, path)
         return True

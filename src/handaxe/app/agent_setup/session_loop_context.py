@@ -10,7 +10,7 @@ import msgspec
 
 from handaxe.agent.loop_context import LoopContext
 from handaxe.agent.memory.nested_memory import NestedMemory, notify_instructions_loaded
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.catalog.deferred_tools import DeferredToolAnnouncer
 from handaxe.contract.events import Event, ToolsOffered
 from handaxe.contract.faults import UnknownTool
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 async def open_tasks(session: Session) -> str:
     """The open todos and shared tasks of a session, to be told again; empty if there are none."""
-    return "\n\n".join(await list_open_items(session.pipeline_context.offers))
+    return "\n\n".join(await list_open_items(get_parts(session).pipeline_context.offers))
 
 
 async def list_open_items(offers: Mapping[type[Any], Any]) -> list[str]:
@@ -110,24 +110,25 @@ ALL_SKILLS_CHARS = 100_000
 
 def build_loop_context(session: Session) -> LoopContext:
     """The session itself, for its main agent."""
-    context = session.pipeline_context
-    announcer = DeferredToolAnnouncer(session.deferral)
+    parts = get_parts(session)
+    context = parts.pipeline_context
+    announcer = DeferredToolAnnouncer(parts.deferral)
     nearby = NestedMemory(
         context.offers[ReadLedger],
         context.emit,
-        session.heard,
+        parts.history.instructions,
         partial(notify_instructions_loaded, context),
     )
     skills = SkillAnnouncer(context.offers, session.settings)
     words = ServerInstructions(context.offers, context.catalog.list_visible_names)
-    undos = UndoReminders(session.session_context.session_directory, session.said)
-    title = SessionTitle(session.session_context.data_home, session.id)
+    undos = UndoReminders(parts.session_context.session_directory, parts.history.said)
+    title = SessionTitle(parts.session_context.data_home, session.id)
     return LoopContext(
         pipeline_context=context,
         open_stream=session.stream,
         specs=ToolSpecs(context),
         subscribe=session.subscribe,
-        new_call_id=session.new_call_id,
+        new_call_id=parts.new_call_id,
         flush=session.flush,
         reminders=lambda: collect_reminders(context.offers, nearby, skills),
         notes=lambda: collect_notes(announcer, skills, words),
@@ -141,12 +142,13 @@ def build_loop_context(session: Session) -> LoopContext:
 
 async def has_tool(session: Session, tool: str) -> bool:
     """Whether a tool is on offer; a server that could bring it is waited for."""
-    session.follow()
-    if tool.startswith("mcp__") and not session.catalog.has(tool):
-        for companion in session.companions:
+    parts = get_parts(session)
+    parts.follow()
+    if tool.startswith("mcp__") and not parts.catalog.has(tool):
+        for companion in parts.services.members:
             await companion.expect(tool)
     try:
-        session.catalog.find(tool)
+        parts.catalog.find(tool)
     except UnknownTool:
         return False
     return True

@@ -12,7 +12,7 @@ from handaxe.app.agent_setup.subagent_resources import AgentResources
 from handaxe.app.builder import SessionBuilder
 from handaxe.app.resume import resume_agent, resume_state
 from handaxe.app.services.service import ServiceGroup, SessionContext
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.catalog.catalog import Catalog
 from handaxe.catalog.edit_formats import choose_edit_tool
 from handaxe.config.settings_paths import WORKTREES
@@ -51,13 +51,15 @@ class SubagentBuilder(SessionBuilder):
         kind: AgentDefinition,
         agents: SpawnedAgents,
     ) -> None:
-        self._session = session
+        self._session_parts = get_parts(session)
         self._state = state
         self._kind = kind
         self._agents = agents
         self._parent = agents.pipeline_context
         has_past = (directory / LOG_NAME).exists()
-        super().__init__(state.agent_id, directory, session.configuration, has_past=has_past)
+        super().__init__(
+            state.agent_id, directory, self._session_parts.configuration, has_past=has_past
+        )
 
     def build_workdir(self) -> Workdir:
         """The roots of the parent, or a worktree of its own."""
@@ -82,7 +84,7 @@ class SubagentBuilder(SessionBuilder):
     def build_session_context(self) -> SessionContext:
         """The session's, with its own directory, results and events."""
         return msgspec.structs.replace(
-            self._session.session_context,
+            self._session_parts.session_context,
             session_directory=self.directory,
             workdir=self.workdir,
             results=self.results,
@@ -138,7 +140,7 @@ class SubagentBuilder(SessionBuilder):
         """Those of the session that have one for each agent."""
         made = [
             service.create_for_agent(self.session_context, self.history)
-            for service in self._session.companions
+            for service in self._session_parts.services.members
         ]
         return ServiceGroup(*(service for service in made if service is not None))
 

@@ -16,7 +16,7 @@ from handaxe.agent.subagents.worktree import WorktreeIsolation
 from handaxe.app.agent_setup.prompt_builder import SystemPromptBuilder
 from handaxe.app.agent_setup.subagent_session import SubagentSessionFactory
 from handaxe.app.services.background import AGENTS
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentDefinition, Agents
 from handaxe.contract.ports.jobs import JobRegistry
@@ -46,8 +46,9 @@ def attach_subagents(
     wanted: SubagentOptions,
 ) -> SpawnedAgents:
     """Offer agents to the session's tools, and their notices to its loop."""
-    context = session.pipeline_context
-    directory = session.session_context.session_directory / AGENTS
+    parts = get_parts(session)
+    context = parts.pipeline_context
+    directory = parts.session_context.session_directory / AGENTS
     workdir, kinds = session.workdir, wanted.kinds
     # What agents say in the background is there to be read.
     if str(directory) not in workdir.free_to_read:
@@ -56,11 +57,11 @@ def attach_subagents(
         (offer for offer in context.offers.values() if isinstance(offer, JobRegistry)), None
     )
     family = SubagentRegistry(
-        files=AgentFiles(directory, session.configuration.redactor),
+        files=AgentFiles(directory, parts.configuration.redactor),
         kinds=kinds,
         make_seat=SubagentSessionFactory(session, directory, prompts.session_context).make,
         open_model=_ModelCache(wanted.open_model),
-        housing=WorktreeIsolation(context, session.configuration),
+        housing=WorktreeIsolation(context, parts.configuration),
         emit=context.emit,
         tell=loop.tell,
         say_to_main=loop.send,

@@ -26,7 +26,7 @@ from handaxe.app.agent_setup.session_loop_context import (
     collect_reminders,
 )
 from handaxe.app.agent_setup.subagent_builder import SubagentBuilder
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.catalog.deferred_tools import DeferredToolAnnouncer
 from handaxe.contract.ports.agents import AgentDefinition, AgentState
 from handaxe.contract.ports.model import ToolSpec
@@ -170,8 +170,9 @@ class _SubagentState:
         await self._built.recorder.close()
 
     def _stream(self, on_result: OnResult) -> CallStream:
-        self._session.follow()
-        self._built.pipeline_context.opening = self._session.pipeline_context.opening
+        parts = get_parts(self._session)
+        parts.follow()
+        self._built.pipeline_context.opening = parts.pipeline_context.opening
         return CallStream(
             self._built.pipeline, on_result=on_result, noted=self._built.recorder.add_log_note
         )

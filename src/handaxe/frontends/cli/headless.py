@@ -15,6 +15,7 @@ from handaxe.agent.message_display import display_events
 from handaxe.agent.run_hooks import BEGINNING, describe_hook_failure
 from handaxe.app.agent import Agent
 from handaxe.app.services.configuration import open_configuration
+from handaxe.app.session import get_parts
 from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
@@ -158,8 +159,9 @@ async def _run_setup_hooks(opener: AgentFactory, *, verbose: bool) -> int:
 
     session.subscribe(hear)
     try:
-        if session.pipeline_context.opening is not None:
-            await session.pipeline_context.opening()
+        opening = get_parts(session).pipeline_context.opening
+        if opening is not None:
+            await opening()
         await asyncio.sleep(0)
     finally:
         await session.close()
@@ -184,7 +186,9 @@ async def _answer_prompt(
         stop = agent.session.subscribe(teller.handle_session_event)
         for said in prompts:
             is_last = said is prompts[-1]
-            shown = display_events(agent.session.pipeline_context, agent.run(said), by_lines=False)
+            shown = display_events(
+                get_parts(agent.session).pipeline_context, agent.run(said), by_lines=False
+            )
             async with aclosing(shown) as events:
                 async for event in events:
                     calls.count(event)

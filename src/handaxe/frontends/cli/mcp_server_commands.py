@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.config.mcp_definitions import read_definitions
 from handaxe.config.settings_paths import PROJECT_SERVERS
 from handaxe.contract.faults import SetupError, ToolFault
@@ -121,7 +121,7 @@ def _list_rows(arguments: argparse.Namespace, only: str | None = None) -> Sequen
 async def check_servers(session: Session, only: str | None = None) -> Sequence[McpServer]:
     """Connect to the servers of a session, or to one, and see how that went."""
     async with session:
-        session.follow()
+        get_parts(session).follow()
         assert session.mcp is not None
         known = {row.name for row in session.mcp.status()}
         if only is None or only in known:
@@ -264,8 +264,10 @@ def _run_login_action(
         said = await work(servers)
         if arguments.action == "login":
             about = {"notification_type": "auth_success", "title": "Logged in"}
-            await fire_hooks(session.pipeline_context, "Notification", message=said, **about)
-        await session.pipeline_context.hooks.close()
+            await fire_hooks(
+                get_parts(session).pipeline_context, "Notification", message=said, **about
+            )
+        await get_parts(session).pipeline_context.hooks.close()
         return said
 
     try:

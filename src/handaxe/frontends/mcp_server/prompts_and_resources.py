@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 from urllib.parse import quote
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.result import ToolResult
@@ -103,7 +103,7 @@ class SessionContentProvider(ContentProvider):
 
     def resources(self) -> Sequence[Params]:
         """The files that were read or changed in this session, the first first."""
-        paths = self._session.pipeline_context.offers[ReadLedger].paths()
+        paths = get_parts(self._session).pipeline_context.offers[ReadLedger].paths()
         root = self._session.workdir.root.rstrip("/") + "/"
         return [
             {"uri": f"file://{quote(path)}", "name": path.removeprefix(root)}
@@ -151,8 +151,8 @@ class SessionContentProvider(ContentProvider):
 
     async def _call(self, tool: str, call_input: dict[str, Any]) -> ToolResult:
         session = self._session
-        call = ToolCall(session.new_call_id(), tool, call_input)
-        return session.logged(await session.run(call))
+        call = ToolCall(get_parts(session).new_call_id(), tool, call_input)
+        return get_parts(session).recorder.logged(await session.run(call))
 
 
 async def handle_request(shelf: ContentProvider, method: str, params: Params) -> Params:

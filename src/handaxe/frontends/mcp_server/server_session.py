@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from handaxe.app.services.background import append_notices
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
@@ -92,10 +92,10 @@ class ServerSession:
         from handaxe.frontends.mcp_server.tool_list import build_definitions
 
         session = await self._get_session()
-        session.follow()
-        offered = session.catalog.list_offered()
+        get_parts(session).follow()
+        offered = get_parts(session).catalog.list_offered()
         self._offered = tuple(tool.name for tool in offered)
-        return build_definitions(session, offered)
+        return build_definitions(offered)
 
     async def call(
         self,
@@ -108,13 +108,13 @@ class ServerSession:
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "`name` is not the name of a tool.")
         session = await self._get_session()
-        call_id = session.new_call_id()
+        call_id = get_parts(session).new_call_id()
         session.permissions.never_prompt = not line.can_ask
         self._running[call_id] = _RunningCall(session, line)
         started(lambda: session.cancel(call_id))
         try:
             call = ToolCall(call_id, name, {} if arguments is None else arguments)
-            result = session.logged(await session.run(call))
+            result = get_parts(session).recorder.logged(await session.run(call))
             if line.wants_progress:
                 # What the call told is delivered by the loop, and belongs before its end.
                 await asyncio.sleep(0)
@@ -131,7 +131,7 @@ class ServerSession:
         )
 
         session = await self._get_session()
-        session.follow()
+        get_parts(session).follow()
         try:
             return await handle_request(
                 (self._blueprint.shelf or SessionContentProvider)(session), method, params
@@ -141,10 +141,10 @@ class ServerSession:
 
     def look(self) -> None:
         """Take in changed settings; whoever listens hears if the offer is another one."""
-        self._session.follow()
+        get_parts(self._session).follow()
         if self._offered is None:
             return
-        offered = tuple(tool.name for tool in self._session.catalog.list_offered())
+        offered = tuple(tool.name for tool in get_parts(self._session).catalog.list_offered())
         if offered != self._offered:
             self._offered = offered
             self.on_offer()
@@ -257,7 +257,7 @@ def build_call_result(session: Session, result: ToolResult) -> dict[str, Any]:
 def _get_schema_data(session: Session, result: ToolResult) -> dict[str, Any] | None:
     """The data of a tool that has a schema for it, as it is."""
     try:
-        tool, _ = session.catalog.find(result.tool)
+        tool, _ = get_parts(session).catalog.find(result.tool)
     except UnknownTool:
         return None
     if tool.output_type is None:

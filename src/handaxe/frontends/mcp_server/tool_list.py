@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from handaxe.app.session import Session
+from handaxe.app.tool_listing import get_tool_schema
 from handaxe.contract.tool import Tool
 from handaxe.frontends.mcp_server.protocol import RESULT_SIZE_KEY
 
@@ -26,13 +26,13 @@ def list_default_tools(known: Collection[str]) -> list[str]:
     return [name for name in SERVED if name in known]
 
 
-def build_definitions(session: Session, tools: Iterable[Tool[Any]]) -> list[dict[str, Any]]:
+def build_definitions(tools: Iterable[Tool[Any]]) -> list[dict[str, Any]]:
     """What `tools/list` says."""
-    return [_build_definition(session, tool) for tool in tools]
+    return [_build_definition(tool) for tool in tools]
 
 
-def _build_definition(session: Session, tool: Tool[Any]) -> dict[str, Any]:
-    definition = session.schema_of(tool, "json-schema")
+def _build_definition(tool: Tool[Any]) -> dict[str, Any]:
+    definition = get_tool_schema(tool, "json-schema")
     definition["inputSchema"] = {"type": "object", **definition["inputSchema"]}
     output = get_output_schema(tool)
     if output is not None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.app.agent_setup.permission_prompt_tool import read_result
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.permission import PermissionChanges
 from handaxe.contract.ports.questions import UserQuestion
@@ -43,7 +43,7 @@ class StreamPermissionUi:
             answer = await self._channel.ask("can_use_tool", **fields)
         except ClientRequestFailed as failed:
             return Deny(f"Nobody could be asked: {failed}")
-        changes = self._session().pipeline_context.offers[PermissionChanges]
+        changes = get_parts(self._session()).pipeline_context.offers[PermissionChanges]
         return await read_result(answer, request, changes, sent=sent, giver="The other end")
 
     async def ask_question(

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, cast
 
 from handaxe.app.agent import Agent
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.events import UserSaid
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
@@ -173,7 +173,7 @@ class ControlHandler:
         if servers is None or name in self._of.servers.problems:
             why = self._of.servers.problems.get(name, "There is no such server.")
             raise ControlRequestError(f"The MCP server {name!r} cannot be reached. {why}")
-        self._of.agent.session.follow()
+        get_parts(self._of.agent.session).follow()
         return name, servers
 
     async def _get_context_usage(self, request: Json) -> Json:  # noqa: ARG002 - asks for nothing more
@@ -246,7 +246,7 @@ async def rewind_files(session: Session, message_id: str, *, dry_run: bool = Fal
 
 
 def _find_message_time(session: Session, message_id: str) -> float:
-    session_context = session.session_context
+    session_context = get_parts(session).session_context
     for event in read_events(session_context.data_home, session.id):
         if isinstance(event, UserSaid) and event.message_id == message_id:
             return event.at

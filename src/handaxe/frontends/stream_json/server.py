@@ -18,6 +18,7 @@ from handaxe.agent.input_messages import Prompt, refuse_if_empty
 from handaxe.agent.message_display import display_events
 from handaxe.app.agent import Agent
 from handaxe.app.prompt_suggestions import suggest_prompt
+from handaxe.app.session import get_parts
 from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import Event
@@ -212,7 +213,7 @@ class StreamConversation:
                 self._write(message)
 
         agent.session.subscribe(tell)
-        agent.session.hooks.hooks.wake = self._wake
+        get_parts(agent.session).hooks.hooks.wake = self._wake
         if serving.going_on and agent.loop.conversation.is_unfinished:
             self._queue.put_nowait(QueuedMessage(serving.going_on))
 
@@ -324,7 +325,7 @@ class StreamConversation:
     async def _run(self, agent: Agent, prompt: Prompt | None, waiting: QueuedMessage) -> None:
         assert self._codec is not None
         shown = display_events(
-            agent.session.pipeline_context,
+            get_parts(agent.session).pipeline_context,
             agent.run(prompt, message_id=waiting.uuid),
             by_lines=False,
         )
@@ -342,7 +343,7 @@ class StreamConversation:
     async def _wait_for_servers(self) -> None:
         """The client's own servers are there before the model is asked."""
         if self.servers.inside:
-            self.agent.session.follow()
+            get_parts(self.agent.session).follow()
             await wait_for_servers(self.agent.session.mcp, self.servers.inside)
 
     def _tell(self, event: AgentEvent) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from handaxe.app.session import get_parts
 from handaxe.contract.faults import SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exit_codes import compute_exit_code
@@ -42,10 +43,10 @@ async def _run_call(
     arguments: argparse.Namespace, call_input: dict[str, Any]
 ) -> tuple[ToolResult, str]:
     async with open_session(arguments, on_ask=_find_asker()) as session:
-        session.expect_one_call()
+        get_parts(session).services.ready_tree.leave()
         result = await session.call(arguments.tool, call_input)
         session.flush()
-        result = _drop_pair_notes(session.logged(result), arguments.input)
+        result = _drop_pair_notes(get_parts(session).recorder.logged(result), arguments.input)
         shown = (
             ""
             if arguments.json

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.app.explain import ExplainRequest, explain_in_session, explain_question
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import decode_line, write_json
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     session = open_session(arguments)
     _warn_if_misspelled(tool, session)
     answer = asyncio.run(
-        explain_in_session(tool, call_input, session.pipeline_context, count_commands)
+        explain_in_session(tool, call_input, get_parts(session).pipeline_context, count_commands)
     )
     if arguments.json:
         _print_json(answer)
@@ -60,7 +60,7 @@ def _warn_if_misspelled(tool: str, session: Session) -> None:
     """A decision about a tool that is not there helps nobody who only misspelled its name."""
     near = find_closest_name(tool, list(build_loaders()))
     is_known = tool in build_loaders() or any(
-        one.name == tool for one in session.catalog.list_offered()
+        one.name == tool for one in get_parts(session).catalog.list_offered()
     )
     if near and not is_known and resolve_tool_alias(tool) == tool and not tool.startswith("mcp__"):
         print_notice(f"warning: no tool is named {tool!r}; did you mean {near!r}?")

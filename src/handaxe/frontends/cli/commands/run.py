@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.call import ToolCall
 from handaxe.contract.faults import BadLine, Cancelled, SetupError
 from handaxe.contract.result import ToolResult
@@ -40,7 +40,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         async for line in stream_lines(source.fileno()):
             results = await _answer(line, session)
             session.flush()
-            for result in map(session.logged, results):
+            for result in map(get_parts(session).recorder.logged, results):
                 with allow_interrupt():
                     write_line(encode_result(result))
                     sys.stdout.flush()
@@ -106,7 +106,7 @@ def _parse_call(value: object, session: Session) -> ToolCall | ToolResult:
     if not isinstance(tool, str):
         return _reject_line("`tool` is not the name of a tool.", call_id)
     return ToolCall(
-        escape_surrogates(call_id) if call_id else session.new_call_id(),
+        escape_surrogates(call_id) if call_id else get_parts(session).new_call_id(),
         tool,
         value.get("input", {}),
     )

@@ -5,7 +5,8 @@ import asyncio
 import json
 from typing import Any
 
-from handaxe.app.tool_listing import explain_hidden_tool, find_unavailable_tool
+from handaxe.app.session import get_parts
+from handaxe.app.tool_listing import explain_hidden_tool, find_unavailable_tool, get_tool_schema
 from handaxe.contract.faults import SetupError, UnknownTool
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_line
@@ -45,19 +46,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], Any, str]:
     async with open_session(arguments) as session:
+        parts = get_parts(session)
         if arguments.name is None:
             schemas = session.tools(provider=arguments.provider)
             if not arguments.json:
-                for tool in session.catalog.list_offered():
+                for tool in parts.catalog.list_offered():
                     head = tool.prompt().partition("\n")[0]
                     print_out(f"{to_visible_text(tool.name):18} {to_visible_text(head)}")
             return schemas, None, ""
         try:
-            tool, _ = session.catalog.find(arguments.name)
-            remark = explain_hidden_tool(tool.name, session.policy())
+            tool, _ = parts.catalog.find(arguments.name)
+            remark = explain_hidden_tool(tool.name, parts.session_context.policy())
         except UnknownTool as unknown:
             found = find_unavailable_tool(arguments.name)
             if found is None:
                 raise SetupError(unknown.sentence) from None
             tool, remark = found
-        return [session.schema_of(tool, provider=arguments.provider)], tool, remark
+        return [get_tool_schema(tool, arguments.provider)], tool, remark

@@ -5,6 +5,7 @@ from itertools import islice, pairwise
 from typing import Protocol
 
 from handaxe.app.agent import Agent
+from handaxe.app.session import get_parts
 from handaxe.app.slash_commands import list_slash_commands, parse_slash_command
 from handaxe.config.working_directories import resolve_working_directories
 from handaxe.contract.display import Table
@@ -101,7 +102,7 @@ async def _undo(dialogue: SlashCommandContext, arguments: str) -> None:
 
 
 async def _list_tools(dialogue: SlashCommandContext, _: str) -> None:
-    tools = dialogue.agent.session.catalog.list_offered()
+    tools = get_parts(dialogue.agent.session).catalog.list_offered()
     rows = tuple((tool.name, tool.search_hint or "") for tool in tools)
     dialogue.screen.table(Table(("tool", "for"), rows))
 
@@ -134,7 +135,7 @@ async def _revoke(dialogue: SlashCommandContext, rule: str) -> None:
         if not granted:
             raise
         files = []
-    session.follow()
+    get_parts(session).follow()
     where = f" and out of {', '.join(files)}" if files else ""
     dialogue.screen.say(f"{rule} is taken out of this session{where}.")
 
@@ -158,7 +159,7 @@ async def _resume(dialogue: SlashCommandContext, arguments: str) -> None:
     session = dialogue.agent.session
     wanted = arguments
     if not wanted:
-        session_context = session.session_context
+        session_context = get_parts(session).session_context
         others = (
             one
             for one in list_conversations(session_context.data_home, session.workdir.root)

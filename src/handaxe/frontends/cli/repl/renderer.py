@@ -17,7 +17,7 @@ from handaxe.agent.events import (
     ToolCalled,
 )
 from handaxe.agent.run_hooks import SlowHooks
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.display import Diff, Display, Items, Table, Text
 from handaxe.contract.events import Compacted, Event, HookRan
 from handaxe.contract.messages import AssistantMessage
@@ -144,7 +144,7 @@ class ReplRenderer:
 def _format_title(session: Session, tool: str, given: object) -> str:
     """A call in one line."""
     try:
-        text = session.catalog.find(tool)[0].title(_to_mapping(given))
+        text = get_parts(session).catalog.find(tool)[0].title(_to_mapping(given))
     except Exception:  # noqa: BLE001 - a name nobody knows, or a title that trips over its input
         text = f"{tool}({msgspec.json.encode(given, enc_hook=str).decode()})"
     line = " ".join(to_visible_text(text).split())

@@ -12,6 +12,7 @@ from handaxe.agent.events import RunFinished, ToolAnswered
 from handaxe.agent.message_display import display_events
 from handaxe.app.agent import Agent
 from handaxe.app.services.configuration import open_configuration
+from handaxe.app.session import get_parts
 from handaxe.app.slash_commands import expand_prompt, list_slash_commands
 from handaxe.config.working_directories import resolve_project
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
@@ -165,7 +166,7 @@ class Repl:
         brought = ClientOptions(on_ask=self._ask, on_question=self._ask_question, source=source)
         agent = self.opener.open(brought)
         agent.session.subscribe(self.screen.hear)
-        agent.session.hooks.hooks.wake = self._wake
+        get_parts(agent.session).hooks.hooks.wake = self._wake
         return agent
 
     def _greet(self) -> None:
@@ -225,7 +226,9 @@ class Repl:
         self._has_answered = False
         about = {"notification_type": "idle_prompt", "title": "Waiting for you"}
         said = "The agent is waiting for your input."
-        notify_hooks(self.agent.session.pipeline_context, "Notification", message=said, **about)
+        notify_hooks(
+            get_parts(self.agent.session).pipeline_context, "Notification", message=said, **about
+        )
 
     async def _handle_line(self, text: str) -> None:
         if await run_command(text, self):
@@ -238,7 +241,7 @@ class Repl:
             prompt = None if text is None else await self._expanded(text)
             if prompt is None and text is not None:
                 return
-            context = self.agent.session.pipeline_context
+            context = get_parts(self.agent.session).pipeline_context
             shown = display_events(context, self.agent.run(prompt), by_lines=True)
             async with aclosing(shown) as events:
                 async for event in events:

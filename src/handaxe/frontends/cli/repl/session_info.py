@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from handaxe.app.agent import Agent
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.app.slash_commands import list_slash_commands
 from handaxe.contract.display import Table
 from handaxe.contract.ports.settings_store import SettingsStore
@@ -28,7 +28,7 @@ def build_hooks_table(agent: Agent) -> Table:
     """The hooks that settings name."""
     rows = tuple(
         (found.event, str(found.group.get("matcher") or ""), _shorten_text(what), str(found.origin))
-        for found in agent.session.configuration.merged.hooks
+        for found in get_parts(agent.session).configuration.merged.hooks
         for what in _list_hooks(found.group)
     )
     return Table(("event", "matcher", "hook", "from"), rows)
@@ -64,7 +64,8 @@ def build_rules_table(session: Session) -> Table:
 
 def open_saved_rules(session: Session) -> SavedRules:
     """The rules that settings files keep."""
-    return SavedRules(session.configuration, session.pipeline_context.offers[SettingsStore])
+    parts = get_parts(session)
+    return SavedRules(parts.configuration, parts.ports[SettingsStore])
 
 
 def build_skills_table(agent: Agent) -> Table:
@@ -121,7 +122,7 @@ _ADVISORY = (
 
 def is_new_here(session: Session) -> bool:
     """Whether nobody has talked to handaxe in this project yet."""
-    home = session.session_context.data_home
+    home = get_parts(session).session_context.data_home
     return next(iter(list_conversations(home, session.workdir.root)), None) is None
 
 
