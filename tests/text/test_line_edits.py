@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from handaxe.text.replace import ManyPlaces, NoPlace, SameText
 from handaxe.text.replace.chain import SpliceChain
 from handaxe.text.replace.line_edits import LineEdits, LineHunk
-from handaxe.text.replace.plan import NoAnchor, NoHeader, Overlapping
-from handaxe.text.replace.plan import ByteSplice
+from handaxe.text.replace.plan import ByteSplice, NoAnchor, NoHeader, Overlapping
 
 
 def hunk(text: str, *headers: str, is_last: bool = False) -> LineHunk:
