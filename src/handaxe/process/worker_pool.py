@@ -12,21 +12,17 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from handaxe.contract.faults.shell import CannotStart
-from handaxe.contract.ports.shell import AssistedSpawn
-from handaxe.contract.ports.undo import TRACE_ENDED, TRACED
 from handaxe.process.process_tags import get_host_token
 from handaxe.process.supervisor import APART, CONTROL_FD
+from handaxe.process.worker_connection import WorkerConnection
 
 MAX_IDLE = 20
 """So many wardens of a kind wait for the next command; more are let go when theirs has ended."""
 
-_INLINE_BYTES = 1 << 16
 _TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.EBADF})
 _START_FD = 251
 _RESERVE = 50
@@ -40,77 +36,6 @@ from handaxe.process.supervisor import main
 main(int(sys.argv[2]), sys.argv[3])
 """
 _KINDS = socket.SOCK_SEQPACKET | getattr(socket, "SOCK_CLOEXEC", 0)
-
-
-class WorkerConnection:
-    """The line to one warden."""
-
-    def __init__(self, talk: socket.socket, *, is_apart: bool) -> None:
-        self._talk = talk
-        self.is_apart = is_apart
-        self.fileno = talk.fileno
-        self.close = talk.close
-        self.warden_pid = 0
-
-    def run(
-        self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        cwd: str,
-        *,
-        output: int,
-        inherited: Mapping[int, int],
-        start_fd: int,
-        lent: AssistedSpawn | None = None,
-        trace: tuple[int, bool] | None = None,
-    ) -> None:
-        """Have a program run; `inherited` says which descriptor it finds under which number.
-
-        `start_fd`: it is a shell that reads there what to do first, and says at its end under the
-        number below in which directory it stands; 0 if it is none. `lent` is how
-        it is started instead by a warden that can do a part of the confining. `trace` is where
-        it says what the program writes, and whether that may cost it the way to more rights.
-        """
-        apart = None if lent is None else (lent.argv, lent.door, lent.port, lent.plan)
-        traced = None if trace is None else (TRACED, TRACE_ENDED, trace[1])
-        message = marshal.dumps(
-            (list(argv), dict(env), cwd, tuple(inherited), start_fd, apart, traced)
-        )
-        fds = [output, *inherited.values(), *(() if trace is None else trace[:1])]
-        if len(message) <= _INLINE_BYTES:
-            self._send(message, fds)
-            return
-        # A long message could have to wait for the other side; a descriptor never does.
-        large = os.memfd_create("handaxe-command", os.MFD_CLOEXEC)
-        try:
-            with os.fdopen(os.dup(large), "wb") as file:
-                file.write(message)
-            self._send(b"large", [*fds, large])
-        finally:
-            os.close(large)
-
-    def stop(self) -> None:
-        """Have the program ended that runs now, with all it started."""
-        with suppress(OSError):
-            self._talk.send(b"stop", socket.MSG_DONTWAIT)
-        self.wake()
-
-    def wake(self) -> None:
-        """Let the warden go on, should a command have stopped it."""
-        if self.warden_pid:
-            with suppress(OSError):
-                os.kill(self.warden_pid, signal.SIGCONT)
-
-    def hear(self) -> tuple[Any, ...] | None:
-        """What the warden says; None where it is gone. `BlockingIOError` if it is silent."""
-        try:
-            message = self._talk.recv(1 << 17, socket.MSG_DONTWAIT)
-        except ConnectionError:
-            return None
-        return marshal.loads(message) if message else None  # noqa: S302 - from our own warden
-
-    def _send(self, message: bytes, fds: list[int]) -> None:
-        socket.send_fds(self._talk, [message], fds, socket.MSG_DONTWAIT)
 
 
 class WorkerPool:

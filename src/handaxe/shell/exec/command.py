@@ -23,7 +23,8 @@ from handaxe.contract.ports.shell import (
     RunningCommand,
     ShellCommand,
 )
-from handaxe.process.worker_pool import WARDENS, WorkerConnection, explain_failed_start
+from handaxe.process.worker_connection import WorkerConnection
+from handaxe.process.worker_pool import WARDENS, explain_failed_start
 from handaxe.shell.exec.capture import OutputCapture
 from handaxe.shell.exec.stall_detection import SelfTailDetector, StdinWaitDetector
 
@@ -208,12 +209,8 @@ class LocalCommand(RunningCommand):
             self._fail(words[1], words[2])
         else:
             _, status, survivors, stuck, cwd = words
-            self._settle(status, survivors=survivors, cwd=self._parse_cwd(cwd), is_clean=not stuck)
-
-    def _parse_cwd(self, said: bytes) -> str | None:
-        """The directory the shell named, if it is one."""
-        path = self._terms.stays_in or os.fsdecode(said.removesuffix(b"\n"))
-        return path if path.startswith("/") and os.path.isdir(path) else None
+            place = _parse_cwd(cwd, self._terms.stays_in)
+            self._settle(status, survivors=survivors, cwd=place, is_clean=not stuck)
 
     def _handle_output(self) -> None:
         try:
@@ -221,7 +218,7 @@ class LocalCommand(RunningCommand):
                 piece = os.read(self._pipe, SMALL_READ_BYTES)
                 size = len(piece)
                 if size == SMALL_READ_BYTES:
-                    self._widen()
+                    self._buffer = _widen_pipe(self._pipe)
             else:
                 piece = self._buffer
                 size = os.readv(self._pipe, [piece])
@@ -253,14 +250,6 @@ class LocalCommand(RunningCommand):
             self._capture.total_bytes, self._shell_pid, self._terms.output_path, self._pipe
         ):
             self._ask_to_stop("own_output")
-
-    def _widen(self) -> None:
-        """A lot is coming: fewer, larger pieces."""
-        if not hasattr(_BUFFERS, "large"):
-            _BUFFERS.large = bytearray(LARGE_READ_BYTES)
-        self._buffer = _BUFFERS.large
-        with suppress(OSError):
-            fcntl(self._pipe, _F_SETPIPE_SZ, PIPE_BYTES)
 
     def _wake_worker(self) -> None:
         """News is due: whoever should bring it may have been stopped by a command."""
@@ -366,6 +355,21 @@ _ENDED_BY: dict[Ended, EndedBy] = {
     "exit": "exit", "signal": "signal", "stopped": "stopped", "time_up": "time_up",
     "output_cap": "output_limit", "own_output": "own_output",
 }  # fmt: skip
+
+
+def _parse_cwd(said: bytes, stays_in: str | None) -> str | None:
+    """The directory the shell named, or is known to stay in, if it is one."""
+    path = stays_in or os.fsdecode(said.removesuffix(b"\n"))
+    return path if path.startswith("/") and os.path.isdir(path) else None
+
+
+def _widen_pipe(pipe: int) -> bytearray:
+    """A lot is coming: let the pipe hold larger pieces; what to read them into."""
+    if not hasattr(_BUFFERS, "large"):
+        _BUFFERS.large = bytearray(LARGE_READ_BYTES)
+    with suppress(OSError):
+        fcntl(pipe, _F_SETPIPE_SZ, PIPE_BYTES)
+    return _BUFFERS.large
 
 
 def _get_status(end: CommandEnd) -> JobStatus:

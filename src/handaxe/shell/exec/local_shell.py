@@ -169,7 +169,8 @@ class LocalShell(Shell):
             if self._bash.prefix and command.call_id:
                 runner = self._bash.resolve_prefix(self._environment.path)
                 argv = [*runner, _build_command_line(argv, env)]
-            confined = self._confine(argv, env, command, {start_fd, start_fd - 1, text_fd})
+            reserved = {start_fd, start_fd - 1, text_fd}
+            confined = _confine(self._confiner, argv, env, command, reserved)
             terms = self._terms(
                 job_id, mark, confined, command.cwd if is_plain else None, take_notes
             )
@@ -227,29 +228,6 @@ class LocalShell(Shell):
             if running.end is None:
                 await running.stop()
         return running if is_done else None
-
-    def _confine(
-        self, argv: list[str], env: dict[str, str], command: ShellCommand, reserved: set[int]
-    ) -> ConfinedCommand:
-        if self._confiner is None:
-            return ConfinedCommand(argv=argv, env=env, is_confined=False)
-        confined = self._confiner.confine(
-            argv,
-            cwd=command.cwd,
-            env=env,
-            unconfined=command.unconfined,
-            command=command.command,
-        )
-        if reserved & set(confined.pass_fds):
-            confined.close()
-            raise explain_failed_start(errno.EMFILE, "")
-        if confined.is_confined:
-            # From inside it would be told as if the command itself had failed.
-            reason = find_cwd_problem(command.cwd, is_confined=True)
-            if reason is not None:
-                confined.close()
-                raise BadWorkdir(command.cwd, reason)
-        return confined
 
     def _terms(
         self,
@@ -362,6 +340,35 @@ class LocalShell(Shell):
 
     def _build_output_path(self, job_id: str) -> str:
         return f"{self._directory}/{job_id}{OUTPUT_SUFFIX}"
+
+
+def _confine(
+    confiner: Confiner | None,
+    argv: list[str],
+    env: dict[str, str],
+    command: ShellCommand,
+    reserved: set[int],
+) -> ConfinedCommand:
+    """What is run in place of a command, under the sandbox if there is one."""
+    if confiner is None:
+        return ConfinedCommand(argv=argv, env=env, is_confined=False)
+    confined = confiner.confine(
+        argv,
+        cwd=command.cwd,
+        env=env,
+        unconfined=command.unconfined,
+        command=command.command,
+    )
+    if reserved & set(confined.pass_fds):
+        confined.close()
+        raise explain_failed_start(errno.EMFILE, "")
+    if confined.is_confined:
+        # From inside it would be told as if the command itself had failed.
+        reason = find_cwd_problem(command.cwd, is_confined=True)
+        if reason is not None:
+            confined.close()
+            raise BadWorkdir(command.cwd, reason)
+    return confined
 
 
 def _can_restrict(running: LocalCommand, confined: ConfinedCommand) -> bool:

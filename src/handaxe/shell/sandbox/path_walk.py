@@ -120,3 +120,25 @@ def _list_ancestors(place: str) -> list[str]:
     """A directory and all above it, from the top."""
     parts = place.strip("/").split("/")
     return ["/" + "/".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+def find_directory(roots: Sequence[str], identity: tuple[int, int], open_up: OpenUp) -> str | None:
+    """Where in the roots the directory of this device and inode is now."""
+    pending = [*roots]
+    while pending:
+        directory = pending.pop()
+        try:
+            entries = [*os.scandir(directory)]
+        except PermissionError:
+            if not open_up(directory):
+                continue
+            entries = [*os.scandir(directory)]
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                found = entry.stat(follow_symlinks=False)
+                if (found.st_dev, found.st_ino) == identity:
+                    return entry.path
+                pending.append(entry.path)
+    return None

@@ -7,7 +7,7 @@ it was; what cannot be looked at counts as changed.
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 
 from handaxe.shell.sandbox.mount_points import is_held
@@ -16,6 +16,7 @@ from handaxe.shell.sandbox.path_walk import (
     Obstructed,
     OpenUp,
     allow_directory_access,
+    find_directory,
     open_parent,
     restore_access,
 )
@@ -88,7 +89,7 @@ class _Restoring:
             found = os.stat(_name(path), dir_fd=parent, follow_symlinks=False)
             if (found.st_dev, found.st_ino) == identity and stat.S_ISDIR(found.st_mode):
                 return
-        moved = _find_inode(self._record.roots, identity, self._open_up)
+        moved = find_directory(self._record.roots, identity, self._open_up)
         try:
             kept = None
             with self._rebuild_parent(path) as parent:
@@ -271,28 +272,6 @@ def _is_directory(parent: int, name: str) -> bool:
     with suppress(OSError):
         return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     return False
-
-
-def _find_inode(roots: Sequence[str], identity: tuple[int, int], open_up: OpenUp) -> str | None:
-    """Where in the roots a directory is now."""
-    pending = [*roots]
-    while pending:
-        directory = pending.pop()
-        try:
-            entries = [*os.scandir(directory)]
-        except PermissionError:
-            if not open_up(directory):
-                continue
-            entries = [*os.scandir(directory)]
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                found = entry.stat(follow_symlinks=False)
-                if (found.st_dev, found.st_ino) == identity:
-                    return entry.path
-                pending.append(entry.path)
-    return None
 
 
 def _start(path: str) -> str:

@@ -6,7 +6,6 @@ What is not understood gives no bound at all; this says nothing about permission
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -30,7 +29,7 @@ from handaxe.shell.analysis.parser.syntax import (
 )
 from handaxe.shell.analysis.program_tables import ProgramTable, load_toml, make_tables, split_names
 from handaxe.shell.analysis.programs.embedded_languages import is_printing_sed
-from handaxe.shell.analysis.programs.operands import ProofContext
+from handaxe.shell.analysis.programs.operands import OperandPaths, ProofContext
 from handaxe.shell.analysis.programs.options import Arguments, NotProven, read_arguments
 from handaxe.shell.analysis.programs.read_only import (
     check_assignments,
@@ -170,7 +169,7 @@ def _bound_act(node: Simple, state: ShellState) -> Act:
 
 
 def _check_form(program: str, arguments: Arguments, state: ShellState) -> Act:
-    return _CHECKS[_load_tables()[0][program].check](program, arguments, _Seen(state))
+    return _CHECKS[_load_tables()[0][program].check](program, arguments, OperandPaths(state))
 
 
 def _read(node: Simple, state: ShellState) -> tuple[str, Arguments, list[Field]]:
@@ -205,35 +204,16 @@ def _check_literal(word: Word) -> None:
         raise NotProven(f"what {word.text} means depends on the locale")
 
 
-class _Seen:
-    """Paths as a command sees them from where it may stand."""
-
-    def __init__(self, state: ShellState) -> None:
-        self._cwds = sorted(state.cwds)
-
-    def __call__(self, value: str) -> tuple[str, ...]:
-        """Every absolute path that a word can name, links not followed."""
-        if value.startswith("/"):
-            return (value,)
-        if not self._cwds:
-            raise NotProven(f"where {value} lies is not known before it runs")
-        return tuple(posixpath.join(base, value) for base in self._cwds)
-
-    def all(self, fields: list[Field]) -> tuple[str, ...]:
-        """The same for several words."""
-        return tuple(path for field in fields for path in self(field.value))
-
-
-def _bound_fill(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+def _bound_fill(_program: str, arguments: Arguments, seen: OperandPaths) -> Act:
     return Act("fills", places=seen.all(arguments.operands))
 
 
-def _bound_make(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+def _bound_make(_program: str, arguments: Arguments, seen: OperandPaths) -> Act:
     parents = arguments.has("p", "parents")
     return Act("fills", places=seen.all(arguments.operands), makes_parents=parents)
 
 
-def _bound_chmod(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+def _bound_chmod(_program: str, arguments: Arguments, seen: OperandPaths) -> Act:
     mode = arguments.operands[0].value if arguments.operands else ""
     recursive = arguments.has("R", "recursive")
     is_open = _OPEN_MODE.fullmatch(mode) is not None
@@ -245,7 +225,7 @@ def _bound_chmod(_program: str, arguments: Arguments, seen: _Seen) -> Act:
     return Act("fills", places=paths, files_only=not is_open)
 
 
-def _bound_remove(program: str, arguments: Arguments, seen: _Seen) -> Act:
+def _bound_remove(program: str, arguments: Arguments, seen: OperandPaths) -> Act:
     paths = seen.all(arguments.operands)
     # A directory that may go is one with everything below, even if it has to be empty by then.
     if program == "rmdir" or arguments.has("r", "R", "recursive", "d", "dir"):
@@ -253,7 +233,7 @@ def _bound_remove(program: str, arguments: Arguments, seen: _Seen) -> Act:
     return Act("removes", places=paths)
 
 
-def _bound_sed(_program: str, arguments: Arguments, seen: _Seen) -> Act:
+def _bound_sed(_program: str, arguments: Arguments, seen: OperandPaths) -> Act:
     scripts = [field.value for kind, field in arguments.typed if kind == "sed"]
     if not scripts or not all(map(is_printing_sed, scripts)):
         raise NotProven("a sed script that does more than edit")
@@ -266,7 +246,7 @@ def _bound_sed(_program: str, arguments: Arguments, seen: _Seen) -> Act:
     return Act("moves" if backups else "removes", places=(*paths, *backups), scratch=("sed??????",))
 
 
-def _bound_put(program: str, arguments: Arguments, seen: _Seen) -> Act:
+def _bound_put(program: str, arguments: Arguments, seen: OperandPaths) -> Act:
     """cp, mv and ln: a target, which may be a directory that gets the sources' names."""
     sources, last = arguments.operands[:-1], arguments.operands[-1:]
     named = [value for name, value in arguments.options if name in ("t", "target-directory")]
@@ -299,7 +279,7 @@ def _get_last_name(source: Field) -> str:
     return name
 
 
-_CHECKS: dict[str, Callable[[str, Arguments, _Seen], Act]] = {
+_CHECKS: dict[str, Callable[[str, Arguments, OperandPaths], Act]] = {
     "fill": _bound_fill,
     "make": _bound_make,
     "chmod": _bound_chmod,

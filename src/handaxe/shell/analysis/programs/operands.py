@@ -274,3 +274,22 @@ def _skip_place(text: str, at: int) -> int:
     while end < len(text) and text[end] != "/":
         end += 2 if text[end] == "\\" else 1
     return end + 1 if end < len(text) else -1
+
+
+class OperandPaths:
+    """Paths as a command sees them from where it may stand."""
+
+    def __init__(self, state: ShellState) -> None:
+        self._cwds = sorted(state.cwds)
+
+    def __call__(self, value: str) -> tuple[str, ...]:
+        """Every absolute path that a word can name, links not followed."""
+        if value.startswith("/"):
+            return (value,)
+        if not self._cwds:
+            raise NotProven(f"where {value} lies is not known before it runs")
+        return tuple(posixpath.join(base, value) for base in self._cwds)
+
+    def all(self, fields: list[Field]) -> tuple[str, ...]:
+        """The same for several words."""
+        return tuple(path for field in fields for path in self(field.value))
