@@ -12,9 +12,8 @@ from tests.waiting import HANG_S
 
 from handaxe.contract.faults import SetupError
 from handaxe.models.http.asyncio_transport import DirectTransport
-from handaxe.models.http.connect import open_transport
+from handaxe.models.http.connect import find_proxy, open_transport
 from handaxe.models.http.httpx_transport import ClientTransport
-from handaxe.models.http.proxies import find_proxy
 from handaxe.models.http.transport import TransportFailed
 
 PROXY = {
