@@ -31,7 +31,8 @@ OWN_CALLS = {
     "agent/subagents/git_worktree.py": {"await_git", "make_command"},
     "app/doctor/checks.py": {"find_git"},
     "shell/exec/preflight_scan.py": {"make_command", "run_git"},
-    "undo/snapshot/git_objects.py": {"make_object_command", "run_git", "start_git"},
+    "undo/snapshot/git_index.py": {"make_object_command", "run_git"},
+    "undo/snapshot/git_objects.py": {"make_object_command", "start_git"},
 }
 """Who starts git, and how; whoever is added here goes through the same module."""
 STARTERS = {

@@ -214,8 +214,17 @@ async def test_a_bounded_command_needs_no_look_at_the_tree_and_an_unknown_one_do
             await run(session, tree, command)
             trees.append(whole_tree(tree))
             assert (tmp_path / "home/snapshots").exists() == (at > 1)
-        kinds = [kind for kind in records(tmp_path / "home") if kind in ("Before", "Tracked")]
-        assert kinds == ["Before", "Before", "Tracked", "Before", "Tracked", "Before"]
+        kinds = [
+            kind for kind in records(tmp_path / "home") if kind in ("BeforeRecord", "TrackedRecord")
+        ]
+        assert kinds == [
+            "BeforeRecord",
+            "BeforeRecord",
+            "TrackedRecord",
+            "BeforeRecord",
+            "TrackedRecord",
+            "BeforeRecord",
+        ]
         for at in (5, 4, 3, 2, 1, 0):
             assert (await session.undo()).ok
             assert whole_tree(tree) == trees[at]
@@ -231,7 +240,7 @@ async def test_too_large_a_tree_is_compared_as_a_whole(tree, tmp_path):
     ) as session:
         result = await session.call("sh", command="rm -r many deep", cwd=str(tree))
         assert "Changes there cannot be undone" in " ".join(result.notes)
-        assert "Tracked" in records(tmp_path / "home")
+        assert "TrackedRecord" in records(tmp_path / "home")
         assert (await session.undo()).ok
         assert (tree / "deep/er/y.txt").exists()
         assert len(before) > len(whole_tree(tree))
@@ -274,7 +283,12 @@ async def test_at_its_timeout_a_bounded_command_goes_on_and_its_record_with_it(p
         result = await session.call("Bash", command="touch a; sleep 1; touch b", timeout=300)
         assert "moved to the background" in result.text
         await until(lambda: len(records(tmp_path / "home")) == 4)
-        assert records(tmp_path / "home") == ["Start", "Before", "After", "After"]
+        assert records(tmp_path / "home") == [
+            "JournalStart",
+            "BeforeRecord",
+            "AfterRecord",
+            "AfterRecord",
+        ]
         [call] = session.history()
         assert [Path(change.file_path).name for change in call.changes] == ["a", "b"]
         assert (await session.undo()).ok
@@ -295,7 +309,7 @@ async def test_a_bounded_command_that_was_cut_off_is_undone_by_the_resumed_sessi
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    assert records(tmp_path / "home") == ["Start", "Before"]
+    assert records(tmp_path / "home") == ["JournalStart", "BeforeRecord"]
     async with open_session(tree, tmp_path / "home", "crashed") as session:
         [call] = session.history()
         assert call.cut_off

@@ -125,7 +125,7 @@ async def test_what_is_known_of_the_outside_is_kept_beside_the_whole_roots(
     before = both(project)
     async with open_session(project, tmp_path / "home", shell=bounded_sh) as session:
         await run(session, project, command.replace("OUT", str(outside)))
-        assert "Tracked" in records(tmp_path / "home")
+        assert "TrackedRecord" in records(tmp_path / "home")
         after = both(project)
         assert (outside / "f").read_text() != "old\n"
         for redo, expected in ((False, before), (True, after), (False, before)):
@@ -153,7 +153,10 @@ async def test_what_a_killed_handaxe_had_written_outside_is_undone(
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    assert records(tmp_path / "home") == ["Start", "Tracked" if doubtful else "Before"]
+    assert records(tmp_path / "home") == [
+        "JournalStart",
+        "TrackedRecord" if doubtful else "BeforeRecord",
+    ]
     [session] = find_past_sessions(tmp_path / "home", root=project)
     [call] = session.calls()
     assert call.cut_off

@@ -14,9 +14,9 @@ from handaxe.agent.model_hooks import SessionHookModels
 from handaxe.agent.subagents.registry import SpawnLimits
 from handaxe.app.agent_setup.agent_builder import (
     AgentBuilder,
-    AgentOptions,
+    AgentArguments,
     AgentParts,
-    offer_edit_tool,
+    add_edit_tool,
 )
 from handaxe.app.agent_setup.agent_models import OpenModel
 from handaxe.app.services.service import Arriving, CleanupService
@@ -78,7 +78,7 @@ class Agent:
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
         self._session_parts = get_parts(self.session)
-        options = AgentOptions(
+        options = AgentArguments(
             model=model, open_model=open_model, system_prompt=system_prompt,
             append_system_prompt=append_system_prompt,
             append_subagent_system_prompt=append_subagent_system_prompt,
@@ -246,7 +246,7 @@ class Agent:
         self._parts.models.switch(chosen, model if isinstance(model, str) else "")
         self.loop.model = chosen
         self._parts.prompts.model = chosen.name
-        offer_edit_tool(self.session, chosen)
+        add_edit_tool(self.session, chosen)
 
     def _note_choice(self) -> None:
         """Write down who was named for the work, so that a resumed session goes on with them."""

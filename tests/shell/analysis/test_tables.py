@@ -25,7 +25,7 @@ def test_the_short_reader_finds_in_every_data_file_what_a_whole_toml_parser_find
 
 
 def test_there_are_data_files():
-    assert {path.stem for path in FILES} >= {"files", "git", "runners", "destructive"}
+    assert {path.stem for path in FILES} >= {"files", "git", "wrappers", "destructive"}
 
 
 def test_an_entry_says_how_its_program_reads_options_or_is_read_most_strictly():

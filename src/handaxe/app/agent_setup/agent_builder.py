@@ -40,7 +40,7 @@ from handaxe.contract.ports.model import Model
 from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
 
 
-class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
+class AgentArguments(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments of `Agent`, without those of its session."""
 
     model: Model | str | None
@@ -92,7 +92,7 @@ class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
 class AgentBuilder:
     """Builds an agent in a session, in the order in which its parts need each other."""
 
-    def __init__(self, session: Session, options: AgentOptions) -> None:
+    def __init__(self, session: Session, options: AgentArguments) -> None:
         self._session = session
         self._session_parts = get_parts(session)
         self._settings = session.settings
@@ -108,7 +108,7 @@ class AgentBuilder:
         models = self.open_models(chosen, kind)
         meter = self.build_meter(models.current, kind)
         output = self.offer_output()
-        offer_edit_tool(session, models.current)
+        add_edit_tool(session, models.current)
         context = build_loop_context(session)
         main = kind and MainAgent(kind, session, context)
         styles = find_output_styles(session)
@@ -225,7 +225,7 @@ class AgentBuilder:
         )
 
 
-def offer_edit_tool(session: Session, model: Model) -> None:
+def add_edit_tool(session: Session, model: Model) -> None:
     """Offer a model the edit format that it knows best."""
     get_parts(session).catalog.edit_tool = choose_edit_tool(session.settings.edit, model.name)
 

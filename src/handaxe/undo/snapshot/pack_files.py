@@ -212,7 +212,7 @@ def _write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-class KeptContents:
+class StoredContents:
     """The bytes of a tree's files: objects of git where it has them, packs of ours elsewhere."""
 
     def __init__(

@@ -17,7 +17,7 @@ from handaxe.undo.snapshot.excess import exclude_excess
 from handaxe.undo.snapshot.inotify import InotifyWatcher
 from handaxe.undo.snapshot.manifest import Manifest, ManifestFile, read_manifest
 from handaxe.undo.snapshot.nodes import GIT, LINK, RACY_NS, Node, NodeChange, from_stat, is_within
-from handaxe.undo.snapshot.pack_files import KeptContents
+from handaxe.undo.snapshot.pack_files import StoredContents
 from handaxe.undo.snapshot.prewarm import Preparation, PreparationResult, can_prepare
 from handaxe.undo.snapshot.project_store import ProjectStore
 from handaxe.undo.snapshot.tree import UNREADABLE, Tree, join_path
@@ -67,7 +67,7 @@ class TreeSnapshot:
             apart=(str(home),),
             watches=watches,
         )
-        self.contents = KeptContents(
+        self.contents = StoredContents(
             self._store.directory, kept=self._kept, prefix=f"{token}-" if token else ""
         )
         self._manifest: ManifestFile | None = None
@@ -90,7 +90,7 @@ class TreeSnapshot:
         saved = read_manifest(path, baseline.length)
         snapshot = cls(home, "", next(iter(saved.roots), ""), limits)
         snapshot._store.directory = path.parent
-        snapshot.contents = KeptContents(path.parent, kept=snapshot._kept)
+        snapshot.contents = StoredContents(path.parent, kept=snapshot._kept)
         tree = snapshot._tree
         tree.adopt(saved.directories, saved.left_out)
         tree.roots = dict(saved.roots)
