@@ -13,8 +13,8 @@ from handaxe.agent.limits import Price
 from handaxe.agent.model_hooks import SessionHookModels
 from handaxe.agent.subagents.registry import SpawnLimits
 from handaxe.app.agent_setup.agent_builder import (
-    AgentBuilder,
     AgentArguments,
+    AgentBuilder,
     AgentParts,
     add_edit_tool,
 )

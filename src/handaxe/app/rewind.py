@@ -52,7 +52,7 @@ def collect_messages_until(
 
     Raises:
         NoSuchMessage: nobody said it here.
-        DropsMore: something else would be lost.
+        RewindDropsMore: something else would be lost.
     """
     log = [event for event in events if isinstance(event, _Relevant)]
     results = {event.call_id: event.result for event in log if isinstance(event, CallFinished)}

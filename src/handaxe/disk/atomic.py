@@ -90,7 +90,7 @@ def replace(
     Raises:
         Changed: the file is not what was expected.
         Locked: another handaxe process was writing in the directory all the time.
-        NotRegular, LinkInTheWay: something else than a plain file is there.
+        NotRegularFile, UnexpectedSymlink: something else than a plain file is there.
         NeedsJournal: only writing in place would do, and there is no journal.
         WriteFailed: the system refused; unless `applied` is set everything is as before.
     """

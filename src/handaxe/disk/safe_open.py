@@ -70,7 +70,7 @@ def open_regular(
 
     Raises:
         NotRegular: a directory, FIFO, socket or device, which is not even opened.
-        LinkInTheWay: a symbolic link.
+        UnexpectedSymlink: a symbolic link.
     """
     # Opening alone can have effects: a FIFO wakes its writer, a device may act.
     refuse_special(path, os.stat(path, dir_fd=dir_fd, follow_symlinks=False))

@@ -62,7 +62,7 @@ def read_regular(
     Raises:
         NotRegular: it is anything else, or a file the kernel makes up.
         TooLarge: it has more than `max_bytes`.
-        LinkInTheWay: a part of the path is a symbolic link.
+        UnexpectedSymlink: a part of the path is a symbolic link.
         OSError: it is missing or unreadable.
     """
     fd, info = _open(path)

@@ -80,7 +80,7 @@ class ExternalHooks:
         self._variables = variables
 
     async def ask(self, placed: ConfiguredHook, event: dict[str, Any], timeout_s: float) -> Outcome:
-        """Send the event, wait, and read the answer; raises `NoAnswer` or `Unusable`."""
+        """Send the event, wait, and read the answer; raises `HookUnreachable` or `Unusable`."""
         name, hook = placed.event, placed.hook
         if isinstance(hook, McpToolHook):
             return from_command(name, await self._call(hook, event, timeout_s))

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 async def post(request: HookRequest, body: bytes, environment: Mapping[str, str]) -> HookResponse:
-    """Send it and read the answer; `NoAnswer` says why there is none."""
+    """Send it and read the answer; `HookUnreachable` says why there is none."""
     limit = asyncio.timeout(request.timeout_s)
     try:
         async with limit:

@@ -65,7 +65,7 @@ async def log_in(
     client_secret: str | None = None,
     wait_s: float,
 ) -> McpLogin:
-    """A new login at a server; `NoLogin` if there is none."""
+    """A new login at a server; `OAuthLoginFailed` if there is none."""
     port = config.oauth.callback_port
     try:
         async with (

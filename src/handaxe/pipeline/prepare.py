@@ -259,7 +259,7 @@ async def defer_call(outcome: Outcome, call_id: str, context: PipelineContext) -
     """What is left of the hooks' word where nothing can be put off: a person has to decide.
 
     Raises:
-        PutOff: the work stops here.
+        DeferredCall: the work stops here.
     """
     if isinstance(outcome.decision, Deny):
         return outcome

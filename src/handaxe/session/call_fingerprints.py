@@ -65,7 +65,7 @@ class CallFingerprints:
 def compute_fingerprint(tool: str, call_input: object) -> bytes:
     """The tool's name and its input, to the letter.
 
-    Sixty-four bits under a key of this process, as call ids are known by (`CallFacts`): nobody can
+    Sixty-four bits under a key of this process, as call ids have: nobody can
     foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
     """
     try:

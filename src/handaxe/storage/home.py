@@ -113,7 +113,7 @@ def generate_session_id() -> str:
 def make_private_directory(directory: Path) -> None:
     """Create a directory of ours, with those above it, readable by its owner only.
 
-    They survive a power failure when whoever needs that calls `keep_name`, which takes its time.
+    They survive a power failure when the caller calls `sync_directory_names`, which takes its time.
     """
     if not directory.exists():
         _not_kept.update(private.make_private(directory))

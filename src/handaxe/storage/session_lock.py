@@ -1,6 +1,6 @@
 """Who has a session open, and who is at work in it now.
 
-A session is open in one process alone, or in several that asked to share it (`SessionHold`). One
+A session is open in one process alone, or in several that asked to share it (`SessionLock`). One
 file per data directory has a byte for each session and for each call under way in a shared one.
 Whoever holds the lock of a byte has it, until it lets go or dies. So a process needs one descriptor
 for all its sessions. These locks do not tell two holders in one process apart; a table does.

@@ -44,7 +44,7 @@ REPLACING = frozenset(
 )
 """The tools that change files by a rename or take them away, and in no other way."""
 WAITING = REPLACING - {"ApplyPatch", "Undo"}
-"""Those of them that make one change, by `ChangeRecord.files`, and answer with what stops it."""
+"""Those of them that make one change, by `ChangeTracker.files`, and answer with what stops it."""
 _MEASURED_PARTS = 16
 """When a session has recorded this part of the budget anew, all that is kept is measured."""
 _OFF = "Changes are not recorded: the settings say `fileCheckpointingEnabled: false`."

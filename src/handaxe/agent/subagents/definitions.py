@@ -102,7 +102,7 @@ def parse_agent_file(
 def parse_agent_definitions(
     given: Iterable[tuple[str, Any]],
 ) -> tuple[tuple[AgentDefinition, ...], tuple[str, ...]]:
-    """Types as a host program gives them, and remarks: an `AgentKind`, or the fields of a file."""
+    """Types as a host program gives them, and remarks: definitions, or the fields of a file."""
     kinds: list[AgentDefinition] = []
     remarks: list[str] = []
     for name, value in given:

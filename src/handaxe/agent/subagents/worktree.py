@@ -175,7 +175,7 @@ def read_worktree_path(outcome: Outcome, directory: str, roots: Sequence[str]) -
     """The directory that hooks made for work apart; git is not asked where they failed.
 
     Raises:
-        NotMade: there is none that could be used.
+        WorktreeNotCreated: there is none that could be used.
     """
     if outcome.blocked is not None:
         raise WorktreeNotCreated(outcome.blocked)

@@ -77,7 +77,7 @@ class HookPrograms(ABC):
         """Wait for the program; cancelling ends it and all it started.
 
         Raises:
-            NoAnswer: it could not be started, or its time was up.
+            HookUnreachable: it could not be started, or its time was up.
         """
 
     @abstractmethod
@@ -85,7 +85,7 @@ class HookPrograms(ABC):
         """Send the event as JSON and wait for the answer.
 
         Raises:
-            NoAnswer: nobody answered, or the time was up.
+            HookUnreachable: nobody answered, or the time was up.
         """
 
     @abstractmethod
@@ -119,5 +119,5 @@ class HookModels(ABC):
         """The last words of the answer; cancelling stops whoever works on it.
 
         Raises:
-            NoAnswer: of `handaxe.contract.ports.hooks`; nobody could answer.
+            HookUnreachable: of `handaxe.contract.ports.hooks`; nobody could answer.
         """

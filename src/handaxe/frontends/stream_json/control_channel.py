@@ -28,7 +28,7 @@ class ControlChannel:
         """The answer to one request.
 
         Raises:
-            OtherEndFailed: there is none.
+            ClientRequestFailed: there is none.
         """
         if self._is_closed:
             raise ClientRequestFailed("The other end has closed its side.")

@@ -76,7 +76,7 @@ class ResponseParser:
         """The head, None if it has not come whole yet; notes that come before it are skipped.
 
         Raises:
-            BadAnswer: this is not a head of HTTP/1.
+            BadResponse: this is not a head of HTTP/1.
         """
         while self._head is None:
             raw = self._take_head()
@@ -94,7 +94,7 @@ class ResponseParser:
         """What has come of the body since the last time.
 
         Raises:
-            BadAnswer: it broke off, or is not cut into chunks as it should be.
+            BadResponse: it broke off, or is not cut into chunks as it should be.
         """
         pieces: list[bytes] = []
         while not self.is_over and self._go_on(pieces):
@@ -230,7 +230,7 @@ async def decompress_stream(
     """What `pieces` hold, as soon as it can be told.
 
     Raises:
-        WireFailed: packed in a way nobody asked for, or broken.
+        TransportFailed: packed in a way nobody asked for, or broken.
     """
     import zlib
 

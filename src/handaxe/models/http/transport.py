@@ -46,7 +46,7 @@ class HttpResponse(ABC):
         """The body as it arrives.
 
         Raises:
-            WireFailed: it broke off, or paused for too long.
+            TransportFailed: it broke off, or paused for too long.
         """
 
     @abstractmethod
@@ -76,7 +76,7 @@ class HttpTransport(ABC):
         """Send a request and wait for the head of the answer.
 
         Raises:
-            WireFailed: nobody answered.
+            TransportFailed: nobody answered.
         """
 
     @abstractmethod

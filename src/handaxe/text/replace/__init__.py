@@ -65,7 +65,7 @@ def plan_replacement(
         SameText: Nothing would change.
         EmptyNeedle: `old` is empty.
         NoPlace: No place fits.
-        ManyPlaces: Several places fit, and only one was asked for.
+        AmbiguousMatch: Several places fit, and only one was asked for.
         CannotEncode: The file's encoding cannot hold `new`.
         NotText: `content` is binary.
     """

@@ -106,7 +106,7 @@ class MatchSearch:
         """The one place.
 
         Raises:
-            ManyPlaces: There are more.
+            AmbiguousMatch: There are more.
         """
         places = list(islice(self._places, _MAX_COUNTED))
         if len(places) > 1:

@@ -85,7 +85,7 @@ class LineEdits:
         """Find the place of one hunk.
 
         Raises:
-            NoPlace, ManyPlaces: It fits nowhere, or in several places.
+            NoPlace, AmbiguousMatch: It fits nowhere, or in several places.
             NoHeader: One of its headers is not in the file.
             NoAnchor: It only adds lines and does not say where.
             Overlapping: Another hunk changes the same lines.

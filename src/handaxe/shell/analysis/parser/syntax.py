@@ -55,7 +55,7 @@ class Word(Struct):
     is_sign: bool = False
     """An operator of `[[ ]]`, not an operand."""
     made: list[Any] | None = None
-    """The arguments it becomes, where the text alone decides; kept by `fields_of`."""
+    """The arguments it becomes, where the text alone decides; kept by `expand_word`."""
 
     @property
     def literal(self) -> str | None:
