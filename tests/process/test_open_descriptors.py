@@ -6,6 +6,8 @@ import threading
 
 from tests import waiting
 
+from handaxe.disk.threads import start_in_thread
+
 
 def open_on(path) -> int:
     """How many descriptors of this process are open on a file."""
@@ -24,8 +26,7 @@ async def test_a_large_file_is_closed_when_its_read_is_cancelled_before_a_thread
     file = project / "large.txt"
     file.write_text("line\n" * 300_000)
     release = threading.Event()
-    loop = asyncio.get_running_loop()
-    busy = [loop.run_in_executor(None, release.wait) for _ in range(64)]
+    busy = [start_in_thread(release.wait).result for _ in range(64)]
     try:
         read = asyncio.ensure_future(session.call("Read", file_path="large.txt", limit=1))
         await waiting.until(lambda: open_on(file) == 1)
