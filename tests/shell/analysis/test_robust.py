@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import sys
 from typing import Any
 
 from grammar import Maker
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from reference import decision
 from tests.counted_work import grows_in_proportion
 
+from handaxe.shell.analysis.parser.cross_check import count_by_tree_sitter
 from handaxe.shell.analysis.parser.parse import parse
 
 PIECES = [
@@ -56,6 +58,32 @@ def test_any_bytes_get_a_verdict(data):
 def test_any_heap_of_syntax_gets_a_verdict(pieces):
     assert decision(" ".join(pieces)).verdict in ("allow", "ask", "deny")
     assert decision("".join(pieces)).verdict in ("allow", "ask", "deny")
+
+
+# With another layout of the memory each of these texts ends the process or does not, so a child
+# runs all of them several times.
+READ_BEYOND_A_TABLE = """
+from handaxe.shell.analysis.parser.cross_check import count_by_tree_sitter
+for code in range(0x100, 0x110000, 0x3FFD):
+    for brace in ("echo {", "echo {1", "echo {1..", "a={", "{", "echo {1..2"):
+        count_by_tree_sitter(brace + chr(code) + "..3}")
+"""
+
+
+def test_no_character_after_a_brace_ends_the_process():
+    for _ in range(6):
+        child = subprocess.run([sys.executable, "-c", READ_BEYOND_A_TABLE], check=False)
+        assert child.returncode == 0
+
+
+def test_characters_of_any_script_are_parts_of_words_to_the_second_reader():
+    for text in (
+        "echo {\u4e2d}; ls",
+        "echo \u4fee\u590d '{\U0001f600' && ls",
+        "ls \u043a\u043e\u0434 | wc",
+    ):
+        assert count_by_tree_sitter(text) == 2
+        assert decision(text).verdict == "allow", text
 
 
 def test_the_parser_accepts_only_what_bash_accepts():

@@ -18,6 +18,8 @@ from handaxe.shell.analysis.parser.expansion import Field
 _QUERY = "(command) @c (declaration_command) @c (unset_command) @c (test_command) @t"
 _PLAIN = re.compile(r"[A-Za-z0-9_./=:,@%+ -]*")
 _SHFMT_COMMANDS = frozenset({"DeclClause", "LetClause"})
+_WIDE = re.compile("[\u0100-\ud7ff\ue000-\U0010ffff]")
+_WORD_CHARACTER = "\u00d7"
 
 
 def is_plain(text: str) -> bool:
@@ -39,12 +41,17 @@ def _load_tree_sitter() -> tuple[Any, Any, Any] | None:
 
 
 def count_by_tree_sitter(text: str) -> int | None:
-    """How many commands tree-sitter sees; None when it sees an error or is not there."""
+    """How many commands tree-sitter sees; None when it sees an error or is not there.
+
+    Its scanner looks characters up in a table that ends at U+00FF: one beyond it after a brace
+    (`{` and U+4E2D) reads memory that may not be there and ends the process. To bash all of them are
+    parts of words, so it gets another such part in their place.
+    """
     reader = _load_tree_sitter()
     if reader is None:
         return None
     parser, query, cursor = reader
-    data = text.encode("utf-8", "surrogatepass")
+    data = _WIDE.sub(_WORD_CHARACTER, text).encode("utf-8", "surrogatepass")
     tree = parser.parse(data)
     if tree.root_node.has_error:
         return None
