@@ -44,8 +44,8 @@ def count_by_tree_sitter(text: str) -> int | None:
     """How many commands tree-sitter sees; None when it sees an error or is not there.
 
     Its scanner looks characters up in a table that ends at U+00FF: one beyond it after a brace
-    (`{` and U+4E2D) reads memory that may not be there and ends the process. To bash all of them are
-    parts of words, so it gets another such part in their place.
+    (`{` and U+4E2D) reads memory that may not be there, and the process ends. To bash all of
+    them are parts of words, so it gets another such part in their place.
     """
     reader = _load_tree_sitter()
     if reader is None:
