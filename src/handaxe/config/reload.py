@@ -34,7 +34,7 @@ class SettingsReloader:
         root: PathLike,
         added: Sequence[PathLike],
         offers: MutableMapping[type[Any], Any],
-        emit: Callable[[Event], None],
+        emit: Callable[[Event], object],
     ) -> None:
         self._configuration = configuration
         self._permissions = permissions

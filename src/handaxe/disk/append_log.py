@@ -18,6 +18,7 @@ from handaxe.disk.append_log_records import (
     LogScan,
     find_log_end,
     format_line,
+    format_long_line,
     parse_line,
     read_line_at,
     save_sidecar,
@@ -92,9 +93,7 @@ class LineLog:
             fd = self._open()
             self._lock(fd)
             try:
-                start = os.lseek(fd, 0, os.SEEK_END)
-                if start != self._end:
-                    start = self._read_new_end(fd, start)
+                start = self._find_end(fd)
                 lines: list[bytes] = []
                 offsets: list[int] = []
                 end = start
@@ -103,12 +102,42 @@ class LineLog:
                     lines.append(format_line(seq, payload))
                     end += len(lines[-1])
                 self._write(fd, lines[0] if len(lines) == 1 else b"".join(lines), start)
-                self._end = self._written = end
-                self._next_seq += len(lines)
-                self._is_unsynced = True
+                self._note_end(end, len(lines))
             finally:
                 locks.release(fd)
         return offsets
+
+    def extend_long(self, payloads: Sequence[Sequence[bytes]]) -> list[int]:
+        """Write records whose payloads come in pieces; gives their offsets.
+
+        Raises: as `extend`.
+        """
+        if any(_NEWLINE in piece for payload in payloads for piece in payload):
+            raise ValueError("a payload must be one line")
+        with self._mutex:
+            fd = self._open()
+            self._lock(fd)
+            try:
+                start = end = self._find_end(fd)
+                offsets: list[int] = []
+                for seq, payload in enumerate(payloads, self._next_seq):
+                    offsets.append(end)
+                    for piece in format_long_line(seq, payload):
+                        self._write(fd, piece, start)
+                        end += len(piece)
+                self._note_end(end, len(payloads))
+            finally:
+                locks.release(fd)
+        return offsets
+
+    def _find_end(self, fd: int) -> int:
+        end = os.lseek(fd, 0, os.SEEK_END)
+        return end if end == self._end else self._read_new_end(fd, end)
+
+    def _note_end(self, end: int, records: int) -> None:
+        self._end = self._written = end
+        self._next_seq += records
+        self._is_unsynced = True
 
     def begin_sync(self, offset: int) -> None:
         """Let the device begin with the records from `offset` on; `sync` then waits less."""

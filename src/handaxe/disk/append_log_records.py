@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 from binascii import crc32
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -33,6 +33,14 @@ class LogRecord(msgspec.Struct, frozen=True):
 def format_line(seq: int, payload: bytes) -> bytes:
     """The line of a record, newline included."""
     return b'{"seq":%d,"crc":"%08x","event":%b}\n' % (seq, crc32(payload), payload)
+
+
+def format_long_line(seq: int, pieces: Sequence[bytes]) -> list[bytes]:
+    """The same in pieces, of a payload in pieces."""
+    checksum = 0
+    for piece in pieces:
+        checksum = crc32(piece, checksum)
+    return [b'{"seq":%d,"crc":"%08x","event":' % (seq, checksum), *pieces, b"}\n"]
 
 
 def parse_line(line: bytes, offset: int) -> LogRecord | str:

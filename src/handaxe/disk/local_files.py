@@ -26,7 +26,7 @@ from handaxe.contract.ports.files import (
 )
 from handaxe.disk.errors import DiskFault, DiskWriteFailed, NotRegularFile, UnexpectedSymlink
 from handaxe.disk.safe_open import open_regular_at, resolve_links, stat_without_links
-from handaxe.disk.threads import start_in_thread
+from handaxe.disk.threads import SMALL, start_in_thread, start_large
 from handaxe.disk.versions import (
     ABSENT,
     Absent,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 
 SMALL_BYTES = 1 << 20
+LARGE_BYTES = 1 << 23
 MAX_LINKS = 40
 
 T = TypeVar("T")
@@ -163,7 +164,9 @@ class LocalFiles(Files):
             os.close(fd)
             raise faults.FileTooLarge(path, info.st_size, max_bytes)
         try:
-            data, version = await _run_by_size(lambda: _read_all(fd, info), info.st_size)
+            data, version = await _run_by_size(
+                lambda: _read_all(fd, info), info.st_size, self._unfinished
+            )
         except OSError as error:
             raise _convert_os_error(path, error, "read") from error
         return LoadedFile(data, _to_file_version(real, version))
@@ -181,12 +184,16 @@ class LocalFiles(Files):
         real, fd, info = self._open(path)
         try:
             if info.st_size <= SMALL_BYTES or _is_wide(fd):
-                data, version = await _run_by_size(lambda: _read_all(fd, info), info.st_size)
+                data, version = await _run_by_size(
+                    lambda: _read_all(fd, info), info.st_size, self._unfinished
+                )
                 return _build_window(data, _to_file_version(real, version), offset, limit)
             from handaxe.disk.line_windows import read_large_window
 
             return await _run_by_size(
-                lambda: read_large_window(fd, info, real, offset, limit), info.st_size
+                lambda: read_large_window(fd, info, real, offset, limit),
+                info.st_size,
+                self._unfinished,
             )
         except OSError as error:
             raise _convert_os_error(path, error, "read") from error
@@ -218,7 +225,14 @@ class LocalFiles(Files):
             )
             return _to_file_version(real, version)
 
-        return await self._change(path, expect, write)
+        is_large = sum(map(len, pieces)) > SMALL_BYTES
+        return await self._change(path, expect, write, is_large=is_large)
+
+    async def compute(self, work: Callable[[], T], size: int) -> T:
+        """Compute on little here, and on much in a thread."""
+        if size <= SMALL:
+            return work()
+        return await start_large(work, self._unfinished).result
 
     async def remove(self, path: str, *, expect: FileVersion) -> None:
         """Take a regular file away, durably, if it still is the expected version."""
@@ -237,14 +251,23 @@ class LocalFiles(Files):
             self._judge(real, access)
         return real
 
-    async def _change(self, path: str, expect: FileVersion | None, change: Callable[[str], T]) -> T:
+    async def _change(
+        self,
+        path: str,
+        expect: FileVersion | None,
+        change: Callable[[str], T],
+        *,
+        is_large: bool = False,
+    ) -> T:
         """Change exactly the file that was judged; a link is followed once and judged again."""
         from handaxe.disk.threads import write_in_thread
 
         self._judge(path, "write")
         try:
             try:
-                return await write_in_thread(path, lambda: change(path), self._unfinished)
+                return await write_in_thread(
+                    path, lambda: change(path), self._unfinished, is_large=is_large
+                )
             except UnexpectedSymlink:
                 real = self._resolve_judged(path, "write")
                 if real == path:
@@ -290,12 +313,14 @@ def _explain_fault(
             return _convert_os_error(path, error)
 
 
-async def _run_by_size(work: Callable[[], T], size_bytes: int) -> T:
-    """Read little here and much in a thread."""
+async def _run_by_size(work: Callable[[], T], size_bytes: int, owner: object) -> T:
+    """Read little here, much in a thread, and very much when it is the turn of its owner."""
     if size_bytes <= SMALL_BYTES:
         return work()
     # It is not cancelled with its call: before it began it would never close what it was given.
-    return await start_in_thread(work).result
+    if size_bytes <= LARGE_BYTES:
+        return await start_in_thread(work).result
+    return await start_large(work, owner).result
 
 
 def _find_first_link(root: str, path: str) -> str | None:

@@ -13,6 +13,7 @@ import atexit
 import os
 import threading
 import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
@@ -23,6 +24,13 @@ from handaxe.contract.result import ToolResult
 
 MOST = 16
 """So many at once; more work waits for one of them."""
+MOST_LARGE = 1
+"""So many works of a process that compute for long run at once."""
+
+_STUCK_S = 2.0
+"""So long large work waits for the one that runs."""
+SMALL = 1 << 17
+"""Up to so many bytes or characters are computed on where they are."""
 
 _NO_MEMORY_S = 0.01
 _reserve = bytearray(1 << 20)
@@ -96,11 +104,57 @@ class ThreadWork(Generic[T]):
 
 class _Threads:
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[ThreadWork[Any]] = SimpleQueue()
+        self._jobs: SimpleQueue[ThreadWork[Any] | _Turn] = SimpleQueue()
         self._lock = threading.Lock()
         self._begun = self._threads = self._reported = 0
+        self._large: OrderedDict[int, deque[ThreadWork[Any]]] = OrderedDict()
+        self._large_running = 0
+        self._large_ended = 0.0
 
-    def begin(self, job: ThreadWork[Any]) -> None:
+    def begin_large(self, job: ThreadWork[Any], owner: int) -> None:
+        """Do it when its turn comes; owners take turns, however much each of them has to do."""
+        with self._lock:
+            self._large.setdefault(owner, deque()).append(job)
+            must_wait = self._large_running >= MOST_LARGE
+            self._large_running += not must_wait
+        if must_wait:
+            asyncio.get_running_loop().call_later(_STUCK_S, self._pass_stuck)
+        else:
+            self.begin(_Turn(self))
+
+    def _pass_stuck(self) -> None:
+        """Start one more where what runs does not come to an end: its device may hang."""
+        with self._lock:
+            is_stuck = bool(self._large) and time.monotonic() - self._large_ended > _STUCK_S
+            if is_stuck:
+                self._large_running += 1
+                self._large_ended = time.monotonic()
+        if is_stuck:
+            self.begin(_Turn(self))
+
+    def run_large(self) -> None:
+        """Do the work whose turn it is, then make room for the next."""
+        with self._lock:
+            if not self._large:
+                # Another one took it, which had been started for one that hung.
+                self._large_running -= 1
+                return
+            owner, jobs = self._large.popitem(last=False)
+            job = jobs.popleft()
+            if jobs:
+                self._large[owner] = jobs
+        try:
+            job.run()
+        finally:
+            with self._lock:
+                self._large_ended = time.monotonic()
+                is_last = not self._large
+                self._large_running -= is_last
+                self._begun += not is_last
+            if not is_last:
+                self._jobs.put(_Turn(self))
+
+    def begin(self, job: "ThreadWork[Any] | _Turn") -> None:
         with self._lock:
             self._begun += 1
             is_missing = self._threads < min(self._begun, MOST)
@@ -149,7 +203,31 @@ class _Threads:
             time.sleep(_NO_MEMORY_S)
 
 
+class _Turn:
+    """Stands in the queue for whichever large work is next then."""
+
+    __slots__ = ("_threads",)
+
+    def __init__(self, threads: _Threads) -> None:
+        self._threads = threads
+
+    def run(self) -> None:
+        """Do that work."""
+        self._threads.run_large()
+
+
 _threads = _Threads()
+
+
+def start_large(work: Callable[[], T], owner: object) -> ThreadWork[T]:
+    """Do work that computes for long in a thread, when it is the turn of its owner.
+
+    Beside more than one of them the event loop would hardly get the interpreter. Work that waits
+    for other large work must not be started so.
+    """
+    job = ThreadWork(work)
+    _threads.begin_large(job, id(owner))
+    return job
 
 
 def start_in_thread(work: Callable[[], T]) -> ThreadWork[T]:
@@ -180,9 +258,11 @@ Unfinished = list[ThreadWork[Any]]
 """Writes that go on although their calls were cancelled."""
 
 
-async def write_in_thread(path: str, work: Callable[[], T], unfinished: Unfinished) -> T:
+async def write_in_thread(
+    path: str, work: Callable[[], T], unfinished: Unfinished, *, is_large: bool = False
+) -> T:
     """Do work that writes; cancelled, it goes on to its end and is added to `unfinished`."""
-    job = start_in_thread(work)
+    job = start_large(work, unfinished) if is_large else start_in_thread(work)
     try:
         return await job.result
     except asyncio.CancelledError:
@@ -194,9 +274,6 @@ async def write_in_thread(path: str, work: Callable[[], T], unfinished: Unfinish
                 unfinished.append(job)
         cut_off = ToolResult.from_fault(Cancelled(started=True, writing=path))
         raise CancelledWithResult(cut_off) from None
-
-
-"""So long work may take that nobody waits for any more; then it goes on by itself."""
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:

@@ -148,7 +148,7 @@ class HookDispatcher:
         models: Callable[[], HookModels | None],
         say_late: Callable[[tuple[str, ...]], None],
         wake: Callable[[], None],
-        emit: Callable[[HookRan], None] | None,
+        emit: Callable[[HookRan], object] | None,
         keep: Keep | None,
         variables: dict[str, str],
     ) -> None:

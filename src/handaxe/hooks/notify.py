@@ -30,7 +30,7 @@ class HookContext(Protocol):
     @property
     def hooks(self) -> Hooks: ...  # noqa: D102
     @property
-    def emit(self) -> Callable[[Event], None]: ...  # noqa: D102
+    def emit(self) -> Callable[[Event], object]: ...  # noqa: D102
 
 
 def build_session_event(context: HookContext, name: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Hooks:
         *,
         programs: "HookPrograms | None" = None,
         policy: "HookPolicy | None" = None,
-        emit: Callable[[HookRan], None] | None = None,
+        emit: Callable[[HookRan], object] | None = None,
         keep: Callable[[str], str] | None = None,
     ) -> None:
         self._emit = emit

@@ -116,7 +116,8 @@ class PipelineContext(msgspec.Struct):
     policy: Callable[[], Policy]
     """The rules in force now."""
     hooks: Hooks
-    emit: Callable[[Event], None]
+    emit: "Callable[[Event], asyncio.Future[None] | None]"
+    """Tells an event; what comes back, if anything, is done when it is in the log."""
     results: ResultStore
     redactor: Redactor = msgspec.field(default_factory=Redactor)
     """Takes secrets out of results, once, before anybody sees them."""

@@ -68,6 +68,8 @@ class ToolPipeline:
         self.batch_hooks = BatchHooks(context)
         """The hooks that hear of all calls of a message together."""
         self._expected: set[str] = set()
+        self._written: asyncio.Future[None] | None = None
+        """Done when the last result is in the log, where that takes long."""
 
     @property
     def order(self) -> Scheduler | None:
@@ -151,9 +153,11 @@ class ToolPipeline:
         activity.interrupt = admitted.parsed.tool.interrupt
         activity.admitted = admitted
         activity.began = time.perf_counter()
-        _announce(self._context, admitted.call, admitted.parsed)
+        written = _announce(self._context, admitted.call, admitted.parsed)
         outer = _WITHIN.set(admitted.call.id)
         try:
+            if written is not None:
+                await asyncio.shield(written)
             result = await self._run_stages(admitted.parsed, admitted.ticket, activity)
             if activity.is_cancelled:
                 # The tool stopped itself; take delivery of the cancellation here, not later.
@@ -178,7 +182,11 @@ class ToolPipeline:
         finally:
             _WITHIN.reset(outer)
             self._traffic.leave(admitted.ticket)
-        return self._finish_active(activity, result)
+        result = self._finish_active(activity, result)
+        if self._written is not None:
+            written, self._written = self._written, None
+            await asyncio.shield(written)
+        return result
 
     def repeat_result(self, call: ToolCall, original: ToolResult) -> ToolResult:
         """Answer a call that asks for the very same as another one of its message."""
@@ -311,7 +319,9 @@ class ToolPipeline:
         )
         # Most of it was redacted when it was settled; hooks and faults have spoken since.
         result = self._context.redactor.redact_value(result)
-        self._context.emit(CallFinished(at=time.time(), call_id=call.id, result=result))
+        self._written = self._context.emit(
+            CallFinished(at=time.time(), call_id=call.id, result=result)
+        )
         self._made.keep(call.id, admitted.fingerprint)
         return self._ended(call.id, result)
 
@@ -342,9 +352,11 @@ class ToolPipeline:
         return activity.done
 
 
-def _announce(context: PipelineContext, call: ToolCall, parsed: ParsedCall | None) -> None:
+def _announce(
+    context: PipelineContext, call: ToolCall, parsed: ParsedCall | None
+) -> asyncio.Future[None] | None:
     """Say that a call begins; one that could not be parsed has no facts."""
-    context.emit(
+    return context.emit(
         CallStarted(
             at=time.time(),
             call_id=call.id,

@@ -179,7 +179,7 @@ def _resolve_directory(named: str, context: PipelineContext) -> str:
     return found.real
 
 
-def _report(emit: Callable[[Event], None], call_id: str, tool: str, text: str) -> None:
+def _report(emit: Callable[[Event], object], call_id: str, tool: str, text: str) -> None:
     emit(CallProgress(call_id=call_id, tool=tool, text=text))
 
 

@@ -9,6 +9,7 @@ from struct import Struct
 
 import msgspec
 
+from handaxe.text.chunks import is_long, replace_long_texts
 from handaxe.text.sanitize import to_safe_text
 
 FINGERPRINT_BYTES = 8
@@ -69,6 +70,8 @@ def compute_fingerprint(tool: str, call_input: object) -> bytes:
     foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
     """
     try:
+        if is_long(call_input):
+            call_input = replace_long_texts(call_input, lambda text: f"{len(text)}:{hash(text)}")
         encoded = _encoder.encode(call_input)
     except Exception:  # noqa: BLE001 - whatever a host's program gave as input
         encoded = to_safe_text(call_input).encode()

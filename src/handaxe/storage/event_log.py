@@ -12,8 +12,9 @@ import weakref
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -37,6 +38,7 @@ from handaxe.disk.errors import DiskFault
 from handaxe.session.call_fingerprints import CallFingerprints
 from handaxe.storage.home import make_private_directory, sync_directory_names
 from handaxe.storage.session_lock import SharedSessionLock
+from handaxe.text.chunks import LONG, is_long, put_long_texts, replace_long_texts
 from handaxe.text.redact import Redactor
 from handaxe.text.sanitize import scrub, to_json_leaf
 
@@ -130,9 +132,17 @@ class EventLog(PooledFile):
         self._watcher: asyncio.TimerHandle | None = None
         self._sync: asyncio.Future[None] | None = None
         self._sync_timer: asyncio.TimerHandle | None = None
+        self._behind: Sequence[Event] | None = None
+        """Events that are being written in a thread."""
+        self._drained: asyncio.Future[None] | None = None
+        self.may_write_behind = True
+        """Whether long events may be written in a thread, with what comes meanwhile behind them."""
 
-    def append(self, event: Event) -> None:
+    def append(self, event: Event) -> asyncio.Future[None] | None:
         """Take one event; progress is shown to listeners only and never written.
+
+        What comes back is there for a long event, and for others that come meanwhile: it is done
+        when they are written, or `problem` says why not. To cancel it stops nothing.
 
         A call that may change something is on disk before it starts and when it ends, and so is
         background work. Events of calls that only look wait until the event loop has a free
@@ -141,27 +151,80 @@ class EventLog(PooledFile):
         if isinstance(event, CallStarted):
             self._waiting.append(event)
             self._open[event.call_id] = event.is_read_only
-            if not event.is_read_only:
-                self.flush()
+            if is_long(event.input):
+                self._write_behind()
+            elif not event.is_read_only:
+                self._flush_unless_behind()
         elif isinstance(event, CallFinished):
-            self._waiting.append(event if event.result.display is None else _strip_display(event))
-            if self._open.pop(event.call_id, False):
+            result = event.result
+            self._waiting.append(event if result.display is None else _strip_display(event))
+            is_read_only = self._open.pop(event.call_id, False)
+            if len(result.text) > LONG or is_long(result.data):
+                self._write_behind()
+            elif is_read_only:
                 self._flush_soon()
             else:
-                self.flush()
+                self._flush_unless_behind()
         elif isinstance(event, _NEVER_WRITTEN):
-            return
+            return None
         else:
             self._waiting.append(event)
             if isinstance(event, _WRITTEN_AT_ONCE):
                 self._follow_work(event)
-                self.flush()
+                self._flush_unless_behind()
             elif isinstance(event, CallDeferred):
                 self._open.pop(event.call_id, None)
             elif isinstance(event, _WRITTEN_SOON):
                 self._flush_soon()
         if self._sync_timer is None and self._sync is None:
             self._sync_soon()
+        return self._drained
+
+    def _write_behind(self) -> None:
+        """Write what waits in a thread, and what comes meanwhile after it."""
+        if self._behind is not None:
+            return
+        if not self._can_write_behind():
+            # `flush` does it, or knows why not.
+            self.flush()
+            return
+        from handaxe.disk.threads import start_large
+
+        if self._drained is None:
+            self._drained = asyncio.get_running_loop().create_future()
+        self._behind, self._waiting = self._waiting, []
+        job = start_large(partial(self._write_long, self._behind), self._directory)
+        job.result.add_done_callback(self._end_behind)
+
+    def _can_write_behind(self) -> bool:
+        try:
+            asyncio.get_running_loop()
+            return self.may_write_behind and self._prepare()
+        except (RuntimeError, DiskFault, OSError):
+            return False
+
+    def _write_long(self, events: Sequence[Event]) -> list[int]:
+        return self._lines.extend_long([_encode_long(event, self._redactor) for event in events])
+
+    def _end_behind(self, written: "asyncio.Future[list[int]]") -> None:
+        events, self._behind = self._behind or (), None
+        if (error := written.exception()) is not None:
+            self.problem = str(error)
+            _log.error("the event log could not be written: %s", error)
+        else:
+            self._note_results(events, written.result())
+            self._note_use()
+        if any(map(_is_long, self._waiting)):
+            self._write_behind()
+        if self._behind is None:
+            self._flush_or_report()
+            drained, self._drained = self._drained, None
+            if drained is not None and not drained.done():
+                drained.set_result(None)
+
+    def _flush_unless_behind(self) -> None:
+        if self._behind is None:
+            self.flush()
 
     def _follow_work(self, event: Event) -> None:
         if isinstance(event, JobStarted):
@@ -192,7 +255,9 @@ class EventLog(PooledFile):
             _log.error("the event log could not be written: %s", error)
 
     def flush(self) -> None:
-        """Write every event taken so far."""
+        """Write every event taken so far; what waits for a long one comes soon after that."""
+        if self._behind is not None:
+            return
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
@@ -201,7 +266,10 @@ class EventLog(PooledFile):
         except (DiskFault, OSError) as error:
             self.problem = str(error)
             raise
-        for event, offset in zip(waiting, offsets, strict=True):
+        self._note_results(waiting, offsets)
+
+    def _note_results(self, events: Sequence[Event], offsets: Sequence[int]) -> None:
+        for event, offset in zip(events, offsets, strict=True):
             if isinstance(event, CallFinished):
                 self.replay(event.call_id, offset)
 
@@ -238,6 +306,9 @@ class EventLog(PooledFile):
         with contextlib.suppress(DiskFault, OSError):
             # What could not be written is known by `problem`.
             self.flush()
+        for event in (*(self._behind or ()), *self._waiting):
+            if isinstance(event, CallFinished) and event.call_id == call_id:
+                return event.result
         offset = self._result_at.get(call_id)
         if offset is None:
             if call_id in self.elsewhere:
@@ -257,6 +328,8 @@ class EventLog(PooledFile):
             if timer is not None:
                 timer.cancel()
         self._watcher = self._sync_timer = None
+        while self._drained is not None:
+            await asyncio.wait([self._drained])
         if self._sync is not None:
             with contextlib.suppress(OSError, DiskFault):
                 await self._sync
@@ -271,21 +344,30 @@ class EventLog(PooledFile):
             self._presence.leave()
 
     def _write(self, events: Sequence[Event]) -> list[int]:
-        if (harm := self._lines.find_damage()) is not None:
-            return self._begin_anew(events, harm)
+        if not self._prepare():
+            return self._begin_anew(events, self._lines.find_damage() or "")
+        redact = self._redactor.redact_json
+        offsets = self._lines.extend([redact(_encode_event(event)) for event in events])
+        self._note_use()
+        return offsets
+
+    def _prepare(self) -> bool:
+        """Make ready for records; False where somebody damaged the log meanwhile."""
+        if self._lines.find_damage() is not None:
+            return False
         if not self._has_directory:
             make_private_directory(self._directory)
             self._has_directory = True
         if not self._is_known:
             self._presence.enter()
             self._is_known = True
-        redact = self._redactor.redact_json
-        offsets = self._lines.extend([redact(_encode_event(event)) for event in events])
+        return True
+
+    def _note_use(self) -> None:
         self._used = True
         self.mark_used()
         if self._watcher is None:
             self._watch()
-        return offsets
 
     def _begin_anew(self, events: Sequence[Event], harm: str) -> list[int]:
         """Go on with what is there, which says again whose it is, where records were taken away."""
@@ -316,7 +398,7 @@ class EventLog(PooledFile):
 
     def release_files(self) -> bool:
         """Let go of the file if nothing goes on; the next event opens it again."""
-        if self._open:
+        if self._open or self._behind is not None:
             return False
         self._lines.close()
         self._presence.leave()
@@ -362,6 +444,43 @@ def _encode_event(event: Event) -> bytes:
         return _encoder.encode(
             scrub(msgspec.to_builtins(_scrub_event(event), enc_hook=to_json_leaf))
         )
+
+
+def _is_long(event: Event) -> bool:
+    if isinstance(event, CallStarted):
+        return is_long(event.input)
+    if isinstance(event, CallFinished):
+        return len(event.result.text) > LONG or is_long(event.result.data)
+    return False
+
+
+def _encode_long(event: Event, redactor: Redactor) -> list[bytes]:
+    """The JSON of an event in pieces, without secrets; its long texts are never encoded whole."""
+    from secrets import token_hex
+
+    texts: dict[str, str] = {}
+
+    def mark(text: str) -> str:
+        texts[name := token_hex(16)] = redactor.redact(text)
+        return name
+
+    def replace(value: Any) -> Any:  # noqa: ANN401 - any JSON
+        return replace_long_texts(value, mark)
+
+    short = event
+    if isinstance(event, CallStarted):
+        short = msgspec.structs.replace(event, input=replace(event.input))
+    elif isinstance(event, CallFinished):
+        result = event.result
+        result = msgspec.structs.replace(
+            result, text=replace(result.text), data=replace(result.data)
+        )
+        short = msgspec.structs.replace(event, result=result)
+    try:
+        return put_long_texts(redactor.redact_json(_encode_event(short)), texts)
+    except UnicodeEncodeError:
+        # Halves of characters, which `_encode_event` makes visible.
+        return [redactor.redact_json(_encode_event(event))]
 
 
 def _scrub_event(event: Event) -> Event:

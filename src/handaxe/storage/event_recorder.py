@@ -44,11 +44,17 @@ class EventRecorder:
         self._opening = opening
         self._listeners: list[Listener] = []
         self.shared_calls = _open_shared_calls(hold, self.log, log)
+        # Another holder may ask for a call as soon as this one lets go of it.
+        self.log.may_write_behind = self.shared_calls is None
 
-    def emit(self, event: Event) -> None:
-        """Write an event and tell it to the listeners; what comes after the end is nobody's."""
+    def emit(self, event: Event) -> asyncio.Future[None] | None:
+        """Write an event and tell it to the listeners; what comes after the end is nobody's.
+
+        What comes back, if anything, is done when the event is in the log.
+        """
         if self._is_closed:
-            return
+            return None
+        written = None
         if not self.is_started:
             self.is_started = True
             if self._hold is not None:
@@ -57,7 +63,7 @@ class EventRecorder:
         if not event.at:
             event = msgspec.structs.replace(event, at=time.time())
         try:  # noqa: SIM105 - `suppress` costs more, and this is done twice in every call
-            self.log.append(event)
+            written = self.log.append(event)
         except (DiskFault, OSError):
             # Every result says so: see `noted`.
             pass
@@ -65,6 +71,7 @@ class EventRecorder:
             loop = asyncio.get_running_loop()
             for listener in self._listeners:
                 loop.call_soon(listener, event)
+        return written
 
     def result_of(self, call_id: str) -> ToolResult | None:
         """The stored result of a finished call, also if another holder of the session made it.

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from handaxe.text.chunks import LONG, yield_turn
+
 _BOMS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF8, "utf-8"),
     # Before UTF-16: its little-endian mark is how a UTF-32 mark begins.
@@ -20,7 +22,7 @@ _BOMS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _UNICODE = frozenset({"utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 18
 _SAMPLE_BYTES = 1 << 16
 # Control bytes that plain text does hold: bell to carriage return, and escape for colours.
 _CONTROLS = bytes(set(range(32)) - set(range(7, 14)) - {27}) + b"\x7f"
@@ -161,6 +163,8 @@ def _is_valid(data: bytes, encoding: str, start: int) -> bool:
     try:
         for chunk in _split_chunks(data, start):
             decoder.decode(chunk)
+            if len(data) > LONG:
+                yield_turn()
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False

@@ -10,6 +10,7 @@ from typing import Any, AnyStr, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from handaxe.text.chunks import LONG, find_in_chunks
 from handaxe.text.secrets import is_secret_name
 
 MAX_NAME_CHARS = 64
@@ -188,7 +189,10 @@ class _Matches(Generic[AnyStr]):
 
 
 def _replace(text: AnyStr, needles: Needles[AnyStr]) -> AnyStr:
-    if not any(needle in text for needle, _ in needles):
+    if len(text) > LONG:
+        if all(find_in_chunks(text, needle) < 0 for needle, _ in needles):
+            return text
+    elif not any(needle in text for needle, _ in needles):
         return text
     matches = _Matches(text, needles)
     written: list[AnyStr] = []

@@ -19,7 +19,7 @@ class NestedMemory:
     def __init__(
         self,
         ledger: ReadLedger,
-        emit: Callable[[InstructionsHeard], None],
+        emit: Callable[[InstructionsHeard], object],
         heard: Sequence[str] = (),
         loaded: Callable[[MemoryText, str], None] = lambda _, __: None,
     ) -> None:

@@ -70,7 +70,7 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
     open_model: Callable[[str | None], Model]
     housing: AgentIsolation
     """Gives agents that want one a checkout of their own."""
-    emit: Callable[[Event], None]
+    emit: Callable[[Event], object]
     tell: Callable[[AgentEvent], None]
     say_to_main: Callable[[str], None] = lambda _: None
     """Says something to the session's own agent, as soon as it can hear it."""

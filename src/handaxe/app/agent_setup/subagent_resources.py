@@ -30,7 +30,7 @@ class AgentResources:
         session_context: SessionContext,
         shared: Hooks,
         *,
-        emit: Callable[[Event], None],
+        emit: Callable[[Event], object],
         is_main: bool = False,
     ) -> None:
         self._kind = kind
@@ -84,7 +84,7 @@ class AgentHooks(Hooks):
         kind: AgentDefinition,
         configuration: Configuration,
         *,
-        emit: Callable[[HookRan], None],
+        emit: Callable[[HookRan], object],
         keep: Callable[[str], str],
         is_main: bool = False,
     ) -> None:

@@ -46,7 +46,7 @@ class SessionHooks:
         arguments: HookArguments,
         configuration: Configuration,
         *,
-        emit: Callable[[Event], None],
+        emit: Callable[[Event], object],
         keep: Callable[[str, str], str],
     ) -> None:
         self._configuration = configuration

@@ -37,7 +37,7 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True):
     files: Files
     results: ResultStore
     checkpoints: Checkpoints
-    emit: Callable[[Event], None]
+    emit: Callable[[Event], object]
     pipeline_context: Callable[[], PipelineContext]
     """Everybody the pipeline works with, once the session stands."""
     is_busy: Callable[[], bool]

@@ -7,11 +7,13 @@ the faults in `handaxe.contract.faults.file`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from handaxe.contract.permission_subjects import Access
+
+T = TypeVar("T")
 
 FileKind = Literal["file", "directory", "fifo", "socket", "device", "other"]
 
@@ -134,6 +136,13 @@ class Files(ABC):
 
         `mode` are its permission bits, by default those of the old file or the usual ones.
         """
+
+    async def compute(self, work: Callable[[], T], size: int) -> T:  # noqa: ARG002
+        """What `work` gives, which only computes, on about so many bytes or characters.
+
+        Of much of it an event loop should notice nothing.
+        """
+        return work()
 
     @abstractmethod
     async def remove(self, path: str, *, expect: FileVersion) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from handaxe.text.chunks import count_in_chunks, find_in_chunks
 from handaxe.text.escape import describe_character, to_visible_text
 from handaxe.text.line_window import (
     detect_line_break,
@@ -105,7 +106,7 @@ class _Nearest:
         else:
             begin, end = self._find_span(begin)
         text = self._text[begin:end]
-        first_line = 1 + self._text.count(self._break, 0, begin)
+        first_line = 1 + count_in_chunks(self._text, self._break, 0, begin)
         stored = [line.rstrip("\r\n") for line in split_keeping_ends(text, self._break)]
         index = _find_first_difference(self._old_lines, stored)
         given_line, stored_line = _get_line(self._old_lines, index), _get_line(stored, index)
@@ -114,7 +115,7 @@ class _Nearest:
             first_line=first_line,
             last_line=first_line + len(stored) - 1,
             text=text,
-            is_unique=self._text.count(text) == 1,
+            is_unique=_is_unique(self._text, text),
             score=round(score, 3),
             differs=first_line + index,
             given=to_visible_text(given_line, exact=True),
@@ -148,12 +149,12 @@ class _Nearest:
             yield word, *words[word]
 
     def _find_all(self, clue: str) -> Iterator[int]:
-        position = self._text.find(clue)
+        position = find_in_chunks(self._text, clue)
         for _ in range(_MAX_FOUND + 1):
             if position < 0:
                 return
             yield position
-            position = self._text.find(clue, position + 1)
+            position = find_in_chunks(self._text, clue, position + 1)
 
     def _find_begin(self, position: int, index: int, offset: int) -> int:
         """Where the place would begin if line `index` of it holds a clue at `position`."""
@@ -235,6 +236,11 @@ class _Nearest:
         if not self._old[-1].isspace():
             end -= len(text) - len(text.rstrip(" \t"))
         return begin, max(begin, end)
+
+
+def _is_unique(text: str, part: str) -> bool:
+    first = find_in_chunks(text, part)
+    return first >= 0 and find_in_chunks(text, part, first + max(1, len(part))) < 0
 
 
 def _find_first_difference(one: str | list[str], other: str | list[str]) -> int:

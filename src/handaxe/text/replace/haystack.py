@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from handaxe.text.chunks import count_in_chunks, find_in_chunks
 from handaxe.text.encoding import Format, encode_part
 
 _BREAK = re.compile("\r\n|\n")
@@ -152,13 +153,13 @@ class _Bytes(Haystack):
         return self._content.isascii()
 
     def find(self, needle: str, begin: int = 0, end: int | None = None) -> int:
-        return self._content.find(needle.encode(), max(begin, self.first), end)
+        return find_in_chunks(self._content, needle.encode(), max(begin, self.first), end)
 
     def rfind(self, needle: str, begin: int, end: int) -> int:
         return self._content.rfind(needle.encode(), max(begin, self.first), end)
 
     def count(self, needle: str, begin: int, end: int) -> int:
-        return self._content.count(needle.encode(), begin, end)
+        return count_in_chunks(self._content, needle.encode(), begin, end)
 
     def length(self, needle: str) -> int:
         return len(needle.encode())
@@ -190,13 +191,13 @@ class _Text(Haystack):
         return self._text.isascii()
 
     def find(self, needle: str, begin: int = 0, end: int | None = None) -> int:
-        return self._text.find(needle, begin, end)
+        return find_in_chunks(self._text, needle, begin, end)
 
     def rfind(self, needle: str, begin: int, end: int) -> int:
         return self._text.rfind(needle, begin, end)
 
     def count(self, needle: str, begin: int, end: int) -> int:
-        return self._text.count(needle, begin, end)
+        return count_in_chunks(self._text, needle, begin, end)
 
     def length(self, needle: str) -> int:
         return len(needle)

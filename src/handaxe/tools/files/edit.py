@@ -68,7 +68,10 @@ class Edit(Tool[EditArgs]):
         if not args.old_string:
             return (Code(args.new_string, path),)
         content = (await ctx[Files].load(path, max_bytes=MAX_BYTES)).data
-        return to_diff_display(path, diff_plan(content, _plan(content, path, args, ctx)))
+        hunks = await ctx[Files].compute(
+            lambda: diff_plan(content, _plan(content, path, args, ctx)), len(content)
+        )
+        return to_diff_display(path, hunks)
 
     async def call(self, args: EditArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
@@ -85,13 +88,19 @@ class Edit(Tool[EditArgs]):
 
 async def _replace(path: str, loaded: LoadedFile, args: EditArgs, ctx: ToolContext) -> ToolResult:
     content, edits = loaded.data, ctx[AppliedEdits]
-    try:
-        plan = _plan(content, path, args, ctx)
-    except NoMatch:
-        repeated = edits.has(loaded.version.path, args.old_string, args.new_string)
-        if repeated and replace.is_already_applied(content, args.old_string, args.new_string):
-            return _report_already_applied(path, args)
-        raise
+
+    def plan_unless_applied() -> replace.Plan | None:
+        try:
+            return _plan(content, path, args, ctx)
+        except NoMatch:
+            repeated = edits.has(loaded.version.path, args.old_string, args.new_string)
+            if repeated and replace.is_already_applied(content, args.old_string, args.new_string):
+                return None
+            raise
+
+    plan = await ctx[Files].compute(plan_unless_applied, len(content))
+    if plan is None:
+        return _report_already_applied(path, args)
     version, hunks = await write_plan(path, loaded, plan, ctx)
     edits.add(version.path, args.old_string, args.new_string)
     return _build_result(path, args, loaded, plan, hunks)

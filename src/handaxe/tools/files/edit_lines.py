@@ -74,7 +74,7 @@ class EditLines(Tool[EditLinesArgs]):
     async def call(self, args: EditLinesArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
         loaded = await load_as_read(path, ctx)
-        tagged = _plan(loaded, path, args, ctx)
+        tagged = await ctx[Files].compute(lambda: _plan(loaded, path, args, ctx), len(loaded.data))
         told, shown = _format_new_refs(tagged.changes)
         _, hunks = await write_plan(
             path, loaded, tagged.plan, ctx, changes=tagged.line_changes, shown=shown

@@ -190,10 +190,14 @@ async def write_plan(
     `changes` are the lines that were named, where a difference could only guess them among equal
     ones; `shown` are the new ones whose tags are told.
     """
-    hunks = diff_plan(loaded.data, plan)
+
+    def compare() -> tuple[list[Hunk], Sequence[LineChange]]:
+        hunks = diff_plan(loaded.data, plan)
+        return hunks, to_line_changes(hunks) if changes is None else changes
+
+    hunks, changed = await ctx[Files].compute(compare, len(loaded.data))
     pieces = list(plan.pieces(loaded.data))
     version = await ctx[Files].replace(path, pieces, expect=loaded.version)
     content = b"".join(pieces) if version.size_bytes <= KEPT_FILE_BYTES else None
-    changes = to_line_changes(hunks) if changes is None else changes
-    ctx[ReadLedger].record_edit(version, changes, content=content, shown=shown)
+    ctx[ReadLedger].record_edit(version, changed, content=content, shown=shown)
     return version, hunks

@@ -183,7 +183,8 @@ async def record_later_changes(path: str, ctx: ToolContext, result: ToolResult) 
     loaded = await ctx[Files].load(path)
     if loaded.version.digest == seen.version.digest:
         return result
-    hunks = compute_hunks(ledger.content(info.path), loaded.data)
+    known = ledger.content(info.path)
+    hunks = await ctx[Files].compute(lambda: compute_hunks(known, loaded.data), len(loaded.data))
     changes = to_line_changes(hunks) if hunks else None
     ledger.record_read(loaded.version, content=loaded.data, changes=changes)
     text = f"{result.text}\n\nA hook changed the file afterwards"

@@ -80,9 +80,11 @@ class MultiEdit(Tool[MultiEditArgs]):
         if args.creates:
             return (Code(_create_content(path, b"", args, ctx).decode(), path),)
         content = (await ctx[Files].load(path, max_bytes=MAX_BYTES)).data
-        return to_diff_display(
-            path, diff_plan(content, join_plans(content, _plan_edits(content, path, args, ctx)))
+        hunks = await ctx[Files].compute(
+            lambda: diff_plan(content, join_plans(content, _plan_edits(content, path, args, ctx))),
+            len(content),
         )
+        return to_diff_display(path, hunks)
 
     async def call(self, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
         _refuse_senseless(args)
@@ -145,18 +147,25 @@ async def _replace(
 ) -> ToolResult:
     content, made = loaded.data, ctx[AppliedEdits]
     fingerprint = _make_fingerprint(args)
-    try:
-        plans = _plan_edits(content, path, args, ctx)
-        plan = join_plans(content, plans)
-    except NoMatch:
-        if made.has(loaded.version.path, *fingerprint) and all(
-            replace.is_already_applied(content, edit.old_string, edit.new_string)
-            for edit in args.edits
-        ):
-            return _report_already_applied(path, args)
-        raise
-    except replace.SameText:
-        raise NoChange from None
+
+    def plan_unless_applied() -> tuple[list[replace.Plan], replace.Plan] | None:
+        try:
+            plans = _plan_edits(content, path, args, ctx)
+            return plans, join_plans(content, plans)
+        except NoMatch:
+            if made.has(loaded.version.path, *fingerprint) and all(
+                replace.is_already_applied(content, edit.old_string, edit.new_string)
+                for edit in args.edits
+            ):
+                return None
+            raise
+        except replace.SameText:
+            raise NoChange from None
+
+    planned = await ctx[Files].compute(plan_unless_applied, len(content))
+    if planned is None:
+        return _report_already_applied(path, args)
+    plans, plan = planned
     version, hunks = await write_plan(path, loaded, plan, ctx)
     made.add(version.path, *fingerprint)
     return _build_result(path, args, loaded, plans, plan, hunks)

@@ -1,6 +1,5 @@
 """NotebookEdit: replace, insert or delete one cell of a Jupyter notebook, and nothing else."""
 
-import asyncio
 from typing import Annotated, Any, Literal
 
 from handaxe.config.settings import Settings
@@ -15,6 +14,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import LineChange, ReadLedger, SeenFile
 from handaxe.session.workdir import Workdir
+from handaxe.text.diff import Hunk
 from handaxe.text.escape import find_closest_name
 from handaxe.text.notebook import cell_edit
 from handaxe.text.notebook.document import NoSuchCell, NotANotebook, Notebook
@@ -32,7 +32,6 @@ from handaxe.tools.files.freshness import (
 from handaxe.tools.files.target_file import add_near_names, resolve_file
 
 MAX_BYTES = 256 * 1024 * 1024
-SMALL_BYTES = 1024 * 1024
 SHOWN_CELLS = 8
 
 
@@ -72,20 +71,31 @@ class NotebookEdit(Tool[NotebookEditArgs]):
     async def preview(self, args: NotebookEditArgs, ctx: ToolContext) -> Display | None:
         path = ctx[Workdir].resolve(args.notebook_path)
         before = (await ctx[Files].load(path, max_bytes=MAX_BYTES)).data
-        _, change = await _plan_in_thread(path, before, args)
-        return to_diff_display(path, compute_hunks(before, b"".join(change.pieces(before))))
+
+        def compare() -> list[Hunk]:
+            _, change = _plan(path, before, args)
+            return compute_hunks(before, b"".join(change.pieces(before)))
+
+        return to_diff_display(path, await ctx[Files].compute(compare, len(before)))
 
     async def call(self, args: NotebookEditArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.notebook_path)
         seen = await _require_seen(path, ctx)
         loaded = await ctx[Files].load(path, max_bytes=MAX_BYTES)
         refuse_changed(path, loaded.data, loaded.version, seen, ctx)
-        notebook, change = await _plan_in_thread(path, loaded.data, args)
-        pieces = change.pieces(loaded.data)
-        version = await ctx[Files].replace(path, pieces, expect=loaded.version)
-        content = b"".join(pieces)
-        ctx[ReadLedger].record_edit(version, _to_line_changes(loaded.data, change), content=content)
-        return _build_result(path, args, loaded, notebook, change, content)
+
+        def plan() -> tuple[Notebook, cell_edit.NotebookChange, bytes, list[LineChange]]:
+            notebook, change = _plan(path, loaded.data, args)
+            content = b"".join(change.pieces(loaded.data))
+            return notebook, change, content, _to_line_changes(loaded.data, change)
+
+        notebook, change, content, lines = await ctx[Files].compute(plan, len(loaded.data))
+        version = await ctx[Files].replace(path, [content], expect=loaded.version)
+        ctx[ReadLedger].record_edit(version, lines, content=content)
+        hunks = await ctx[Files].compute(
+            lambda: compute_hunks(loaded.data, content), len(loaded.data)
+        )
+        return _build_result(path, args, loaded, notebook, change, content, hunks)
 
     async def recheck(
         self, args: NotebookEditArgs, ctx: ToolContext, result: ToolResult
@@ -105,14 +115,6 @@ async def _require_seen(path: str, ctx: ToolContext) -> SeenFile:
     if info is None:
         raise await add_near_names(NotFound(path), path, ctx)
     return await refuse_unread_or_stale(path, info, ctx)
-
-
-async def _plan_in_thread(
-    path: str, data: bytes, args: NotebookEditArgs
-) -> tuple[Notebook, cell_edit.NotebookChange]:
-    if len(data) <= SMALL_BYTES:
-        return _plan(path, data, args)
-    return await asyncio.to_thread(_plan, path, data, args)
 
 
 def _plan(
@@ -169,12 +171,12 @@ def _build_result(
     notebook: Notebook,
     change: cell_edit.NotebookChange,
     content: bytes,
+    hunks: list[Hunk],
 ) -> ToolResult:
     verb = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}[args.edit_mode]
     text = f"Cell {change.address} was {verb} in {quote_path(path)}."
     if args.edit_mode == "replace" and change.cell_type == "code":
         text += " Its outputs were cleared."
-    hunks = compute_hunks(loaded.data, content)
     data = {
         "new_source": "" if args.edit_mode == "delete" else args.new_source,
         "old_source": change.old_source,

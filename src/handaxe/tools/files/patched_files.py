@@ -133,25 +133,40 @@ async def _plan_update(
     loaded = await load_as_read(path, ctx)
     updated = PatchedFile(path=path, action="updated", before=loaded, pieces=[loaded.data])
     if patch.hunks:
-        planner = HunkPlanner(loaded.data, path, ctx)
-        failed = False
-        for number, hunk in enumerate(patch.hunks, 1):
-            try:
-                planner.add(hunk)
-            except ToolFault as fault:
-                failed = True
-                place = f"{patch.path}, hunk {number} of {len(patch.hunks)}"
-                faults.append(fault.at(place, file=path, hunk=number - 1))
-        if failed:
-            return []
-        made = planner.plan()
-        updated = msgspec.structs.replace(
-            updated,
-            pieces=list(made.pieces(loaded.data)),
-            hunks=diff_plan(loaded.data, made),
-            matched_with=made.matched_with,
+        planned = await ctx[Files].compute(
+            lambda: _plan_hunks(updated, loaded.data, patch, faults, ctx), len(loaded.data)
         )
+        if planned is None:
+            return []
+        updated = planned
     return [updated] if patch.move_to is None else await _plan_move(updated, patch.move_to, ctx)
+
+
+def _plan_hunks(
+    updated: PatchedFile,
+    content: bytes,
+    patch: FilePatch,
+    faults: list[ToolFault],
+    ctx: ToolContext,
+) -> PatchedFile | None:
+    planner = HunkPlanner(content, updated.path, ctx)
+    failed = False
+    for number, hunk in enumerate(patch.hunks, 1):
+        try:
+            planner.add(hunk)
+        except ToolFault as fault:
+            failed = True
+            place = f"{patch.path}, hunk {number} of {len(patch.hunks)}"
+            faults.append(fault.at(place, file=updated.path, hunk=number - 1))
+    if failed:
+        return None
+    made = planner.plan()
+    return msgspec.structs.replace(
+        updated,
+        pieces=list(made.pieces(content)),
+        hunks=diff_plan(content, made),
+        matched_with=made.matched_with,
+    )
 
 
 async def _plan_move(updated: PatchedFile, move_to: str, ctx: ToolContext) -> list[PatchedFile]:

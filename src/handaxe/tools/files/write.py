@@ -11,9 +11,10 @@ from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.read_ledger import KEPT_FILE_BYTES, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text import encoding
+from handaxe.text.chunks import encode_chunks
 from handaxe.text.diff import Hunk, count_changes
 from handaxe.text.paths import quote_path
 from handaxe.tools.files.edit_faults import NotReadWhole
@@ -61,9 +62,11 @@ class Write(Tool[WriteArgs]):
         if await find_regular_file(path, ctx) is None:
             return (Code(args.content, path),)
         before = (await ctx[Files].load(path)).data
-        return to_diff_display(
-            path, compute_hunks(before, _encode_content(path, args.content, before))
+        hunks = await ctx[Files].compute(
+            lambda: compute_hunks(before, _encode_content(path, args.content, before)),
+            max(len(args.content), len(before)),
         )
+        return to_diff_display(path, hunks)
 
     async def call(self, args: WriteArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
@@ -79,10 +82,16 @@ class Write(Tool[WriteArgs]):
         seen = await refuse_unread_or_stale(path, info, ctx)
         before = await ctx[Files].load(path)
         refuse_changed(path, before.data, before.version, seen, ctx)
-        data = _encode_content(path, args.content, before.data)
+
+        def prepare() -> tuple[bytes, list[Hunk]]:
+            data = _encode_content(path, args.content, before.data)
+            return data, compute_hunks(before.data, data)
+
+        size = max(len(args.content), len(before.data))
+        data, hunks = await ctx[Files].compute(prepare, size)
         version = await ctx[Files].replace(path, [data], expect=before.version)
         ctx[ReadLedger].record_read(version, content=data)
-        return _build_update_result(path, args, before, compute_hunks(before.data, data))
+        return _build_update_result(path, args, before, hunks)
 
     async def recheck(self, args: WriteArgs, ctx: ToolContext, result: ToolResult) -> ToolResult:
         return await record_later_changes(ctx[Workdir].resolve(args.file_path), ctx, result)
@@ -96,8 +105,9 @@ class Write(Tool[WriteArgs]):
         return result.display or (Code(args.content, result.data["filePath"]),)
 
     async def _create(self, path: str, args: WriteArgs, ctx: ToolContext) -> ToolResult:
-        content = args.content.encode()
-        version = await ctx[Files].replace(path, [content], expect=None)
+        pieces = await ctx[Files].compute(lambda: encode_chunks(args.content), len(args.content))
+        version = await ctx[Files].replace(path, pieces, expect=None)
+        content = b"".join(pieces) if version.size_bytes <= KEPT_FILE_BYTES else None
         ctx[ReadLedger].record_read(version, content=content)
         data: dict[str, Any] = {
             "type": "create",
