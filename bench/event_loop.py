@@ -17,6 +17,7 @@ import time
 from asyncio import events
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from handaxe import Effects, Session, Tool, ToolArgs, ToolContext, ToolResult
 
@@ -90,7 +91,7 @@ class Watch:
         self.wall_ms = max(self.wall_ms, wall_ms)
         self.cpu_ms = max(self.cpu_ms, cpu_ms)
         if wall_ms > LIMIT_MS / 5:
-            self.longest.append((wall_ms, cpu_ms, repr(handle)[:150]))
+            self.longest.append((wall_ms, cpu_ms, describe(handle)))
 
     def start(self) -> None:
         self.wall_ms = self.cpu_ms = 0.0
@@ -99,6 +100,14 @@ class Watch:
 
     def stop(self) -> None:
         self._is_on = False
+
+
+def describe(handle: Any) -> str:
+    """Whose callback it is; the values in it may be long."""
+    callback = handle._callback
+    task = getattr(callback, "__self__", None)
+    where = task.get_coro() if isinstance(task, asyncio.Task) else callback
+    return getattr(where, "__qualname__", type(where).__name__)
 
 
 class Users:
@@ -253,7 +262,7 @@ async def measure(work: Work, users: Users, other: Session, watch: Watch) -> tup
 
 
 async def run_case(name: str, options: argparse.Namespace, watch: Watch) -> None:
-    with tempfile.TemporaryDirectory(prefix="handaxe-bench-", ignore_cleanup_errors=True) as made:
+    with tempfile.TemporaryDirectory(prefix="handaxe-loop-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         tree = folder / "other" / "tree"
         tree.mkdir(parents=True)

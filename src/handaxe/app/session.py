@@ -26,6 +26,7 @@ from handaxe.contract.events import SessionClosed
 from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.undo import ChangedCall, UndoRequest
 from handaxe.contract.result import ToolResult
+from handaxe.disk.threads import share_interpreter
 from handaxe.hooks.notify import notify_hooks
 from handaxe.rules.tool_families import is_foreign
 from handaxe.session.jobs import Jobs
@@ -100,6 +101,7 @@ class Session:
         )
         self._parts = parts = MainSessionBuilder(options).build_session()
         self._is_closed = False
+        share_interpreter()
         self.id = parts.session_context.session_id
         self.workdir = parts.session_context.workdir
         self.permissions = parts.session_context.permissions

@@ -156,15 +156,7 @@ class EventLog(PooledFile):
             elif not event.is_read_only:
                 self._flush_unless_behind()
         elif isinstance(event, CallFinished):
-            result = event.result
-            self._waiting.append(event if result.display is None else _strip_display(event))
-            is_read_only = self._open.pop(event.call_id, False)
-            if len(result.text) > LONG or is_long(result.data):
-                self._write_behind()
-            elif is_read_only:
-                self._flush_soon()
-            else:
-                self._flush_unless_behind()
+            self._take_finished(event)
         elif isinstance(event, _NEVER_WRITTEN):
             return None
         else:
@@ -179,6 +171,17 @@ class EventLog(PooledFile):
         if self._sync_timer is None and self._sync is None:
             self._sync_soon()
         return self._drained
+
+    def _take_finished(self, event: CallFinished) -> None:
+        result = event.result
+        self._waiting.append(event if result.display is None else _strip_display(event))
+        is_read_only = self._open.pop(event.call_id, False)
+        if len(result.text) > LONG or is_long(result.data):
+            self._write_behind()
+        elif is_read_only:
+            self._flush_soon()
+        else:
+            self._flush_unless_behind()
 
     def _write_behind(self) -> None:
         """Write what waits in a thread, and what comes meanwhile after it."""

@@ -18,6 +18,7 @@ LONG = 1 << 19
 
 _TURN_S = 0.0001
 _MOST_VALUES = 64
+_MANY_VALUES = 10_000
 
 
 def yield_turn() -> None:
@@ -48,6 +49,8 @@ def is_long(value: object, depth: int = 4) -> bool:
 def _has_long_member(values: list[object], depth: int) -> bool:
     if len(values) <= _MOST_VALUES:
         return any(is_long(one, depth - 1) for one in values)
+    if len(values) > _MANY_VALUES:
+        return True
     return sum(len(one) for one in values if isinstance(one, str)) > LONG
 
 

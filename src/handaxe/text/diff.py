@@ -5,6 +5,7 @@ repeats the same lines thousands of times is shown as one replaced block: the ti
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -78,7 +79,7 @@ def format_hunks(hunks: Sequence[Hunk], *, old_name: str = "old", new_name: str 
 
 def count_changes(hunks: Iterable[Hunk]) -> DiffStat:
     """The numbers of lines added and deleted."""
-    signs = [line[:1] for hunk in hunks for line in hunk.lines]
+    signs = "".join("".join(map(itemgetter(0), hunk.lines)) for hunk in hunks)
     return DiffStat(additions=signs.count("+"), deletions=signs.count("-"))
 
 

@@ -146,6 +146,8 @@ def convert_file_faults(content: bytes, path: str) -> Generator[None]:
 
 
 MAX_BYTES = 1 << 30
+MAX_PIECES = 1_000
+"""More pieces of a new content are joined before it is written."""
 
 
 async def check_target(path: str, ctx: ToolContext, *, creates: bool) -> None:
@@ -191,12 +193,14 @@ async def write_plan(
     ones; `shown` are the new ones whose tags are told.
     """
 
-    def compare() -> tuple[list[Hunk], Sequence[LineChange]]:
+    def compare() -> tuple[list[Hunk], Sequence[LineChange], list[bytes | memoryview]]:
         hunks = diff_plan(loaded.data, plan)
-        return hunks, to_line_changes(hunks) if changes is None else changes
+        changed = to_line_changes(hunks) if changes is None else changes
+        if plan.places > MAX_PIECES:
+            return hunks, changed, [plan.apply(loaded.data)]
+        return hunks, changed, list(plan.pieces(loaded.data))
 
-    hunks, changed = await ctx[Files].compute(compare, len(loaded.data))
-    pieces = list(plan.pieces(loaded.data))
+    hunks, changed, pieces = await ctx[Files].compute(compare, len(loaded.data))
     version = await ctx[Files].replace(path, pieces, expect=loaded.version)
     content = b"".join(pieces) if version.size_bytes <= KEPT_FILE_BYTES else None
     ctx[ReadLedger].record_edit(version, changed, content=content, shown=shown)
