@@ -1,16 +1,24 @@
-"""Build the parts of a session or of a subagent, step by step."""
+"""The parts of a session or of a subagent, and the steps that build them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from handaxe.app.services.crash_recovery import RecoveryReport
+from handaxe.app.services.hooks import HookArguments, SessionHooks
 from handaxe.app.services.service import ServiceGroup, SessionContext
+from handaxe.app.services.session_services import SessionServices
+from handaxe.app.services.tool_selection import Tools
 from handaxe.catalog.catalog import Catalog
 from handaxe.catalog.deferral import Deferral
 from handaxe.catalog.deferred_tools import build_deferral
-from handaxe.config.project import Configuration
+from handaxe.config.project import Configuration, Discovery, Given
+from handaxe.config.reload import PathLike, SettingsReloader
 from handaxe.contract.events import SessionStarted
+from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.tools import ToolIndex
 from handaxe.hooks.notify import notify_directory_change
 from handaxe.hooks.service import Hooks
@@ -26,10 +34,80 @@ from handaxe.storage.event_recorder import EventRecorder
 from handaxe.storage.result_store import DiskResultStore
 from handaxe.storage.session_lock import SessionLock
 from handaxe.storage.sessions import LOG_NAME, SessionHistory, read_history
+from handaxe.undo.tracker import ChangeTracker
 from handaxe.version import __version__
 
 if TYPE_CHECKING:
-    pass
+    from handaxe.app.services.mcp import McpArguments
+    from handaxe.app.start import SessionStart
+    from handaxe.contract.ports.mcp_servers import McpServers
+    from handaxe.contract.ports.questions import OnQuestion
+    from handaxe.permission.prompts import OnAsk
+
+
+class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of `Session`."""
+
+    root: PathLike
+    add_dirs: Sequence[PathLike]
+    permission_mode: str | None
+    allow: str | Sequence[str]
+    ask: str | Sequence[str]
+    deny: str | Sequence[str]
+    settings: Given
+    setting_sources: str | Sequence[str] | None
+    trusted: bool | None
+    tools: Tools
+    on_ask: "OnAsk | None"
+    on_question: "OnQuestion | None"
+    classifier: Classifier | None
+    never_prompt: bool
+    hooks: HookArguments
+    home: PathLike | None
+    session_id: str | None
+    shared: bool
+    mcp_servers: "McpArguments"
+    strict_mcp: bool
+    discovery: Discovery
+    start: "SessionStart | None"
+
+
+class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session consists of; for the modules of handaxe itself."""
+
+    history: SessionHistory
+    """What the log told when the session was opened."""
+    recorder: EventRecorder
+    new_call_id: CallIdGenerator
+    session_context: SessionContext
+    tracker: ChangeTracker
+    ports: PortRegistry
+    services: SessionServices
+    reloader: SettingsReloader
+    hooks: SessionHooks
+    catalog: Catalog
+    deferral: Deferral
+    pipeline_context: PipelineContext
+    pipeline: ToolPipeline
+    recovery: RecoveryReport
+    """What killed processes had left."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """The settings of the project."""
+        return self.session_context.configuration
+
+    @property
+    def mcp_servers(self) -> "McpServers | None":
+        """The MCP servers; None if there are none."""
+        return self.services.mcp and self.services.mcp.servers
+
+    def follow(self) -> None:
+        """Take over what settings files and hooks say now."""
+        if self.reloader.follow():
+            self.services.follow()
+        self.hooks.follow()
+        self.services.open(self.catalog)
 
 
 class SessionBuilder(ABC):

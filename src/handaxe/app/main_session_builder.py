@@ -1,38 +1,31 @@
 """Build a session from its arguments."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from handaxe.app.builder import SessionBuilder
+from handaxe.app.builder import SessionBuilder, SessionOptions, SessionParts
 from handaxe.app.default_ports import build_default_ports, register_permission_changes
 from handaxe.app.services.background import make_command_probes
 from handaxe.app.services.configuration import open_configuration
-from handaxe.app.services.crash_recovery import RecoveryReport, recover_project
-from handaxe.app.services.hooks import HookArguments, SessionHooks
+from handaxe.app.services.crash_recovery import recover_project
+from handaxe.app.services.hooks import SessionHooks
 from handaxe.app.services.permission_setup import build_permission_state, connect_permission_prompts
 from handaxe.app.services.service import SessionContext
 from handaxe.app.services.session_services import SessionServices
-from handaxe.app.services.tool_selection import Tools, build_catalog
+from handaxe.app.services.tool_selection import build_catalog
 from handaxe.catalog.catalog import Catalog
-from handaxe.catalog.deferral import Deferral
 from handaxe.catalog.edit_formats import choose_edit_tool
-from handaxe.config.project import Configuration, Discovery, Given
-from handaxe.config.reload import PathLike, SettingsReloader
+from handaxe.config.reload import SettingsReloader
 from handaxe.config.working_directories import list_directories, resolve_working_directories
 from handaxe.contract.events import ModeChanged
-from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.tools import ToolCaller
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import Policy, build_hidden_check
 from handaxe.permission.policy import CurrentPolicy
 from handaxe.pipeline.context import PipelineContext
-from handaxe.pipeline.pipeline import CallIdGenerator, ToolPipeline
 from handaxe.session.port_registry import PortRegistry
 from handaxe.session.workdir import Workdir
-from handaxe.storage.event_recorder import EventRecorder
 from handaxe.storage.home import (
     find_data_home,
     generate_session_id,
@@ -40,80 +33,10 @@ from handaxe.storage.home import (
     validate_session_id,
 )
 from handaxe.storage.session_lock import SessionLock
-from handaxe.storage.sessions import SessionHistory
 from handaxe.undo.tracker import ChangeTracker
 
 if TYPE_CHECKING:
-    from handaxe.app.services.mcp import McpArguments
-    from handaxe.app.start import SessionStart
-    from handaxe.contract.ports.mcp_servers import McpServers
-    from handaxe.contract.ports.questions import OnQuestion
-    from handaxe.permission.prompts import OnAsk
-
-
-class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The arguments of `Session`."""
-
-    root: PathLike
-    add_dirs: Sequence[PathLike]
-    permission_mode: str | None
-    allow: str | Sequence[str]
-    ask: str | Sequence[str]
-    deny: str | Sequence[str]
-    settings: Given
-    setting_sources: str | Sequence[str] | None
-    trusted: bool | None
-    tools: Tools
-    on_ask: "OnAsk | None"
-    on_question: "OnQuestion | None"
-    classifier: Classifier | None
-    never_prompt: bool
-    hooks: HookArguments
-    home: PathLike | None
-    session_id: str | None
-    shared: bool
-    mcp_servers: "McpArguments"
-    strict_mcp: bool
-    discovery: Discovery
-    start: "SessionStart | None"
-
-
-class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session consists of; for the modules of handaxe itself."""
-
-    history: SessionHistory
-    """What the log told when the session was opened."""
-    recorder: EventRecorder
-    new_call_id: CallIdGenerator
-    session_context: SessionContext
-    tracker: ChangeTracker
-    ports: PortRegistry
-    services: SessionServices
-    reloader: SettingsReloader
-    hooks: SessionHooks
-    catalog: Catalog
-    deferral: Deferral
-    pipeline_context: PipelineContext
-    pipeline: ToolPipeline
-    recovery: RecoveryReport
-    """What killed processes had left."""
-
-    @property
-    def configuration(self) -> Configuration:
-        """The settings of the project."""
-        return self.session_context.configuration
-
-    @property
-    def mcp_servers(self) -> "McpServers | None":
-        """The MCP servers; None if there are none."""
-        return self.services.mcp and self.services.mcp.servers
-
-    def follow(self) -> None:
-        """Take over what settings files and hooks say now."""
-        if self.reloader.follow():
-            self.services.follow()
-        self.hooks.follow()
-        self.services.open(self.catalog)
+    pass
 
 
 class MainSessionBuilder(SessionBuilder):

@@ -305,18 +305,8 @@ class ToolPipeline:
         return activity.result or result
 
     def _finish(self, admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:
-        call, parsed = admitted.call, admitted.parsed
-        # What went well was settled; of what did not anybody may have said why.
-        text = result.text if result.ok else escape_surrogates(result.text)
-        result = msgspec.structs.replace(
-            result,
-            id=call.id,
-            text=text,
-            tool=parsed.tool.name if parsed else result.tool or escape_surrogates(call.tool),
-            # Three digits; to round to them at once would go through their spelling.
-            duration_ms=round((time.perf_counter() - began) * 1_000_000) / 1000,
-            tokens=result.tokens or (estimate_tokens(text) if text else 0),
-        )
+        call = admitted.call
+        result = _complete_result(admitted, result, began)
         # Most of it was redacted when it was settled; hooks and faults have spoken since.
         result = self._context.redactor.redact_value(result)
         self._written = self._context.emit(
@@ -350,6 +340,22 @@ class ToolPipeline:
         if activity.done is None:
             activity.done = asyncio.get_running_loop().create_future()
         return activity.done
+
+
+def _complete_result(admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:
+    """The result with whose it is, how long it took and how long it is."""
+    call, parsed = admitted.call, admitted.parsed
+    # What went well was settled; of what did not anybody may have said why.
+    text = result.text if result.ok else escape_surrogates(result.text)
+    return msgspec.structs.replace(
+        result,
+        id=call.id,
+        text=text,
+        tool=parsed.tool.name if parsed else result.tool or escape_surrogates(call.tool),
+        # Three digits; to round to them at once would go through their spelling.
+        duration_ms=round((time.perf_counter() - began) * 1_000_000) / 1000,
+        tokens=result.tokens or (estimate_tokens(text) if text else 0),
+    )
 
 
 def _announce(

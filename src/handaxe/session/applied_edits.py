@@ -11,7 +11,7 @@ REMEMBERED = 10_000
 class AppliedEdits:
     """Which old text was replaced by which new text, in which file."""
 
-    def __init__(self, announce: Callable[[EditApplied], None] = lambda _: None) -> None:
+    def __init__(self, announce: Callable[[EditApplied], object] = lambda _: None) -> None:
         self._made: dict[tuple[str, str], None] = {}
         self._missed: dict[tuple[str, str], set[str]] = {}
         self._announce = announce

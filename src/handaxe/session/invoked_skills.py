@@ -9,7 +9,7 @@ from handaxe.contract.ports.skills import SkillInfo
 class InvokedSkills:
     """The newest text of each skill that was run."""
 
-    def __init__(self, announce: Callable[[SkillInvoked], None] = lambda _: None) -> None:
+    def __init__(self, announce: Callable[[SkillInvoked], object] = lambda _: None) -> None:
         self._announce = announce
         self.texts: dict[str, str] = {}
         """By name, the last invoked last; what compaction puts back."""

@@ -27,7 +27,7 @@ MAX_LINES = 200
 """So many lines of one watched command wait for the model; older ones make way."""
 HOST_ENDED = "was killed because handaxe ended"
 
-Announce = Callable[[JobStarted | JobEnded | JobSaid | JobsTold], None]
+Announce = Callable[[JobStarted | JobEnded | JobSaid | JobsTold], object]
 AtEnd = Callable[[JobState], Awaitable[None]]
 """Sees to what work leaves behind, before anybody is told of its end."""
 

@@ -8,7 +8,7 @@ from handaxe.contract.events import ToolsLoaded
 class LoadedTools:
     """What ToolSearch, or a call made too early, has put before the model."""
 
-    def __init__(self, announce: Callable[[ToolsLoaded], None] = lambda _: None) -> None:
+    def __init__(self, announce: Callable[[ToolsLoaded], object] = lambda _: None) -> None:
         self._names: dict[str, None] = {}
         self._announce = announce
 

@@ -76,7 +76,7 @@ class PermissionState:
         """Whether what stands in files may allow more, such as a skill for its turn."""
         self.may_enter: Callable[[Mode], bool] = lambda _: True
         """Whether settings let a mode be in force."""
-        self.announce: Callable[[Mode], None] = lambda _: None
+        self.announce: Callable[[Mode], object] = lambda _: None
         """Told every change of mode."""
         self.revision = 0
         """Grows with every change of mode or rules, so that readers know what to read again."""

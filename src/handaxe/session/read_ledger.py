@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KEPT_CONTENT_BYTES = 4 * 1024 * 1024
 KEPT_FILE_BYTES = 256 * 1024
 
-Announce = Callable[[FileSeen | FileForgotten], None]
+Announce = Callable[[FileSeen | FileForgotten], object]
 
 
 class SeenFile(msgspec.Struct, frozen=True):

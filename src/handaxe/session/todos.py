@@ -8,7 +8,7 @@ from handaxe.contract.events import Todo, TodosChanged
 class Todos:
     """What the model has set itself to do."""
 
-    def __init__(self, announce: Callable[[TodosChanged], None] = lambda _: None) -> None:
+    def __init__(self, announce: Callable[[TodosChanged], object] = lambda _: None) -> None:
         self.items: tuple[Todo, ...] = ()
         self._announce = announce
 

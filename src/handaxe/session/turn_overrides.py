@@ -31,7 +31,7 @@ class TurnOverrides:
 class BriefMode:
     """How long answers should be."""
 
-    def __init__(self, announce: Callable[[BriefChanged], None] = lambda _: None) -> None:
+    def __init__(self, announce: Callable[[BriefChanged], object] = lambda _: None) -> None:
         self.enabled = False
         self._announce = announce
 

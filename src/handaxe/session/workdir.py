@@ -27,7 +27,7 @@ class Workdir:
         spellings: Mapping[str, str] | None = None,
         free_to_read: Sequence[str] = (),
         own_places: Sequence[str] = (),
-        announce: Callable[[str, str], None] = lambda _old, _new: None,
+        announce: Callable[[str, str], object] = lambda _old, _new: None,
     ) -> None:
         self.roots = tuple(roots)
         """The working directories after links."""

@@ -100,6 +100,64 @@ def _make_decoder() -> "msgspec.json.Decoder[Event]":
     return msgspec.json.Decoder(Event)
 
 
+class _LogSyncs:
+    """Makes a log durable shortly after it was written, without anybody waiting."""
+
+    def __init__(
+        self, lines: LineLog, directory: Path, report: Callable[[BaseException], None]
+    ) -> None:
+        self._lines = lines
+        self._directory = directory
+        self._report = report
+        self._running: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.has_lasting_name = False
+
+    def start_soon(self, flush: Callable[[], None]) -> None:
+        """Sync what is written until then, flushed first; many results become one sync."""
+        if self._timer is None and self._running is None:
+            with contextlib.suppress(RuntimeError):
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(SYNC_DELAY_S, self._start, flush)
+
+    def cancel_timer(self) -> None:
+        """Begin no sync any more but one that is asked for."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def wait(self) -> None:
+        """Wait for the sync that goes on, if any does."""
+        if self._running is not None:
+            with contextlib.suppress(OSError, DiskFault):
+                await self._running
+
+    async def sync(self) -> None:
+        """Make durable what is written by now."""
+        from handaxe.disk.threads import start_in_thread
+
+        await start_in_thread(self._make_durable).result
+
+    def _start(self, flush: Callable[[], None]) -> None:
+        self._timer = None
+        flush()
+        from handaxe.disk.threads import start_in_thread
+
+        self._running = start_in_thread(self._make_durable).result
+        self._running.add_done_callback(self._finish)
+
+    def _make_durable(self) -> None:
+        self._lines.sync()
+        if not self.has_lasting_name:
+            sync_directory_names(self._directory)
+            self.has_lasting_name = True
+
+    def _finish(self, sync: asyncio.Future[None]) -> None:
+        self._running = None
+        if not sync.cancelled() and (error := sync.exception()) is not None:
+            self._report(error)
+
+
 class EventLog(PooledFile):
     """Appends events, and finds the results of finished calls again."""
 
@@ -128,10 +186,9 @@ class EventLog(PooledFile):
         self._lines = LineLog(path)
         self._result_at = CallFingerprints(_OFFSET_BYTES)
         self._used = False
-        self._has_directory = self._has_lasting_name = self._is_known = False
+        self._has_directory = self._is_known = False
         self._watcher: asyncio.TimerHandle | None = None
-        self._sync: asyncio.Future[None] | None = None
-        self._sync_timer: asyncio.TimerHandle | None = None
+        self._syncs = _LogSyncs(self._lines, self._directory, self._report_sync)
         self._behind: Sequence[Event] | None = None
         """Events that are being written in a thread."""
         self._drained: asyncio.Future[None] | None = None
@@ -154,7 +211,7 @@ class EventLog(PooledFile):
             if is_long(event.input):
                 self._write_behind()
             elif not event.is_read_only:
-                self._flush_unless_behind()
+                self.flush()
         elif isinstance(event, CallFinished):
             self._take_finished(event)
         elif isinstance(event, _NEVER_WRITTEN):
@@ -163,13 +220,12 @@ class EventLog(PooledFile):
             self._waiting.append(event)
             if isinstance(event, _WRITTEN_AT_ONCE):
                 self._follow_work(event)
-                self._flush_unless_behind()
+                self.flush()
             elif isinstance(event, CallDeferred):
                 self._open.pop(event.call_id, None)
             elif isinstance(event, _WRITTEN_SOON):
                 self._flush_soon()
-        if self._sync_timer is None and self._sync is None:
-            self._sync_soon()
+        self._syncs.start_soon(self._flush_or_report)
         return self._drained
 
     def _take_finished(self, event: CallFinished) -> None:
@@ -181,7 +237,7 @@ class EventLog(PooledFile):
         elif is_read_only:
             self._flush_soon()
         else:
-            self._flush_unless_behind()
+            self.flush()
 
     def _write_behind(self) -> None:
         """Write what waits in a thread, and what comes meanwhile after it."""
@@ -196,7 +252,9 @@ class EventLog(PooledFile):
         if self._drained is None:
             self._drained = asyncio.get_running_loop().create_future()
         self._behind, self._waiting = self._waiting, []
-        job = start_large(partial(self._write_long, self._behind), self._directory)
+        job = start_large(
+            partial(_write_long, self._lines, self._redactor, self._behind), self._directory
+        )
         job.result.add_done_callback(self._end_behind)
 
     def _can_write_behind(self) -> bool:
@@ -205,9 +263,6 @@ class EventLog(PooledFile):
             return self.may_write_behind and self._prepare()
         except (RuntimeError, DiskFault, OSError):
             return False
-
-    def _write_long(self, events: Sequence[Event]) -> list[int]:
-        return self._lines.extend_long([_encode_long(event, self._redactor) for event in events])
 
     def _end_behind(self, written: "asyncio.Future[list[int]]") -> None:
         events, self._behind = self._behind or (), None
@@ -224,10 +279,6 @@ class EventLog(PooledFile):
             drained, self._drained = self._drained, None
             if drained is not None and not drained.done():
                 drained.set_result(None)
-
-    def _flush_unless_behind(self) -> None:
-        if self._behind is None:
-            self.flush()
 
     def _follow_work(self, event: Event) -> None:
         if isinstance(event, JobStarted):
@@ -249,6 +300,10 @@ class EventLog(PooledFile):
             with contextlib.suppress(RuntimeError):
                 asyncio.get_running_loop().call_soon(self._flush_or_report)
                 self._is_flush_due = True
+
+    def _report_sync(self, error: BaseException) -> None:
+        self.problem = str(error)
+        _log.error("the event log could not be made durable: %s", error)
 
     def _flush_or_report(self) -> None:
         self._is_flush_due = False
@@ -327,21 +382,17 @@ class EventLog(PooledFile):
 
     async def close(self) -> None:
         """Make everything durable and let go of the file."""
-        for timer in (self._watcher, self._sync_timer):
-            if timer is not None:
-                timer.cancel()
-        self._watcher = self._sync_timer = None
+        if self._watcher is not None:
+            self._watcher.cancel()
+            self._watcher = None
+        self._syncs.cancel_timer()
         while self._drained is not None:
             await asyncio.wait([self._drained])
-        if self._sync is not None:
-            with contextlib.suppress(OSError, DiskFault):
-                await self._sync
+        await self._syncs.wait()
         try:
             self.flush()
             if self._has_directory:
-                from handaxe.disk.threads import start_in_thread
-
-                await start_in_thread(self._make_durable).result
+                await self._syncs.sync()
                 self._lines.close()
         finally:
             self._presence.leave()
@@ -377,7 +428,7 @@ class EventLog(PooledFile):
         self.problem = f"it was {harm} while the session ran, and began anew"
         self._lines.begin_anew()
         self._presence.leave()
-        self._has_directory = self._has_lasting_name = self._is_known = False
+        self._has_directory = self._is_known = self._syncs.has_lasting_name = False
         if harm == "removed":
             self._result_at = CallFingerprints(_OFFSET_BYTES)
         if self._opening is None:
@@ -408,32 +459,6 @@ class EventLog(PooledFile):
         self._is_known = False
         return True
 
-    def _sync_soon(self) -> None:
-        """Make results durable shortly, without anybody waiting; many become one sync."""
-        with contextlib.suppress(RuntimeError):
-            loop = asyncio.get_running_loop()
-            self._sync_timer = loop.call_later(SYNC_DELAY_S, self._start_sync)
-
-    def _start_sync(self) -> None:
-        self._sync_timer = None
-        self._flush_or_report()
-        from handaxe.disk.threads import start_in_thread
-
-        self._sync = start_in_thread(self._make_durable).result
-        self._sync.add_done_callback(self._finish_sync)
-
-    def _make_durable(self) -> None:
-        self._lines.sync()
-        if not self._has_lasting_name:
-            sync_directory_names(self._directory)
-            self._has_lasting_name = True
-
-    def _finish_sync(self, sync: asyncio.Future[None]) -> None:
-        self._sync = None
-        if not sync.cancelled() and sync.exception() is not None:
-            self.problem = str(sync.exception())
-            _log.error("the event log could not be made durable: %s", sync.exception())
-
 
 def _strip_display(event: CallFinished) -> CallFinished:
     shown = msgspec.structs.replace(event.result, display=None)
@@ -455,6 +480,10 @@ def _is_long(event: Event) -> bool:
     if isinstance(event, CallFinished):
         return len(event.result.text) > LONG or is_long(event.result.data)
     return False
+
+
+def _write_long(lines: LineLog, redactor: Redactor, events: Sequence[Event]) -> list[int]:
+    return lines.extend_long([_encode_long(event, redactor) for event in events])
 
 
 def _encode_long(event: Event, redactor: Redactor) -> list[bytes]:
