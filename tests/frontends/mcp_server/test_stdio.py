@@ -335,7 +335,23 @@ async def test_nothing_but_ping_is_answered_before_the_handshake(connect):
     assert code_of(await client.ask("nope")) == -32601
     assert (await client.ask("ping"))["result"] == {}
     await client.open()
-    assert code_of(await client.ask("initialize", protocolVersion="2025-11-25")) == -32600
+
+
+async def test_a_second_handshake_is_accepted_and_the_last_one_counts(connect):
+    client = connect()
+    await client.open()
+    number, answer = client.start("tools/call", name="wait_long", arguments={})
+    assert (await client.open("2025-03-26"))["protocolVersion"] == "2025-03-26"
+    client.send([{"jsonrpc": "2.0", "id": "b", "method": "ping"}])
+    await client.until(lambda: client.strays == [[{"jsonrpc": "2.0", "id": "b", "result": {}}]])
+    assert (await client.open())["protocolVersion"] == "2025-11-25"
+    client.strays.clear()
+    client.send([{"jsonrpc": "2.0", "id": "b", "method": "ping"}])
+    await client.until(lambda: bool(client.strays))
+    assert code_of(client.strays[0]) == -32600
+    assert not answer.done()
+    client.notify("notifications/cancelled", requestId=number)
+    assert (await client.ask("tools/list"))["result"]["tools"]
 
 
 async def test_an_id_that_is_still_running_cannot_be_used_again(connect):

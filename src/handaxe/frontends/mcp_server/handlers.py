@@ -100,11 +100,9 @@ class RequestHandlers:
         wanted = params.get("protocolVersion")
         if not isinstance(wanted, str):
             raise RpcError(INVALID_PARAMS, "`protocolVersion` is not a text.")
-        if self._revision is not None:
-            raise RpcError(INVALID_REQUEST, "This connection is initialized already.")
+        # Some clients shake hands twice on one connection: what they said last counts.
         capabilities = params.get("capabilities")
-        if isinstance(capabilities, dict):
-            self._capabilities = cast("Params", capabilities)
+        self._capabilities = cast("Params", capabilities) if isinstance(capabilities, dict) else {}
         self._revision = wanted if wanted in HANDSHAKE_REVISIONS else HANDSHAKE_REVISIONS[-1]
         self._peer.takes_batches = self._revision in BATCH_REVISIONS
         return {
