@@ -56,6 +56,50 @@ async def test_a_stop_hook_makes_the_model_go_on_but_not_for_ever(project: Path)
     assert "Run the tests." in str(model.requests[1].messages[-1])
 
 
+def gives(number: int) -> list[Any]:
+    return calls((f"c{number}", "StructuredOutput", {"n": number}))
+
+
+async def test_stop_hooks_hear_a_structured_answer_before_it_is_accepted(project: Path):
+    async def tests_pass(event: dict[str, Any]) -> dict[str, Any]:
+        heard.append(event)
+        return {} if (project / "fixed").exists() else {"decision": "block", "reason": "Red."}
+
+    heard: list[dict[str, Any]] = []
+    hooks = {"Stop": [tests_pass]}
+    async with Session(project, hooks=hooks, permission_mode="bypassPermissions") as session:
+        fix = calls(("w", "Write", {"file_path": "fixed", "content": "x"}))
+        model = Player(gives(1), fix, gives(2), gives(3), gives(4), fix, says("Done."), gives(5))
+        agent = Agent(model, session, output_schema={"type": "object"})
+        final = await agent.ask("Go.")
+        (project / "fixed").unlink()
+        again = await agent.ask("Once more.")
+    assert (final.subtype, final.structured_output) == ("success", {"n": 2})
+    assert [event["last_assistant_message"] for event in heard[:2]] == ['{"n":1}', '{"n":2}']
+    assert [event["stop_hook_active"] for event in heard[:3]] == [False, True, False]
+    told = str(model.requests[1].messages[-2:])
+    assert "Red." in told
+    assert "not accepted yet" in told
+    assert (again.structured_output, len(heard)) == ({"n": 5}, 5)
+
+
+async def test_stop_hooks_refuse_structured_answers_but_not_for_ever(project: Path):
+    hook = answering(decision="block", reason="Run the tests.")
+    async with Session(project, hooks={"Stop": [hook]}) as session:
+        model = Player(*[gives(i) for i in range(12)])
+        final = await Agent(model, session, output_schema={"type": "object"}).ask("Go.")
+    assert len(hook.heard) == 9
+    assert (final.subtype, final.structured_output) == ("success", {"n": 8})
+
+
+async def test_a_stop_hook_that_ends_the_work_lets_a_structured_answer_count(project: Path):
+    hook = answering(**{"continue": False, "decision": "block", "reason": "No."})
+    async with Session(project, hooks={"Stop": [hook]}) as session:
+        model = Player(gives(1), gives(2))
+        final = await Agent(model, session, output_schema={"type": "object"}).ask("Go.")
+    assert final.structured_output == {"n": 1}
+
+
 async def test_a_hook_after_a_call_can_stop_the_work(project: Path):
     hook = answering(**{"continue": False, "stopReason": "Enough."})
     async with Session(project, hooks={"PostToolUse": [hook]}) as session:

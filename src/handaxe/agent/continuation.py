@@ -46,20 +46,30 @@ class RunContinuation:
         self._speaker.remind(outcome.messages)
         return None
 
-    def handle_results(
-        self, turn: ModelTurn, results: Sequence[ToolResult], guard: LoopGuard
+    async def handle_results(
+        self,
+        turn: ModelTurn,
+        results: Sequence[ToolResult],
+        guard: LoopGuard,
+        rest: ContinuationBudget,
+        options: LoopOptions,
     ) -> RunResult | None:
         """What follows on results: the end, or something more to say to the model."""
         if (call := self._conversation.put_off) is not None:
             return make_deferred_result(call, self._conversation.last_text)
+        wishes: list[str] = []
         if self._output is not None and self._output.heard(results):
-            return RunResult("completed", self._output.text, output=self._output.value)
+            wishes = await self._ask_to_stop(self._output.text, rest, options)
+            if not wishes:
+                return RunResult("completed", self._output.text, output=self._output.value)
+            self._output.reject()
+            wishes.append(reminders.NOT_ACCEPTED)
         stop = next((result.stops for result in results if result.stops), None)
         if stop is not None:
             return RunResult("hook_stopped", stop)
         if self._output is not None and self._output.is_hopeless:
             return self._output.ending()
-        self._speaker.remind([text for result in results for text in result.messages])
+        self._speaker.remind([*(text for result in results for text in result.messages), *wishes])
         circle = guard.watch(turn.calls, results)
         if circle is not None:
             self._tell(Nudged(circle.sentence))
@@ -88,20 +98,20 @@ class RunContinuation:
                 return self._output.ending()
             self._speaker.remind([self._output.demand()])
             return None
-        return await self._ask_to_stop(turn, rest, options)
+        said = self._conversation.last_text
+        wishes = await self._ask_to_stop(said, rest, options)
+        self._speaker.remind(wishes)
+        return None if wishes else RunResult("completed", said, stop_reason=turn.stop_reason)
 
     async def _ask_to_stop(
-        self, turn: ModelTurn, rest: ContinuationBudget, options: LoopOptions
-    ) -> RunResult | None:
-        """Hooks may want the model to go on; not for ever."""
+        self, answer: str, rest: ContinuationBudget, options: LoopOptions
+    ) -> list[str]:
+        """What hooks want done before the answer is the last one; not for ever."""
         outcome = await self._hooks.ending(
-            self._conversation.last_text,
+            answer,
             is_again=rest.stop_blocks > 0,
             is_sub_agent=options.is_sub_agent,
         )
         # What a hook adds for the model would not be heard if the work ended here.
         wishes = [*outcome.messages, *filter(None, (outcome.blocked,))]
-        if wishes and outcome.stop is None and rest.use_stop_block():
-            self._speaker.remind(wishes)
-            return None
-        return RunResult("completed", self._conversation.last_text, stop_reason=turn.stop_reason)
+        return wishes if wishes and outcome.stop is None and rest.use_stop_block() else []

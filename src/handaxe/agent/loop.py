@@ -205,14 +205,14 @@ class AgentLoop:
 
     async def _work(self, prompt: Prompt | None, message_id: str | None) -> RunResult:
         guard = LoopGuard(stop_after_nudges=self.options.stop_after_nudges)
-        ending = await self._open(guard)
+        rest = ContinuationBudget()
+        ending = await self._open(guard, rest)
         if ending is None and prompt is not None:
             ending = await self._continuation.submit_prompt(prompt, message_id, self.options)
-        return ending or await self._answers(guard)
+        return ending or await self._answers(guard, rest)
 
-    async def _answers(self, guard: LoopGuard) -> RunResult:
+    async def _answers(self, guard: LoopGuard, rest: ContinuationBudget) -> RunResult:
         """Answer after answer until one of them is the last."""
-        rest = ContinuationBudget()
         while True:
             reached = self.meter.check_limits()
             if reached is not None:
@@ -229,7 +229,7 @@ class AgentLoop:
                 if not turn.calls:
                     continue
             ending = (
-                self._continuation.handle_results(turn, results, guard)
+                await self._continuation.handle_results(turn, results, guard, rest, self.options)
                 if turn.calls
                 else await self._continuation.handle_final_answer(turn, rest, self.options)
             )
@@ -242,7 +242,7 @@ class AgentLoop:
         self._settle(turn, results)
         return results
 
-    async def _open(self, guard: LoopGuard) -> RunResult | None:
+    async def _open(self, guard: LoopGuard, rest: ContinuationBudget) -> RunResult | None:
         """Begin; an ending if the call that waits to be made ends it at once."""
         context = self._workplace.pipeline_context
         if context.opening is not None:
@@ -259,7 +259,9 @@ class AgentLoop:
             )
             turn.resume_call(call)
             results = await self._results(turn)
-            ending = self._continuation.handle_results(turn, results, guard)
+            ending = await self._continuation.handle_results(
+                turn, results, guard, rest, self.options
+            )
             if ending is not None:
                 return ending
         self._speaker.remind(context.hooks.take_late())

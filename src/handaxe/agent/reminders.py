@@ -15,6 +15,10 @@ UNFINISHED = {
     "pause_turn": "Your answer was paused before its end. Go on exactly where it stopped.",
 }
 """By the reason why an answer without calls ended too early: what is said to the model."""
+NOT_ACCEPTED = (
+    "The final answer is not accepted yet. When this is settled, give it again with "
+    "StructuredOutput, with what has changed since."
+)
 COME_TO_AN_END = "Finish what matters most now, and say what is left undone."
 BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
 

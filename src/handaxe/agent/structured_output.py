@@ -151,6 +151,10 @@ class FinalOutput:
     def start(self) -> None:
         """A new run wants a new answer."""
         self._failures = 0
+        self.reject()
+
+    def reject(self) -> None:
+        """Forget the answer, which was not the last one; that it was given is no failure."""
         self.is_given = False
         self.value = None
 
