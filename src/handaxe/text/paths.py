@@ -1,6 +1,7 @@
 """Arithmetic on absolute paths by name: nothing is looked up on disk."""
 
 import re
+from collections.abc import Iterable
 
 
 def normalize(path: str) -> str:
@@ -22,6 +23,11 @@ def is_inside(path: str, directory: str) -> bool:
     return path == directory or path.startswith(
         directory if directory.endswith("/") else directory + "/"
     )
+
+
+def is_within(path: str, places: Iterable[str]) -> bool:
+    """Whether a path is one of the places or below one of them."""
+    return any(is_inside(path, place) for place in places)
 
 
 _MARK = "$'"

@@ -20,6 +20,7 @@ from handaxe.contract.faults.undo import UntrustedRecord
 from handaxe.contract.ports.undo import Checkpoints
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.threads import SlowRecords, ThreadWork, run_in_thread
+from handaxe.text.paths import is_within
 from handaxe.undo.content_bundle import INLINE_BYTES
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.directory_trees import (
@@ -41,7 +42,6 @@ from handaxe.undo.journal_files.records import (
 )
 from handaxe.undo.path_backup import PathRecorder, add_shared_names, convert_disk_errors
 from handaxe.undo.path_state import Known, StateRecorder, find_no_file, read_clock
-from handaxe.undo.snapshot.nodes import is_within
 from handaxe.undo.write_extent import ExtentLimits, Places, WriteTargets, resolve_extent
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from handaxe.contract.faults.undo import UntrustedRecord
 from handaxe.disk.errors import DiskFault
+from handaxe.text.paths import is_within
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.directory_trees import describe_ambiguous, describe_left_out, show_path
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.records import MovedRecord, TrackedRecord
 from handaxe.undo.path_backup import OutsideStates
 from handaxe.undo.path_state import read_clock
-from handaxe.undo.snapshot.nodes import NodeChange, is_within
+from handaxe.undo.snapshot.nodes import NodeChange
 from handaxe.undo.snapshot.snapshot import Baseline, SnapshotLimits, TreeSnapshot
 from handaxe.undo.tracked_calls import (
     NOTHING_OUTSIDE,

@@ -22,6 +22,7 @@ from handaxe.disk.private import find_shared_access
 from handaxe.disk.temp_files import remove_leftovers
 from handaxe.storage.event_log import PooledFile
 from handaxe.storage.home import make_durable_directory, sync_directory_names
+from handaxe.text.paths import is_within
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.journal_files.call_entries import CallEntry, make_entry
 from handaxe.undo.journal_files.ended_calls import EndedCalls
@@ -46,7 +47,6 @@ from handaxe.undo.journal_files.records import (
     list_journal_files,
 )
 from handaxe.undo.plan import find_left_states, find_undo_progress
-from handaxe.undo.snapshot.nodes import is_within
 
 PART_BYTES = 16 << 20
 """A part of this size is closed, so that pruning can take the old ones away."""

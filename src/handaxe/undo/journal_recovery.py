@@ -10,12 +10,12 @@ from pathlib import Path
 from handaxe.contract.faults.undo import UntrustedRecord
 from handaxe.disk.errors import DiskFault
 from handaxe.storage.home import get_session_directory
+from handaxe.text.paths import is_within
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.journal import UndoJournal, read_journal_root
 from handaxe.undo.journal_files.call_entries import CallEntry
 from handaxe.undo.journal_files.liveness import find_dead_journals, find_oldest_living
 from handaxe.undo.journal_files.records import NEW_JOURNAL_NAME, list_journal_files
-from handaxe.undo.snapshot.nodes import is_within
 
 RECOVERY_S = 1.0
 """After so long no further journal is begun ..."""

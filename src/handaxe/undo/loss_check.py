@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from handaxe.disk.errors import DiskFault
-from handaxe.text.paths import quote_path
+from handaxe.text.paths import is_within, quote_path
 from handaxe.undo.command_changes import TreeTracker
 from handaxe.undo.directory_trees import MAX_BYTES, MAX_FILES, TooBig, list_descendants
-from handaxe.undo.snapshot.nodes import is_within
 from handaxe.undo.snapshot.snapshot import SnapshotLimits
 from handaxe.undo.snapshot.tree import OTHER_DEVICE, TOO_MUCH, UNREADABLE
 from handaxe.undo.write_extent import CANNOT_READ, OWN_DATA, TOO_LARGE, WriteTargets

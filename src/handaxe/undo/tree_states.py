@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from handaxe.disk.errors import DiskFault
+from handaxe.text.paths import is_within
 from handaxe.undo.content_bundle import Bundle
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.journal_files.records import (
@@ -21,7 +22,7 @@ from handaxe.undo.journal_files.records import (
     encode_path,
 )
 from handaxe.undo.path_state import compute_splice, read_clock
-from handaxe.undo.snapshot.nodes import Node, NodeChange, is_within
+from handaxe.undo.snapshot.nodes import Node, NodeChange
 from handaxe.undo.snapshot.snapshot import Baseline, SnapshotLimits, TreeSnapshot
 from handaxe.undo.write_evidence import Evidence, find_changes_of_others
 

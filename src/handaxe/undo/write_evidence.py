@@ -15,6 +15,7 @@ import msgspec
 from handaxe.contract.ports.undo import TRACE_ENDED, TRACED
 from handaxe.disk.append_log import scan
 from handaxe.disk.errors import DiskFault
+from handaxe.text.paths import is_within
 from handaxe.undo.journal_files.records import (
     JOURNAL_NAME,
     LATE_S,
@@ -27,7 +28,7 @@ from handaxe.undo.journal_files.records import (
     decode,
 )
 from handaxe.undo.path_state import Timed, measure_elapsed_s, read_clock
-from handaxe.undo.snapshot.nodes import NodeChange, is_within
+from handaxe.undo.snapshot.nodes import NodeChange
 from handaxe.undo.write_extent import Places, WriteTargets
 
 TRACES = "traces"

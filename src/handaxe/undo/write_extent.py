@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from handaxe.contract.effects import Act, Extent
+from handaxe.text.paths import is_within
 from handaxe.undo.directory_trees import MAX_BYTES, MAX_FILES, TooBig, list_descendants
-from handaxe.undo.snapshot.nodes import is_within
 
 TOO_LARGE = "too large"
 CANNOT_READ = "it cannot be read"

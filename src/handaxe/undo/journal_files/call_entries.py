@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from handaxe.text.paths import is_within
 from handaxe.undo.journal_files.records import (
     COMMAND_S,
     LATE_S,
@@ -18,7 +19,6 @@ from handaxe.undo.journal_files.records import (
     TrackedRecord,
     UndoRecord,
 )
-from handaxe.undo.snapshot.nodes import is_within
 
 
 class StateChange(msgspec.Struct, frozen=True, gc=False):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from handaxe.contract.faults.undo import NothingToUndo, UnknownCall
 from handaxe.contract.ports.undo import UndoRequest
+from handaxe.text.paths import is_within
 from handaxe.undo.journal_files.call_entries import CallEntry
-from handaxe.undo.snapshot.nodes import is_within
 
 _SHOWN_CALLS = 5
 

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -115,8 +115,3 @@ def from_stat(path: str, info: os.stat_result, now_ns: int) -> Node:
         max(info.st_ctime_ns, info.st_mtime_ns) > now_ns - RACY_NS,
         born_ns=find_shared_birth_ns(path, info),
     )
-
-
-def is_within(path: str, places: Iterable[str]) -> bool:
-    """Whether a path is one of the places or below one of them."""
-    return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)

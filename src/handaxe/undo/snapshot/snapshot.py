@@ -13,10 +13,11 @@ import msgspec
 
 from handaxe.disk.durability import sync_names
 from handaxe.disk.temp_files import is_temporary
+from handaxe.text.paths import is_within
 from handaxe.undo.snapshot.excess import exclude_excess
 from handaxe.undo.snapshot.inotify import InotifyWatcher
 from handaxe.undo.snapshot.manifest import Manifest, ManifestFile, read_manifest
-from handaxe.undo.snapshot.nodes import GIT, LINK, RACY_NS, Node, NodeChange, from_stat, is_within
+from handaxe.undo.snapshot.nodes import GIT, LINK, RACY_NS, Node, NodeChange, from_stat
 from handaxe.undo.snapshot.pack_files import StoredContents
 from handaxe.undo.snapshot.prewarm import Preparation, PreparationResult, can_prepare
 from handaxe.undo.snapshot.project_store import ProjectStore
