@@ -9,14 +9,7 @@ from handaxe.app.config_warnings import find_config_warnings
 from handaxe.app.main_session_builder import MainSessionBuilder, SessionOptions, SessionParts
 from handaxe.app.services.hooks import HookArguments
 from handaxe.app.services.tool_selection import Tools
-from handaxe.app.tool_listing import (
-    build_display,
-    get_tool_schema,
-    make_call,
-    make_calls,
-    make_closed_result,
-    normalize_call,
-)
+from handaxe.app.tool_listing import build_display, get_tool_schema, make_closed_result
 from handaxe.config.project import EVERYTHING, Discovery, Given
 from handaxe.config.reload import validate_mode
 from handaxe.config.settings import Settings
@@ -28,7 +21,7 @@ from handaxe.contract.ports.undo import ChangedCall, UndoRequest
 from handaxe.contract.result import ToolResult
 from handaxe.disk.threads import share_interpreter
 from handaxe.hooks.notify import notify_hooks
-from handaxe.rules.tool_families import is_foreign
+from handaxe.pipeline.parse import make_call, make_calls, normalize_call
 from handaxe.session.jobs import Jobs
 from handaxe.storage.event_recorder import Listener
 
@@ -184,7 +177,7 @@ class Session:
         if self._is_closed:
             return make_closed_result(call)
         self._parts.follow()
-        if is_foreign(call.tool):
+        if not self._parts.catalog.has(call.tool):
             await self._parts.services.expect((call,), self._parts.catalog)
         return self._parts.recorder.add_log_note(
             await self._parts.pipeline.call(call, is_new=is_new)

@@ -1,10 +1,6 @@
-"""Tools, calls and results in the form a provider, a front end or a program has them.
+"""Tools and results in the form a provider, a front end or a program has them."""
 
-A program's mistake in a call is answered like a model's, with a result, never with an exception.
-"""
-
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -90,46 +86,6 @@ def make_closed_result(call: ToolCall) -> ToolResult:
     return msgspec.structs.replace(refused, id=call.id, tool=call.tool, text=text)
 
 
-def normalize_call(call: object, new_id: Callable[[], str]) -> ToolCall:
-    """The call itself; or, if it has no id or its parts are of other types, one that says so."""
-    if not isinstance(call, ToolCall):
-        return ToolCall(new_id(), _get_tool_name(call), call)
-    # What the types promise a program may not keep.
-    given_id, tool = cast("tuple[object, object]", (call.id, call.tool))
-    if given_id and given_id.__class__ is tool.__class__ is str:
-        return call
-    return ToolCall(str(given_id or new_id()), _get_tool_name(tool), call.input)
-
-
-def make_call(call_id: str, tool: object, given: object, arguments: Mapping[str, Any]) -> ToolCall:
-    """One call with an input, keyword arguments, or both."""
-    if given is None:
-        given = arguments
-    elif isinstance(given, Mapping):
-        given = {**cast("Mapping[str, Any]", given), **arguments}
-    return ToolCall(call_id, _get_tool_name(tool), given)
-
-
-def make_calls(calls: object, new_id: Callable[[], str]) -> list[ToolCall]:
-    """Several calls, each a pair of name and input."""
-    is_many = isinstance(calls, Iterable) and not isinstance(calls, str | bytes | Mapping)
-    listed = cast("Iterable[object]", calls if is_many else (calls,))
-    return [_parse_call(item, new_id()) for item in listed]
-
-
-def _parse_call(item: object, call_id: str) -> ToolCall:
-    is_pair = isinstance(item, tuple | list)
-    parts = tuple(cast("Iterable[object]", item if is_pair else (item,)))
-    if len(parts) == 2:
-        return ToolCall(call_id, _get_tool_name(parts[0]), parts[1])
-    is_name = len(parts) == 1 and isinstance(parts[0], str)
-    return (
-        ToolCall(call_id, _get_tool_name(parts[0]), {})
-        if is_name
-        else ToolCall(call_id, _get_tool_name(item), item)
-    )
-
-
 def describe_call_shape(name: str) -> str | None:
     """What a call looks like, for whoever gave something else than a name."""
     if not (name.startswith("<") and name.endswith(">")):
@@ -138,8 +94,3 @@ def describe_call_shape(name: str) -> str | None:
         "A call is the name of a tool and its input: `call_many` takes pairs such as "
         '("Read", {"file_path": "a.txt"}), `run` and `run_many` take a `ToolCall`.'
     )
-
-
-def _get_tool_name(tool: object) -> str:
-    """A name that can be looked for; of what is no text, one that no tool has."""
-    return str.__str__(tool) if isinstance(tool, str) else f"<{type(tool).__name__}>"

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -16,7 +16,7 @@ from handaxe.hooks.outcome import Outcome
 from handaxe.permission.decide import PermissionQuery, Policy, decide
 from handaxe.permission.policy import MatchesCommand, make_policy
 from handaxe.pipeline.context import PipelineContext
-from handaxe.pipeline.parse import ParsedCall
+from handaxe.pipeline.parse import ParsedCall, to_input_dict
 from handaxe.rules.grammar import parse_rule
 
 
@@ -127,8 +127,3 @@ def _make_rule_policy(
         project_root=project_root,
         matches_command=matches_command,
     )
-
-
-def to_input_dict(value: object) -> dict[str, Any]:
-    """A call's input as named values; nothing if it is something else."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

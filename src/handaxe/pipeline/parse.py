@@ -1,8 +1,10 @@
 """What is asked: the tool, its typed input, and what the call would touch.
 
-No state is changed and nothing outside the roots is looked at.
+No state is changed and nothing outside the roots is looked at. A program's mistake in a call is
+answered like a model's, with a result, never with an exception.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -51,10 +53,50 @@ class ParsedCall(msgspec.Struct, frozen=True):
         return derived
 
 
+def normalize_call(call: object, new_id: Callable[[], str]) -> ToolCall:
+    """The call itself; or, if it has no id or its parts are of other types, one that says so."""
+    if not isinstance(call, ToolCall):
+        return ToolCall(new_id(), _get_tool_name(call), call)
+    # What the types promise a program may not keep.
+    given_id, tool = cast("tuple[object, object]", (call.id, call.tool))
+    if given_id and given_id.__class__ is tool.__class__ is str:
+        return call
+    return ToolCall(str(given_id or new_id()), _get_tool_name(tool), call.input)
+
+
+def make_call(call_id: str, tool: object, given: object, arguments: Mapping[str, Any]) -> ToolCall:
+    """One call with an input, keyword arguments, or both."""
+    if given is None:
+        given = arguments
+    elif isinstance(given, Mapping):
+        given = {**cast("Mapping[str, Any]", given), **arguments}
+    return ToolCall(call_id, _get_tool_name(tool), given)
+
+
+def make_calls(calls: object, new_id: Callable[[], str]) -> list[ToolCall]:
+    """Several calls, each a pair of name and input."""
+    is_many = isinstance(calls, Iterable) and not isinstance(calls, str | bytes | Mapping)
+    listed = cast("Iterable[object]", calls if is_many else (calls,))
+    return [_parse_call(item, new_id()) for item in listed]
+
+
+def _parse_call(item: object, call_id: str) -> ToolCall:
+    is_pair = isinstance(item, tuple | list)
+    parts = tuple(cast("Iterable[object]", item if is_pair else (item,)))
+    if len(parts) == 2:
+        return ToolCall(call_id, _get_tool_name(parts[0]), parts[1])
+    is_name = len(parts) == 1 and isinstance(parts[0], str)
+    return (
+        ToolCall(call_id, _get_tool_name(parts[0]), {})
+        if is_name
+        else ToolCall(call_id, _get_tool_name(item), item)
+    )
+
+
 def parse(call: ToolCall, context: PipelineContext) -> ParsedCall:
     """Find the tool, read its input, resolve what it touches; faults for what cannot be read."""
     tool, renamed = context.catalog.find(call.tool)
-    if context.deferral is not None:
+    if context.deferral is not None and context.deferral.is_on:
         context.deferral.refuse_unloaded(tool)
     filled = _fill_handles(call, tool.name, context) if _can_hold_handles(call.input) else None
     given = call if filled is None else filled.call
@@ -87,6 +129,11 @@ def compute_order_effects(parsed: ParsedCall, context: PipelineContext) -> Effec
             # Nobody knows where those names are, so any call may look there.
             return msgspec.structs.replace(effects, writes_everything=True)
     return effects
+
+
+def to_input_dict(value: object) -> dict[str, Any]:
+    """A call's input as named values; nothing if it is something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _can_hold_handles(call_input: object) -> bool:
@@ -155,3 +202,8 @@ def _resolve_ends(
         if place.path != place.real:
             found.append(Resource("path", place.path))
     return tuple(found)
+
+
+def _get_tool_name(tool: object) -> str:
+    """A name that can be looked for; of what is no text, one that no tool has."""
+    return str.__str__(tool) if isinstance(tool, str) else f"<{type(tool).__name__}>"

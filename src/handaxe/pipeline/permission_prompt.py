@@ -25,8 +25,8 @@ from handaxe.hooks.outcome import choose_strictest
 from handaxe.permission.decide import PermissionQuery, Policy, is_binding, is_final
 from handaxe.permission.reasons import deny_unasked, to_display
 from handaxe.pipeline.context import PipelineContext
-from handaxe.pipeline.hook_events import build_hook_event, to_input_dict
-from handaxe.pipeline.parse import ParsedCall
+from handaxe.pipeline.hook_events import build_hook_event
+from handaxe.pipeline.parse import ParsedCall, to_input_dict
 from handaxe.pipeline.permission_request import (
     CallRefused,
     HookFeedback,

@@ -15,10 +15,10 @@ from handaxe.contract.permission_subjects import (
 )
 from handaxe.hooks.outcome import HookPermissionChange, Outcome
 from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
-from handaxe.permission.protected_paths import OwnPaths, find_protected_name
+from handaxe.permission.protected_paths import find_protected_name
 from handaxe.pipeline.context import PipelineContext
-from handaxe.pipeline.hook_events import is_covered_by_rule, to_input_dict
-from handaxe.pipeline.parse import ParsedCall
+from handaxe.pipeline.hook_events import is_covered_by_rule
+from handaxe.pipeline.parse import ParsedCall, to_input_dict
 from handaxe.text.paths import is_inside
 
 
@@ -35,7 +35,7 @@ def collect_judged_paths(parsed: ParsedCall, context: PipelineContext) -> tuple[
 
 def is_shared(real: str, context: PipelineContext) -> bool:
     """Whether a file has a second name outside the roots, or one that may not be written."""
-    own = OwnPaths(context.workdir.own_places)
+    own = context.policy().own_places
 
     def is_closed(path: str) -> bool:
         return find_protected_name(path) is not None or own.around(path) is not None
