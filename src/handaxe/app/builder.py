@@ -104,10 +104,14 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
 
     def follow(self) -> None:
         """Take over what settings files and hooks say now."""
-        if self.reloader.follow():
+        is_changed = self.reloader.follow()
+        if is_changed:
             self.services.follow()
-        self.hooks.follow()
-        self.services.open(self.catalog)
+        if is_changed or self.hooks.is_watching:
+            self.hooks.follow()
+        self.services.times_used += 1
+        if not self.services.is_open:
+            self.services.open(self.catalog)
 
 
 class SessionBuilder(ABC):

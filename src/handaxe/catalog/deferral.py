@@ -43,7 +43,8 @@ class Deferral(ToolIndex):
         self._when = when
         self._limit_chars = limit_chars
         self._sizes: dict[int, int] = {}
-        self._is_on = False
+        self.is_on = False
+        """Whether tools wait."""
         self._beside_sent: tuple[str, ...] = ()
 
     def sent(self) -> list[AnyTool]:
@@ -68,7 +69,7 @@ class Deferral(ToolIndex):
 
     def waiting(self) -> tuple[str, ...]:
         """The names of all tools that are not loaded."""
-        if not self._is_on:
+        if not self.is_on:
             return ()
         offered = self._catalog.list_offered()
         return tuple(
@@ -82,7 +83,7 @@ class Deferral(ToolIndex):
 
     def refuse_unloaded(self, tool: AnyTool) -> None:
         """Answer a call that was made before its tool was loaded with the tool's schema."""
-        if self._is_on and _can_wait(tool) and tool.name not in self._loaded:
+        if self.is_on and _can_wait(tool) and tool.name not in self._loaded:
             self._loaded.load((tool.name,))
             raise NotLoaded(tool.name, tool.prompt(), _read_schema(tool))
 
@@ -108,8 +109,8 @@ class Deferral(ToolIndex):
 
     def _is_used(self, offered: list[AnyTool]) -> bool:
         """Whether tools wait; once they do they always do, so that nothing moves."""
-        self._is_on = self._is_on or self._is_worth_it(offered)
-        return self._is_on
+        self.is_on = self.is_on or self._is_worth_it(offered)
+        return self.is_on
 
     def _is_worth_it(self, offered: list[AnyTool]) -> bool:
         if self._when == "never" or not any(tool.name == SEARCH_TOOL for tool in offered):

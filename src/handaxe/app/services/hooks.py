@@ -62,6 +62,8 @@ class SessionHooks:
         self._follow: Callable[[], None] = lambda: None
         self._programs: HookPrograms | None = None
         self._watched: FileWatcher | None = None
+        self.is_watching = False
+        """Whether it has to be asked before every call what changed, not only after a change."""
         self.problems: tuple[str, ...] = ()
         self.first_message: str | None = None
         """What a hook wants said first, once the session has begun."""
@@ -119,6 +121,8 @@ class SessionHooks:
         if self._watched is not None:
             policy = msgspec.structs.replace(policy, watch=self._watched.watch)
         self.hooks.configure(book, policy, self._outside(book))
+        if self._watched is not None or self.hooks.watches("ConfigChange"):
+            self.is_watching = True
 
     def _create_skill_hooks(self) -> "SkillHooks":
         from handaxe.session.invoked_skills import SkillHooks

@@ -110,7 +110,7 @@ class ServiceGroup:
     def __init__(self, *members: SessionService) -> None:
         self.members = list(members)
         self.times_used = 0
-        self._is_open = False
+        self.is_open = False
 
     @property
     def offers(self) -> Offered:
@@ -123,10 +123,9 @@ class ServiceGroup:
         return tuple(told for one in self.members for told in one.warnings)
 
     def open(self, catalog: Catalog) -> None:
-        """The session is in use."""
-        self.times_used += 1
-        if not self._is_open:
-            self._is_open = True
+        """The session is in use for the first time."""
+        if not self.is_open:
+            self.is_open = True
             for one in self.members:
                 one.open(catalog)
 
