@@ -46,8 +46,7 @@ async def main() -> None:
             blocks = [block for block in answer["content"] if block["type"] == "tool_use"]
             calls = [ToolCall(block["id"], block["name"], block["input"]) for block in blocks]
             results = await session.run_many(calls)
-            shown = [session.tool_result(result, "anthropic") for result in results]
-            messages.append({"role": "user", "content": shown})
+            messages.append(session.user_turn(results, "anthropic"))
     for block in messages[-2]["content"]:
         print(block["tool_use_id"], "failed" if block.get("is_error") else "worked")
     print(messages[-1]["content"][-1]["text"])

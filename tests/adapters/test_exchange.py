@@ -21,7 +21,9 @@ async def test_hooks_apply_and_what_they_say_is_in_the_answer(project):
         exchange = SessionAdapter(session, fresh_ids=False)
         read = await exchange.call("Read", {"file_path": "a.txt"}, None)
         blocked = await exchange.call("Read", {"file_path": "key.txt"}, None)
-    assert read.text == "     1→hello\n\nRemember the tests."
+    assert read.text == (
+        "     1→hello\n\n<system-reminder>\nRemember the tests.\n</system-reminder>"
+    )
     assert blocked.is_failure
     assert blocked.result.code == "hook.blocked"
     assert "No secrets." in blocked.text

@@ -17,9 +17,9 @@ from handaxe.contract.messages import (
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
 from handaxe.models.anthropic import request as anthropic
-from handaxe.models.image_limits import cache_by_identity
 from handaxe.models.openai import request as openai
 from handaxe.models.openai.request import ServerQuirks
+from handaxe.schema.image_limits import cache_by_identity
 
 
 class Value(msgspec.Struct, frozen=True, weakref=True):

@@ -7,7 +7,7 @@ import pytest
 
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.messages import ToolResultBlock, UserMessage
-from handaxe.models.image_limits import ANTHROPIC, find_unsendable_images, read_image_size
+from handaxe.schema.image_limits import ANTHROPIC, find_unsendable_images, read_image_size
 
 
 def picture(width: int, height: int, kind: str = "PNG", **options) -> ImageBlock:

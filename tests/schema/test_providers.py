@@ -12,9 +12,10 @@ import pytest
 
 from handaxe.contract import SetupError, ToolArgs, ToolResult
 from handaxe.contract.content import ImageBlock, TextBlock
-from handaxe.schema.provider_results import build_tool_result, image_message
+from handaxe.schema.provider_results import image_message
 from handaxe.schema.providers import PROVIDERS, build_tool_schema, to_wire_name
 from handaxe.schema.tool_schema import build_input_schema
+from handaxe.schema.user_turn import build_tool_result
 from handaxe.schema.validate import read_input
 
 
@@ -286,7 +287,9 @@ def test_a_result_for_anthropic():
         "content": [{"type": "text", "text": "No such file."}],
         "is_error": True,
     }
-    assert build_tool_result(ToolResult(id="c3"), "anthropic")["content"] == []
+    assert build_tool_result(ToolResult(id="c3"), "anthropic")["content"] == [
+        {"type": "text", "text": "(no output)"}
+    ]
 
 
 def test_a_result_for_openai_has_its_images_in_the_next_message():

@@ -64,7 +64,4 @@ def _build_result(session: Session, result: ToolResult) -> FrameworkResult:
     blocks = session.tool_result(result, "json-schema")["content"]
     texts: list[str] = [block["text"] for block in blocks if block["type"] == "text"]
     pictures = [block for block in result.content if isinstance(block, ImageBlock)]
-    # A framework's tool has no other way to add to the conversation than its own answer.
-    return FrameworkResult(
-        result, "\n\n".join([*texts, *result.messages]), tuple(pictures if result.ok else ())
-    )
+    return FrameworkResult(result, "\n\n".join(texts), tuple(pictures if result.ok else ()))

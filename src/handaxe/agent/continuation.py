@@ -12,6 +12,7 @@ from handaxe.agent.run_hooks import RunHooks
 from handaxe.agent.structured_output import FinalOutput, RunResult, make_deferred_result
 from handaxe.agent.turn import ModelTurn
 from handaxe.contract.result import ToolResult
+from handaxe.schema.user_turn import collect_messages
 
 
 class RunContinuation:
@@ -69,7 +70,9 @@ class RunContinuation:
             return RunResult("hook_stopped", stop)
         if self._output is not None and self._output.is_hopeless:
             return self._output.ending()
-        self._speaker.remind([*(text for result in results for text in result.messages), *wishes])
+        for text in collect_messages(results):
+            self._speaker.say(text, synthetic=True, is_beside_results=True)
+        self._speaker.remind(wishes)
         circle = guard.watch(turn.calls, results)
         if circle is not None:
             self._tell(Nudged(circle.sentence))

@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 
 from handaxe.agent import reminders
 from handaxe.contract.call import ToolCall
-from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid, Compacted, UserSaid
 from handaxe.contract.faults import Deferred, ResultLost
 from handaxe.contract.messages import (
@@ -20,15 +20,11 @@ from handaxe.contract.messages import (
     StopReason,
     ThinkingBlock,
     TokenUsage,
-    ToolResultBlock,
     ToolUseBlock,
     UserMessage,
 )
 from handaxe.contract.result import ToolResult
-from handaxe.schema.provider_results import collect_result_texts
-
-NEVER_RAN = "The call was interrupted before it started: nothing was changed."
-NO_OUTPUT = "(no output)"
+from handaxe.schema.user_turn import build_result_block, collect_messages
 
 ConversationEvent = UserSaid | AssistantSaid | AssistantEnded | Compacted
 ResultOf = Callable[[str], ToolResult | None]
@@ -59,7 +55,7 @@ class AgentConversation:
             conversation.take(event, result_of)
         if put_off is not None:
             conversation.leave_open(put_off)
-        conversation.repair(result_of)
+        conversation.repair(result_of, is_cut_off=True)
         return conversation
 
     @property
@@ -140,8 +136,11 @@ class AgentConversation:
             return None
         return self._answer({result.id: result for result in results})
 
-    def repair(self, result_of: ResultOf | None = None) -> None:
-        """Close an answer that was cut off, and answer calls that nobody answered."""
+    def repair(self, result_of: ResultOf | None = None, *, is_cut_off: bool = False) -> None:
+        """Close an answer that was cut off, and answer calls that nobody answered.
+
+        Where the log is cut off after results, what was to be said beside them was not said yet.
+        """
         if self._open_id is not None:
             self._close("aborted", TokenUsage(), "", self._open_id)
         if self._unanswered and self._put_off is None:
@@ -152,6 +151,9 @@ class AgentConversation:
                 and (result := _find_result(call_id, result_of)) is not None
             }
             self._answer(found)
+            said = collect_messages([*found.values()]) if is_cut_off else ()
+            for text in said:
+                self._append_user(UserMessage((TextBlock(text),), synthetic=True))
 
     def replace(self, messages: Iterable[Message]) -> None:
         """Put other messages in place of all of these."""
@@ -222,18 +224,6 @@ def _find_result(call_id: str, result_of: ResultOf) -> ToolResult | None:
         return result_of(call_id)
     except ResultLost as lost:
         return ToolResult.from_fault(lost)
-
-
-def build_result_block(call_id: str, result: ToolResult | None) -> ToolResultBlock:
-    """A result as the model gets it: text, notes and pictures; None never ran."""
-    if result is None:
-        return ToolResultBlock(call_id, (TextBlock(NEVER_RAN),), is_error=True)
-    texts = tuple(TextBlock(text) for text in collect_result_texts(result) if text.strip())
-    if not result.ok:
-        # A failed result may hold nothing but text.
-        return ToolResultBlock(call_id, texts or (TextBlock(NO_OUTPUT),), is_error=True)
-    pictures = tuple(block for block in result.content if isinstance(block, ImageBlock))
-    return ToolResultBlock(call_id, (*texts, *pictures) or (TextBlock(NO_OUTPUT),))
 
 
 def _has_calls(message: AssistantMessage) -> bool:

@@ -70,6 +70,8 @@ class MessageAdded(msgspec.Struct, frozen=True, tag=True):
     message_id: str
     results: tuple[ToolResult, ...] = ()
     """The full results behind a message of answers, in its order."""
+    is_beside_results: bool = False
+    """Whether results brought it along, such as the text of a skill."""
 
 
 class TurnEnded(msgspec.Struct, frozen=True, tag=True):

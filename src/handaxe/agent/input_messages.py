@@ -30,7 +30,12 @@ class InputMessages:
         self._waiting: list[Prompt] = []
 
     def say(
-        self, prompt: Prompt, *, synthetic: bool = False, message_id: str | None = None
+        self,
+        prompt: Prompt,
+        *,
+        synthetic: bool = False,
+        message_id: str | None = None,
+        is_beside_results: bool = False,
     ) -> None:
         """Add a message; it is in the log before the model hears it."""
         content: tuple[UserBlock, ...] = (
@@ -40,7 +45,7 @@ class InputMessages:
         said = UserSaid(message_id=message_id or make_message_id(), message=message)
         self._workplace.pipeline_context.emit(said)
         self._conversation.take(said)
-        self._tell(MessageAdded(said.message, said.message_id))
+        self._tell(MessageAdded(said.message, said.message_id, (), is_beside_results))
 
     def remind(self, texts: Sequence[str]) -> None:
         """Add what no person said, marked as such."""

@@ -158,9 +158,8 @@ class Session:
         **arguments: Any,  # noqa: ANN401 - the tool's own types
     ) -> ToolResult:
         """One call; its input as keyword arguments or as one dict. Never raises."""
-        return await self._run(
-            make_call(self._parts.new_call_id(), tool, input, arguments), is_new=True
-        )
+        call = make_call(self._parts.new_call_id(), tool, input, arguments)
+        return await self._run(call, is_new=True)
 
     async def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
@@ -265,9 +264,15 @@ class Session:
         for added in self._parts.reloader.set_added(add_dirs):
             notify_hooks(self._parts.pipeline_context, "DirectoryAdded", directory=added, source=by)
 
+    def user_turn(self, results: Sequence[ToolResult], provider: str) -> Any:  # noqa: ANN401
+        """The whole user message after the calls of an answer; for OpenAI a list of messages."""
+        from handaxe.schema.user_turn import build_user_turn
+
+        return build_user_turn(results, provider, self.jobs.take_notices())
+
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
-        """A result as the block or message a provider expects for it."""
-        from handaxe.schema.provider_results import build_tool_result
+        """A result as the block or message a provider expects for it, with its messages as text."""
+        from handaxe.schema.user_turn import build_tool_result
 
         return build_tool_result(result, provider)
 

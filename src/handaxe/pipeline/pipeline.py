@@ -19,6 +19,7 @@ from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.contract.faults import Cancelled, Deferred, ToolFault
 from handaxe.contract.ports.tools import ToolCaller
 from handaxe.contract.result import ToolResult
+from handaxe.hooks.service import Hooks
 from handaxe.pipeline.active_calls import (
     ActiveCall,
     AdmittedCall,
@@ -402,10 +403,12 @@ class PipelineCaller(ToolCaller):
 
     def __init__(self) -> None:
         self._pipeline: ToolPipeline | None = None
+        self._hooks = Hooks()
         self._calls_made = 0
 
     def join(self, context: PipelineContext) -> None:
         """Use these collaborators from now on."""
+        self._hooks = context.hooks
         self._pipeline = ToolPipeline(
             msgspec.structs.replace(context, asker=None), lanes=1, recall=lambda _: None
         )
@@ -416,4 +419,7 @@ class PipelineCaller(ToolCaller):
             raise RuntimeError("a tool made a call before its session was open")
         self._calls_made += 1
         call_id = f"{parent_call_id}.{self._calls_made}"
-        return await self._pipeline.call(ToolCall(call_id, tool, call_input))
+        result = await self._pipeline.call(ToolCall(call_id, tool, call_input))
+        # The tool reads the result; what hooks say to the model goes on to whom it is told next.
+        self._hooks.late += result.messages
+        return result

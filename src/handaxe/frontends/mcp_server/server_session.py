@@ -240,8 +240,6 @@ def build_call_result(session: Session, result: ToolResult) -> dict[str, Any]:
         raise RpcError(INVALID_PARAMS, result.text)
     told = session.tool_result(msgspec.structs.replace(result, data=None), "json-schema")
     content: list[dict[str, Any]] = told["content"]
-    # A client has no other place for what hooks and tools add to the conversation.
-    content += [{"type": "text", "text": message} for message in result.messages]
     data = _get_schema_data(session, result) if result.ok else None
     if data is None:
         data = _build_data(

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from handaxe.agent.conversation import build_result_block, make_answer_id, make_result_id
+from handaxe.agent.conversation import make_answer_id, make_result_id
 from handaxe.agent.events import (
     AgentEvent,
     FromAgent,
@@ -68,6 +68,7 @@ from handaxe.frontends.stream_json.wire_types import (
     convert_block,
     split_blocks,
 )
+from handaxe.schema.user_turn import build_result_block
 
 _INTERRUPTED = "[Request interrupted by user"
 _GOES_ON = TextDelta, ThinkingDelta, ToolStarted, ToolInputDelta, CallAsked, CallProgress, FromAgent
@@ -252,18 +253,19 @@ class StreamCodec:
         elif event.results or any(isinstance(b, ToolResultBlock) for b in message.content):
             yield from self._convert_answers(message, event.results, None)
         else:
-            yield from self._said(message, event.message_id)
+            yield from self._said(message, event)
 
-    def _said(self, message: UserMessage, message_id: str) -> Iterator[Json]:
-        """What a person said, for those who want to hear it again."""
+    def _said(self, message: UserMessage, event: MessageAdded) -> Iterator[Json]:
+        """What a person said, for those who want to hear it again; what results brought along."""
         text = "".join(b.text for b in message.content if isinstance(b, TextBlock))
         is_interruption = message.synthetic and text.startswith(_INTERRUPTED)
-        if not is_interruption and (message.synthetic or not self._shown.user_messages):
+        is_synthetic = is_interruption or event.is_beside_results
+        if not is_synthetic and (message.synthetic or not self._shown.user_messages):
             return
         content = [convert_block(block) for block in message.content]
         told = self._builder.build_user(content, None)
-        told["uuid"] = message_id
-        yield told | ({"isSynthetic": True} if is_interruption else {"isReplay": True})
+        told["uuid"] = event.message_id
+        yield told | ({"isSynthetic": True} if is_synthetic else {"isReplay": True})
 
     def _flush_early(self) -> Iterator[Json]:
         """What was told before the first turn: a stream begins with its turn."""

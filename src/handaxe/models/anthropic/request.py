@@ -4,21 +4,19 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
     Message,
     ThinkingBlock,
-    ToolResultBlock,
     ToolUseBlock,
-    UserBlock,
-    UserMessage,
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
-from handaxe.models import image_limits
-from handaxe.models.image_limits import cache_by_identity
+from handaxe.schema import image_limits
+from handaxe.schema.image_limits import cache_by_identity
 from handaxe.schema.providers import build_tool_schema
+from handaxe.schema.user_turn import build_anthropic_content, is_not_tool_result
 
 Json = dict[str, Any]
 
@@ -116,7 +114,7 @@ def _build_messages(messages: Sequence[Message]) -> list[Json]:
         if not turn["content"]:
             continue
         if turn["role"] == last_role:
-            content = sorted([*turns[-1]["content"], *turn["content"]], key=_is_not_tool_result)
+            content = sorted([*turns[-1]["content"], *turn["content"]], key=is_not_tool_result)
             turns[-1] = {"role": last_role, "content": content}
         else:
             turns.append(turn)
@@ -136,15 +134,7 @@ def _build_plain_turn(message: Message) -> Json | None:
 def _build_turn(message: Message, dropped: dict[int, str]) -> Json:
     if isinstance(message, AssistantMessage):
         return {"role": "assistant", "content": _build_assistant_content(message)}
-    # Answers to calls have to stand before anything else of their turn.
-    return {
-        "role": "user",
-        "content": sorted(_build_user_content(message, dropped), key=_is_not_tool_result),
-    }
-
-
-def _is_not_tool_result(block: Json) -> bool:
-    return block["type"] != "tool_result"
+    return {"role": "user", "content": build_anthropic_content(message, dropped)}
 
 
 def _build_assistant_content(message: AssistantMessage) -> list[Json]:
@@ -173,41 +163,3 @@ def _build_thinking_block(block: ThinkingBlock) -> Json | None:
         # Thoughts of another vendor, or cut off before they were signed, are refused.
         return None
     return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
-
-
-def _build_user_content(message: UserMessage, dropped: dict[int, str]) -> list[Json]:
-    return [
-        made for block in message.content if (made := _build_user_block(block, dropped)) is not None
-    ]
-
-
-def _build_user_block(block: UserBlock, dropped: dict[int, str]) -> Json | None:
-    if isinstance(block, TextBlock):
-        return {"type": "text", "text": block.text} if block.text.strip() else None
-    if isinstance(block, ImageBlock):
-        return _build_image(block, dropped)
-    return _build_tool_result(block, dropped)
-
-
-def _build_tool_result(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
-    content: list[Json] = []
-    for part in block.content:
-        # A failed result may hold nothing but text.
-        if isinstance(part, ImageBlock):
-            if not block.is_error:
-                content.append(_build_image(part, dropped))
-        elif part.text.strip():
-            content.append({"type": "text", "text": part.text})
-    result: Json = {"type": "tool_result", "tool_use_id": block.tool_use_id}
-    if block.is_error and not content:
-        content = [{"type": "text", "text": "The call failed."}]
-    if content:
-        result["content"] = content
-    return {**result, "is_error": True} if block.is_error else result
-
-
-def _build_image(block: ImageBlock, dropped: dict[int, str]) -> Json:
-    if id(block) in dropped:
-        return {"type": "text", "text": dropped[id(block)]}
-    source = {"type": "base64", "media_type": block.media_type, "data": block.data}
-    return {"type": "image", "source": source}

@@ -6,18 +6,18 @@ from typing import Any
 
 import msgspec
 
-from handaxe.contract.content import ImageBlock, TextBlock
+from handaxe.contract.content import TextBlock
 from handaxe.contract.messages import (
     AssistantMessage,
     Message,
-    ToolResultBlock,
     ToolUseBlock,
     UserMessage,
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
-from handaxe.models import image_limits
-from handaxe.models.image_limits import cache_by_identity
+from handaxe.schema import image_limits
+from handaxe.schema.image_limits import cache_by_identity
 from handaxe.schema.providers import build_tool_schema
+from handaxe.schema.user_turn import build_openai_messages
 from handaxe.text.sanitize import scrub
 
 _TOKEN_FIELDS = ("max_completion_tokens", "max_tokens")
@@ -158,7 +158,7 @@ def _build_plain_parts(message: Message) -> list[Json] | None:
 
 def _build_parts(message: Message, dropped: dict[int, str]) -> list[Json]:
     if isinstance(message, UserMessage):
-        return [*_build_user_messages(message, dropped)]
+        return [*build_openai_messages(message, dropped)]
     made = _build_assistant_message(message)
     return [] if made is None else [made]
 
@@ -184,51 +184,3 @@ def _encode_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
         return msgspec.json.encode(scrub(value)).decode()
-
-
-def _build_user_messages(message: UserMessage, dropped: dict[int, str]) -> Iterator[Json]:
-    """The answers to calls, each a message of its own, then everything else as one."""
-    rest: list[Json] = []
-    for block in message.content:
-        if isinstance(block, ToolResultBlock):
-            yield _build_tool_message(block, dropped)
-            # A tool message holds only text; its pictures follow with the user's words.
-            rest += [
-                _build_image(part)
-                for part in block.content
-                if isinstance(part, ImageBlock) and id(part) not in dropped
-            ]
-        elif isinstance(block, ImageBlock):
-            rest.append(
-                _build_text(dropped[id(block)]) if id(block) in dropped else _build_image(block)
-            )
-        elif block.text:
-            rest.append(_build_text(block.text))
-    if rest:
-        only_text = all(part["type"] == "text" for part in rest)
-        content = "\n\n".join(part["text"] for part in rest) if only_text else rest
-        yield {"role": "user", "content": content}
-
-
-def _build_tool_message(block: ToolResultBlock, dropped: dict[int, str]) -> Json:
-    texts = [
-        part.text if isinstance(part, TextBlock) else dropped.get(id(part), "")
-        for part in block.content
-    ]
-    texts = [text for text in texts if text]
-    count = sum(isinstance(part, ImageBlock) and id(part) not in dropped for part in block.content)
-    if count:
-        texts.append(f"({count} image{'s' if count > 1 else ''}: see the next message)")
-    text = "\n\n".join(texts)
-    # A tool message has no flag for failure.
-    content = f"Error: {text}" if block.is_error else text
-    return {"role": "tool", "tool_call_id": block.tool_use_id, "content": content}
-
-
-def _build_text(text: str) -> Json:
-    return {"type": "text", "text": text}
-
-
-def _build_image(block: ImageBlock) -> Json:
-    url = f"data:{block.media_type};base64,{block.data}"
-    return {"type": "image_url", "image_url": {"url": url}}
