@@ -25,10 +25,9 @@ from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import Policy
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.pipeline import CallIdGenerator, PipelineCaller, ToolPipeline
-from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.port_registry import PortRegistry
-from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.storage.event_recorder import EventRecorder
 from handaxe.storage.result_store import DiskResultStore

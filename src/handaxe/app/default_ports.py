@@ -11,10 +11,9 @@ from handaxe.contract.ports.files import Files
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.contract.ports.undo import ChangeHistory
-from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.port_registry import PortRegistry
-from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.undo.tracker import ChangeTracker
 

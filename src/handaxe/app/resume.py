@@ -9,10 +9,9 @@ from handaxe.contract.events import CallFinished, ModeChanged, SessionResumed
 from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.pipeline.pipeline import ToolPipeline
-from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.permission_state import PermissionState
-from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.storage.event_recorder import EventRecorder
 from handaxe.storage.sessions import SessionHistory

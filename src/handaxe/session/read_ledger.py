@@ -1,4 +1,4 @@
-"""Which file versions this session has seen, whole or in part.
+"""Which file versions this session has seen, whole or in part, and which edits it has made.
 
 Edit and Write refuse a file whose content changed since it was last read here. A version is its
 content (a hash), never its clock; it is kept under the real path, so that a link and its target
@@ -7,11 +7,12 @@ are one file.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from handaxe.contract.events import FileForgotten, FileSeen
+from handaxe.contract.events import EditApplied, FileForgotten, FileSeen
 from handaxe.contract.ports.files import FileVersion
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 KEPT_CONTENT_BYTES = 4 * 1024 * 1024
 KEPT_FILE_BYTES = 256 * 1024
+REMEMBERED_EDITS = 10_000
 
 Announce = Callable[[FileSeen | FileForgotten], object]
 
@@ -244,3 +246,41 @@ def shift(ranges: tuple[tuple[int, int], ...], change: LineChange) -> tuple[tupl
     if change.new_count:
         moved.append((change.first, change.first + change.new_count - 1))
     return merge(*moved)
+
+
+class AppliedEdits:
+    """Which old text was replaced by which new text, in which file, and which was not found."""
+
+    def __init__(self, announce: Callable[[EditApplied], object] = lambda _: None) -> None:
+        self._made: dict[tuple[str, str], None] = {}
+        self._missed: dict[tuple[str, str], set[str]] = {}
+        self._announce = announce
+
+    def add(self, path: str, old: str, new: str) -> None:
+        """Remember a replacement."""
+        event = EditApplied(path=path, fingerprint=_hash_edit(old, new))
+        self.replay(event)
+        self._announce(event)
+
+    def has(self, path: str, old: str, new: str) -> bool:
+        """Whether this very replacement was made here."""
+        return (path, _hash_edit(old, new)) in self._made
+
+    def count_miss(self, path: str, old: str, call_id: str) -> int:
+        """How many calls, with this one, have looked for this text here without finding it."""
+        key = (path, _hash_edit(old, ""))
+        calls = self._missed.setdefault(key, set())
+        calls.add(call_id)
+        if len(self._missed) > REMEMBERED_EDITS:
+            del self._missed[next(iter(self._missed))]
+        return len(calls)
+
+    def replay(self, event: EditApplied) -> None:
+        """Take over what an earlier run of the session had announced."""
+        self._made[event.path, event.fingerprint] = None
+        if len(self._made) > REMEMBERED_EDITS:
+            del self._made[next(iter(self._made))]
+
+
+def _hash_edit(old: str, new: str) -> str:
+    return sha256(f"{len(old)}\0{old}{new}".encode(errors="surrogatepass")).hexdigest()[:32]

@@ -24,10 +24,9 @@ from handaxe.contract.ports.undo import ChangeHistory, Checkpoints
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import build_hidden_check
 from handaxe.pipeline.context import PipelineContext
-from handaxe.session.applied_edits import AppliedEdits
 from handaxe.session.jobs import Jobs
 from handaxe.session.port_registry import PortRegistry
-from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.turn_overrides import TurnOverrides
 from handaxe.session.workdir import Workdir
 from handaxe.storage.sessions import LOG_NAME

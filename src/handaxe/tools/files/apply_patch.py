@@ -11,8 +11,7 @@ from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.applied_edits import AppliedEdits
-from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text.diff import count_changes
 from handaxe.text.paths import quote_path

@@ -10,8 +10,7 @@ from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import Files, LoadedFile
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
-from handaxe.session.applied_edits import AppliedEdits
-from handaxe.session.read_ledger import ReadLedger
+from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text import replace
 from handaxe.text.diff import Hunk, count_changes, diff_plan
@@ -31,10 +30,10 @@ from handaxe.tools.files.freshness import (
     encode_after_mark,
     fill_empty_file,
     record_later_changes,
+    resolve_file,
     to_diff_display,
 )
 from handaxe.tools.files.match_errors import shorten_text
-from handaxe.tools.files.target_file import resolve_file
 
 
 class EditArgs(ToolArgs, kw_only=True):

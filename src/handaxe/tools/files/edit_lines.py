@@ -28,9 +28,13 @@ from handaxe.tools.files.edit_plan import (
     load_as_read,
     write_plan,
 )
-from handaxe.tools.files.freshness import decode_small_text, record_later_changes, to_diff_display
+from handaxe.tools.files.freshness import (
+    decode_small_text,
+    record_later_changes,
+    resolve_file,
+    to_diff_display,
+)
 from handaxe.tools.files.tagged_lines import CopiedTag, TaggedPlan, WantedChange, plan_tagged
-from handaxe.tools.files.target_file import resolve_file
 
 MAX_NEW_TAGS = 40
 

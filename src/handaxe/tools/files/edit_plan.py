@@ -27,6 +27,7 @@ from handaxe.tools.files.edit_faults import (
     NoPlaceToAdd,
 )
 from handaxe.tools.files.freshness import (
+    add_near_names,
     find_regular_file,
     is_filled,
     refuse_changed,
@@ -34,7 +35,6 @@ from handaxe.tools.files.freshness import (
     to_line_changes,
 )
 from handaxe.tools.files.match_errors import Missed, add_file_window, explain_no_match
-from handaxe.tools.files.target_file import add_near_names
 
 Resend = Callable[[str], str]
 """What to send if a text that nearly fits is the one that was meant."""

@@ -1,4 +1,4 @@
-"""What the changing file tools share: is it the file that was read, and what changed in it."""
+"""What the file tools share: which file is meant, is it what was read, and what changed in it."""
 
 import contextlib
 import stat
@@ -10,20 +10,39 @@ import msgspec
 from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Diff, DiffHunk, Display
-from handaxe.contract.faults import ToolFault
-from handaxe.contract.faults.file import CannotEncode, IsDirectory, NotRegular
+from handaxe.contract.faults import BadPath, ToolFault
+from handaxe.contract.faults.file import CannotEncode, IsDirectory, NotFound, NotRegular
 from handaxe.contract.ports.files import FileInfo, Files, FileVersion
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import LineChange, ReadLedger, SeenFile
+from handaxe.session.workdir import Workdir
 from handaxe.text.diff import Hunk, diff_texts, format_hunks
 from handaxe.text.encoding import Format, NotText, decode, encode, is_empty, sniff
 from handaxe.text.encoding import UnencodableCharacter as NoBytes
+from handaxe.text.escape import find_closest_name
+from handaxe.text.paths import quote_path
 from handaxe.text.replace import MatchedWith
 from handaxe.tools.files.edit_faults import AlreadyThere, ChangedSinceRead, NotOpened, NotRead
 
 MAX_SHOWN_BYTES = 100 * 1024
 """Files up to this size are put into the result whole; of larger ones only the changed lines."""
 MAX_DIFFED_BYTES = 1024 * 1024
+_MAX_NEAR_NAMES = 10
+_ENDS_OF_DIRECTORIES = ("/", "/.", "/..")
+
+
+async def resolve_file(spelled: str, ctx: ToolContext) -> str:
+    """The absolute path of a file; a fault if only a directory can be meant, and none is there.
+
+    The kernel refuses such a path too, and a file of that name is not what was asked for.
+    """
+    path = ctx[Workdir].resolve(spelled)
+    if not spelled.endswith(_ENDS_OF_DIRECTORIES):
+        return path
+    info = await ctx[Files].look(path)
+    if info is None or info.kind != "directory":
+        raise BadPath(f"{spelled!r} ends like the path of a directory. Give the path of a file.")
+    return path
 
 
 async def find_regular_file(path: str, ctx: ToolContext) -> FileInfo | None:
@@ -34,6 +53,32 @@ async def find_regular_file(path: str, ctx: ToolContext) -> FileInfo | None:
     if info.kind == "directory":
         raise IsDirectory(path)
     raise NotRegular(path, info.kind)
+
+
+async def add_near_names(missing: NotFound, path: str, ctx: ToolContext) -> ToolFault:
+    """The same fault, naming near matches in the same directory; none where none may be seen."""
+    directory, _, name = path.rpartition("/")
+    try:
+        names = await ctx[Files].names(directory or "/")
+    except ToolFault:
+        return missing
+    if name in names:
+        return NotFound(path, is_link=True)
+    stem = name.rpartition(".")[0] or name
+    same_stem = [other for other in names if other.rpartition(".")[0] == stem]
+    near = find_closest_name(name, names)
+    found = dict.fromkeys([*([near] if near else []), *sorted(same_stem)])
+    places = [f"{directory}/{other}" for other in list(found)[:_MAX_NEAR_NAMES]]
+    seen = [quote_path(place) for place in places if await _is_seen(place, ctx)]
+    return NotFound(path, seen[:3])
+
+
+async def _is_seen(path: str, ctx: ToolContext) -> bool:
+    """Whether there is a file that this call may know of."""
+    try:
+        return await ctx[Files].look(path) is not None
+    except ToolFault:
+        return False
 
 
 async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) -> SeenFile:

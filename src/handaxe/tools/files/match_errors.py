@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
-from handaxe.session.applied_edits import AppliedEdits
+from handaxe.session.read_ledger import AppliedEdits
 from handaxe.text.encoding import NotText, decode
 from handaxe.text.line_window import number_lines, slice_lines
 from handaxe.text.replace.fuzzy_match import SimilarText, find_similar_text

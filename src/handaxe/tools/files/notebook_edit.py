@@ -21,15 +21,16 @@ from handaxe.text.notebook.document import NoSuchCell, NotANotebook, Notebook
 from handaxe.text.paths import quote_path
 from handaxe.tools.files.edit_faults import CellUnchanged, NoCell, NotebookInvalid
 from handaxe.tools.files.freshness import (
+    add_near_names,
     compute_hunks,
     decode_small_text,
     find_regular_file,
     record_later_changes,
     refuse_changed,
     refuse_unread_or_stale,
+    resolve_file,
     to_diff_display,
 )
-from handaxe.tools.files.target_file import add_near_names, resolve_file
 
 MAX_BYTES = 256 * 1024 * 1024
 SHOWN_CELLS = 8

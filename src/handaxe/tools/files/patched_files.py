@@ -20,12 +20,13 @@ from handaxe.text.replace.patch_format import FilePatch
 from handaxe.tools.files.edit_faults import InTheWay, NamedTwice, PatchBroken
 from handaxe.tools.files.edit_plan import MAX_BYTES, HunkPlanner, load_as_read
 from handaxe.tools.files.freshness import (
+    add_near_names,
     find_regular_file,
     is_filled,
     refuse_unread_or_stale,
+    resolve_file,
     to_line_changes,
 )
-from handaxe.tools.files.target_file import add_near_names, resolve_file
 
 Action = Literal["updated", "added", "deleted", "moved"]
 

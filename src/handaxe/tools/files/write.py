@@ -25,9 +25,9 @@ from handaxe.tools.files.freshness import (
     record_later_changes,
     refuse_changed,
     refuse_unread_or_stale,
+    resolve_file,
     to_diff_display,
 )
-from handaxe.tools.files.target_file import resolve_file
 
 
 class WriteArgs(ToolArgs, kw_only=True):

@@ -69,7 +69,7 @@ class Read(Tool[ReadArgs]):
     async def call(self, args: ReadArgs, ctx: ToolContext) -> ToolResult:
         path = ctx[Workdir].resolve(args.file_path)
         if args.file_path.endswith(("/", ".")):
-            from handaxe.tools.files.target_file import resolve_file
+            from handaxe.tools.files.freshness import resolve_file
 
             await resolve_file(args.file_path, ctx)
         try:
@@ -77,7 +77,7 @@ class Read(Tool[ReadArgs]):
                 return await self._notebook(path, args, ctx)
             return await self._read_by_content(path, args, ctx)
         except NotFound as missing:
-            from handaxe.tools.files.target_file import add_near_names
+            from handaxe.tools.files.freshness import add_near_names
 
             raise await add_near_names(missing, path, ctx) from None
 
