@@ -433,7 +433,8 @@ class DiskCheckpoints(Checkpoints):
         finally:
             left = {state.place: state for state in changed}
             for place, state in found.items():
-                self._store.settle(state, left.get(place))
+                if state.kept:
+                    self._store.settle(state, left.get(place))
 
     def _extend(self, call_id: str) -> None:
         """Look again at what an ended call could change; what others did since stays theirs."""

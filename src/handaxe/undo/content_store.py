@@ -13,6 +13,7 @@ import mmap
 import os
 from collections import Counter
 from collections.abc import Collection, Generator
+from functools import partial
 from pathlib import Path
 
 from handaxe.disk.durability import close, sync_file, sync_names
@@ -48,10 +49,8 @@ class ContentStore:
         self._pinned: Counter[tuple[int, int]] = Counter()
         self._pins_made = self._pins_kept = 0
         self._mapped: tuple[str, mmap.mmap] | None = None
-
-    def create_bundle(self) -> Bundle:
-        """Somewhere to put the contents of one record."""
-        return Bundle(self._blobs, self._count)
+        self.create_bundle = partial(Bundle, self._blobs, self._count)
+        """Makes a place for the contents of one record."""
 
     def _count(self, size_bytes: int) -> None:
         self.recorded_bytes += size_bytes

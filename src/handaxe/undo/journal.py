@@ -25,11 +25,12 @@ from handaxe.storage.home import make_durable_directory, sync_directory_names
 from handaxe.text.paths import is_within
 from handaxe.undo.content_store import ContentStore
 from handaxe.undo.journal_files.call_entries import CallEntry, make_entry
-from handaxe.undo.journal_files.ended_calls import EndedCalls
+from handaxe.undo.journal_files.ended_calls import EndedCall
 from handaxe.undo.journal_files.journal_scan import JournalDamage, JournalScan
 from handaxe.undo.journal_files.liveness import LivenessFile, find_oldest_living
 from handaxe.undo.journal_files.record_key import Sealer
 from handaxe.undo.journal_files.records import (
+    ENDED_NAME,
     JOURNAL_NAME,
     LOCK_NAME,
     AfterRecord,
@@ -44,6 +45,7 @@ from handaxe.undo.journal_files.records import (
     encode,
     encode_path,
     find_states,
+    has_changes,
     list_journal_files,
 )
 from handaxe.undo.plan import find_left_states, find_undo_progress
@@ -424,3 +426,31 @@ def _read_payload(part: Path, offset: int) -> bytes:
     if isinstance(record, str):
         raise DiskFault(f"the undo journal is damaged: {record}")
     return record.payload
+
+
+class EndedCalls:
+    """Collects calls until their records are durable, then writes them down."""
+
+    def __init__(self, directory: Path) -> None:
+        self._log = LineLog(directory / ENDED_NAME)
+        self._waiting: list[EndedCall] = []
+
+    def expect(self, record: Record) -> None:
+        """A record was written that is not durable yet."""
+        if has_changes(record):
+            self._waiting.append(EndedCall(record.call_id, record.at))
+
+    def take(self) -> list[EndedCall]:
+        """The calls whose records a sync from here on makes durable."""
+        taken, self._waiting = self._waiting, []
+        return taken
+
+    def note(self, calls: list[EndedCall]) -> None:
+        """Write down calls whose records are durable."""
+        # The journal has the call; without this note only a later loss of it goes unnoticed.
+        with contextlib.suppress(DiskFault, OSError):
+            self._log.extend([msgspec.json.encode(call) for call in calls])
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._log.close()

@@ -19,10 +19,8 @@ from handaxe.undo.journal_files.records import (
     JOURNAL_NAME,
     PRUNED_NAME,
     AfterRecord,
-    Record,
     UndoRecord,
     decode,
-    has_changes,
     list_journal_files,
 )
 
@@ -32,34 +30,6 @@ class EndedCall(msgspec.Struct, frozen=True):
 
     call_id: str
     at: float
-
-
-class EndedCalls:
-    """Collects calls until their records are durable, then writes them down."""
-
-    def __init__(self, directory: Path) -> None:
-        self._log = LineLog(directory / ENDED_NAME)
-        self._waiting: list[EndedCall] = []
-
-    def expect(self, record: Record) -> None:
-        """A record was written that is not durable yet."""
-        if has_changes(record):
-            self._waiting.append(EndedCall(record.call_id, record.at))
-
-    def take(self) -> list[EndedCall]:
-        """The calls whose records a sync from here on makes durable."""
-        taken, self._waiting = self._waiting, []
-        return taken
-
-    def note(self, calls: list[EndedCall]) -> None:
-        """Write down calls whose records are durable."""
-        # The journal has the call; without this note only a later loss of it goes unnoticed.
-        with contextlib.suppress(DiskFault, OSError):
-            self._log.extend([msgspec.json.encode(call) for call in calls])
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._log.close()
 
 
 def read_ended(directory: Path) -> list[EndedCall]:
