@@ -6,6 +6,7 @@ ripgrep has (`\p{Greek}`, class arithmetic) is refused with a hint to install it
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from handaxe.contract.ports.search import BadQuery
 
@@ -26,30 +27,26 @@ _CLASSES = {
     "xdigit": "0-9A-Fa-f",
 }
 _PROPERTIES = {"L": r"[^\W\d_]", "Alphabetic": r"[^\W\d_]", "N": r"\d", "Nd": r"\d"}
+_PROPERTY = re.compile(r"[pP](?:\{(\^?)([A-Za-z_=]+)\}|([A-Z]))")
 _REPEAT = re.compile(r"\{\s*(\d*)\s*(?:(,)\s*(\d*)\s*)?\}")
 _GROUP = re.compile(r"\?(?:P?<([A-Za-z_][\w.\[\]]*)>|([imsxURu]*(?:-[imsxURu]+)?)([:)]))")
 _HEX = re.compile(r"[xuU](?:\{([0-9A-Fa-f]+)\}|([0-9A-Fa-f]+))")
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
-_REFUSED = (
-    ("?=", "look-around, including look-ahead and look-behind, is not supported"),
-    ("?!", "look-around, including look-ahead and look-behind, is not supported"),
-    ("?<=", "look-around, including look-ahead and look-behind, is not supported"),
-    ("?<!", "look-around, including look-ahead and look-behind, is not supported"),
-    ("?P=", "backreferences are not supported"),
-    ("?>", "unrecognized flag"),
-    ("?(", "unrecognized flag"),
-)
+_LOOK_AROUND = "look-around, including look-ahead and look-behind, is not supported"
+_REFUSED = {
+    **dict.fromkeys(("?=", "?!", "?<=", "?<!"), _LOOK_AROUND),
+    "?P=": "backreferences are not supported",
+}
 
 
-class TranslatedPattern:
+class TranslatedPattern(NamedTuple):
     """A pattern both as an expression and as text that every match must contain."""
 
-    def __init__(self, source: str, literal: str, *, is_literal: bool) -> None:
-        self.source = source
-        self.literal = literal
-        """Some text that stands in every match; empty if none is known."""
-        self.is_literal = is_literal
-        """Whether the pattern is nothing but that text."""
+    source: str
+    literal: str
+    """Some text that stands in every match; empty if none is known."""
+    is_literal: bool
+    """Whether the pattern is nothing but that text."""
 
 
 @lru_cache(maxsize=16)
@@ -193,16 +190,14 @@ class _Translator:
             raise self._bad("invalid Unicode scalar value") from None
 
     def _parse_property(self) -> None:
-        found = re.compile(r"[pP](?:\{(\^?)([A-Za-z_=]+)\}|([A-Z]))").match(
-            self._text, self._at + 1
-        )
+        found = _PROPERTY.match(self._text, self._at + 1)
         source = _PROPERTIES.get((found[2] or found[3]) if found else "")
         if found is None or source is None or found[0].startswith("P") or found[1]:
             raise self._bad("Unicode property not found; only ripgrep knows it, and it is missing")
         self._add_atom(source, 1 + len(found[0]))
 
     def _group(self) -> None:
-        for start, problem in _REFUSED:
+        for start, problem in _REFUSED.items():
             if self._text.startswith(start, self._at + 1):
                 raise self._bad(problem)
         found = _GROUP.match(self._text, self._at + 1)
@@ -263,12 +258,10 @@ class _Translator:
     def _parse_class(self) -> None:
         at = self._at + 1
         parts = ["["]
-        if self._text.startswith("^", at):
-            parts.append("^")
-            at += 1
-        if self._text.startswith("]", at):
-            parts.append(r"\]")
-            at += 1
+        for sign, source in (("^", "^"), ("]", r"\]")):
+            if self._text.startswith(sign, at):
+                parts.append(source)
+                at += 1
         while not self._text.startswith("]", at):
             if at >= len(self._text):
                 raise self._bad("unclosed character class")
