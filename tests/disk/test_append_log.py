@@ -15,8 +15,8 @@ from crowd import append_many
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handaxe.disk.append_log import LineLog, LogFailed, LogFull, LogRecord, scan
-from handaxe.disk.append_log_records import format_line, parse_line
+from handaxe.disk.append_log import LineLog, LogFailed, LogFull, LogRecord, format_line, scan
+from handaxe.disk.append_log_records import parse_line
 
 
 def _write(path: Path, payloads: list[bytes]) -> list[int]:

@@ -7,6 +7,7 @@ Several processes may append to one log. A half record never stays in the middle
 import errno
 import os
 import threading
+from binascii import crc32
 from collections.abc import Sequence
 
 import msgspec
@@ -17,8 +18,6 @@ from handaxe.disk.append_log_records import (
     LogRecord,
     LogScan,
     find_log_end,
-    format_line,
-    format_long_line,
     parse_line,
     read_line_at,
     save_sidecar,
@@ -297,6 +296,19 @@ class LineLog:
         finally:
             close(directory)
         self._is_new = False
+
+
+def format_line(seq: int, payload: bytes) -> bytes:
+    """The line of a record, newline included."""
+    return b'{"seq":%d,"crc":"%08x","event":%b}\n' % (seq, crc32(payload), payload)
+
+
+def format_long_line(seq: int, pieces: Sequence[bytes]) -> list[bytes]:
+    """The same in pieces, of a payload in pieces."""
+    checksum = 0
+    for piece in pieces:
+        checksum = crc32(piece, checksum)
+    return [b'{"seq":%d,"crc":"%08x","event":' % (seq, checksum), *pieces, b"}\n"]
 
 
 def _build_failure(step: str, error: OSError) -> LogFailed:

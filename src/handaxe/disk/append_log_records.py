@@ -1,10 +1,10 @@
-"""One record of a log as bytes: written without parsing the payload, read with its checksum."""
+"""Reading a log: its records with their checksums, and what was damaged between them."""
 
 import itertools
 import os
 import re
 from binascii import crc32
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -28,19 +28,6 @@ class LogRecord(msgspec.Struct, frozen=True):
     offset: int
     seq: int
     payload: bytes
-
-
-def format_line(seq: int, payload: bytes) -> bytes:
-    """The line of a record, newline included."""
-    return b'{"seq":%d,"crc":"%08x","event":%b}\n' % (seq, crc32(payload), payload)
-
-
-def format_long_line(seq: int, pieces: Sequence[bytes]) -> list[bytes]:
-    """The same in pieces, of a payload in pieces."""
-    checksum = 0
-    for piece in pieces:
-        checksum = crc32(piece, checksum)
-    return [b'{"seq":%d,"crc":"%08x","event":' % (seq, checksum), *pieces, b"}\n"]
 
 
 def parse_line(line: bytes, offset: int) -> LogRecord | str:

@@ -20,9 +20,8 @@ from handaxe.disk.durability import close, sync_file_systems
 from handaxe.disk.errors import wrap_os_errors
 from handaxe.disk.temp_files import make_late_name, rename_new
 from handaxe.text.paths import quote_path
-from handaxe.undo.directory_trees import is_shared_otherwise
 from handaxe.undo.journal_files.records import PathState
-from handaxe.undo.path_state import read_state
+from handaxe.undo.path_state import is_shared_otherwise, read_state
 from handaxe.undo.plan import UndoStep
 from handaxe.undo.restore import CannotMake, InUse, Restorer, remove_directory
 

@@ -23,13 +23,7 @@ from handaxe.disk.threads import SlowRecords, ThreadWork, run_in_thread
 from handaxe.text.paths import is_within
 from handaxe.undo.content_bundle import INLINE_BYTES
 from handaxe.undo.content_store import ContentStore
-from handaxe.undo.directory_trees import (
-    TooBig,
-    describe_ambiguous,
-    describe_left_out,
-    find_changes,
-    show_path,
-)
+from handaxe.undo.directory_trees import TooBig, describe_ambiguous, describe_left_out, show_path
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.call_entries import CallEntry
 from handaxe.undo.journal_files.records import (
@@ -41,7 +35,7 @@ from handaxe.undo.journal_files.records import (
     PathState,
 )
 from handaxe.undo.path_backup import PathRecorder, add_shared_names, convert_disk_errors
-from handaxe.undo.path_state import Known, StateRecorder, find_no_file, read_clock
+from handaxe.undo.path_state import Known, StateRecorder, find_changes, find_no_file, read_clock
 from handaxe.undo.write_extent import ExtentLimits, Places, WriteTargets, resolve_extent
 
 if TYPE_CHECKING:
@@ -273,7 +267,8 @@ class DiskCheckpoints(Checkpoints):
         if self._tree.tracker is not None and call_id in self._tree.tracker:
             return await self._finish_tracked(call_id, self._tree.tracker)
         before = self._open.pop(call_id, None)
-        notes = describe_left_out(self._lost.pop(call_id, {}))
+        lost = self._lost.pop(call_id, None)
+        notes = describe_left_out(lost) if lost else ()
         if before is None:
             await self._finish_again(call_id)
             return notes
@@ -475,7 +470,7 @@ class DiskCheckpoints(Checkpoints):
         self._journal.append(record, durable=False)
         if self._tree.tracker is not None:
             self._tree.tracker.claim(call_id, [state.place for state in changed])
-        return describe_ambiguous(of_others, is_traced=False)
+        return describe_ambiguous(of_others, is_traced=False) if of_others else ()
 
 
 def _is_large(path: str) -> bool:

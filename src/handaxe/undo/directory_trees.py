@@ -1,14 +1,12 @@
-"""Whole trees below a path that a call may change: what is in them, and what changed.
+"""Whole trees below a path that a call may change: what is in them, and notes on them.
 
 For tools that name a directory. Bounded: a tree that is too big is left out as a whole and said
 so, because half a tree cannot be put back.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-
-import msgspec
 
 from handaxe.text.paths import quote_path
 from handaxe.undo.journal_files.records import AmbiguousPath, PathState
@@ -19,10 +17,6 @@ _SHOWN_LEFT_OUT = 5
 _UNSEEN = "no process of the call was seen writing it"
 _UNTRACED = "nothing shows who wrote it"
 _AT_ONCE = "another command of the session wrote it at the same time"
-
-
-LookAt = Callable[[str, PathState | None], PathState]
-"""What is at a path now, which was found in a state, or None."""
 
 
 class TooBig(Exception):
@@ -49,52 +43,7 @@ def list_descendants(
     return found
 
 
-def find_changes(
-    found: Mapping[str, PathState],
-    left_out: Iterable[str],
-    look_at: LookAt,
-    *,
-    paths_only: bool = False,
-) -> list[PathState]:
-    """What differs now from what was found, with what is new below its directories."""
-    changed: list[PathState] = []
-    places = dict.fromkeys(found)
-    skipped = frozenset(left_out)
-    for place, before in found.items():
-        now = look_at(place, before)
-        is_same = now.is_same(before) and not is_shared_otherwise(before, now)
-        if not is_same or now.mode != before.mode or now.has_more_parents(before):
-            changed.append(now)
-        if now.kind == "directory" and not paths_only and now.path not in skipped:
-            places |= dict.fromkeys(_list_countable(place, before))
-    new = (look_at(place, None) for place in places if place not in found)
-    # Children of a new directory must not count it as missing: it is listed itself.
-    return changed + [msgspec.structs.replace(state, missing_parents=0) for state in new]
-
-
-def ignore_closed_directories(look_at: LookAt) -> LookAt:
-    """A look that takes what is behind a closed directory to be as it was found."""
-
-    def look(place: str, before: PathState | None) -> PathState:
-        try:
-            return look_at(place, before)
-        except PermissionError:
-            return before or PathState(show_path(place), "absent")
-
-    return look
-
-
-def is_shared_otherwise(one: PathState, now: PathState) -> bool:
-    """Whether what is there now is another file, and one of the two has other names as well."""
-    if not (one.kind == now.kind == "file") or (one.dev, one.ino) == (now.dev, now.ino):
-        return False
-    try:
-        return bool(one.shared_with) or os.lstat(now.place).st_nlink > 1
-    except OSError:
-        return False
-
-
-def _list_countable(directory: str, before: PathState) -> list[str]:
+def list_countable(directory: str, before: PathState) -> list[str]:
     """What is in a directory now and would be a change if it was not there before."""
     try:
         if before.kind == "directory" and before.names is not None:

@@ -37,14 +37,13 @@ from handaxe.undo.call_contents import (
     to_changed_call,
 )
 from handaxe.undo.content_store import ContentNotSaved, ContentStore
-from handaxe.undo.directory_trees import is_shared_otherwise
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.call_entries import CallEntry
 from handaxe.undo.journal_files.ended_calls import read_pruned_calls
 from handaxe.undo.journal_files.entry_selection import find_undone, is_broken_off, select_entries
 from handaxe.undo.journal_files.records import UndoRecord
 from handaxe.undo.loss_check import resolve_parents
-from handaxe.undo.path_state import read_state
+from handaxe.undo.path_state import is_shared_otherwise, read_state
 from handaxe.undo.plan import (
     UndoStep,
     find_ambiguous,

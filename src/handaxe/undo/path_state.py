@@ -1,10 +1,10 @@
-"""What stands at a path now: looked at, or remembered with its content."""
+"""What stands at a path now: looked at, remembered with its content, or compared."""
 
 import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -19,12 +19,16 @@ from handaxe.disk.safe_open import open_regular_at
 from handaxe.disk.versions import find_shared_birth_ns, hash_file, read_open_file
 from handaxe.undo.content_bundle import INLINE_BYTES, Bundle
 from handaxe.undo.content_store import ContentStore
+from handaxe.undo.directory_trees import list_countable, show_path
 from handaxe.undo.journal_files.records import ContentSplice, PathState, encode_path
 
 KnownFile = tuple[FileVersion, bytes | None]
 """A file that somebody has read or written, and hashed, already; with its content if kept."""
 Known = Callable[[str], KnownFile | None]
 """What the session knows of the file at a real path."""
+
+LookAt = Callable[[str, PathState | None], PathState]
+"""What is at a path now, which was found in a state, or None."""
 
 
 def find_no_file(_path: str) -> KnownFile | None:
@@ -196,6 +200,51 @@ def _count_missing_parents(path: str) -> int:
         missing += 1
         parent = parent.rpartition("/")[0]
     return missing
+
+
+def find_changes(
+    found: Mapping[str, PathState],
+    left_out: Iterable[str],
+    look_at: LookAt,
+    *,
+    paths_only: bool = False,
+) -> list[PathState]:
+    """What differs now from what was found, with what is new below its directories."""
+    changed: list[PathState] = []
+    places = dict.fromkeys(found)
+    skipped = frozenset(left_out)
+    for place, before in found.items():
+        now = look_at(place, before)
+        is_same = now.is_same(before) and not is_shared_otherwise(before, now)
+        if not is_same or now.mode != before.mode or now.has_more_parents(before):
+            changed.append(now)
+        if now.kind == "directory" and not paths_only and now.path not in skipped:
+            places |= dict.fromkeys(list_countable(place, before))
+    new = (look_at(place, None) for place in places if place not in found)
+    # Children of a new directory must not count it as missing: it is listed itself.
+    return changed + [msgspec.structs.replace(state, missing_parents=0) for state in new]
+
+
+def ignore_closed_directories(look_at: LookAt) -> LookAt:
+    """A look that takes what is behind a closed directory to be as it was found."""
+
+    def look(place: str, before: PathState | None) -> PathState:
+        try:
+            return look_at(place, before)
+        except PermissionError:
+            return before or PathState(show_path(place), "absent")
+
+    return look
+
+
+def is_shared_otherwise(one: PathState, now: PathState) -> bool:
+    """Whether what is there now is another file, and one of the two has other names as well."""
+    if not (one.kind == now.kind == "file") or (one.dev, one.ino) == (now.dev, now.ino):
+        return False
+    try:
+        return bool(one.shared_with) or os.lstat(now.place).st_nlink > 1
+    except OSError:
+        return False
 
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

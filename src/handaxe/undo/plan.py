@@ -12,10 +12,9 @@ import msgspec
 from handaxe.contract.ports.undo import TouchedPath, UndoRequest
 from handaxe.disk.versions import get_birth_ns
 from handaxe.text.paths import is_within
-from handaxe.undo.directory_trees import find_changes, ignore_closed_directories
 from handaxe.undo.journal_files.call_entries import CallEntry, StateChange
 from handaxe.undo.journal_files.records import AfterRecord, PathState, UndoRecord
-from handaxe.undo.path_state import read_clock, read_state
+from handaxe.undo.path_state import find_changes, ignore_closed_directories, read_clock, read_state
 from handaxe.undo.restore import OwnLinks, has_other_names
 
 _WITH_MODE = frozenset({"file", "directory", "special"})

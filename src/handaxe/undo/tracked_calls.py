@@ -8,11 +8,15 @@ import msgspec
 
 from handaxe.text.paths import is_within
 from handaxe.undo.content_store import ContentStore
-from handaxe.undo.directory_trees import find_changes, ignore_closed_directories
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.records import AmbiguousPath, MovedRecord, PathState
 from handaxe.undo.path_backup import OutsideStates
-from handaxe.undo.path_state import StateRecorder, read_clock
+from handaxe.undo.path_state import (
+    StateRecorder,
+    find_changes,
+    ignore_closed_directories,
+    read_clock,
+)
 from handaxe.undo.snapshot.nodes import Node, NodeChange
 from handaxe.undo.snapshot.snapshot import TreeSnapshot
 from handaxe.undo.tree_states import TreeStates

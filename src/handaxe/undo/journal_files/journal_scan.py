@@ -8,8 +8,8 @@ from typing import BinaryIO
 import msgspec
 
 from handaxe.disk import locks
-from handaxe.disk.append_log import scan
-from handaxe.disk.append_log_records import format_line, parse_line, read_line_at
+from handaxe.disk.append_log import format_line, scan
+from handaxe.disk.append_log_records import parse_line, read_line_at
 from handaxe.disk.durability import close, sync_file, sync_names
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.safe_open import open_regular
