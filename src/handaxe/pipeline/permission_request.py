@@ -35,9 +35,9 @@ def collect_judged_paths(parsed: ParsedCall, context: PipelineContext) -> tuple[
 
 def is_shared(real: str, context: PipelineContext) -> bool:
     """Whether a file has a second name outside the roots, or one that may not be written."""
-    own = context.policy().own_places
 
     def is_closed(path: str) -> bool:
+        own = context.policy().own_places
         return find_protected_name(path) is not None or own.around(path) is not None
 
     return context.files.has_name_outside(real, context.workdir.roots, is_closed)
