@@ -116,9 +116,9 @@ async def test_a_directory_that_is_added_is_told_of(project: Path, tmp_path: Pat
     more.mkdir()
     hooks = {"DirectoryAdded": [{"matcher": "register_repo_root", "hooks": [ear]}]}
     async with Session(project, hooks=hooks) as session:
-        session.set_directories([more])
+        get_parts(session).set_directories([more])
         told = await ear.wait()
-        session.set_directories([more])
+        get_parts(session).set_directories([more])
     assert (told["directory"], told["source"]) == (str(more), "register_repo_root")
     assert len(ear.heard) == 1
 
@@ -392,7 +392,7 @@ def test_outside_a_loop_nothing_is_told_and_nothing_breaks(project: Path, tmp_pa
         return Session(project, hooks=hooks)
 
     session = asyncio.run(opened())
-    session.set_directories([tmp_path / "more"])
+    get_parts(session).set_directories([tmp_path / "more"])
     settings_file(project, deny=["Read(a.txt)"])
     get_parts(session).follow()
     asyncio.run(session.close())

@@ -337,9 +337,9 @@ async def test_a_directory_added_later_through_a_link_is_known_by_that_name(proj
     more.mkdir()
     link.symlink_to(more)
     async with Session(project) as session:
-        session.set_directories([link])
+        get_parts(session).set_directories([link])
         assert session.workdir.resolve(f"{link}/a.txt") == str(more / "a.txt")
-        session.set_directories([])
+        get_parts(session).set_directories([])
         assert session.workdir.resolve(f"{link}/a.txt") == f"{link}/a.txt"
 
 
@@ -561,7 +561,7 @@ async def test_a_repeated_call_whose_result_the_log_lost_is_answered_and_not_mad
     async with Session(project, session_id="s", permission_mode="acceptEdits") as session:
         call = ToolCall("w", "Write", {"file_path": "a.txt", "content": "1"})
         assert (await session.run(call)).ok
-        session.flush()
+        get_parts(session).recorder.flush()
         log = log_of("s")
         content = log.read_bytes()
         other = content.replace(b'"w"', b'"v"')
@@ -577,7 +577,7 @@ async def test_a_log_that_is_removed_begins_anew_and_that_is_said(project):
     (project / "a.txt").write_text("hello\n")
     async with Session(project, session_id="s") as session:
         await session.call("Read", file_path="a.txt")
-        session.flush()
+        get_parts(session).recorder.flush()
         log_of("s").unlink()
         first = get_parts(session).recorder.logged(await session.call("Read", file_path="a.txt"))
     assert "removed while the session ran" in first.notes[0]
@@ -595,7 +595,7 @@ async def test_a_log_that_is_cut_short_goes_on_and_that_is_said(project, kept, r
         session.set_mode("acceptEdits")
         call = ToolCall("early", "Read", {"file_path": "a.txt"})
         await session.run(call)
-        session.flush()
+        get_parts(session).recorder.flush()
         if rests:
             get_parts(session).recorder.log._lines.close()
         lines = log_of("s").read_bytes().splitlines(keepends=True)
@@ -619,7 +619,7 @@ async def test_a_log_that_is_removed_while_nothing_happens_begins_anew(project):
     (project / "a.txt").write_text("hello\n")
     async with Session(project, session_id="s") as session:
         await session.call("Read", file_path="a.txt")
-        session.flush()
+        get_parts(session).recorder.flush()
         get_parts(session).recorder.log._lines.close()
         log_of("s").unlink()
         first = get_parts(session).recorder.logged(await session.call("Read", file_path="a.txt"))
@@ -632,7 +632,7 @@ async def test_a_resumed_session_whose_log_is_removed_says_again_whose_it_is(pro
     for is_second in (False, True):
         async with Session(project, session_id="s") as session:
             await session.call("Read", file_path="a.txt")
-            session.flush()
+            get_parts(session).recorder.flush()
             if is_second:
                 log_of("s").unlink()
                 await session.call("Read", file_path="a.txt")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from handaxe import Session
+
 HOUSE = Path(__file__).parent.parent.parent
 PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
 _LINK = re.compile(r"\]\(([^)#:]+?)(#[^)]*)?\)")
@@ -52,6 +54,13 @@ def test_every_decision_has_its_three_parts(page: Path):
     for part in ("## Context", "## Decision", "## Consequences"):
         assert part in text
     assert page.name in (HOUSE / "docs" / "index.md").read_text()
+
+
+def test_guides_name_every_public_member_of_a_session(tmp_path):
+    guides = "".join(page.read_text() for page in (HOUSE / "docs" / "guides").glob("*.md"))
+    documented = set(re.findall(r"session\.(\w+)", guides))
+    members = {name for name in dir(Session(tmp_path)) if not name.startswith("_")}
+    assert sorted(members - documented) == [], "document it, or serve it by `get_parts`"
 
 
 def test_the_page_for_agents_is_short():

@@ -159,6 +159,7 @@ def test_every_end_has_a_sentence():
 DIES = """
 import asyncio, os, signal, sys
 from handaxe import Session
+from handaxe.app.session import get_parts
 
 async def main():
     session = Session(sys.argv[1], allow=["Bash"], session_id="again")
@@ -167,7 +168,7 @@ async def main():
     )
     second = await session.call("Bash", command="true", description="short", run_in_background=True)
     assert await session.jobs.news(60)
-    session.flush()
+    get_parts(session).recorder.flush()
     print(first.data["backgroundTaskId"], second.data["backgroundTaskId"], flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 

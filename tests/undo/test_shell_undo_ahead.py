@@ -318,7 +318,7 @@ async def test_other_roots_than_were_prepared_are_kept_by_the_command(tree, tmp_
     before = whole_tree(tree), whole_tree(more)
     async with open_session(tree, tmp_path / "home") as session:
         await prepare(session)
-        session.set_directories([more])
+        get_parts(session).set_directories([more])
         await run(session, tree, f"rm -rf deep {more}/f")
         assert (await session.undo()).ok
     assert (whole_tree(tree), whole_tree(more)) == before

@@ -228,7 +228,7 @@ class Agent:
     def send(self, prompt: Prompt) -> None:
         """Say something to the agent while it works."""
         refuse_if_empty(prompt)
-        self.session.interrupt()
+        get_parts(self.session).give_way_to_user()
         self.loop.send(prompt)
 
     def interrupt(self) -> bool:

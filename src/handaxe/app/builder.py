@@ -20,7 +20,7 @@ from handaxe.config.reload import PathLike, SettingsReloader
 from handaxe.contract.events import SessionStarted
 from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.tools import ToolIndex
-from handaxe.hooks.notify import notify_directory_change
+from handaxe.hooks.notify import notify_directory_change, notify_hooks
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import Policy
 from handaxe.pipeline.context import PipelineContext
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnQuestion
     from handaxe.permission.prompts import OnAsk
+    from handaxe.pipeline.streaming import CallStream, OnResult
 
 
 class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +112,25 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
         self.services.times_used += 1
         if not self.services.is_open:
             self.services.open(self.catalog)
+
+    def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
+        """Exchange the working directories beside the root; those of settings stay."""
+        for added in self.reloader.set_added(add_dirs):
+            notify_hooks(self.pipeline_context, "DirectoryAdded", directory=added, source=by)
+
+    def give_way_to_user(self) -> None:
+        """New input arrived: stop the calls whose tools give way to it."""
+        self.services.memory.wakeups.wake("the user said something.")
+        self.pipeline.interrupt()
+
+    def open_stream(self, on_result: "OnResult") -> "CallStream":
+        """The calls of one answer of the model, each started when it is added."""
+        if self.pipeline.is_closed:
+            raise RuntimeError("The session is closed. Open a new one.")
+        from handaxe.pipeline.streaming import CallStream
+
+        self.follow()
+        return CallStream(self.pipeline, on_result=on_result, noted=self.recorder.add_log_note)
 
 
 class SessionBuilder(ABC):

@@ -9,18 +9,16 @@ from handaxe.app.config_warnings import find_config_warnings
 from handaxe.app.main_session_builder import MainSessionBuilder, SessionOptions, SessionParts
 from handaxe.app.services.hooks import HookArguments
 from handaxe.app.services.tool_selection import Tools
-from handaxe.app.tool_listing import build_display, get_tool_schema, make_closed_result
+from handaxe.app.tool_listing import get_tool_schema, make_closed_result
 from handaxe.config.project import EVERYTHING, Discovery, Given
 from handaxe.config.reload import validate_mode
 from handaxe.config.settings import Settings
 from handaxe.contract.call import ToolCall
-from handaxe.contract.display import Display
 from handaxe.contract.events import SessionClosed
 from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.undo import ChangedCall, UndoRequest
 from handaxe.contract.result import ToolResult
 from handaxe.disk.threads import share_interpreter
-from handaxe.hooks.notify import notify_hooks
 from handaxe.pipeline.parse import make_call, make_calls, normalize_call
 from handaxe.session.jobs import Jobs
 from handaxe.storage.event_recorder import Listener
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnQuestion
     from handaxe.permission.prompts import OnAsk
-    from handaxe.pipeline.streaming import CallStream, OnResult
 
 PathLike = str | os.PathLike[str]
 
@@ -93,7 +90,6 @@ class Session:
             start=start,
         )
         self._parts = parts = MainSessionBuilder(options).build_session()
-        self._is_closed = False
         share_interpreter()
         self.id = parts.session_context.session_id
         self.workdir = parts.session_context.workdir
@@ -133,9 +129,8 @@ class Session:
 
     async def close(self, reason: str = "other") -> None:
         """Stop what is running and make the log durable; hooks hear the reason. Twice is fine."""
-        if self._is_closed:
+        if self._parts.pipeline.is_closed:
             return
-        self._is_closed = True
         # Whatever fails to close, the others are closed all the same; the last one first.
         async with contextlib.AsyncExitStack() as closing:
             closing.push_async_callback(self._close_record)
@@ -173,7 +168,7 @@ class Session:
         return await self._run(normalize_call(call, self._parts.new_call_id))
 
     async def _run(self, call: ToolCall, *, is_new: bool = False) -> ToolResult:
-        if self._is_closed:
+        if self._parts.pipeline.is_closed:
             return make_closed_result(call)
         self._parts.follow()
         if not self._parts.catalog.has(call.tool):
@@ -189,23 +184,12 @@ class Session:
         from handaxe.pipeline.streaming import run_batch
 
         calls = [normalize_call(call, self._parts.new_call_id) for call in calls]
-        if self._is_closed:
+        if self._parts.pipeline.is_closed:
             return [make_closed_result(call) for call in calls]
         self._parts.follow()
         await self._parts.services.expect(calls, self._parts.catalog)
         results = await run_batch(calls, self._parts.pipeline, stop_on_error=stop_on_error)
         return [self._parts.recorder.add_log_note(result) for result in results]
-
-    def stream(self, on_result: "OnResult" = lambda _: None) -> "CallStream":
-        """The calls of one message, each started when it is added."""
-        if self._is_closed:
-            raise RuntimeError("The session is closed. Open a new one.")
-        from handaxe.pipeline.streaming import CallStream
-
-        self._parts.follow()
-        return CallStream(
-            self._parts.pipeline, on_result=on_result, noted=self._parts.recorder.add_log_note
-        )
 
     async def undo(
         self,
@@ -223,7 +207,7 @@ class Session:
         from handaxe.app.undo_commands import HostUndo
 
         call = ToolCall(self._parts.new_call_id(), "Undo", {})
-        if self._is_closed:
+        if self._parts.pipeline.is_closed:
             return make_closed_result(call)
         wanted = UndoRequest(call_id, only=only, redo=redo, force=force, paths=tuple(paths))
         undoing = HostUndo(
@@ -238,11 +222,6 @@ class Session:
     def cancel(self, call_id: str | None = None) -> int:
         """Stop one running call, or all of them; how many were reached."""
         return self._parts.pipeline.cancel(call_id)
-
-    def interrupt(self) -> int:
-        """New input arrived: stop the calls whose tools give way to it; how many did."""
-        self._parts.services.memory.wakeups.wake("the user said something.")
-        return self._parts.pipeline.interrupt()
 
     def set_mode(self, mode: str) -> None:
         """Switch the permission mode."""
@@ -259,11 +238,6 @@ class Session:
         tools = self._parts.deferral.sent() if deferred else self._parts.catalog.list_offered()
         return [get_tool_schema(tool, provider) for tool in tools]
 
-    def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
-        """Exchange the working directories beside the root; those of settings stay."""
-        for added in self._parts.reloader.set_added(add_dirs):
-            notify_hooks(self._parts.pipeline_context, "DirectoryAdded", directory=added, source=by)
-
     def user_turn(self, results: Sequence[ToolResult], provider: str) -> Any:  # noqa: ANN401
         """The whole user message after the calls of an answer; for OpenAI a list of messages."""
         from handaxe.schema.user_turn import build_user_turn
@@ -276,17 +250,9 @@ class Session:
 
         return build_tool_result(result, provider)
 
-    def show(self, result: ToolResult, call_input: dict[str, Any]) -> Display | None:
-        """What a human sees of a result; None means its text."""
-        return build_display(self._parts.catalog, result, call_input)
-
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""
         return self._parts.recorder.subscribe(listener)
-
-    def flush(self) -> None:
-        """Write every event so far to the log, for whoever is about to show a result."""
-        self._parts.recorder.flush()
 
 
 def get_parts(session: Session) -> SessionParts:

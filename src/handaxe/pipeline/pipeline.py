@@ -66,6 +66,7 @@ class ToolPipeline:
         self._traffic = order or Scheduler(lanes)
         self._made = CallDeduplicator(recall, claims)
         self._active: dict[str, ActiveCall] = {}
+        self.is_closed = False
         self.batch_hooks = BatchHooks(context)
         """The hooks that hear of all calls of a message together."""
         self._expected: set[str] = set()
@@ -241,6 +242,7 @@ class ToolPipeline:
 
     async def close(self) -> None:
         """Stop every call; one that goes on all the same has its result now, and no other later."""
+        self.is_closed = True
         self.cancel()
         others = [call_id for call_id in self._active if call_id != _WITHIN.get()]
         if others:

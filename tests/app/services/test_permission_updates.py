@@ -40,7 +40,7 @@ async def write(session, name, content="x\n"):
 
 async def changed(session):
     await asyncio.sleep(0)
-    session.flush()
+    get_parts(session).recorder.flush()
     found = read_events(get_parts(session).session_context.data_home, session.id)
     return [event for event in found if isinstance(event, PermissionsChanged)]
 

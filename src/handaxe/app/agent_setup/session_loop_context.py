@@ -125,11 +125,11 @@ def build_loop_context(session: Session) -> LoopContext:
     title = SessionTitle(parts.session_context.data_home, session.id)
     return LoopContext(
         pipeline_context=context,
-        open_stream=session.stream,
+        open_stream=parts.open_stream,
         specs=ToolSpecs(context),
         subscribe=session.subscribe,
         new_call_id=parts.new_call_id,
-        flush=session.flush,
+        flush=parts.recorder.flush,
         reminders=lambda: collect_reminders(context.offers, nearby, skills),
         notes=lambda: collect_notes(announcer, skills, words),
         changes=lambda: collect_changes(announcer, nearby, skills, words, undos),

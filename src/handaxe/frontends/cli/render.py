@@ -42,7 +42,12 @@ class BlockRenderer:
 
     def result(self, session: "Session", result: ToolResult, call_input: dict[str, Any]) -> str:
         """A whole result, with its notes."""
-        blocks: Display | None = session.show(result, call_input) if result.ok else None
+        from handaxe.app.session import get_parts
+        from handaxe.app.tool_listing import build_display
+
+        blocks: Display | None = None
+        if result.ok:
+            blocks = build_display(get_parts(session).catalog, result, call_input)
         if blocks is None:
             blocks = (Text(result.text, "plain" if result.ok else "bad"),)
         elif not any(isinstance(block, Text | Items | Table) for block in blocks):

@@ -162,7 +162,7 @@ class ServerSession:
         root = plan.root or (roots[0] if roots else ".")
         more = (*plan.add_dirs, *(roots if plan.root else roots[1:]))
         if self._opened[0] == root:
-            self._session.set_directories(more)
+            get_parts(self._session).set_directories(more)
             return self._session
         session = plan.open(root, more, self._on_ask)
         session.subscribe(self._on_event)

@@ -231,7 +231,7 @@ def _create_callback(
 
 async def rewind_files(session: Session, message_id: str, *, dry_run: bool = False) -> Json:
     """Undo every change since the message; what that touched."""
-    session.flush()
+    get_parts(session).recorder.flush()
     said_at = await asyncio.to_thread(_find_message_time, session, message_id)
     later = [
         call for call in session.history(diffs=True) if call.at >= said_at and _is_in_effect(call)

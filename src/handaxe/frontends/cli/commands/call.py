@@ -45,7 +45,7 @@ async def _run_call(
     async with open_session(arguments, on_ask=_find_asker()) as session:
         get_parts(session).services.ready_tree.leave()
         result = await session.call(arguments.tool, call_input)
-        session.flush()
+        get_parts(session).recorder.flush()
         result = _drop_pair_notes(get_parts(session).recorder.logged(result), arguments.input)
         shown = (
             ""

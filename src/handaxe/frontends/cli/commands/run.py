@@ -39,7 +39,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     async with open_session(arguments) as session:
         async for line in stream_lines(source.fileno()):
             results = await _answer(line, session)
-            session.flush()
+            get_parts(session).recorder.flush()
             for result in map(get_parts(session).recorder.logged, results):
                 with allow_interrupt():
                     write_line(encode_result(result))

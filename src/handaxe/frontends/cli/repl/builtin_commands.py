@@ -149,7 +149,7 @@ async def _add_dir(dialogue: SlashCommandContext, arguments: str) -> None:
     path = path if path.startswith("/") else f"{place.current}/{path}"
     resolve_working_directories(place.root, (path,))
     before = place.roots
-    session.set_directories((*before[1:], path), by="slash_command")
+    get_parts(session).set_directories((*before[1:], path), by="slash_command")
     if place.roots == before:
         raise SetupError(f"{path} is a working directory already.")
     dialogue.screen.say(f"Working directories: {', '.join(place.roots)}.")

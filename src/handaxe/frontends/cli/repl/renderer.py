@@ -18,6 +18,7 @@ from handaxe.agent.events import (
 )
 from handaxe.agent.run_hooks import SlowHooks
 from handaxe.app.session import Session, get_parts
+from handaxe.app.tool_listing import build_display
 from handaxe.contract.display import Diff, Display, Items, Table, Text
 from handaxe.contract.events import Compacted, Event, HookRan
 from handaxe.contract.messages import AssistantMessage
@@ -109,7 +110,7 @@ class ReplRenderer:
                 _format_title(session, result.tool, given).removeprefix("● "), result
             )
             return
-        shown = session.show(result, _to_mapping(given)) or ()
+        shown = build_display(get_parts(session).catalog, result, _to_mapping(given)) or ()
         for block in shown:
             if isinstance(block, Diff):
                 write_rendered(_truncate_diff(self._painter.block(block)))

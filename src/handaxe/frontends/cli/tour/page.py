@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
+from handaxe.app.tool_listing import build_display
 from handaxe.contract.decision import PermissionRequest
 from handaxe.contract.display import Code, Diff, Text
 from handaxe.contract.result import ToolResult
@@ -71,7 +72,9 @@ class TourPage:
 
     def result(self, session: Session, result: ToolResult, call_input: dict[str, Any]) -> None:
         """What a call gave: its diff or its text, or why it was refused."""
-        blocks = session.show(result, call_input) if result.ok else None
+        blocks = (
+            build_display(get_parts(session).catalog, result, call_input) if result.ok else None
+        )
         if any(isinstance(block, Code | Diff) for block in blocks or ()):
             tidy = msgspec.structs.replace(result, text=self._clean_text(result.text))
             painted = self._painter.result(session, tidy, call_input)
