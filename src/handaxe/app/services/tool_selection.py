@@ -1,6 +1,7 @@
 """Which tools a session has: presets, names and own tools."""
 
 import os
+import sys
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, cast
@@ -16,6 +17,9 @@ from handaxe.tools import BUILTIN, build_loaders
 
 SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
 """Set to 1, they choose the preset `simple` where no tools are named."""
+
+ENTRY_POINT_GROUP = "handaxe.tools"
+"""Under this name installed packages tell of their tools."""
 
 OwnTool = Tool[Any] | type[Tool[Any]]
 Tools = str | Iterable[str | OwnTool] | None
@@ -45,6 +49,32 @@ def build_catalog(
     catalog.stand_ins = frozenset(stand_ins)
     catalog.left_out = frozenset(doubles.keys() - stand_ins.keys())
     return catalog
+
+
+def has_installed_tools() -> bool:
+    """Whether an installed package tells of tools; nothing is loaded to know it.
+
+    A directory that is on the path for another reason, such as a project's, does not count.
+    """
+    header = f"[{ENTRY_POINT_GROUP}]".encode()
+    for directory in sys.path:
+        if not directory.endswith(("site-packages", "dist-packages")):
+            continue
+        try:
+            names = os.listdir(directory)
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith(".dist-info"):
+                try:
+                    with open(  # noqa: PTH123 - many of them, before every command
+                        f"{directory}/{name}/entry_points.txt", "rb", 0
+                    ) as file:
+                        if header in file.read():
+                            return True
+                except OSError:
+                    continue
+    return False
 
 
 def _explain_missing(selected: Collection[str], name: str) -> str | None:

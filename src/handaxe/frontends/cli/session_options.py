@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from handaxe.app.services.tool_selection import has_installed_tools
 from handaxe.app.session import Session
 from handaxe.config.keys import BadSettingsJson
 from handaxe.config.project import ADDED_SKILLS, EVERYTHING, NOTHING, Discovery, read_given
@@ -16,8 +17,10 @@ from handaxe.config.working_directories import make_absolute
 from handaxe.contract.events import Event, SettingsChanged, WishRefused
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.render import print_notice
+from handaxe.tools import BUILTIN
 
 if TYPE_CHECKING:
+    from handaxe.app.services.tool_selection import Tools
     from handaxe.permission.prompts import OnAsk
 
 
@@ -60,6 +63,13 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--tools", metavar="LIST|PRESET", help="which tools are on offer")
     group.add_argument(
+        "--tools-from",
+        action="append",
+        default=[],
+        metavar="FILE.py|MODULE:NAME",
+        help="add own tools from a Python file or an importable module; can be repeated",
+    )
+    group.add_argument(
         "--mcp-config",
         action="append",
         default=[],
@@ -83,9 +93,13 @@ def open_session(
     arguments: argparse.Namespace,
     *,
     on_ask: "OnAsk | None" = None,
+    default_tools: str | None = None,
     **more: Any,  # noqa: ANN401 - further options of `Session`
 ) -> Session:
-    """The session that the options describe; not yet entered."""
+    """The session that the options describe; not yet entered.
+
+    `default_tools` are the built-in tools where no option names any.
+    """
     from handaxe.rules.grammar import split_rules
 
     for option, name in (
@@ -94,6 +108,7 @@ def open_session(
     ):
         if not Path(make_absolute(name)).is_dir():
             raise SetupError(f"{option}: {name} is not a directory.")
+    tools, problems = _choose_tools(arguments, default_tools)
     session = Session(
         arguments.root,
         add_dirs=arguments.add_dir,
@@ -103,8 +118,7 @@ def open_session(
         settings=read_settings_option(arguments.settings),
         setting_sources=arguments.setting_sources,
         trusted=True if arguments.trust_project else None,
-        # As the ecosystem spells it: what there is without this option.
-        tools=None if arguments.tools == "default" else arguments.tools,
+        tools=tools,
         session_id=arguments.session_id,
         shared=arguments.shared_session,
         mcp_servers=arguments.mcp_config,
@@ -112,9 +126,37 @@ def open_session(
         on_ask=on_ask,
         **more,
     )
-    warn(session.warnings)
+    warn((*problems, *session.warnings))
     session.subscribe(_print_warnings)
     return session
+
+
+def _choose_tools(
+    arguments: argparse.Namespace, default_tools: str | None
+) -> tuple["Tools", list[str]]:
+    """The tools that the options name, own tools among them, and what is wrong with the latter."""
+    # As the ecosystem spells it: what there is without this option.
+    named: str | None = None if arguments.tools == "default" else arguments.tools
+    selected = default_tools if named is None else named
+    is_safe = is_env_true(SAFE_VARIABLE) or is_env_true(BARE_VARIABLE)
+    has_installed = not is_safe and has_installed_tools()
+    if not arguments.tools_from and not has_installed:
+        return selected, []
+    from handaxe.app.services.tool_files import load_installed_tools, load_tools
+
+    own = [tool for source in arguments.tools_from for tool in load_tools(source)]
+    words = [] if selected is None else selected.replace(",", " ").split()
+    installed, problems = load_installed_tools() if has_installed else ([], [])
+    taken = {tool.name for tool in own}
+    # Where tools are named, an installed one has to be among them.
+    own += [
+        tool
+        for tool in installed
+        if tool.name not in taken and (named is None or tool.name in words)
+    ]
+    names = {tool.name for tool in own}.difference(BUILTIN)
+    builtin = " ".join(word for word in words if word not in names)
+    return [*([] if selected is None else [builtin]), *own], problems
 
 
 def warn(sentences: Iterable[str]) -> None:

@@ -168,11 +168,10 @@ def _read_token(file: str | None) -> tuple[str, bool]:
 
 
 def _build_session_factory(arguments: argparse.Namespace) -> SessionFactory:
-    is_named = arguments.tools not in {None, "default"}
-    tools = arguments.tools if is_named else ",".join(list_default_tools(BUILTIN))
+    served = ",".join(list_default_tools(BUILTIN))
 
     def open_one(root: str, add_dirs: Sequence[str], on_ask: OnAsk) -> Session:
-        chosen = {**vars(arguments), "root": root, "add_dir": list(add_dirs), "tools": tools}
+        chosen = {**vars(arguments), "root": root, "add_dir": list(add_dirs)}
         # A project that lists handaxe among its servers must not start it again from inside.
         chosen["strict_mcp_config"] = True
         # The word is for the project that was named, not for those that a client names.
@@ -180,7 +179,7 @@ def _build_session_factory(arguments: argparse.Namespace) -> SessionFactory:
         chosen["trust_project"] = arguments.trust_project and is_own
         # Over HTTP each client has a session object of its own, all with the same id.
         chosen["shared_session"] = arguments.shared_session or arguments.http is not None
-        return open_session(argparse.Namespace(**chosen), on_ask=on_ask)
+        return open_session(argparse.Namespace(**chosen), on_ask=on_ask, default_tools=served)
 
     return SessionFactory(open_one, arguments.root, tuple(arguments.add_dir))
 
@@ -220,6 +219,11 @@ def _find_program(*, is_shared: bool) -> list[str]:
     return ["handaxe"] if is_shared else [found]
 
 
+def _make_portable(source: str) -> str:
+    """A file by its whole path, because the client starts the server somewhere else."""
+    return os.path.abspath(source) if source.endswith(".py") else source
+
+
 def _build_arguments(arguments: argparse.Namespace, root: Path | None) -> list[str]:
     """The session options of this command line, for the one that will be run."""
     words: list[str] = [] if root is None else ["--root", str(root)]
@@ -227,6 +231,7 @@ def _build_arguments(arguments: argparse.Namespace, root: Path | None) -> list[s
         ("--add-dir", arguments.add_dir),
         ("--allowed-tools", arguments.allow),
         ("--disallowed-tools", arguments.deny),
+        ("--tools-from", [_make_portable(source) for source in arguments.tools_from]),
     ):
         for value in values:
             words += [option, value]
