@@ -38,6 +38,7 @@ from handaxe.version import __version__
 
 if TYPE_CHECKING:
     from handaxe.app.services.mcp import McpArguments
+    from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnQuestion
@@ -58,6 +59,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     setting_sources: str | Sequence[str] | None
     trusted: bool | None
     tools: Tools
+    provide: "Provided"
     on_ask: "OnAsk | None"
     on_question: "OnQuestion | None"
     classifier: Classifier | None

@@ -28,7 +28,17 @@ def find_config_warnings(
             "`replaces_builtin = True` lets it stand in."
             for name in sorted(catalog.left_out)
         ),
+        *_find_tool_problems(catalog),
     )
+
+
+def _find_tool_problems(catalog: Catalog) -> list[str]:
+    """Own tools, and other names of theirs, that nobody can call."""
+    if not catalog.own_tools:
+        return []
+    from handaxe.app.services.own_tool_ports import find_tool_problems
+
+    return find_tool_problems(catalog)
 
 
 def _find_unknown_tools(book: RuleIndex, known: frozenset[str]) -> list[str]:

@@ -193,6 +193,11 @@ class MainSessionBuilder(SessionBuilder):
         catalog = build_catalog(
             self._options.tools, self.ports, lambda: build_hidden_check(policy())
         )
+        if catalog.own_tools or self._options.provide:
+            from handaxe.app.services.own_tool_ports import offer_to_tools
+
+            emit, saved = self.recorder.emit, self.history.states
+            offer_to_tools(catalog.own_tools, self._options.provide, self.ports, emit, saved)
         catalog.edit_tool = choose_edit_tool(self.configuration.settings.edit)
         self.tracker.stand_ins = catalog.stand_ins
         return catalog

@@ -25,6 +25,7 @@ from handaxe.storage.event_recorder import Listener
 
 if TYPE_CHECKING:
     from handaxe.app.services.mcp import McpArguments
+    from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnQuestion
@@ -52,6 +53,7 @@ class Session:
         setting_sources: str | Sequence[str] | None = None,
         trusted: bool | None = None,
         tools: Tools = None,
+        provide: "Provided" = (),
         on_ask: "OnAsk | None" = None,
         on_question: "OnQuestion | None" = None,
         classifier: Classifier | None = None,
@@ -76,6 +78,7 @@ class Session:
             setting_sources=setting_sources,
             trusted=trusted,
             tools=tools,
+            provide=provide,
             on_ask=on_ask,
             on_question=on_question,
             classifier=classifier,

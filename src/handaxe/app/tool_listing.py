@@ -54,6 +54,14 @@ def find_unavailable_tool(name: str) -> tuple[Tool[Any], str] | None:
     return None
 
 
+def explain_missing_port(port: type[Any]) -> str:
+    """A sentence on what an own tool that uses this type lacks."""
+    where = _OFFERED_WHERE.get(port.__name__)
+    if where is not None and port.__module__.startswith("handaxe."):
+        return f"It is on offer where {where}."
+    return f"It uses {port.__name__}, which nothing provides. Give one with Session(provide=[...])."
+
+
 def explain_hidden_tool(tool: str, policy: Policy) -> str:
     """A sentence on what keeps a tool out of a model's sight; empty if nothing does."""
     rule = policy.book.find_hiding_rule(tool)

@@ -39,7 +39,7 @@ class Catalog:
         self._builtin = builtin
         self._builtin_names = sorted(builtin)
         self._selected = selected
-        self._ports = ports
+        self.ports = ports
         self._hides = hides
         self._loaded: dict[str, AnyTool] = {}
         self._found: dict[str, tuple[AnyTool, str | None]] = {}
@@ -52,6 +52,8 @@ class Catalog:
         """Names of built-ins in whose place the host's program put tools of its own."""
         self.left_out: frozenset[str] = frozenset()
         """Own tools that lost their names to built-in ones."""
+        self.own_tools: tuple[AnyTool, ...] = ()
+        """The tools of the host's program, on offer or not."""
         self._external = ChainMap(self._own)
         self.why_missing: Callable[[str], str | None] = lambda _: None
         """A sentence on why a tool that is asked for is not there, where somebody knows."""
@@ -189,7 +191,7 @@ class Catalog:
 
     def _has_ports(self, tool: AnyTool) -> bool:
         for port in tool.uses:  # noqa: SIM110 - asked for every tool in every turn
-            if port not in self._ports:
+            if port not in self.ports:
                 return False
         return True
 

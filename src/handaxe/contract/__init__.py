@@ -12,7 +12,7 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.permission_subjects import PathSubject, Subject, TextSubject
 from handaxe.contract.result import ToolResult
-from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.contract.tool import State, Tool, ToolArgs
 
 __all__ = [
     "Allow",
@@ -23,6 +23,7 @@ __all__ = [
     "PathSubject",
     "PermissionRequest",
     "SetupError",
+    "State",
     "Subject",
     "TextSubject",
     "Tool",

@@ -36,6 +36,7 @@ SESSION_STATE = frozenset(
         "jobs",
         "loaded tools",
         "mode",
+        "own state",
         "skills",
         "tasks",
         "todos",

@@ -219,6 +219,15 @@ class TodosChanged(_Event, frozen=True, tag="todos_changed", kw_only=True):
     todos: tuple[Todo, ...]
 
 
+class StateChanged(_Event, frozen=True, tag="state_changed", kw_only=True):
+    """What own tools remember, as a call left it."""
+
+    call_id: str
+    name: str
+    """The name of its type, with that of its module."""
+    value: Any
+
+
 class BriefChanged(_Event, frozen=True, tag="brief_changed", kw_only=True):
     """Short answers were switched on or off."""
 
@@ -378,6 +387,7 @@ Event = (
     | ModeChanged
     | PermissionsChanged
     | TodosChanged
+    | StateChanged
     | BriefChanged
     | ToolsLoaded
     | ToolsOffered

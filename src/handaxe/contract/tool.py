@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from string import ascii_letters, digits
-from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -32,6 +32,14 @@ class ToolArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     numbered: ClassVar[tuple[str, ...]] = ()
     """Parameters, as a model is told of them, that name numbered things: 7 is read as "7"."""
+
+
+class State(msgspec.Struct, kw_only=True):
+    """What own tools remember in a session: a subclass with a default for every field.
+
+    A tool declares it in `uses`, or as a parameter of its function. What a call changes in it is
+    saved with the session when the call succeeds, and put back when it fails.
+    """
 
 
 Args = TypeVar("Args")
@@ -57,6 +65,9 @@ class Tool(Generic[Args]):
     may_use: ClassVar[tuple[type[Any], ...]] = ()
     reach: ClassVar[frozenset[type[Any]]] = frozenset()
     """All that a call's context hands out; derived from `uses` and `may_use`."""
+
+    states: ClassVar[tuple[type[State], ...]] = ()
+    """The state of own tools among it."""
 
     effects: ClassVar[Effects] = Effects.unknown()
     max_result_chars: ClassVar[float] = 50_000
@@ -87,6 +98,7 @@ class Tool(Generic[Args]):
             if not 0 < len(spelling) <= _MAX_NAME_CHARS or not _NAME_CHARS.issuperset(spelling):
                 raise ValueError(f"{spelling!r} is not a tool name: 1-64 letters, digits, _ or -.")
         cls.reach = frozenset((*cls.uses, *cls.may_use))
+        cls.states = tuple(filter(_is_state, (*cls.uses, *cls.may_use)))
         if "args_type" in cls.__dict__:
             return
         for base in cls.__dict__.get("__orig_bases__", ()):
@@ -186,7 +198,16 @@ def _find_path_fields(args_type: type[Any]) -> tuple[str, ...]:
 
 
 _FACTS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "aliases": (lambda names: isinstance(names, tuple | list), "a tuple of names"),
+    "name": (lambda name: isinstance(name, str), "a text"),
+    "aliases": (lambda names: _is_listed(names, str), "a tuple of names"),
+    "uses": (lambda ports: _is_listed(ports, type), "a tuple of types"),
+    "may_use": (lambda ports: _is_listed(ports, type), "a tuple of types"),
+    "search_hint": (lambda hint: isinstance(hint, str), "a text"),
+    "input_examples": (lambda inputs: _is_listed(inputs, dict), "a tuple of inputs"),
+    "defer": (lambda defer: defer is None or isinstance(defer, bool), "None, True or False"),
+    "always_load": (lambda always: isinstance(always, bool), "True or False"),
+    "strict": (lambda strict: isinstance(strict, bool), "True or False"),
+    "replaces_builtin": (lambda replaces: isinstance(replaces, bool), "True or False"),
     "effects": (lambda effects: isinstance(effects, Effects), "an Effects"),
     "timeout_s": (lambda s: s is None or (_is_number(s) and s > 0), "None or a time above zero"),
     "max_result_chars": (lambda chars: _is_number(chars) and chars >= 0, "a number of characters"),
@@ -200,6 +221,26 @@ def _check_facts(given: Mapping[str, Any], tool: str) -> None:
         value = given.get(name, given)
         if value is not given and not isinstance(value, property) and not fits(value):
             raise TypeError(f"{tool}: `{name}` is {wanted}, not {value!r}.")
+
+
+def _is_state(port: type[Any]) -> bool:
+    """Whether a tool asks for state of its own; a `TypeError` if it cannot be kept."""
+    if port.__class__ is not type(State) or not issubclass(port, State):
+        return False
+    try:
+        msgspec.json.schema(port)
+        port()
+    except TypeError as error:
+        raise TypeError(f"The state {port.__name__} cannot be kept: {error}.") from None
+    if port.__struct_config__.frozen:
+        raise TypeError(f"The state {port.__name__} is frozen, so that no call could change it.")
+    return True
+
+
+def _is_listed(values: Any, kind: type[Any]) -> bool:  # noqa: ANN401 - any fact
+    return isinstance(values, tuple | list) and all(
+        isinstance(value, kind) for value in cast("tuple[object, ...]", values)
+    )
 
 
 def _is_number(value: object) -> bool:

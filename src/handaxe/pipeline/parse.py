@@ -122,6 +122,9 @@ def parse(call: ToolCall, context: PipelineContext) -> ParsedCall:
 def compute_order_effects(parsed: ParsedCall, context: PipelineContext) -> Effects:
     """What a call is ordered by: a file with other names changes under all of them."""
     effects = parsed.effects
+    if parsed.tool.states:
+        own = Resource("state", "own state")
+        effects = msgspec.structs.replace(effects, writes=(*effects.writes, own))
     if not effects.writes:
         return effects
     for place in parsed.places.values():

@@ -160,7 +160,13 @@ def _refuse_marker(parsed: ParsedCall, context: PipelineContext) -> None:
 def _make_context(parsed: ParsedCall, context: PipelineContext) -> tuple[PathGrants, ToolContext]:
     tool, call_id = parsed.tool, parsed.call.id
     grants = PathGrants(parsed, context)
-    own = {Files: context.files.restrict_with(grants.judge)} if Files in tool.reach else {}
+    own: dict[type[Any], Any] = (
+        {Files: context.files.restrict_with(grants.judge)} if Files in tool.reach else {}
+    )
+    if tool.states:
+        from handaxe.session.own_state import OwnState
+
+        own |= context.offers[OwnState].open(tool.states)
     report = partial(_report, context.emit, call_id, tool.name)
     named = tool.starts_in(parsed.args)
     cwd = context.workdir.current if named is None else _resolve_directory(named, context)

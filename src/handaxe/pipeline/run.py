@@ -125,14 +125,13 @@ async def run(prepared: PreparedCall, context: PipelineContext) -> ToolResult:
             if effects.extent is not None:
                 effects = await _widen_effects(effects, effects.extent, prepared, context)
             await context.checkpoints.before(parsed.call.id, parsed.tool.name, effects)
+        if parsed.tool.states:
+            from handaxe.pipeline.saved_state import run_with_state
+
+            return await run_with_state(lambda: _run_tool(prepared, context), prepared, context)
         if parsed.tool.timeout_s is None:
             return _check_result(await parsed.tool.call(parsed.args, prepared.ctx))
-
-        limit_s = parsed.tool.timeout_s
-        given = await call_with_timeout(
-            parsed.tool, parsed.args, prepared.ctx, limit_s, context.outliving
-        )
-        return _check_result(given)
+        return await _run_tool(prepared, context)
     except ToolFault as fault:
         return ToolResult.from_fault(fault)
     except BaseException as error:
@@ -140,6 +139,16 @@ async def run(prepared: PreparedCall, context: PipelineContext) -> ToolResult:
         if is_external_stop(error):
             raise
         return build_error_result(parsed.tool.name, error)
+
+
+async def _run_tool(prepared: PreparedCall, context: PipelineContext) -> ToolResult:
+    parsed, ctx = prepared.parsed, prepared.ctx
+    limit_s = parsed.tool.timeout_s
+    if limit_s is None:
+        return _check_result(await parsed.tool.call(parsed.args, ctx))
+    return _check_result(
+        await call_with_timeout(parsed.tool, parsed.args, ctx, limit_s, context.outliving)
+    )
 
 
 async def record_changes(prepared: PreparedCall, context: PipelineContext) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -31,6 +32,7 @@ from handaxe.contract.events import (
     SessionStarted,
     SkillHooksEntered,
     SkillInvoked,
+    StateChanged,
     TodosChanged,
     ToolsLoaded,
     UserSaid,
@@ -94,6 +96,8 @@ class SessionHistory(msgspec.Struct):
     mode: str | None = None
     chosen: AgentChosen | None = None
     todos: TodosChanged | None = None
+    states: dict[str, Any] = {}
+    """What own tools remember, by the names of the types."""
     brief: BriefChanged | None = None
     loaded_tools: list[str] = []
     skills: list[SkillInvoked] = []
@@ -165,6 +169,8 @@ class SessionHistory(msgspec.Struct):
                 self.chosen = event
             case TodosChanged():
                 self.todos = event
+            case StateChanged():
+                self.states[event.name] = event.value
             case BriefChanged():
                 self.brief = event
             case ToolsLoaded():

@@ -6,7 +6,7 @@ class, because a class is what is made here.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from copy import deepcopy
 from functools import partial
 from typing import (
@@ -24,7 +24,7 @@ from typing import (
 
 import msgspec
 
-from handaxe.contract import Effects, Tool, ToolArgs, ToolContext, ToolResult
+from handaxe.contract import Effects, State, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.contract.json_values import to_json_value
 from handaxe.schema.tool_schema import from_annotations
 from handaxe.text.sanitize import escape_surrogates, scrub
@@ -40,6 +40,8 @@ class FunctionTool(Tool[Any], Generic[P, R]):
     name = "FunctionTool"
     function: Callable[..., Awaitable[Any]]
     context_names: tuple[str, ...]
+    ports_by_name: dict[str, type[Any]]
+    """Parameters that are handed over by the session, with their types."""
     effects_from: Callable[[Any], Effects] | None
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -58,6 +60,8 @@ class FunctionTool(Tool[Any], Generic[P, R]):
         """Run the function with its parameters, and with the context if it asks for one."""
         values = {name: getattr(args, name) for name in args.__struct_fields__}
         values |= dict.fromkeys(self.context_names, ctx)
+        for name, port in self.ports_by_name.items():
+            values[name] = ctx.find(port)
         return _to_result(await self.function(**values))
 
 
@@ -83,8 +87,9 @@ def tool(
 ) -> Any:
     """Make a tool of a typed async function: `@tool`, or `@tool(effects=Effects.none())`.
 
-    A parameter annotated `ToolContext` receives the context and is not part of the input. What
-    the function returns is the result, its text, or any JSON-able data. Without `effects` the
+    A parameter annotated `ToolContext` receives the context and is not part of the input, and one
+    annotated with a type in `uses` or `may_use`, or with a `State`, receives that object. What the
+    function returns is the result, its text, or any JSON-able data. Without `effects` the
     tool is taken to change everything. Other facts of `Tool` are passed on by their names.
     """
 
@@ -105,6 +110,10 @@ def _build_tool(
         raise TypeError(f"@tool: `effects` is an Effects or a function of the input: {effects!r}.")
     hints = _read_type_hints(function)
     contexts = tuple(param for param, hint in hints.items() if _is_context(hint))
+    declared = (*_read_types("uses", facts), *_read_types("may_use", facts))
+    ports = _find_ports(hints, declared)
+    states = (port for port in ports.values() if port not in declared)
+    facts["uses"] = (*_read_types("uses", facts), *dict.fromkeys(states))
     facts.setdefault("search_hint", _extract_search_hint(function.__doc__ or ""))
     returned = hints.pop("return", None)
     if returned not in _UNTYPED_RETURNS and _has_schema(returned):
@@ -114,6 +123,7 @@ def _build_tool(
         "name": name,
         "function": staticmethod(function),
         "context_names": contexts,
+        "ports_by_name": ports,
         "effects": effects if isinstance(effects, Effects) else Effects.unknown(),
         "effects_from": staticmethod(effects) if callable(effects) else None,
         "__doc__": escape_surrogates(function.__doc__) if function.__doc__ else None,
@@ -121,7 +131,7 @@ def _build_tool(
     }
     made = type(_make_class_name(function), (FunctionTool,), members)
     # Last, because the class derives one from its generic parameter while it is being made.
-    made.args_type = _build_args_type(function, hints, contexts)
+    made.args_type = _build_args_type(function, hints, (*contexts, *ports))
     return made()
 
 
@@ -134,6 +144,25 @@ def _has_schema(returned: Any) -> bool:  # noqa: ANN401 - any annotation
     except (TypeError, ValueError, NameError):
         return False
     return True
+
+
+def _read_types(fact: str, facts: dict[str, Any]) -> tuple[type[Any], ...]:
+    types: object = facts.get(fact, ())
+    if not isinstance(types, tuple | list):
+        raise TypeError(f"@tool: `{fact}` is a tuple of types, not {types!r:.100}.")
+    return tuple(cast("Iterable[type[Any]]", types))
+
+
+def _find_ports(hints: dict[str, Any], declared: tuple[Any, ...]) -> dict[str, type[Any]]:
+    """The parameters that are no input, because the session has what they stand for."""
+    found: dict[str, type[Any]] = {}
+    for name, hint in hints.items():
+        plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        for kind in (plain, *get_args(plain)):
+            is_state = isinstance(kind, type) and issubclass(kind, State)
+            if is_state or any(kind is port for port in declared):
+                found[name] = kind
+    return found
 
 
 def _is_context(hint: Any) -> bool:  # noqa: ANN401 - any annotation
@@ -211,7 +240,10 @@ def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
         build_input_schema(args_type)
     except (TypeError, ValueError, NameError) as error:
         title = f"@tool: {function.__qualname__}"
-        raise TypeError(f"{title} has a parameter that JSON cannot hold: {error}") from None
+        raise TypeError(
+            f"{title} has a parameter that JSON cannot hold: {error} If the session is to hand it "
+            "over, name its type in `uses`."
+        ) from None
 
 
 def _prepare_default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any type

@@ -45,7 +45,8 @@ def build_catalog(
         ports=ports,
         hides=hides,
     )
-    catalog.why_missing = partial(_explain_missing, selected)
+    catalog.own_tools = tuple(own)
+    catalog.why_missing = partial(_explain_missing, selected, catalog)
     catalog.stand_ins = frozenset(stand_ins)
     catalog.left_out = frozenset(doubles.keys() - stand_ins.keys())
     return catalog
@@ -77,8 +78,13 @@ def has_installed_tools() -> bool:
     return False
 
 
-def _explain_missing(selected: Collection[str], name: str) -> str | None:
-    """Why a built-in tool is not there, so that nobody looks for it under another name."""
+def _explain_missing(selected: Collection[str], catalog: Catalog, name: str) -> str | None:
+    """Why a tool is not there, so that nobody looks for it under another name."""
+    for tool in catalog.own_tools:
+        if tool.name == name:
+            from handaxe.app.services.own_tool_ports import explain_not_offered
+
+            return explain_not_offered(tool, catalog.ports)
     if name in BUILTIN and name not in selected:
         return "This session was opened without it."
     from handaxe.app.tool_listing import describe_call_shape, find_unavailable_tool

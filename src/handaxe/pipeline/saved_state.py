@@ -1,0 +1,42 @@
+"""Calls of own tools that have state: saved when they succeed, put back when they fail."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from handaxe.contract.result import ToolResult
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.prepare import PreparedCall
+from handaxe.session.own_state import OwnState, Snapshot
+
+
+async def run_with_state(
+    run: Callable[[], Awaitable[ToolResult]], prepared: PreparedCall, context: PipelineContext
+) -> ToolResult:
+    """The result of `run`, with what it changed in the state of its tool saved.
+
+    Raises:
+        TypeError, ValueError: the state cannot be saved.
+    """
+    store: OwnState = context.offers[OwnState]
+    states, call_id = prepared.parsed.tool.states, prepared.parsed.call.id
+    before = store.snapshot(states)
+    try:
+        result = await run()
+        saved = store.save(states, call_id) if result.ok else []
+    except BaseException:
+        _restore(store, before, call_id)
+        raise
+    if not result.ok:
+        _restore(store, before, call_id)
+        return result
+    if context.redactor and any(context.redactor.redact_value(value) != value for value in saved):
+        note = "The state holds a secret, which is not saved: after a resume it is missing."
+        return msgspec.structs.replace(result, notes=(*result.notes, note))
+    return result
+
+
+def _restore(store: OwnState, before: Snapshot, call_id: str) -> None:
+    store.restore(before)
+    # A call made inside of this one may have saved what holds no longer.
+    store.save(before, call_id)
