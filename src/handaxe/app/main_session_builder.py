@@ -194,10 +194,10 @@ class MainSessionBuilder(SessionBuilder):
             self._options.tools, self.ports, lambda: build_hidden_check(policy())
         )
         if catalog.own_tools or self._options.provide:
-            from handaxe.app.services.own_tool_ports import offer_to_tools
+            from handaxe.app.services.own_tool_ports import bind_provided_objects
 
             emit, saved = self.recorder.emit, self.history.states
-            offer_to_tools(catalog.own_tools, self._options.provide, self.ports, emit, saved)
+            bind_provided_objects(catalog.own_tools, self._options.provide, self.ports, emit, saved)
         catalog.edit_tool = choose_edit_tool(self.configuration.settings.edit)
         self.tracker.stand_ins = catalog.stand_ins
         return catalog

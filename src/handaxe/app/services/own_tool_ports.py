@@ -18,7 +18,7 @@ Provided = Sequence[object] | Mapping[type[Any], object]
 _Provided = tuple[type[Any] | None, object]
 
 
-def offer_to_tools(
+def bind_provided_objects(
     tools: Sequence[AnyTool],
     provided: object,
     ports: PortRegistry,

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,31 +61,35 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let the project's files do what they want to do now, for this run",
     )
-    group.add_argument("--tools", metavar="LIST|PRESET", help="which tools are on offer")
+    group.add_argument("--session-id", metavar="ID", help="the session to go on with, or to name")
     group.add_argument(
+        "--shared-session",
+        action="store_true",
+        help="work in the session beside other processes that ask for the same",
+    )
+    _add_tool_options(group.add_argument)
+
+
+def _add_tool_options(add: Callable[..., object]) -> None:
+    add("--tools", metavar="LIST|PRESET", help="which tools are on offer")
+    add(
         "--tools-from",
         action="append",
         default=[],
         metavar="FILE.py|MODULE:NAME",
         help="add own tools from a Python file or an importable module; can be repeated",
     )
-    group.add_argument(
+    add(
         "--mcp-config",
         action="append",
         default=[],
         metavar="FILE|JSON",
         help="MCP servers for this run, as in .mcp.json; several may follow each other",
     )
-    group.add_argument(
+    add(
         "--strict-mcp-config",
         action="store_true",
         help="use no MCP servers but those of --mcp-config",
-    )
-    group.add_argument("--session-id", metavar="ID", help="the session to go on with, or to name")
-    group.add_argument(
-        "--shared-session",
-        action="store_true",
-        help="work in the session beside other processes that ask for the same",
     )
 
 
