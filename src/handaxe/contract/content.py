@@ -1,5 +1,7 @@
 """Content blocks of a result beside its text."""
 
+from typing import Self, cast
+
 import msgspec
 
 
@@ -14,6 +16,20 @@ class ImageBlock(msgspec.Struct, frozen=True, tag_field="type", tag="image", wea
 
     media_type: str
     data: str
+
+    def __post_init__(self) -> None:
+        """Fail where the block is made, not where a provider refuses it."""
+        if not isinstance(cast("object", self.data), str):
+            raise TypeError("ImageBlock: `data` is base64 text. Use ImageBlock.from_bytes.")
+        if not isinstance(cast("object", self.media_type), str):
+            raise TypeError("ImageBlock: `media_type` is a text such as image/png.")
+
+    @classmethod
+    def from_bytes(cls, content: bytes, media_type: str = "image/png") -> Self:
+        """A picture from the bytes of its file."""
+        from base64 import b64encode
+
+        return cls(media_type, b64encode(content).decode("ascii"))
 
 
 ContentBlock = TextBlock | ImageBlock

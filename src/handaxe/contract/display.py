@@ -3,6 +3,8 @@
 Tools say *what* there is to see; colours, widths and folding belong to the painters.
 """
 
+from typing import cast
+
 import msgspec
 
 
@@ -44,6 +46,17 @@ class Table(msgspec.Struct, frozen=True, tag_field="block", tag="table"):
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        """Fail where the table is made, not where it is painted."""
+        for row in cast("tuple[object, ...]", (self.columns, *self.rows)):
+            if not isinstance(row, tuple | list):
+                raise TypeError(f"Table: {row!r:.100} is not a tuple of cells.")
+            cells = cast("tuple[object, ...]", row)
+            if len(cells) != len(self.columns):
+                raise TypeError(f"Table: {cells!r:.100} has not one cell for each column.")
+            if not all(isinstance(cell, str) for cell in cells):
+                raise TypeError(f"Table: {cells!r:.100} has a cell that is no text.")
 
 
 class Items(msgspec.Struct, frozen=True, tag_field="block", tag="items"):

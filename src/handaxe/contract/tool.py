@@ -55,6 +55,8 @@ class Tool(Generic[Args]):
     aliases: ClassVar[tuple[str, ...]] = ()
     search_hint: ClassVar[str] = ""
     input_examples: ClassVar[tuple[dict[str, Any], ...]] = ()
+    prompt_file: ClassVar[str | None] = None
+    """A Markdown file beside the module that holds the prompt; without one it is the docstring."""
     output_type: ClassVar[Any] = None
     """The type of `ToolResult.data`, where the tool promises one."""
 
@@ -94,6 +96,7 @@ class Tool(Generic[Args]):
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
         _check_facts(cls.__dict__, cls.__name__)
+        _check_methods(cls.__dict__, cls.__name__)
         for spelling in (cls.name, *cls.aliases):
             if not 0 < len(spelling) <= _MAX_NAME_CHARS or not _NAME_CHARS.issuperset(spelling):
                 raise ValueError(f"{spelling!r} is not a tool name: 1-64 letters, digits, _ or -.")
@@ -111,7 +114,7 @@ class Tool(Generic[Args]):
         return True
 
     def prompt(self) -> str:
-        """What the model is told: the text file beside the module, or else the docstring."""
+        """What the model is told: the text of `prompt_file`, or else the docstring."""
         return _read_prompt(type(self))
 
     def effects_of(self, args: Args) -> Effects:  # noqa: ARG002 - the default looks at no input
@@ -203,6 +206,7 @@ _FACTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "uses": (lambda ports: _is_listed(ports, type), "a tuple of types"),
     "may_use": (lambda ports: _is_listed(ports, type), "a tuple of types"),
     "search_hint": (lambda hint: isinstance(hint, str), "a text"),
+    "prompt_file": (lambda name: name is None or isinstance(name, str), "the name of a file"),
     "input_examples": (lambda inputs: _is_listed(inputs, dict), "a tuple of inputs"),
     "defer": (lambda defer: defer is None or isinstance(defer, bool), "None, True or False"),
     "always_load": (lambda always: isinstance(always, bool), "True or False"),
@@ -237,6 +241,23 @@ def _is_state(port: type[Any]) -> bool:
     return True
 
 
+_COROUTINE = 0x80
+"""The flag of an `async def` that yields nothing, as `inspect` has it."""
+_ASYNC_METHODS = (
+    "situate", "validate", "for_observers", "decide", "preview", "call", "recheck",
+)  # fmt: skip
+
+
+def _check_methods(given: Mapping[str, Any], tool: str) -> None:
+    """Fail where the tool is written, not where it is first called."""
+    for name in _ASYNC_METHODS:
+        code = getattr(given.get(name), "__code__", None)
+        # What wraps an async function may give what that gives.
+        is_wrapper = hasattr(given.get(name), "__wrapped__")
+        if code is not None and not code.co_flags & _COROUTINE and not is_wrapper:
+            raise TypeError(f"{tool}: `{name}` is not an async function. Write `async def {name}`.")
+
+
 def _is_listed(values: Any, kind: type[Any]) -> bool:  # noqa: ANN401 - any fact
     return isinstance(values, tuple | list) and all(
         isinstance(value, kind) for value in cast("tuple[object, ...]", values)
@@ -261,20 +282,22 @@ _encoder = msgspec.json.Encoder(enc_hook=_encode_foreign)
 
 
 def _read_prompt(tool_type: type[Tool[Any]]) -> str:
+    if tool_type.prompt_file is not None:
+        owner = next(kind for kind in tool_type.__mro__ if "prompt_file" in kind.__dict__)
+        source = Path(getattr(sys.modules.get(owner.__module__), "__file__", None) or "")
+        text = source.with_name(tool_type.prompt_file).read_text(encoding="utf-8")
+        return _fill(text, tool_type).strip()
+    # A file of somebody else that happens to have a tool's name is no prompt.
+    is_builtin = tool_type.__module__.startswith("handaxe.tools.")
     file = getattr(sys.modules.get(tool_type.__module__), "__file__", None)
-    if not file:
+    if not file or not is_builtin:
         return (tool_type.__doc__ or "").strip()
     source = Path(file)
     beside = source.with_name("prompt.md" if source.stem == "__init__" else f"{source.stem}.md")
-    # A module of somebody else may hold several tools; then its one text file is not theirs.
-    derived_name = source.parent.name if source.stem == "__init__" else source.stem
-    if derived_name.replace("_", "") != tool_type.name.lower().replace("_", ""):
-        return (tool_type.__doc__ or "").strip()
     try:
-        text = beside.read_text(encoding="utf-8")
+        return _fill(beside.read_text(encoding="utf-8"), tool_type).strip()
     except OSError:
         return (tool_type.__doc__ or "").strip()
-    return _fill(text, tool_type).strip()
 
 
 def _fill(text: str, tool_type: type[Tool[Any]]) -> str:

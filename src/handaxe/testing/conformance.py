@@ -1,8 +1,18 @@
 """What every tool has to keep, ours and anybody's: run these checks over your own tools."""
 
+import asyncio
 import re
-from typing import Any
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
+import msgspec
+
+from handaxe.app.session import Session
+from handaxe.contract.decision import Allow, PermissionRequest
+from handaxe.contract.faults import InternalError, UnknownTool, describe_error
+from handaxe.contract.result import ToolResult, to_json_data
 from handaxe.contract.tool import Tool
 from handaxe.schema.providers import build_tool_schema
 from handaxe.schema.tool_schema import build_input_schema
@@ -11,8 +21,27 @@ from handaxe.schema.validate import InputProblems, read_input
 PROVIDERS = ("anthropic", "openai", "gemini", "json-schema")
 
 
-def problems_of(tool: Tool[Any]) -> list[str]:
-    """Everything a tool gets wrong, one sentence each; empty for a good tool."""
+def problems_of(
+    tool: Tool[Any],
+    *,
+    calls: bool = True,
+    provide: Sequence[object] | Mapping[type[Any], object] = (),
+) -> list[str]:
+    """Everything a tool gets wrong, one sentence each; empty for a good tool.
+
+    With `calls` the tool is called with each of its input examples, or with made-up values where it
+    has none, in a session of its own with an empty directory; every permission question is answered
+    with yes. `provide` is what that session hands to it.
+    """
+    problems = _check_facts(tool)
+    if problems or not calls:
+        return problems
+    # A loop may be running here already.
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(lambda: asyncio.run(_call_examples(tool, provide))).result()
+
+
+def _check_facts(tool: Tool[Any]) -> list[str]:
     return [
         *_check_search_hint(tool),
         *_check_prompt(tool),
@@ -69,3 +98,91 @@ def _check_limits(tool: Tool[Any]) -> list[str]:
     if tool.max_result_chars <= 0:
         problems.append("max_result_chars is not positive")
     return problems
+
+
+async def _call_examples(
+    tool: Tool[Any], provide: Sequence[object] | Mapping[type[Any], object]
+) -> list[str]:
+    problems: list[str] = []
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as home:
+        session = Session(
+            directory,
+            home=home,
+            tools=["read-only", tool],
+            provide=provide,
+            setting_sources=(),
+            permission_mode="bypassPermissions",
+            on_ask=_allow,
+        )
+        async with session:
+            for example in tool.input_examples or _make_examples(tool):
+                result = await session.call(tool.name, example)
+                found = _check_result(tool, example, result)
+                problems += [f"called with {example!r:.200}: {problem}" for problem in found]
+    return problems
+
+
+async def _allow(_: PermissionRequest) -> Allow:
+    return Allow()
+
+
+def _check_result(tool: Tool[Any], example: dict[str, Any], result: ToolResult) -> list[str]:
+    if result.code in {InternalError.code, UnknownTool.code}:
+        return [result.text]
+    problems: list[str] = []
+    if result.ok and tool.output_type is not None:
+        try:
+            msgspec.convert(to_json_data(result.data), tool.output_type)
+        except (msgspec.ValidationError, TypeError) as error:
+            problems.append(f"the data is not what `output_type` promises: {error}")
+    args, _ = read_input(tool.args_type, example)
+    for name, shows in {
+        "show": lambda: tool.show(args, result),
+        "summary": lambda: tool.summary(args, result),
+        "title": lambda: tool.title(example),
+    }.items():
+        try:
+            shown: object = shows()
+        except Exception as error:  # noqa: BLE001 - code of somebody else
+            problems.append(f"`{name}` failed: {type(error).__name__}: {describe_error(error)}")
+            continue
+        if name != "show" and not isinstance(shown, str):
+            problems.append(f"`{name}` gave {shown!r:.100}, not a text")
+    return problems
+
+
+def _make_examples(tool: Tool[Any]) -> list[dict[str, Any]]:
+    """One input with the parameters that are required; none where no made-up value fits."""
+    schema = build_input_schema(tool.args_type)
+    made = cast("dict[str, Any]", _make_value(schema, schema.get("$defs", {})))
+    try:
+        read_input(tool.args_type, made)
+    except InputProblems:
+        return []
+    return [made]
+
+
+_SIMPLE: dict[object, object] = {"boolean": False, "null": None}
+
+
+def _make_value(schema: dict[str, Any], definitions: dict[str, Any]) -> object:
+    kind = schema.get("type")
+    choices: list[dict[str, Any]] = schema.get("anyOf") or schema.get("oneOf") or []
+    if "$ref" in schema:
+        choices = [definitions[schema["$ref"].rpartition("/")[2]]]
+    if choices:
+        return _make_value(choices[0], definitions)
+    if given := [
+        *schema.get("enum", ()),
+        *(schema[k] for k in ("const", "default") if k in schema),
+    ]:
+        return given[0]
+    if kind == "object":
+        fields: dict[str, dict[str, Any]] = schema.get("properties", {})
+        return {name: _make_value(fields[name], definitions) for name in schema.get("required", ())}
+    if kind == "array":
+        item: dict[str, Any] = schema.get("items") or {}
+        return [_make_value(item, definitions) for _ in range(schema.get("minItems", 0))]
+    if kind in {"integer", "number"}:
+        return schema.get("minimum", schema.get("maximum", 1))
+    return _SIMPLE.get(kind, "example"[: schema.get("maxLength", 7)])

@@ -49,7 +49,9 @@ class FunctionTool(Tool[Any], Generic[P, R]):
         return cast("R", await self.function(*args, **kwargs))
 
     def prompt(self) -> str:
-        """The function's docstring."""
+        """The text of `prompt_file`, or else the function's docstring."""
+        if self.prompt_file is not None:
+            return super().prompt()
         return inspect.cleandoc(type(self).__doc__ or "") or self.name.replace("_", " ")
 
     def effects_of(self, args: Any) -> Effects:  # noqa: ANN401 - built from the signature

@@ -1,0 +1,168 @@
+"""Mistakes in own tools are told where they are made, and by `problems_of`."""
+
+import functools
+import importlib.util
+import sys
+from typing import Annotated
+
+import pytest
+
+from handaxe import (
+    Effects,
+    Session,
+    SetupError,
+    State,
+    Tool,
+    ToolArgs,
+    ToolContext,
+    ToolResult,
+    tool,
+)
+from handaxe.contract.content import ImageBlock
+from handaxe.contract.display import Table
+from handaxe.testing.conformance import problems_of
+
+
+def put_off(function):
+    """A decorator whose wrapper is no coroutine function itself."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+@pytest.mark.parametrize(
+    "name", ["validate", "decide", "situate", "preview", "call", "recheck", "for_observers"]
+)
+def test_a_method_that_is_not_async_is_refused_where_it_is_defined(name):
+    with pytest.raises(TypeError, match=f"`{name}` is not an async function"):
+        type("Bad", (Tool,), {name: lambda self, *_: None})
+
+    async def fine(self, *_):
+        return None
+
+    type("Good", (Tool,), {name: fine})
+    type("Wrapped", (Tool,), {name: put_off(fine)})
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "wanted"),
+    [
+        ("name", 5, "a text"),
+        ("aliases", ("a", 5), "a tuple of names"),
+        ("uses", State, "a tuple of types"),
+        ("may_use", ("Files",), "a tuple of types"),
+        ("search_hint", None, "a text"),
+        ("input_examples", ({"a": 1}, 5), "a tuple of inputs"),
+        ("defer", "yes", "None, True or False"),
+        ("always_load", 1, "True or False"),
+        ("replaces_builtin", None, "True or False"),
+        ("prompt_file", 5, "the name of a file"),
+    ],
+)
+def test_a_wrong_fact_is_refused_where_it_is_defined(fact, value, wanted):
+    with pytest.raises(TypeError, match=f"`{fact}` is {wanted}"):
+        type("Bad", (Tool,), {fact: value})
+
+    async def function() -> str:
+        return ""
+
+    with pytest.raises(TypeError, match=wanted):
+        tool(**{fact: value})(function)
+
+
+def test_malformed_blocks_are_refused_where_they_are_made():
+    with pytest.raises(TypeError, match="base64 text"):
+        ImageBlock("image/png", b"\x89PNG")
+    with pytest.raises(TypeError, match="media_type"):
+        ImageBlock(None, "")
+    assert ImageBlock.from_bytes(b"abc") == ImageBlock("image/png", "YWJj")
+    with pytest.raises(TypeError, match="one cell for each column"):
+        Table(("a", "b"), (("1",),))
+    with pytest.raises(TypeError, match="a cell that is no text"):
+        Table(("a",), ((1,),))
+    with pytest.raises(TypeError, match="'ab' is not a tuple of cells"):
+        Table(("a", "b"), ("ab",))
+
+
+MODULE = """
+from handaxe import Tool, ToolArgs, tool
+
+class Notes(Tool[ToolArgs]):
+    "From the docstring."
+
+class Told(Tool[ToolArgs]):
+    prompt_file = "notes.md"
+
+@tool(prompt_file="notes.md")
+async def told() -> str:
+    return ""
+
+class Missing(Tool[ToolArgs]):
+    prompt_file = "none.md"
+"""
+
+
+def test_a_file_beside_a_module_is_the_prompt_only_when_asked_for(tmp_path, project):
+    (tmp_path / "notes.py").write_text(MODULE)
+    (tmp_path / "notes.md").write_text("# About this folder\n")
+    spec = importlib.util.spec_from_file_location("notes", tmp_path / "notes.py")
+    module = sys.modules["notes"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    below = type("Below", (module.Told,), {"__module__": __name__})
+    assert module.Notes().prompt() == "From the docstring."
+    for made in (module.Told(), module.told, below()):
+        assert made.prompt() == "# About this folder"
+    with pytest.raises(SetupError, match=r"none\.md"):
+        Session(project, tools=[module.Missing()])
+
+
+class Visits(State):
+    count: int = 0
+
+
+@tool(effects=Effects.pure(), search_hint="count the visits so far")
+async def visit(page: Annotated[str, "Which page."], visits: Visits) -> int:
+    """Count a visit."""
+    visits.count += 1
+    return visits.count
+
+
+def make_bad(**members) -> Tool:
+    async def call(self, args: ToolArgs, ctx: ToolContext) -> ToolResult:
+        return ToolResult("x", data={"total": "none"})
+
+    facts = {"call": call, "search_hint": "do nothing at all", "__doc__": "x"}
+    return type("Bad", (Tool,), {"args_type": ToolArgs, **facts, **members})()
+
+
+async def test_problems_of_calls_the_tool():
+    assert problems_of(visit) == []
+
+    @tool(effects=Effects.pure(), uses=(dict,), search_hint="uses what is not there")
+    async def lonely(given: dict) -> str:
+        """Use what is not there."""
+        return str(given)
+
+    (problem,) = problems_of(lonely)
+    assert "It uses dict, which nothing provides" in problem
+    assert problems_of(lonely, provide=[{"a": 1}]) == []
+
+    async def crash(self, args, ctx):
+        raise KeyError("x")
+
+    class Total(ToolArgs):
+        total: int
+
+    for members, sentence in [
+        ({"call": crash}, "KeyError"),
+        ({"output_type": Total}, "the data is not what `output_type` promises"),
+        ({"summary": lambda *_: None}, "`summary` gave None, not a text"),
+        ({"show": lambda *_: 1 / 0}, "`show` failed: ZeroDivisionError"),
+    ]:
+        (problem,) = problems_of(make_bad(**members))
+        assert problem.startswith("called with {}: ")
+        assert sentence in problem
+        assert problems_of(make_bad(**members), calls=False) == []
