@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from handaxe.app.agent import Agent
     from handaxe.app.agent_setup.session_loop_context import open_tasks
     from handaxe.app.session import Session
-    from handaxe.app.sync import Connection, connect
+    from handaxe.app.sync import AgentConnection, Connection, connect
     from handaxe.config.settings import Settings
     from handaxe.contract import (
         Allow,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "__version__": "handaxe.version",
     "Agent": "handaxe.app.agent",
+    "AgentConnection": "handaxe.app.sync",
     "Allow": "handaxe.contract",
     "Ask": "handaxe.contract",
     "Connection": "handaxe.app.sync",
@@ -62,6 +63,7 @@ _HOMES = {
 
 __all__ = [
     "Agent",
+    "AgentConnection",
     "Allow",
     "Ask",
     "Connection",

@@ -218,6 +218,10 @@ class Session:
         )
         return self._parts.recorder.add_log_note(await undoing.undo(call.id, wanted))
 
+    async def redo(self) -> ToolResult:
+        """Take the last undo back."""
+        return await self.undo(redo=True)
+
     def history(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call of this session that changed a file, oldest first."""
         return self._parts.tracker.calls(diffs=diffs)

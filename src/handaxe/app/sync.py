@@ -1,53 +1,74 @@
-"""The one synchronous way in: a session that runs in a thread of its own."""
+"""The synchronous way in: a session, and agents in it, that run in a thread of their own.
+
+It works in code without asyncio, inside a running event loop, and from any number of threads.
+"""
 
 import asyncio
+import inspect
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future, wait
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from handaxe.app.session import PathLike, Session
+from handaxe.contract.call import ToolCall
+from handaxe.contract.ports.undo import ChangedCall
 from handaxe.contract.result import ToolResult
+from handaxe.storage.event_recorder import Listener
+
+if TYPE_CHECKING:
+    from handaxe.agent.events import AgentEvent, RunFinished
+    from handaxe.agent.input_messages import Prompt
+    from handaxe.app.agent import Agent
+    from handaxe.contract.messages import Message
+    from handaxe.contract.ports.model import Model
 
 T = TypeVar("T")
 
 
-class Connection:
-    """A session for code that does not use asyncio."""
+class LoopThread:
+    """An event loop in a thread of its own; other threads hand it work and wait."""
 
-    def __init__(self, root: PathLike, options: dict[str, Any]) -> None:
-        self._session = Session(root, **options)
+    def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="handaxe", daemon=True)
-        self._thread.start()
         self._is_open = True
         self._asked: set[Future[Any]] = set()
         self._door = threading.Lock()
         """Held to hand work to the thread, and to end it: nothing is left with one that ended."""
+        self._thread.start()
 
-    def call(
-        self,
-        tool: str,
-        input: dict[str, Any] | None = None,
-        /,
-        **arguments: Any,  # noqa: ANN401 - the tool's own types
-    ) -> ToolResult:
-        """One call; see `Session.call`."""
-        return self._wait(self._session.call(tool, input, **arguments))
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work gives; whoever is interrupted while waiting cancels it."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError(
+                "A callback that runs in the session's own thread cannot wait for it. "
+                "Make the callback a plain function, or use `handaxe.Session` and `await`."
+            )
+        with self._door:
+            if not self._is_open:
+                return _get_closed_answer(work)
+            waited = asyncio.run_coroutine_threadsafe(work, self._loop)
+            self._asked.add(waited)
+            waited.add_done_callback(self._asked.discard)
+        try:
+            return waited.result()
+        finally:
+            # Nothing if it is done; else the person gave up waiting.
+            waited.cancel()
 
-    def call_many(
-        self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
-    ) -> list[ToolResult]:
-        """The calls of one message; see `Session.call_many`."""
-        return self._wait(self._session.call_many(calls, stop_on_error=stop_on_error))
+    def do(self, work: Callable[[], T]) -> T:
+        """What a plain function gives; it runs in the thread, beside nothing else."""
 
-    def tools(self, provider: str = "json-schema") -> list[dict[str, Any]]:
-        """The schemas of the tools on offer."""
-        return self._session.tools(provider)
+        async def run() -> T:
+            return work()
+
+        # In a callback of the thread itself there is nothing to wait for.
+        return work() if threading.current_thread() is self._thread else self.wait(run())
 
     def close(self) -> None:
-        """End the session and its thread; closing twice is fine."""
-        self._wait(self._session.close())
+        """End the thread when everybody who waits has an answer; twice is fine."""
         with self._door:
             if not self._is_open:
                 return
@@ -58,22 +79,6 @@ class Connection:
             self._thread.join()
             self._loop.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        with self._door:
-            if self._is_open:
-                waited = asyncio.run_coroutine_threadsafe(work, self._loop)
-                self._asked.add(waited)
-                waited.add_done_callback(self._asked.discard)
-            else:
-                return _get_closed_answer(work)
-        return waited.result()
-
 
 def _get_closed_answer(work: Coroutine[Any, Any, T]) -> T:
     """What a closed session answers: at once, without a loop to wait in."""
@@ -81,7 +86,186 @@ def _get_closed_answer(work: Coroutine[Any, Any, T]) -> T:
         work.send(None)
     except StopIteration as answer:
         return cast("T", answer.value)
-    raise RuntimeError("A closed session waits for nothing.")
+    work.close()
+    raise RuntimeError("The session is closed. Open a new one.")
+
+
+class Connection:
+    """A session for code that does not use asyncio; each method is that of `Session`."""
+
+    def __init__(self, root: PathLike, options: dict[str, Any]) -> None:
+        on_ask = options.get("on_ask")
+        if callable(on_ask) and not inspect.iscoroutinefunction(on_ask):
+            options = {**options, "on_ask": _run_in_thread(on_ask)}
+        self._thread = LoopThread()
+        self._agents: list[AgentConnection] = []
+        try:
+            self._session = self._thread.wait(_open_session(root, options))
+        except BaseException:
+            self._thread.close()
+            raise
+
+    @property
+    def id(self) -> str:
+        """The id of the session."""
+        return self._session.id
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with settings, rules and what an earlier run left; for a person."""
+        return self._thread.do(lambda: self._session.warnings)
+
+    def call(
+        self,
+        tool: str,
+        input: dict[str, Any] | None = None,
+        /,
+        **arguments: Any,  # noqa: ANN401 - the tool's own types
+    ) -> ToolResult:
+        """One call; its input as keyword arguments or as one dict."""
+        return self._thread.wait(self._session.call(tool, input, **arguments))
+
+    def call_many(
+        self, calls: Sequence[tuple[str, dict[str, Any]]], *, stop_on_error: bool = False
+    ) -> list[ToolResult]:
+        """The calls of one message."""
+        return self._thread.wait(self._session.call_many(calls, stop_on_error=stop_on_error))
+
+    def run(self, call: ToolCall) -> ToolResult:
+        """One call under an id of the caller's."""
+        return self._thread.wait(self._session.run(call))
+
+    def run_many(
+        self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
+    ) -> list[ToolResult]:
+        """The calls of one message, under ids of the caller's."""
+        return self._thread.wait(self._session.run_many(calls, stop_on_error=stop_on_error))
+
+    def tools(
+        self, provider: str = "json-schema", *, deferred: bool = False
+    ) -> list[dict[str, Any]]:
+        """The schemas of the tools on offer."""
+        return self._thread.do(lambda: self._session.tools(provider, deferred=deferred))
+
+    def user_turn(self, results: Sequence[ToolResult], provider: str) -> Any:  # noqa: ANN401
+        """The whole user message after the calls of an answer; for OpenAI a list of messages."""
+        return self._thread.do(lambda: self._session.user_turn(results, provider))
+
+    def undo(self, call_id: str | None = None, **options: Any) -> ToolResult:  # noqa: ANN401
+        """Put back the last change, or that of a call; the options are those of `Session.undo`."""
+        return self._thread.wait(self._session.undo(call_id, **options))
+
+    def redo(self) -> ToolResult:
+        """Take the last undo back."""
+        return self._thread.wait(self._session.redo())
+
+    def history(self, *, diffs: bool = False) -> list[ChangedCall]:
+        """Every call of this session that changed a file, oldest first."""
+        return self._thread.do(lambda: self._session.history(diffs=diffs))
+
+    def cancel(self, call_id: str | None = None) -> int:
+        """Stop one running call, or all of them; how many were reached."""
+        return self._thread.do(lambda: self._session.cancel(call_id))
+
+    def set_mode(self, mode: str) -> None:
+        """Switch the permission mode."""
+        self._thread.do(lambda: self._session.set_mode(mode))
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Have every event told in the session's thread; calling what comes back ends it."""
+        stop = self._thread.do(lambda: self._session.subscribe(listener))
+        return lambda: self._thread.do(stop)
+
+    def agent(self, model: "Model | str | None" = None, **options: Any) -> "AgentConnection":  # noqa: ANN401
+        """A model at work in this session; takes the options of `Agent`."""
+        from handaxe.app.agent import Agent
+
+        agent = self._thread.do(lambda: Agent(model, self._session, **options))
+        made = AgentConnection(agent, self._thread)
+        self._agents.append(made)
+        return made
+
+    def close(self) -> None:
+        """End agents, session and thread; closing twice is fine."""
+        for agent in self._agents:
+            agent.close()
+        self._thread.wait(self._session.close())
+        self._thread.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AgentConnection:
+    """An agent for code that does not use asyncio; each method is that of `Agent`."""
+
+    def __init__(self, agent: "Agent", thread: LoopThread) -> None:
+        self._agent = agent
+        self._thread = thread
+        self._is_closed = False
+
+    @property
+    def messages(self) -> "tuple[Message, ...]":
+        """The conversation so far."""
+        return self._thread.do(lambda: self._agent.messages)
+
+    def run(self, prompt: "Prompt | None") -> "Iterator[AgentEvent]":
+        """Work on a prompt; every event as it happens. Leaving the loop stops the run."""
+        events = self._agent.run(prompt)
+        try:
+            while (event := self._thread.wait(_get_next(events))) is not None:
+                yield event
+        finally:
+            self._thread.wait(_close(events))
+
+    def ask(self, prompt: "Prompt | None") -> "RunFinished":
+        """Work on a prompt to its end."""
+        return self._thread.wait(self._agent.ask(prompt))
+
+    def send(self, prompt: "Prompt") -> None:
+        """Say something to the agent while it works."""
+        self._thread.do(lambda: self._agent.send(prompt))
+
+    def interrupt(self) -> bool:
+        """Stop the run now; whether there was one."""
+        return self._thread.do(self._agent.interrupt)
+
+    def close(self) -> None:
+        """Stop what runs; the session stays open."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._thread.wait(self._agent.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+async def _open_session(root: PathLike, options: dict[str, Any]) -> Session:
+    return await Session(root, **options).__aenter__()
+
+
+async def _get_next(events: "AsyncGenerator[AgentEvent, None]") -> "AgentEvent | None":
+    return await anext(events, None)
+
+
+async def _close(events: "AsyncGenerator[AgentEvent, None]") -> None:
+    await events.aclose()
+
+
+def _run_in_thread(ask: Callable[..., Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+    """A callback that may take its time and use the connection, as one that a session takes."""
+
+    async def asked(request: object) -> object:
+        answer: object = await asyncio.to_thread(ask, request)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return asked
 
 
 def connect(root: PathLike = ".", **options: Any) -> Connection:  # noqa: ANN401
