@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,11 +20,14 @@ from handaxe.config.reload import PathLike, SettingsReloader
 from handaxe.contract.events import SessionStarted
 from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.tools import ToolIndex
+from handaxe.contract.result import ToolResult
 from handaxe.hooks.notify import notify_directory_change, notify_hooks
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import Policy
 from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.parse import make_call
 from handaxe.pipeline.pipeline import CallIdGenerator, PipelineCaller, ToolPipeline
+from handaxe.rules.tool_families import is_foreign
 from handaxe.session.loaded_tools import LoadedTools
 from handaxe.session.port_registry import PortRegistry
 from handaxe.session.read_ledger import AppliedEdits, ReadLedger
@@ -197,8 +200,9 @@ class SessionBuilder(ABC):
             self.catalog, self.ports[LoadedTools], self.configuration.settings
         )
         self.pipeline_context = self.build_pipeline_context()
-        self.caller.join(self.pipeline_context)
         self.pipeline = self.build_pipeline()
+        self.pipeline_context.call_inside = self._call_inside
+        self.caller.join(self.pipeline_context, self.pipeline.order)
 
     @abstractmethod
     def build_workdir(self) -> Workdir:
@@ -240,6 +244,19 @@ class SessionBuilder(ABC):
             recall=self.recorder.result_of,
             claims=self.recorder.shared_calls,
         )
+
+    async def _call_inside(
+        self,
+        parent_id: str,
+        tool: str,
+        given: dict[str, Any] | None,
+        arguments: dict[str, Any],
+    ) -> ToolResult:
+        """One call inside the unfinished one of this id."""
+        call = make_call(self.new_call_id(), tool, given, arguments)
+        if is_foreign(call.tool):
+            await self.services.expect((call,), self.catalog)
+        return self.recorder.add_log_note(await self.pipeline.call_inside(parent_id, call))
 
     def announce_directory(self, old: str, new: str) -> None:
         """Tell hooks that the working directory has changed."""

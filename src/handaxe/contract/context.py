@@ -1,12 +1,16 @@
 """What one running call can reach: the ports and state its tool declared, nothing else."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
+
+from handaxe.contract.result import ToolResult
 
 P = TypeVar("P")
 
 _NOTHING: Mapping[type[Any], Any] = {}
 _OUT_OF_REACH: frozenset[type[Any]] = frozenset()
+CallInside = Callable[[str, str, dict[str, Any] | None, dict[str, Any]], Awaitable[ToolResult]]
+"""Makes a call inside the one of an id: its tool, its input, its input as keyword arguments."""
 
 
 class UndeclaredReachError(Exception):
@@ -28,7 +32,9 @@ class ToolContext:
     `uses` (always there) or `may_use` (there if the host offers it) can be had.
     """
 
-    __slots__ = ("_allowed", "_offers", "_own", "_report", "call_id", "cwd", "is_closed")
+    __slots__ = (
+        "_allowed", "_call_inside", "_offers", "_own", "_report", "call_id", "cwd", "is_closed",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -38,8 +44,10 @@ class ToolContext:
         report: Callable[[str], None],
         cwd: str = "/",
         own: Mapping[type[Any], Any] = _NOTHING,
+        call_inside: CallInside | None = None,
     ) -> None:
         """`own` is made for this very call and stands before what is offered to all."""
+        self._call_inside = call_inside
         self.call_id = call_id
         self.cwd = cwd
         """Where the session stood when the call was judged; a command has to run right there."""
@@ -61,6 +69,23 @@ class ToolContext:
             raise self._refusal(port, "may_use")
         own = self._own
         return own[port] if port in own else self._offers.get(port)
+
+    async def call(
+        self,
+        tool: str,
+        input: dict[str, Any] | None = None,
+        /,
+        **arguments: Any,  # noqa: ANN401 - the tool's own types
+    ) -> ToolResult:
+        """Make a call inside this one; its input as keyword arguments or as one dict.
+
+        It has its own permission and its own result, and runs while this one waits for it.
+        """
+        if self.is_closed:
+            raise CallOverError(f"The call {self.call_id} is over: no call can be made in it.")
+        if self._call_inside is None:
+            raise RuntimeError("Calls can be made in a session only.")
+        return await self._call_inside(self.call_id, tool, input, arguments)
 
     def report(self, text: str) -> None:
         """Tell whoever watches how far the call is."""

@@ -66,6 +66,8 @@ class CallStarted(_Event, frozen=True, tag="call_started", kw_only=True):
     derived: dict[str, Any] = {}
     """What observers may want to know beside the input, such as resolved paths."""
     is_read_only: bool = False
+    parent_id: str | None = None
+    """The call that it was made in, by a tool, a hook or a callback."""
 
 
 class CallAsked(_Event, frozen=True, tag="call_asked", kw_only=True):

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from handaxe.contract.call import CURRENT_CALL
 from handaxe.contract.cancellation import is_external_stop
 from handaxe.contract.decision import Verdict
 from handaxe.contract.events import HookOutcome, HookRan
@@ -72,6 +73,8 @@ class BackgroundHooks:
             await asyncio.wait(late, timeout=GRACE_S)
 
     async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
+        # Nobody waits for it, so its calls are inside no other one.
+        CURRENT_CALL.set(None)
         try:
             async with self._turns:
                 await work

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from handaxe.contract.call import CallSlot, find_open_call
 from handaxe.contract.cancellation import is_external_stop
 from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest, ToolDefinition
 from handaxe.contract.faults import describe_error
@@ -189,23 +190,43 @@ def _validate_answer(answer: Allow | Deny) -> Allow | Deny:
 
 
 class PromptQueue:
-    """A queue in which work in the background lets everybody else go before."""
+    """A queue in which work in the background lets everybody else go before.
+
+    Raises:
+        NestedCall: the turn is that of a call that waits for the one which asks.
+    """
 
     def __init__(self) -> None:
         self._is_taken = False
+        self._holder: CallSlot | None = None
         self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []
         self._count = 0
 
     @asynccontextmanager
     async def turn(self, *, in_background: bool) -> AsyncGenerator[None]:
         """Wait for the turn, have it, and pass it on."""
+        asking = find_open_call()
         if self._is_taken:
-            await self._wait(in_background=in_background)
-        self._is_taken = True
+            if asking is None:
+                await self._wait(in_background=in_background)
+            else:
+                await self._wait_inside(asking, in_background=in_background)
+        self._is_taken, self._holder = True, asking
         try:
             yield
         finally:
             self._release()
+
+    async def _wait_inside(self, asking: CallSlot, *, in_background: bool) -> None:
+        """Wait as a call does: not for one that waits for it."""
+        from handaxe.session.call_cycles import refuse_cycle
+
+        asking.waits = lambda: () if self._holder is None else (self._holder,)
+        try:
+            refuse_cycle(asking)
+            await self._wait(in_background=in_background)
+        finally:
+            asking.waits = None
 
     async def _wait(self, *, in_background: bool) -> None:
         self._count += 1

@@ -5,6 +5,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from handaxe.contract.ports.questions import Answers, OnQuestion, Questions, UserQuestion
+from handaxe.permission.prompts import PromptQueue
 
 
 class HostQuestions(Questions):
@@ -16,11 +17,11 @@ class HostQuestions(Questions):
         """`timeout_s` says how long an answer is waited for; None: for ever."""
         self._on_question = on_question
         self._timeout_s = timeout_s
-        self._turn = asyncio.Lock()
+        self._turns = PromptQueue()
 
     async def ask(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
         """Wait for the answers; None if nobody answers."""
-        async with self._turn:
+        async with self._turns.turn(in_background=False):
             waiting = asyncio.timeout(self._timeout_s())
             try:
                 async with waiting:

@@ -1,16 +1,17 @@
 """A call on its way: what it is known by, its place in the order, how it is stopped and awaited."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import msgspec
 
-from handaxe.contract.call import ToolCall
-from handaxe.contract.faults import BadInput, ResultLost, ToolFault
+from handaxe.contract.call import CURRENT_CALL, CallSlot, ToolCall, find_open_call
+from handaxe.contract.context import CallOverError
+from handaxe.contract.faults import BadInput, Cancelled, ResultLost, TimedOut, ToolFault
 from handaxe.contract.result import ToolResult
 from handaxe.pipeline.parse import ParsedCall
-from handaxe.pipeline.scheduler import Slot
 from handaxe.session.call_fingerprints import (
     FINGERPRINT_BYTES,
     CallFingerprints,
@@ -43,7 +44,7 @@ class AdmittedCall(msgspec.Struct, frozen=True):
 
     call: ToolCall
     fingerprint: bytes
-    ticket: Slot | None = None
+    ticket: CallSlot | None = None
     parsed: ParsedCall | None = None
     answer: ToolResult | None = None
     same_as: str | None = None
@@ -55,11 +56,12 @@ class ActiveCall:
 
     __slots__ = (
         "admitted", "began", "done", "fingerprint", "has_started", "interrupt", "is_cancelled",
-        "result", "task",
+        "result", "slot", "task",
     )  # fmt: skip
 
     def __init__(self, fingerprint: bytes) -> None:
         self.fingerprint = fingerprint
+        self.slot: CallSlot | None = None
         self.task: asyncio.Task[Any] | None = None
         self.done: asyncio.Future[ToolResult] | None = None
         self.admitted: AdmittedCall | None = None
@@ -69,10 +71,106 @@ class ActiveCall:
         self.has_started = False
         self.interrupt = "block"
 
+    def stop(self) -> None:
+        """Cancel the call, wherever it is."""
+        if not self.is_cancelled:
+            self.is_cancelled = True
+            if self.task is not None:
+                self.task.cancel()
+
+    def wait(self) -> asyncio.Future[ToolResult]:
+        """Done when the call is over; many may wait for it."""
+        if self.done is None:
+            self.done = asyncio.get_running_loop().create_future()
+        return self.done
+
     def uncancel(self) -> None:
         """The cancellation that was ours has come to its end in this call."""
         if self.task is not None:
             self.task.uncancel()
+
+
+class ActiveCalls(dict[str, ActiveCall]):
+    """The calls on their way, by id."""
+
+    def stop(self, which: Callable[[ActiveCall], bool], call_id: str | None) -> int:
+        """Stop one call or all, if they are meant; how many were reached."""
+        wanted = [
+            activity
+            for active_id, activity in self.items()
+            if (call_id is None or active_id == call_id)
+            and not activity.is_cancelled
+            and which(activity)
+        ]
+        slots = [activity.slot for activity in wanted]
+        for activity in wanted:
+            slot = activity.slot
+            # What is stopped inside another one ends with that, which may be in the same task.
+            if not (slot and slot.depth and any(o and slot.is_inside(o) for o in slots)):
+                activity.stop()
+        return len(wanted)
+
+    def list_others(self, here: CallSlot | None) -> list[ActiveCall]:
+        """The calls but that one and those around it."""
+        return [
+            activity
+            for activity in self.values()
+            if here is None
+            or activity.slot is None
+            or not (activity.slot is here or here.is_inside(activity.slot))
+        ]
+
+    @contextmanager
+    def enter(self, call_id: str) -> Generator[None]:
+        """Be in the tool of this call, or where we are if that is inside it already."""
+        activity = self.get(call_id)
+        if activity is None or activity.slot is None:
+            raise CallOverError(f"The call {call_id} is over: no call can be made in it.")
+        here = find_open_call()
+        is_inside = here is not None and here.is_inside(activity.slot)
+        outer = CURRENT_CALL.set(here if is_inside else activity.slot)
+        try:
+            yield
+        finally:
+            CURRENT_CALL.reset(outer)
+
+
+def find_parent(around: CallSlot | None, scheduler: object) -> CallSlot | None:
+    """The innermost of these calls that is one of this scheduler."""
+    while around is not None and around.scheduler is not scheduler:
+        around = around.parent
+    return around
+
+
+def stop_inner_calls(slot: CallSlot, result: ToolResult) -> None:
+    """Cancel what was made in a call that is stopped; else that goes on as calls of its own."""
+    if result.code in {Cancelled.code, TimedOut.code}:
+        for inner in tuple(slot.inner or ()):
+            if inner.stop is not None:
+                inner.stop()
+
+
+@contextmanager
+def wait_for_call(call: ToolCall, slot: CallSlot) -> Generator[None]:
+    """Let the call around us wait for the result of another one.
+
+    Raises:
+        NestedCall: that one waits for the call around us, or for one that does.
+    """
+    parent = find_open_call()
+    if parent is None:
+        yield
+        return
+    from handaxe.session.call_cycles import refuse_cycle
+
+    waiting = CallSlot(call, slot.effects, slot.order, None, parent)
+    waiting.waits = lambda: (slot,)
+    parent.inner = [*(parent.inner or ()), waiting]
+    try:
+        refuse_cycle(waiting)
+        yield
+    finally:
+        parent.inner.remove(waiting)
 
 
 class CallDeduplicator:

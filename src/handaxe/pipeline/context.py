@@ -8,6 +8,7 @@ import msgspec
 
 from handaxe.catalog.catalog import Catalog
 from handaxe.catalog.deferral import Deferral
+from handaxe.contract.context import CallInside
 from handaxe.contract.events import Event
 from handaxe.contract.permission_subjects import CommandSubject
 from handaxe.contract.ports.files import Files
@@ -134,6 +135,8 @@ class PipelineContext(msgspec.Struct):
     """Work that goes on although its call is over; shared with agents and tools that call."""
     opening: Callable[[], Awaitable[None]] | None = None
     """What every call waits for before it goes on: hooks that are told of the session's start."""
+    call_inside: CallInside | None = None
+    """Makes a call for the tool of another one; None: there is no session to make it in."""
     may_put_off: Callable[[str], Awaitable[bool]] | None = None
     """Whether the work can stop before this call and go on with it later; None: never."""
     commands: CommandProbes = CommandProbes()

@@ -6,27 +6,30 @@ before anybody sees it.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
 
-from handaxe.contract.call import ToolCall
+from handaxe.contract.call import CURRENT_CALL, IS_STARTING, CallSlot, ToolCall, find_open_call
 from handaxe.contract.cancellation import CancelledWithResult, is_external_stop
 from handaxe.contract.decision import Decision
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
-from handaxe.contract.faults import Cancelled, Deferred, ToolFault
+from handaxe.contract.faults import Cancelled, Deferred, NestedCall, ToolFault
 from handaxe.contract.ports.tools import ToolCaller
 from handaxe.contract.result import ToolResult
 from handaxe.hooks.service import Hooks
 from handaxe.pipeline.active_calls import (
     ActiveCall,
+    ActiveCalls,
     AdmittedCall,
     CallDeduplicator,
     Claims,
     Recall,
     build_fault_result,
+    find_parent,
+    stop_inner_calls,
+    wait_for_call,
 )
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.finalize import finalize_result
@@ -35,13 +38,12 @@ from handaxe.pipeline.parse import ParsedCall, compute_order_effects, parse
 from handaxe.pipeline.permission_request import CallRefused, DeferredCall, HookFeedback
 from handaxe.pipeline.prepare import prepare
 from handaxe.pipeline.run import build_error_result, record_changes, run
-from handaxe.pipeline.scheduler import Scheduler, Slot
+from handaxe.pipeline.scheduler import Scheduler
 from handaxe.session.call_fingerprints import compute_fingerprint
 from handaxe.storage.home import generate_session_id
 from handaxe.text.sanitize import escape_surrogates
 from handaxe.text.tokens import estimate_tokens
 
-_WITHIN: ContextVar[str] = ContextVar("call_id", default="")
 CLOSE_S = 2.0
 """So long has a call that is stopped for its end when its session closes or its caller goes."""
 
@@ -65,7 +67,7 @@ class ToolPipeline:
         self._context = context
         self._traffic = order or Scheduler(lanes)
         self._made = CallDeduplicator(recall, claims)
-        self._active: dict[str, ActiveCall] = {}
+        self._active = ActiveCalls()
         self.is_closed = False
         self.batch_hooks = BatchHooks(context)
         """The hooks that hear of all calls of a message together."""
@@ -74,9 +76,9 @@ class ToolPipeline:
         """Done when the last result is in the log, where that takes long."""
 
     @property
-    def order(self) -> Scheduler | None:
-        """Where others can queue with these calls; None within one, which would wait for itself."""
-        return None if _WITHIN.get() in self._active else self._traffic
+    def order(self) -> Scheduler:
+        """Where others can queue with these calls."""
+        return self._traffic
 
     @property
     def is_busy(self) -> bool:
@@ -99,6 +101,15 @@ class ToolPipeline:
     def call(self, call: ToolCall, *, is_new: bool = False) -> Coroutine[Any, Any, ToolResult]:
         """Run one call in the caller's own task; a new one has an id that was made for it."""
         return self.run_admitted(self.admit(call, is_new=is_new))
+
+    def call_inside(self, parent_id: str, call: ToolCall) -> Coroutine[Any, Any, ToolResult]:
+        """Run a call of a new id inside an unfinished one, wherever the program is now.
+
+        Raises:
+            CallOverError: that one has ended.
+        """
+        with self._active.enter(parent_id):
+            return self.run_admitted(self.admit(call, is_new=True))
 
     def expect(self, tool_name: str) -> None:
         """A call of this tool is coming: what takes long to start starts now, beside all else."""
@@ -126,10 +137,12 @@ class ToolPipeline:
             known = self._made.find_answer(call, fingerprint, self._active.get(call.id))
             if known is not None:
                 return known
-        self._active[call.id] = ActiveCall(fingerprint)
+        self._active[call.id] = activity = ActiveCall(fingerprint)
         self.expect(call.tool)
         try:
             parsed = parse(call, self._context)
+            effects = compute_order_effects(parsed, self._context)
+            activity.slot = slot = self._traffic.join(call, effects, find_open_call())
         except ToolFault as fault:
             return self._reject_call(call, fingerprint, ToolResult.from_fault(fault))
         except BaseException as error:
@@ -137,8 +150,9 @@ class ToolPipeline:
             if is_external_stop(error):
                 raise
             return self._reject_call(call, fingerprint, build_error_result(call.tool, error))
-        ticket = self._traffic.join(compute_order_effects(parsed, self._context))
-        return AdmittedCall(call, fingerprint, ticket, parsed)
+        if slot.depth:
+            slot.stop = activity.stop
+        return AdmittedCall(call, fingerprint, slot, parsed)
 
     async def run_admitted(self, admitted: AdmittedCall) -> ToolResult:
         """The one result of an admitted call."""
@@ -155,8 +169,9 @@ class ToolPipeline:
         activity.interrupt = admitted.parsed.tool.interrupt
         activity.admitted = admitted
         activity.began = time.perf_counter()
-        written = _announce(self._context, admitted.call, admitted.parsed)
-        outer = _WITHIN.set(admitted.call.id)
+        parent = find_parent(admitted.ticket.parent, self._traffic)
+        written = _announce(self._context, admitted.call, admitted.parsed, parent)
+        outer = CURRENT_CALL.set(admitted.ticket)
         try:
             if written is not None:
                 await asyncio.shield(written)
@@ -182,7 +197,7 @@ class ToolPipeline:
             self._finish_active(activity, stopped)
             raise
         finally:
-            _WITHIN.reset(outer)
+            CURRENT_CALL.reset(outer)
             self._traffic.leave(admitted.ticket)
         result = self._finish_active(activity, result)
         if self._written is not None:
@@ -194,7 +209,7 @@ class ToolPipeline:
         """Answer a call that asks for the very same as another one of its message."""
         note = f"The same call as {original.id}; it was run once."
         result = msgspec.structs.replace(original, notes=(*original.notes, note))
-        _announce(self._context, call, None)
+        _announce(self._context, call, None, find_parent(find_open_call(), self._traffic))
         admitted = AdmittedCall(call, compute_fingerprint(call.tool, call.input))
         return self._finish(admitted, result, time.perf_counter())
 
@@ -208,60 +223,48 @@ class ToolPipeline:
             # It is under way and goes on; what it may have done is not to be denied.
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             return self._finish_active(activity, cut_off)
-        _announce(self._context, admitted.call, admitted.parsed)
+        parent = find_parent(admitted.ticket.parent, self._traffic)
+        _announce(self._context, admitted.call, admitted.parsed, parent)
         self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, time.perf_counter())
 
     def withdraw(self, call_id: str) -> None:
         """Stop a call if it has not started yet."""
-        self._stop(lambda activity: not activity.has_started, call_id)
+        self._active.stop(lambda activity: not activity.has_started, call_id)
 
     def cancel(self, call_id: str | None = None) -> int:
         """Stop one call, or all; how many were reached."""
         if call_id is None:
             self.batch_hooks.cancel()
-        return self._stop(lambda _: True, call_id)
+        return self._active.stop(lambda _: True, call_id)
 
     def interrupt(self) -> int:
         """New input arrived: stop the calls whose tools give way to it."""
-        return self._stop(lambda activity: activity.interrupt == "cancel", None)
-
-    def _stop(self, which: Callable[[ActiveCall], bool], call_id: str | None) -> int:
-        wanted = [
-            activity
-            for active_id, activity in self._active.items()
-            if (call_id is None or active_id == call_id)
-            and not activity.is_cancelled
-            and which(activity)
-        ]
-        for activity in wanted:
-            activity.is_cancelled = True
-            if activity.task is not None:
-                activity.task.cancel()
-        return len(wanted)
+        return self._active.stop(lambda activity: activity.interrupt == "cancel", None)
 
     async def close(self) -> None:
         """Stop every call; one that goes on all the same has its result now, and no other later."""
         self.is_closed = True
         self.cancel()
-        others = [call_id for call_id in self._active if call_id != _WITHIN.get()]
+        others = self._active.list_others(find_open_call())
         if others:
-            await asyncio.wait([self._end_of(call_id) for call_id in others], timeout=CLOSE_S)
-        for activity in [self._active[call_id] for call_id in others if call_id in self._active]:
-            cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
-            self._finish_active(activity, cut_off)
+            await asyncio.wait([activity.wait() for activity in others], timeout=CLOSE_S)
+        for activity in others:
+            if activity.result is None:
+                cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
+                self._finish_active(activity, cut_off)
         if self._context.outliving:
             from handaxe.pipeline.run import cancel_abandoned
 
             await cancel_abandoned(self._context.outliving)
 
     async def _run_stages(
-        self, parsed: ParsedCall, ticket: Slot, activity: ActiveCall
+        self, parsed: ParsedCall, ticket: CallSlot, activity: ActiveCall
     ) -> ToolResult:
         decision: Decision | None = None
         heard = HookFeedback()
         try:
-            if self._context.opening is not None:
+            if self._context.opening is not None and not IS_STARTING.get():
                 await self._context.opening()
             if not self._traffic.is_clear(ticket):
                 await self._traffic.clear(ticket)
@@ -295,7 +298,7 @@ class ToolPipeline:
             return build_error_result(parsed.tool.name, error)
 
     def _reject_call(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> AdmittedCall:
-        _announce(self._context, call, None)
+        _announce(self._context, call, None, find_parent(find_open_call(), self._traffic))
         admitted = AdmittedCall(call, fingerprint)
         return msgspec.structs.replace(
             admitted, answer=self._finish(admitted, result, time.perf_counter())
@@ -309,6 +312,8 @@ class ToolPipeline:
 
     def _finish(self, admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:
         call = admitted.call
+        if admitted.ticket is not None and admitted.ticket.inner:
+            stop_inner_calls(admitted.ticket, result)
         result = _complete_result(admitted, result, began)
         # Most of it was redacted when it was settled; hooks and faults have spoken since.
         result = self._context.redactor.redact_value(result)
@@ -334,15 +339,14 @@ class ToolPipeline:
         return result
 
     async def _share(self, call: ToolCall) -> ToolResult:
-        if call.id not in self._active:
+        activity = self._active.get(call.id)
+        if activity is None or activity.slot is None:
             return self._made.recall(call)
-        return await asyncio.shield(self._end_of(call.id))
-
-    def _end_of(self, call_id: str) -> asyncio.Future[ToolResult]:
-        activity = self._active[call_id]
-        if activity.done is None:
-            activity.done = asyncio.get_running_loop().create_future()
-        return activity.done
+        try:
+            with wait_for_call(call, activity.slot):
+                return await asyncio.shield(activity.wait())
+        except NestedCall as fault:
+            return build_fault_result(call, fault)
 
 
 def _complete_result(admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:
@@ -362,7 +366,7 @@ def _complete_result(admitted: AdmittedCall, result: ToolResult, began: float) -
 
 
 def _announce(
-    context: PipelineContext, call: ToolCall, parsed: ParsedCall | None
+    context: PipelineContext, call: ToolCall, parsed: ParsedCall | None, parent: CallSlot | None
 ) -> asyncio.Future[None] | None:
     """Say that a call begins; one that could not be parsed has no facts."""
     return context.emit(
@@ -373,6 +377,7 @@ def _announce(
             input=call.input,
             derived=parsed.derived() if parsed else {},
             is_read_only=parsed is None or parsed.effects.is_read_only,
+            parent_id=None if parent is None else parent.call.id,
         )
     )
 
@@ -408,11 +413,14 @@ class PipelineCaller(ToolCaller):
         self._hooks = Hooks()
         self._calls_made = 0
 
-    def join(self, context: PipelineContext) -> None:
-        """Use these collaborators from now on."""
+    def join(self, context: PipelineContext, order: Scheduler) -> None:
+        """Use these collaborators from now on, beside the calls of a session."""
         self._hooks = context.hooks
         self._pipeline = ToolPipeline(
-            msgspec.structs.replace(context, asker=None), lanes=1, recall=lambda _: None
+            msgspec.structs.replace(context, asker=None),
+            lanes=1,
+            recall=lambda _: None,
+            order=order,
         )
 
     async def call(self, parent_call_id: str, tool: str, call_input: dict[str, Any]) -> ToolResult:

@@ -170,7 +170,9 @@ def _make_context(parsed: ParsedCall, context: PipelineContext) -> tuple[PathGra
     report = partial(_report, context.emit, call_id, tool.name)
     named = tool.starts_in(parsed.args)
     cwd = context.workdir.current if named is None else _resolve_directory(named, context)
-    grants.ctx = ToolContext(call_id, context.offers, tool.reach, report, cwd, own)
+    grants.ctx = ToolContext(
+        call_id, context.offers, tool.reach, report, cwd, own, context.call_inside
+    )
     return grants, grants.ctx
 
 

@@ -3,121 +3,216 @@
 A call takes its place in the order when it arrives. It may start when it collides with no
 unfinished call before it, and when a lane is free. That one rule serves a single call, the
 calls of one message, and calls that arrive while the model still talks.
+
+A call that is made in another one runs in the place of that one. It collides with no call around
+it, waits for calls that run and for earlier ones made in the same call, and goes before all that
+has not started. One that would wait for a call that waits for it is refused.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from functools import partial
 
+from handaxe.contract.call import CallSlot, ToolCall
 from handaxe.contract.effects import Effects
+from handaxe.contract.faults import NestedCall
 
 Wake = asyncio.Future[None]
+MAX_DEPTH = 10
+"""How many calls can be inside each other."""
 
 
-class Slot:
-    """A call's place in the order."""
+class Lanes:
+    """How many calls may run at once."""
 
-    __slots__ = ("effects", "is_alone", "is_reader", "is_running", "order")
+    __slots__ = ("_free", "_waiting")
 
-    def __init__(self, order: int, effects: Effects) -> None:
-        self.order = order
-        self.effects = effects
-        self.is_reader = effects.is_read_only
-        self.is_alone = False
-        self.is_running = False
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: deque[Wake] = deque()
+
+    def try_take(self) -> bool:
+        """Take one if one is free."""
+        if self._free > 0:
+            self._free -= 1
+            return True
+        return False
+
+    async def take(self) -> None:
+        """Take one, waiting for one to come free."""
+        wake: Wake = asyncio.get_running_loop().create_future()
+        self._waiting.append(wake)
+        try:
+            await wake
+        except asyncio.CancelledError:
+            if wake.done() and not wake.cancelled():
+                # The lane was handed over at the very moment it was no longer wanted.
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Hand the lane to whoever waits longest, or keep it free."""
+        while self._waiting:
+            wake = self._waiting.popleft()
+            if not wake.done():
+                wake.set_result(None)
+                return
+        self._free += 1
 
 
 class Scheduler:
     """The unfinished calls of one session."""
 
     def __init__(self, lanes: int) -> None:
-        self._free_lanes = lanes
+        self._count = lanes
+        self._lanes = Lanes(lanes)
         self._next_order = 0
-        self._open: dict[int, Slot] = {}
-        self._writers: dict[int, Slot] = {}
-        self._blocked: dict[int, tuple[Slot, Wake]] = {}
-        self._for_a_lane: deque[Wake] = deque()
+        self._inner_calls = 0
+        self._open: dict[int, CallSlot] = {}
+        self._writers: dict[int, CallSlot] = {}
+        self._blocked: dict[int, tuple[CallSlot, Wake]] = {}
 
-    def join(self, effects: Effects) -> Slot:
-        """Take the next place in the order."""
-        ticket = Slot(self._next_order, effects)
+    def join(self, call: ToolCall, effects: Effects, parent: CallSlot | None = None) -> CallSlot:
+        """Take the next place in the order, or one in the place of an unfinished `parent`."""
+        slot = CallSlot(call, effects, self._next_order, self, parent)
+        if parent is not None:
+            self._enter(slot, parent)
         self._next_order += 1
-        self._open[ticket.order] = ticket
-        if not ticket.is_reader:
-            self._writers[ticket.order] = ticket
-        return ticket
+        self._open[slot.order] = slot
+        if not slot.is_reader:
+            self._writers[slot.order] = slot
+        return slot
 
-    def isolate(self, ticket: Slot) -> None:
+    def _enter(self, slot: CallSlot, parent: CallSlot) -> None:
+        around: CallSlot | None = parent
+        while around is not None and (around.scheduler is not self or around.is_over):
+            around = around.parent
+        if around is not None:
+            # One of another scheduler, such as a subagent's, waits like any call of its own.
+            if around.depth + 2 > MAX_DEPTH:
+                raise NestedCall.for_depth(slot.call, MAX_DEPTH)
+            slot.depth = around.depth + 1
+            slot.root_order = around.root_order
+            self._inner_calls += 1
+        if parent.inner is None:
+            parent.inner = []
+        parent.inner.append(slot)
+
+    def isolate(self, slot: CallSlot) -> None:
         """The call turned out to do something else than it was ordered by: it runs alone."""
-        ticket.effects = Effects.unknown()
-        ticket.is_reader = False
-        ticket.is_alone = True
-        self._writers[ticket.order] = ticket
+        slot.effects = Effects.unknown()
+        slot.is_reader = False
+        slot.is_alone = True
+        self._writers[slot.order] = slot
 
-    async def clear(self, ticket: Slot) -> None:
+    async def clear(self, slot: CallSlot) -> None:
         """Wait until the way is clear."""
-        while not self.is_clear(ticket):
+        while not self.is_clear(slot):
             wake = asyncio.get_running_loop().create_future()
-            self._blocked[ticket.order] = ticket, wake
+            self._blocked[slot.order] = slot, wake
+            slot.waits = partial(self._find_blockers, slot)
             try:
+                self._refuse_cycles(slot)
                 await wake
             finally:
-                del self._blocked[ticket.order]
+                slot.waits = None
+                del self._blocked[slot.order]
 
-    def try_acquire(self, ticket: Slot) -> bool:
-        """Take a lane if one is free."""
-        if self._free_lanes > 0:
-            self._free_lanes -= 1
-            ticket.is_running = True
-        return ticket.is_running
+    def try_acquire(self, slot: CallSlot) -> bool:
+        """Take a lane if one is free and nothing that collides began to run in the meantime."""
+        if not self._inner_calls:
+            slot.is_running = not slot.is_alone and self._lanes.try_take()
+        elif self.is_clear(slot):
+            slot.is_running = self._find_lanes(slot).try_take()
+            self._refuse_cycles()
+        return slot.is_running
 
-    async def start(self, ticket: Slot) -> None:
+    async def start(self, slot: CallSlot) -> None:
         """Take a lane, waiting for one to come free; a lone call waits for all others too."""
-        if ticket.is_alone:
-            await self.clear(ticket)
-        if not self.try_acquire(ticket):
-            await self._wait_for_free()
-            ticket.is_running = True
-
-    def leave(self, ticket: Slot) -> None:
-        """The call is over; whoever waited for it may go."""
-        if self._open.pop(ticket.order, None) is None:
+        lanes = self._find_lanes(slot)
+        while True:
+            await self.clear(slot)
+            if not lanes.try_take():
+                await lanes.take()
+                if not self.is_clear(slot):
+                    lanes.release()
+                    continue
+            slot.is_running = True
+            self._refuse_cycles()
             return
-        self._writers.pop(ticket.order, None)
-        if ticket.is_running:
-            self._release_one()
+
+    def leave(self, slot: CallSlot) -> None:
+        """The call is over; whoever waited for it may go."""
+        if self._open.pop(slot.order, None) is None:
+            return
+        slot.is_over = True
+        self._writers.pop(slot.order, None)
+        if slot.is_running:
+            self._find_lanes(slot).release()
+        if slot.depth:
+            self._inner_calls -= 1
+        if slot.parent is not None and slot.parent.inner is not None:
+            slot.parent.inner.remove(slot)
         for blocked, wake in self._blocked.values():
             if not wake.done() and self.is_clear(blocked):
                 wake.set_result(None)
 
-    async def _wait_for_free(self) -> None:
-        wake: Wake = asyncio.get_running_loop().create_future()
-        self._for_a_lane.append(wake)
-        try:
-            await wake
-        except asyncio.CancelledError:
-            if wake.done() and not wake.cancelled():
-                # The lane was handed over at the very moment it was no longer wanted.
-                self._release_one()
-            raise
-
-    def _release_one(self) -> None:
-        """Hand the lane to whoever waits longest, or keep it free."""
-        while self._for_a_lane:
-            wake = self._for_a_lane.popleft()
-            if not wake.done():
-                wake.set_result(None)
-                return
-        self._free_lanes += 1
-
-    def is_clear(self, ticket: Slot) -> bool:
+    def is_clear(self, slot: CallSlot) -> bool:
         """Whether no unfinished earlier call collides; for a lone one, no running one too."""
-        # Two readers never collide, so a reader looks only at the writers.
-        others: Collection[Slot] = (
-            self._writers.values() if ticket.is_reader else self._open.values()
-        )
-        for other in others:
-            is_ahead = other.order < ticket.order or (ticket.is_alone and other.is_running)
-            if is_ahead and other is not ticket and ticket.effects.collides(other.effects):
+        if self._inner_calls:
+            return next(self._find_blockers(slot), None) is None
+        for other in self._list_others(slot):
+            is_ahead = other.order < slot.order or (slot.is_alone and other.is_running)
+            if is_ahead and other is not slot and slot.effects.collides(other.effects):
                 return False
         return True
+
+    def _list_others(self, slot: CallSlot) -> Collection[CallSlot]:
+        # Two readers never collide, so a reader looks only at the writers.
+        return self._writers.values() if slot.is_reader else self._open.values()
+
+    def _find_blockers(self, slot: CallSlot) -> Iterator[CallSlot]:
+        """The calls that it has to wait for before it may start."""
+        for other in self._list_others(slot):
+            if (
+                other is not slot
+                and _is_ahead(other, slot)
+                and slot.effects.collides(other.effects)
+                and not slot.is_inside(other)
+                and not other.is_inside(slot)
+            ):
+                yield other
+
+    def _find_lanes(self, slot: CallSlot) -> Lanes:
+        """The session's, or those of the call around it, which has one of the session's."""
+        if not slot.depth or slot.parent is None:
+            return self._lanes
+        if slot.parent.lanes is None:
+            slot.parent.lanes = Lanes(self._count)
+        return slot.parent.lanes
+
+    def _refuse_cycles(self, first: CallSlot | None = None) -> None:
+        """Refuse waiting calls, `first` before others, until none waits for itself any more."""
+        if not self._inner_calls or not self._blocked:
+            return
+        from handaxe.session.call_cycles import build_nested_fault, find_cycle
+
+        others = [slot for slot, _ in self._blocked.values() if slot.depth and slot is not first]
+        for slot in (*((first,) if first and first.depth else ()), *others):
+            _, wake = self._blocked[slot.order]
+            if wake.done():
+                continue
+            blocker = find_cycle(slot)
+            if blocker is not None:
+                wake.set_exception(build_nested_fault(slot, blocker))
+                slot.waits = None
+
+
+def _is_ahead(other: CallSlot, slot: CallSlot) -> bool:
+    """Whether a call that collides goes first."""
+    if other.is_running and (slot.is_alone or slot.depth or other.depth):
+        return True
+    if slot.depth:
+        return other.parent is slot.parent and other.order < slot.order
+    return other.root_order < slot.order

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context, copy_context
 from pathlib import Path
 
 import msgspec
@@ -42,7 +43,7 @@ class EventRecorder:
         self.log = EventLog(log, opening, redactor)
         self.is_started = self._is_closed = False
         self._opening = opening
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, Context]] = []
         self.shared_calls = _open_shared_calls(hold, self.log, log)
         # Another holder may ask for a call as soon as this one lets go of it.
         self.log.may_write_behind = self.shared_calls is None
@@ -69,8 +70,9 @@ class EventRecorder:
             pass
         if self._listeners:
             loop = asyncio.get_running_loop()
-            for listener in self._listeners:
-                loop.call_soon(listener, event)
+            for listener, context in self._listeners:
+                # What a listener does is no part of the call that it is told of.
+                loop.call_soon(listener, event, context=context)
         return written
 
     def result_of(self, call_id: str) -> ToolResult | None:
@@ -87,8 +89,9 @@ class EventRecorder:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        entry = (listener, copy_context())
+        self._listeners.append(entry)
+        return lambda: self._listeners.remove(entry)
 
     def flush(self) -> None:
         """Write every event so far."""

@@ -13,6 +13,7 @@ from handaxe.config.layers import MergedSettings
 from handaxe.config.project import Configuration
 from handaxe.config.settings import Settings
 from handaxe.config.trust import FROM_THE_PROJECT
+from handaxe.contract.call import IS_STARTING
 from handaxe.contract.events import Event, SkillHooksEntered
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.skills import SkillInfo
@@ -220,6 +221,7 @@ class SessionHooks:
     ) -> None:
         if isinstance(start, str) and not context.hooks.watches("SessionStart"):
             return
+        IS_STARTING.set(True)
         from handaxe.app.start import SessionStart, run_start_hooks
         from handaxe.storage.sessions import SessionTitle
 
@@ -237,6 +239,7 @@ class SessionHooks:
         earlier = context.opening
 
         async def asking() -> None:
+            IS_STARTING.set(True)
             if earlier is not None:
                 await earlier()
             if self._configuration.pending:

@@ -11,7 +11,10 @@ May import: the other modules of `contract`.
 
 import errno
 from string import ascii_letters, digits
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    from handaxe.contract.call import ToolCall
 
 _CODE_CHARS = frozenset(f"{ascii_letters}{digits}_-.")
 
@@ -148,6 +151,42 @@ class TimedOut(ToolFault):
             f"{tool} did not finish within {timeout_s:g} s and {end}. "
             "Ask for less at a time, or check what it had done before you repeat it."
         )
+
+
+class NestedCall(ToolFault):
+    """A call that was made in another one cannot run there."""
+
+    code = "call.nested"
+
+    @classmethod
+    def for_cycle(cls, call: "ToolCall", blocker: "ToolCall", parent: "ToolCall | None") -> Self:
+        """`call` would have to wait for `blocker`, which ends only after `parent`."""
+        inside = "" if parent is None else f" inside {_name_call(parent)}"
+        waited = "that call" if parent is None else parent.tool
+        return cls(
+            f"{_name_call(call)} cannot run{inside}: it would have to wait for "
+            f"{_name_call(blocker)}, which waits for {waited} to end. Nothing was done. "
+            f"Call it again when {blocker.tool} has ended.",
+            data={
+                "call_id": call.id,
+                "waits_for": blocker.id,
+                "parent_id": None if parent is None else parent.id,
+            },
+        )
+
+    @classmethod
+    def for_depth(cls, call: "ToolCall", limit: int) -> Self:
+        """Too many calls are inside each other, as where a hook calls the tool that it is for."""
+        return cls(
+            f"{_name_call(call)} would be inside {limit} other calls, which is the limit: nothing "
+            "was done. A tool, hook or callback that makes calls must not do so for the calls "
+            "that it makes itself.",
+            data={"call_id": call.id, "limit": limit},
+        )
+
+
+def _name_call(call: "ToolCall") -> str:
+    return f"{call.tool!s:.64} ({call.id!s:.64})"
 
 
 class ToolFailed(ToolFault):
