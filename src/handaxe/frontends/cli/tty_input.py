@@ -5,6 +5,7 @@ A thread that waits in `readline` could not be stopped, and would take the next 
 
 import asyncio
 import os
+import select
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -33,6 +34,25 @@ async def read_line(*, whole_paste: bool = False) -> str | None:
         if data.endswith(b"\n") and not whole_paste:
             break
     return data.decode(errors="replace").rstrip("\n")
+
+
+def read_typed_input() -> str:
+    """What was typed and nobody has read, also of a line that has no end yet."""
+    with suppress(ImportError, OSError, ValueError):
+        import termios
+        import tty
+
+        fd = sys.stdin.fileno()
+        with suppress(termios.error):
+            old = termios.tcgetattr(fd)
+            # As long as the terminal edits the line itself, nobody gets it before its end.
+            tty.setcbreak(fd, termios.TCSANOW)
+            try:
+                if select.select([fd], [], [], 0)[0]:
+                    return os.read(fd, _PIECE_BYTES).decode(errors="replace")
+            finally:
+                termios.tcsetattr(fd, termios.TCSANOW, old)
+    return ""
 
 
 def discard_typed_input() -> None:
@@ -71,7 +91,8 @@ class KeyWatcher:
 
     def __init__(self, on_escape: Callable[[], object]) -> None:
         self._on_escape = on_escape
-        self._is_watching = False
+        self._is_wanted = self._is_watching = False
+        self._pauses = 0
         self._old: list[object] | None = None
         self.typed = ""
         """What was typed meanwhile."""
@@ -79,22 +100,24 @@ class KeyWatcher:
     @contextmanager
     def watched(self) -> Generator[None]:
         """Watch the keys inside this block."""
+        self._is_wanted = True
         self._start()
         try:
             yield
         finally:
+            self._is_wanted = False
             self._stop()
 
     @contextmanager
     def pause_keys(self) -> Generator[None]:
-        """Let somebody else read the terminal inside this block."""
-        was_watching = self._is_watching
+        """Let somebody else read the terminal inside this block, which may outlast `watched`."""
+        self._pauses += 1
         self._stop()
         try:
             yield
         finally:
-            if was_watching:
-                self._start()
+            self._pauses -= 1
+            self._start()
 
     def take(self) -> str:
         """What was typed meanwhile, once."""
@@ -102,6 +125,8 @@ class KeyWatcher:
         return typed
 
     def _start(self) -> None:
+        if self._pauses or not self._is_wanted:
+            return
         with suppress(ImportError, OSError, NotImplementedError, ValueError):
             import termios
             import tty

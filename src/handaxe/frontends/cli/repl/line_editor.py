@@ -10,7 +10,7 @@ from typing import Protocol
 from handaxe.disk.private import make_private
 from handaxe.frontends.cli.exit_codes import Terminated
 from handaxe.frontends.cli.render import write_out
-from handaxe.frontends.cli.tty_input import read_line
+from handaxe.frontends.cli.tty_input import read_line, read_typed_input
 
 MAX_PATHS = 50
 _SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
@@ -28,6 +28,10 @@ class LineEditor(Protocol):
         """Whether somebody is typing, as far as that can be known."""
         ...
 
+    def take_text(self) -> str:
+        """What stands in a line that was given up, to go on from."""
+        ...
+
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
         """What was entered, starting from what is typed already; None at the end.
 
@@ -42,8 +46,16 @@ class PlainEditor:
 
     has_text = False
 
+    def __init__(self) -> None:
+        self._typed = ""
+
+    def take_text(self) -> str:
+        """What was typed, also of a line that the terminal still holds."""
+        return self._typed + read_typed_input()
+
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
         """One line, or several that were pasted together."""
+        self._typed = typed
         write_out(prompt() + typed)
         sys.stdout.flush()
         line = await read_line(whole_paste=True)
@@ -103,6 +115,10 @@ class RichEditor:
     def has_text(self) -> bool:
         """Whether something stands in the line."""
         return bool(self._session.default_buffer.text)
+
+    def take_text(self) -> str:
+        """What stands in the line."""
+        return self._session.default_buffer.text
 
     async def read(self, prompt: Callable[[], str], typed: str = "") -> str | None:
         """One prompt; Alt-Enter and pasting give it more lines."""

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
+from typing import Any, TypeVar
 
 from handaxe.agent.events import RunFinished, ToolAnswered
 from handaxe.agent.message_display import display_events
@@ -20,7 +21,7 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.questions import Answers, UserQuestion
 from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound
-from handaxe.frontends.cli.ask_permission import ask_in_terminal
+from handaxe.frontends.cli.ask_permission import SAID_NO, ask_in_terminal
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from handaxe.frontends.cli.render import can_show_colour, print_notice, write_out
 from handaxe.frontends.cli.repl.builtin_commands import COMMANDS, ExitRequested, run_command
@@ -37,6 +38,7 @@ from handaxe.text.escape import format_count, to_visible_text
 
 WOKEN = "(a hook woke the agent)"
 CYCLE = ("default", "acceptEdits", "plan")
+Answer = TypeVar("Answer")
 _TWICE_S = 2.0
 IDLE_S = 60.0
 """So long after an answer hooks hear that the person has not said anything."""
@@ -99,6 +101,9 @@ class Repl:
         self._is_leaving = False
         self._has_answered = self._is_woken = False
         self._reading: asyncio.Future[str | None] | None = None
+        self._terminal = asyncio.Lock()
+        """Held by whoever reads the terminal while no agent works: the editor, or a question."""
+        self._asking: list[asyncio.Future[Any]] = []
         self.agent = self._open()
         self._editor: LineEditor = create_line_editor(
             find_data_home() / "history",
@@ -114,7 +119,7 @@ class Repl:
             await run_command("/resume", self)
         waiting = [first] if first else []
         while True:
-            text = waiting.pop(0) if waiting else await self._read()
+            text = waiting.pop(0) if waiting and not self._is_asked else await self._read(waiting)
             if text is None:
                 return INTERRUPTED if self._is_leaving else DONE
             if not text.strip():
@@ -159,8 +164,7 @@ class Repl:
 
     async def read_answer(self) -> str | None:
         """A line typed in answer to a question, while the agent waits."""
-        with self._keys.pause_keys():
-            return await read_line()
+        return await self._ask_in_turn(read_line)
 
     def _open(self, source: str | None = None) -> Agent:
         brought = ClientOptions(on_ask=self._ask, on_question=self._ask_question, source=source)
@@ -191,33 +195,55 @@ class Repl:
     def _list_command_names(self) -> list[str]:
         return [*COMMANDS, *(skill.name for skill in list_slash_commands(self.agent.session))]
 
-    async def _read(self) -> str | None:
-        """The next prompt; Ctrl-C twice leaves."""
+    async def _read(self, waiting: list[str]) -> str | None:
+        """The next prompt, once no question is open; Ctrl-C twice leaves."""
         while True:
-            reading = asyncio.ensure_future(self._editor.read(self._prompt, self._keys.take()))
-            self._reading = reading
-            idle = asyncio.get_running_loop().call_later(IDLE_S, self._notify_idle)
+            with _on_interrupt(self._drop_questions):
+                await self._terminal.acquire()
             try:
-                with _on_interrupt(reading.cancel):
-                    await asyncio.wait((reading,))
+                if self._is_leaving:
+                    return None
+                if self._is_asked:
+                    await asyncio.sleep(0)
+                    continue
+                if waiting:
+                    return waiting.pop(0)
+                if self._is_woken and not self._keys.typed:
+                    return WOKEN
+                reading = await self._edit()
             finally:
-                idle.cancel()
-                reading.cancel()
-                self._reading = None
-            if self._is_woken:
-                self._is_woken = False
-                return WOKEN
+                self._terminal.release()
             if not reading.cancelled() and not isinstance(reading.exception(), Interrupted):
                 return reading.result()
-            if self._is_repeated_interrupt():
-                self._is_leaving = True
-                return None
-            self.screen.say("\n(Ctrl-C again leaves)", "muted")
+            if self._is_asked:
+                self._keys.typed = self._editor.take_text()
+            elif not self._is_woken:
+                if self._is_repeated_interrupt():
+                    self._is_leaving = True
+                    return None
+                self.screen.say("\n(Ctrl-C again leaves)", "muted")
+
+    async def _edit(self) -> "asyncio.Future[str | None]":
+        """Let the person type a prompt; cancelled where somebody else needs the terminal."""
+        reading = asyncio.ensure_future(self._editor.read(self._prompt, self._keys.take()))
+        self._reading = reading
+        idle = asyncio.get_running_loop().call_later(IDLE_S, self._notify_idle)
+        try:
+            with _on_interrupt(reading.cancel):
+                await asyncio.wait((reading,))
+        finally:
+            idle.cancel()
+            reading.cancel()
+            self._reading = None
+        return reading
 
     def _wake(self) -> None:
         """A hook has something for the model; somebody who is typing is not disturbed."""
+        if self.agent.loop.is_running:
+            return
+        self._is_woken = True
         if self._reading is not None and not self._editor.has_text:
-            self._is_woken = self._reading.cancel()
+            self._reading.cancel()
 
     def _notify_idle(self) -> None:
         """Let hooks know, once after each answer, that the agent waits for words."""
@@ -237,6 +263,7 @@ class Repl:
 
     async def _work(self, text: str | None) -> None:
         """Let the agent work on a line; None: on what came in without one."""
+        self._is_woken = False
         with self._keys.watched(), _on_interrupt(self._handle_interrupt):
             prompt = None if text is None else await self._expanded(text)
             if prompt is None and text is not None:
@@ -280,13 +307,46 @@ class Repl:
         return is_second
 
     async def _ask(self, request: PermissionRequest) -> Allow | Deny:
-        with self._keys.pause_keys():
-            self.screen.finish_output()
-            return await ask_in_terminal(request, no_stops=request.agent_id is None)
+        no_stops = request.agent_id is None
+        answer = await self._ask_in_turn(lambda: ask_in_terminal(request, no_stops=no_stops))
+        return answer or Deny(SAID_NO, by="user")
 
     async def _ask_question(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
-        self.screen.finish_output()
-        return await ask_in_menu(questions, self.read_answer)
+        return await self._ask_in_turn(lambda: ask_in_menu(questions, read_line))
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether a question wants the terminal, or has it."""
+        return any(not asking.done() for asking in self._asking)
+
+    async def _ask_in_turn(self, ask: Callable[[], Awaitable[Answer]]) -> Answer | None:
+        """Ask the person once nobody else reads the terminal; None if the question was dropped.
+
+        Work in the background asks at any moment. What stands in the editor's line is kept, and
+        nothing is shown before the editor has given the terminal back.
+        """
+        asking = asyncio.ensure_future(self._ask_alone(ask))
+        self._asking.append(asking)
+        if self._reading is not None:
+            self._reading.cancel()
+        try:
+            await asyncio.wait((asking,))
+            return None if asking.cancelled() else asking.result()
+        finally:
+            asking.cancel()
+            self._asking.remove(asking)
+
+    async def _ask_alone(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        async with self._terminal:
+            with self._keys.pause_keys():
+                self.screen.finish_output()
+                return await ask()
+
+    def _drop_questions(self) -> None:
+        """Ctrl-C at a question while nobody works in the foreground: it is a no."""
+        self._is_leaving = self._is_repeated_interrupt()
+        for asking in self._asking:
+            asking.cancel()
 
 
 def _choose_prompt_sign() -> str:
