@@ -65,6 +65,8 @@ def test_every_control_request_gets_exactly_one_answer(connect, script):
         ("stop_task", {"task_id": "x"}, "error"),
         ("rewind_files", {"user_message_id": "x"}, "error"),
         ("initialize", {"hooks": {"Stop": []}}, "error"),
+        ("initialize", {"sdkMcpServers": ["late"]}, "error"),
+        ("initialize", {"sdkMcpServers": []}, "success"),
         ("interupt", {}, "error"),
     ]
     for number, (subtype, fields, outcome) in enumerate(cases):
@@ -73,6 +75,62 @@ def test_every_control_request_gets_exactly_one_answer(connect, script):
     assert "Did you mean 'interrupt'" in answer["error"]
     assert client.close() == 0
     assert kinds(client.seen).count("control_response") == len(cases) + 1
+
+
+def answer_as_server(request):
+    """What a server named `calc` or `other` in this process says to one message."""
+    message, name = request["message"], request["server_name"]
+    results = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                       "serverInfo": {"name": name, "version": "1"}},
+        "tools/list": {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": f"{name} says five"}]},
+    }  # fmt: skip
+    answer = {"jsonrpc": "2.0", "result": results.get(message["method"], {})}
+    return {"mcp_response": {**answer, "id": message["id"]} if "id" in message else answer}
+
+
+@pytest.mark.parametrize(
+    ("inside", "is_named_before"),
+    [(["calc", "calc"], False), (["calc"], True), (["calc", "other"], True)],
+)
+def test_servers_that_a_client_names_in_its_first_request_are_there(
+    connect, script, inside, is_named_before, monkeypatch
+):
+    monkeypatch.setenv("ENABLE_TOOL_SEARCH", "false")
+    call = {"tool": f"mcp__{inside[-1]}__add", "input": {}}
+    model = script({"call": [call]}, {"expect": f"{inside[-1]} says five", "text": "Five."})
+    config = json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}})
+    options = ("--mcp-config", config) if is_named_before else ()
+    client = connect("--model", model, "--allowedTools", "mcp__calc,mcp__other", *options)
+    client.send({"type": "control_request", "request_id": "i",
+                 "request": {"subtype": "initialize", "sdkMcpServers": inside}})  # fmt: skip
+    client.say("add")
+    result = None
+    while result is None:
+        message = json.loads(client.process.stdout.readline())
+        client.seen.append(message)
+        if message["type"] == "control_request":
+            client.answer(message, answer_as_server(message["request"]))
+        result = message if message["type"] == "result" else None
+    assert result["result"] == "Five."
+    init = next(m for m in client.seen if m.get("subtype") == "init")
+    assert init["mcp_servers"] == [
+        {"name": n, "status": "connected"} for n in dict.fromkeys(inside)
+    ]
+    status = client.ask("mcp_status")["response"]["mcpServers"]
+    assert [row["name"] for row in status] == list(dict.fromkeys(inside))
+    assert client.close() == 0
+
+
+@pytest.mark.parametrize("names", ["calc", [3]])
+def test_names_of_servers_that_are_none_are_refused(connect, script, names):
+    client = connect("--model", script({"text": "Hi."}))
+    answer = client.ask("initialize", sdkMcpServers=names)
+    assert (answer["subtype"], "sdkMcpServers" in answer["error"]) == ("error", True)
+    client.say("hello")
+    assert client.until("result")["result"] == "Hi."
+    assert client.close() == 0
 
 
 def test_messages_that_come_during_a_turn_become_turns_of_their_own(connect, script):

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, cast
 from uuid import uuid4
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.frontends.stream_json.json_lines import can_fit_line
 from handaxe.frontends.stream_json.wire_types import Json
@@ -72,6 +72,21 @@ Opener = Callable[[], AbstractAsyncContextManager[Any]]
 def build_openers(names: Iterable[str], channel: ControlChannel) -> dict[str, Opener]:
     """For each server what opens its streams."""
     return {name: _create_opener(name, channel) for name in names}
+
+
+def read_own_servers(request: Json) -> list[str]:
+    """The names of servers in the client's own process, as `initialize` gives them.
+
+    Raises:
+        SetupError: they are no list of names.
+    """
+    given: object = request.get("sdkMcpServers")
+    names = cast("list[object]", given) if isinstance(given, list) else []
+    if (given is not None and not isinstance(given, list)) or not all(
+        isinstance(name, str) and name for name in names
+    ):
+        raise SetupError("`sdkMcpServers` has to be a list of names.")
+    return cast("list[str]", names)
 
 
 async def wait_for_servers(servers: McpServers | None, names: Iterable[str]) -> None:

@@ -29,6 +29,7 @@ from handaxe.frontends.stream_json.codec import StreamCodec, StreamOptions
 from handaxe.frontends.stream_json.control_channel import (
     ControlChannel,
     build_openers,
+    read_own_servers,
     wait_for_servers,
 )
 from handaxe.frontends.stream_json.control_requests import ControlHandler, build_client_hooks
@@ -160,10 +161,11 @@ class StreamConversation:
             await self._agent.session.close()
 
     def initialize(self, request: Json) -> None:
-        """Open the agent with the client's hooks and agents."""
+        """Open the agent with the client's hooks, agents and servers."""
         if self._agent is not None:
-            if request.get("hooks") or request.get("agents"):
-                raise SetupError("The agent is open already; hooks and agents come first.")
+            is_late = request.get("hooks") or request.get("agents")
+            if is_late or not set(read_own_servers(request)) <= set(self.servers.inside):
+                raise SetupError("The agent is open already; hooks, agents and servers come first.")
             return
         self._open(request)
 
@@ -187,7 +189,10 @@ class StreamConversation:
         return {"still_queued": waiting}
 
     def _open(self, request: Json) -> None:
-        serving = self._serving
+        # Some clients name their own servers on the command line, others here.
+        inside = dict.fromkeys((*self.servers.inside, *read_own_servers(request)))
+        self.servers = msgspec.structs.replace(self.servers, inside=tuple(inside))
+        serving = msgspec.structs.replace(self._serving, servers=self.servers)
         asker = StreamPermissionUi(self.channel, lambda: self.agent.session, self._open_calls)
         agents, skills = request.get("agents"), request.get("skills")
         agent = self._agent = serving.open_agent(
