@@ -200,3 +200,23 @@ def test_a_program_that_does_not_run_is_not_found(tmp_path):
 def test_no_bubblewrap_means_no_layers(tmp_path):
     assert find_overlay_problem(None) == "bubblewrap is not installed"
     assert find_overlay_problem(str(tmp_path / "missing")) is not None
+
+
+def test_it_looks_at_everything_that_can_be_looked_at(project, monkeypatch, capsys):
+    monkeypatch.chdir(project)
+    settings = Path(os.environ["HANDAXE_CONFIG_HOME"], "settings.json")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("{")
+    monkeypatch.setenv("HANDAXE_HOME", "/dev/null/handaxe")
+    assert run(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["disk.writable"]["standing"] == "no"
+    assert "HANDAXE_HOME" in found["disk.writable"]["advice"]
+    assert set(found) >= KEYS
+    gone = project / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["problem.directory"]["standing"] == "no"

@@ -1,7 +1,6 @@
 """Build a session from its arguments."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handaxe.app.builder import SessionBuilder, SessionOptions, SessionParts
@@ -30,6 +29,7 @@ from handaxe.storage.home import (
     find_data_home,
     generate_session_id,
     get_session_directory,
+    get_user_home,
     validate_session_id,
 )
 from handaxe.storage.session_lock import SessionLock
@@ -106,7 +106,7 @@ class MainSessionBuilder(SessionBuilder):
         )
         return Workdir(
             roots,
-            home=str(Path.home()),
+            home=get_user_home(),
             spellings=spellings,
             free_to_read=(str(self.results.directory),),
             own_places=self.configuration.own_places,

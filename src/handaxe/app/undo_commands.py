@@ -175,7 +175,7 @@ class PastSession:
         self._log = EventLog(self._log_path, redactor=redactor)
         ledger = ReadLedger(self._emit)
         recover_changes(home, root, session_id)
-        workdir = Workdir((root,), home=str(Path.home()))
+        workdir = Workdir((root,), home=os.path.expanduser("~"))  # noqa: PTH111
         self._record = ChangeTracker(home, session_id, workdir, ledger)
         policy = make_policy(roots=(root,), home=workdir.home)
         offers: dict[type[Any], Any] = {

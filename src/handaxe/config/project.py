@@ -33,7 +33,7 @@ from handaxe.contract.ports.settings_store import Scope
 from handaxe.rules.grammar import parse_rule
 from handaxe.rules.tool_families import is_foreign
 from handaxe.session.permission_state import RuleBehaviour, SourcedRule
-from handaxe.storage.home import list_own_paths
+from handaxe.storage.home import explain_temporary_home, list_own_paths
 from handaxe.text.redact import Redactor
 
 if TYPE_CHECKING:
@@ -269,6 +269,8 @@ class Configuration:
         told += [str(problem) for problem in self._files.problems()]
         if self.merged.ignored:
             told += describe_ignored(self.merged.ignored, trust)
+        if (unsteady := explain_temporary_home(self._home)) is not None:
+            told.append(unsteady)
         self.warnings = tuple(told)
         if "redactor" in self.__dict__:
             self.redactor.learn(self.settings.env)

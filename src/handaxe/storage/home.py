@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import stat
 import sys
 from pathlib import Path
 
@@ -13,17 +14,24 @@ from handaxe.disk.private import find_shared_access
 
 _not_kept: set[Path] = set()
 """Directories made by this process whose names were not synced yet."""
+_NO_HOME = "/dev/null"
+"""The home directory of a user of whom nobody knows one: nothing can ever be in it."""
 _SESSION_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
 def find_data_home(given: str | os.PathLike[str] | None = None) -> Path:
     """Where handaxe keeps its own files.
 
+    Where nobody named a place and the usual one cannot be written to, as in containers with
+    arbitrary users, it is a directory of the user's own among temporary files.
+
     Raises:
         SetupError: it cannot be one, or another user could have put there what is there: then
             neither what it trusts nor what it would undo is to be believed.
     """
     home = _find_home(given)
+    if not (given or os.environ.get("HANDAXE_HOME") or _is_writable(home)):
+        home = _make_temporary_home()
     problem: str | None = None
     with contextlib.suppress(OSError):
         # Where nothing can be read, nothing is believed.
@@ -37,6 +45,66 @@ def find_data_home(given: str | os.PathLike[str] | None = None) -> Path:
     return home
 
 
+def explain_temporary_home(home: Path) -> str | None:
+    """What to know of a data directory among temporary files; None if it is another one."""
+    if os.environ.get("HANDAXE_HOME") or home != _name_temporary_home():
+        return None
+    return (
+        f"The usual data directory {_find_home()} cannot be written to, so {home} is used, which "
+        "may be removed at any time with all sessions, undo and trust. Set HANDAXE_HOME to a "
+        "directory that stays."
+    )
+
+
+def _is_writable(home: Path) -> bool:
+    """Whether the directory can be written to, or made if it is missing."""
+    for place in (home, *home.parents):
+        try:
+            is_directory = stat.S_ISDIR(place.stat().st_mode)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return False
+        return is_directory and os.access(place, os.W_OK | os.X_OK)
+    return False
+
+
+def _name_temporary_home() -> Path:
+    """The same for all programs of a user; never below the current directory by chance."""
+    places = (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp")  # noqa: S108 - looked at below
+    usable = (at for at in places if at.startswith("/") and os.access(at, os.W_OK | os.X_OK))
+    return Path(next(usable, "/tmp"), f"handaxe-{os.geteuid()}")  # noqa: S108
+
+
+def _make_temporary_home() -> Path:
+    """Make the directory where it is missing; others may have been there before us.
+
+    Raises:
+        SetupError: it cannot be made, or it is not ours alone.
+    """
+    home = _name_temporary_home()
+    problem = f"{home} is no directory of yours alone"
+    try:
+        with contextlib.suppress(FileExistsError):
+            home.mkdir(mode=0o700)
+        found = home.lstat()
+        is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        if is_ours and not stat.S_IMODE(found.st_mode) & 0o077:
+            return home
+    except OSError as error:
+        problem = f"{home} cannot be made ({error.strerror})"
+    raise SetupError(
+        f"There is no place for data: {_find_home()} cannot be written to, and {problem}. "
+        "Set HANDAXE_HOME to a directory of yours."
+    )
+
+
+def get_user_home() -> str:
+    """The user's home directory; one that is not there for a user without any."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - `Path.home` fails where nobody knows it
+    return home if home.startswith("/") else _NO_HOME
+
+
 def _find_home(given: str | os.PathLike[str] | None = None) -> Path:
     chosen = given or os.environ.get("HANDAXE_HOME")
     if chosen:
@@ -48,9 +116,9 @@ def _find_home(given: str | os.PathLike[str] | None = None) -> Path:
         except (TypeError, ValueError, RuntimeError) as error:
             raise SetupError(f"{chosen!r} cannot be the data directory: {error}.") from None
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "handaxe"
+        return Path(get_user_home(), "Library", "Application Support", "handaxe")
     state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "handaxe"
+    return Path(state or Path(get_user_home(), ".local", "state"), "handaxe").absolute()
 
 
 def list_own_paths(home: Path) -> tuple[str, ...]:
@@ -59,8 +127,9 @@ def list_own_paths(home: Path) -> tuple[str, ...]:
     No root holds them, whatever directory it is: permission, searches, the sandbox and undo all
     ask here. `home` is the data directory in use, perhaps one that ends with the run.
     """
-    configured = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
-    usual = (os.path.expanduser(f"~/{name}") for name in (SHARED, f"{SHARED}.json", OWN))  # noqa: PTH111
+    user = get_user_home()
+    configured = os.environ.get("XDG_CONFIG_HOME") or os.path.join(user, ".config")  # noqa: PTH118
+    usual = (os.path.join(user, name) for name in (SHARED, f"{SHARED}.json", OWN))  # noqa: PTH118
     spelled = (
         str(home),
         str(_find_home()),
@@ -149,14 +218,14 @@ MANAGED_DIRECTORIES: tuple[str, ...] = (
 
 def get_user_directories() -> tuple[str, str]:
     """The ecosystem's and handaxe's own directory in the user's home."""
-    shared = os.environ.get("CLAUDE_CONFIG_DIR") or f"~/{SHARED}"
-    own = os.environ.get("HANDAXE_CONFIG_HOME") or f"~/{OWN}"
+    shared = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(get_user_home(), SHARED)  # noqa: PTH118
+    own = os.environ.get("HANDAXE_CONFIG_HOME") or os.path.join(get_user_home(), OWN)  # noqa: PTH118
     return _make_absolute(shared), _make_absolute(own)
 
 
 def get_shared_servers_file() -> str:
     """The ecosystem's file of the user's own MCP servers, for all projects and for single ones."""
-    home = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~")  # noqa: PTH111
+    home = os.environ.get("CLAUDE_CONFIG_DIR") or get_user_home()
     return f"{home}/.claude.json"
 
 

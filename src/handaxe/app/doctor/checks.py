@@ -4,7 +4,8 @@ import codecs
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,7 +34,7 @@ from handaxe.shell.exec.shfmt import count_commands
 from handaxe.shell.sandbox.backend import SandboxBackend, find_backend
 from handaxe.shell.sandbox.bubblewrap import find_bubblewrap
 from handaxe.shell.sandbox.probe import Dimension, Standing, probe, query_landlock_abi
-from handaxe.storage.home import get_sessions_directory
+from handaxe.storage.home import explain_temporary_home, get_sessions_directory
 from handaxe.text.escape import format_count
 from handaxe.undo.journal_files.journal_scan import find_damage
 from handaxe.undo.prune import measure_usage
@@ -82,20 +83,49 @@ _SHOWN_SESSIONS = 5
 
 
 def examine(root: str, home: Path) -> list[Finding]:
-    """Everything worth knowing about this machine for work in `root`."""
-    configuration = open_configuration(root, home=home)
-    bash = _find_bash(configuration)
-    return [
-        *_check_versions(),
-        *_check_programs(root, bash),
-        _check_removed_variables(configuration.settings),
-        *_check_encodings(bash),
-        *_check_sandbox(root, configuration),
-        *_check_limits(),
-        *_check_disk(home, configuration.settings),
-        *_check_extras(),
-        *examine_servers(configuration),
-    ]
+    """Everything worth knowing about this machine for work in `root`; what fails is a finding."""
+    found: list[Finding] = []
+    configuration: Configuration | None = None
+    # Without the files that cannot be read, the rest is still worth knowing.
+    for place, sources in ((root, None), ("/", ())):
+        with _report_failure("settings", found):
+            configuration = open_configuration(place, home=home, sources=sources)
+            break
+    for group, check in _list_checks(root, home, configuration):
+        with _report_failure(group, found):
+            for finding in check:
+                found.append(finding)  # noqa: PERF402 - those before a failure stay
+    return found
+
+
+def _list_checks(
+    root: str, home: Path, configuration: Configuration | None
+) -> Iterator[tuple[str, Iterator[Finding]]]:
+    bash = None if configuration is None else _find_bash(configuration)
+    yield "versions", _check_versions()
+    yield "programs", _check_programs(root, bash)
+    if configuration is not None:
+        yield "variables", _check_removed_variables(configuration.settings)
+    yield "encoding", _check_encodings(bash)
+    if configuration is not None:
+        yield "sandbox", _check_sandbox(root, configuration)
+    yield "limits", _check_limits()
+    if configuration is not None:
+        yield "disk", _check_disk(home, configuration.settings)
+    yield "extras", _check_extras()
+    if configuration is not None:
+        yield "mcp", examine_servers(configuration)
+
+
+@contextmanager
+def _report_failure(group: str, found: list[Finding]) -> Generator[None]:
+    """Make a failure inside the block a finding: whoever looks for a fault needs all the others."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with this machine
+        said = error if isinstance(error, SetupError) else f"{type(error).__name__}: {error}"
+        value = f"could not be looked at: {said}"
+        found.append(Finding(key=f"problem.{group}", standing="no", value=value))
 
 
 def _check_versions() -> Iterator[Finding]:
@@ -125,12 +155,12 @@ def _check_programs(root: str, bash: str | None) -> Iterator[Finding]:
     )
 
 
-def _check_removed_variables(settings: Settings) -> Finding:
+def _check_removed_variables(settings: Settings) -> Iterator[Finding]:
     """Which variables commands do not get because they look like secrets."""
     sieve = build_environment_filter(settings)
     removed = sorted(name for name in os.environ if sieve.is_removed_secret(name))
     shown = f"{', '.join(removed)} (`shell.pass_variables` passes them)" if removed else "none"
-    return Finding(key="shell.removed_variables", standing="ok", value=shown)
+    yield Finding(key="shell.removed_variables", standing="ok", value=shown)
 
 
 def _find_bash(configuration: Configuration) -> str | None:
@@ -301,10 +331,12 @@ def _check_limits() -> Iterator[Finding]:
 
 def _check_disk(home: Path, settings: Settings) -> Iterator[Finding]:
     used, budget = measure_usage(home), settings.undo.max_bytes
+    unsteady = explain_temporary_home(home)
     yield Finding(
         key="disk.home",
-        standing="ok",
+        standing="weak" if unsteady else "ok",
         value=f"{home}: {used.total:,} bytes in {format_count(used.sessions, 'session')}",
+        advice=unsteady or "",
     )
     is_full = used.checkpoints >= budget
     yield Finding(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from handaxe.contract.faults import SetupError
 from handaxe.disk import atomic
 from handaxe.frontends.mcp_server.config_edit import ConfigEditError, put_json, put_toml
+from handaxe.storage.home import get_user_home
 from handaxe.text.escape import find_closest_name
 
 _MAX_BYTES = 8 << 20
@@ -32,7 +33,7 @@ class ClientConfig(NamedTuple):
 
 
 def _join_home(*parts: str) -> Callable[[Path], Path]:
-    return lambda _project: Path.home().joinpath(*parts)
+    return lambda _project: Path(get_user_home(), *parts)
 
 
 def _join_project(*parts: str) -> Callable[[Path], Path]:
@@ -43,7 +44,7 @@ def _join_config_home(*parts: str) -> Callable[[Path], Path]:
     """A file of a desktop application."""
     if sys.platform == "darwin":
         return _join_home("Library", "Application Support", *parts)
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path(get_user_home(), ".config"))
     return lambda _project: config.joinpath(*parts)
 
 

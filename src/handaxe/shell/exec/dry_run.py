@@ -144,7 +144,8 @@ def _find_outermost_roots(roots: Sequence[str]) -> list[str]:
 
 def _find_outside_directory(roots: Sequence[str]) -> str:
     """A directory for the layers that is not itself below a root."""
-    for place in (tempfile.gettempdir(), "/var/tmp", "/dev/shm", str(Path.home())):  # noqa: S108
+    home = os.path.expanduser("~")  # noqa: PTH111 - there may be none
+    for place in (tempfile.gettempdir(), "/var/tmp", "/dev/shm", home):  # noqa: S108
         real = resolve_links(place)
         if os.access(real, os.W_OK) and not any(is_inside(real, root) for root in roots):
             return real

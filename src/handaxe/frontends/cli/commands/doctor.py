@@ -4,10 +4,12 @@ import argparse
 import asyncio
 import os
 import sys
+from pathlib import Path
 
 import msgspec
 
 from handaxe.app.doctor.checks import Finding, examine
+from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.mcp_servers import McpServer
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
@@ -26,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings."""
-    found = examine(os.path.realpath("."), find_data_home())
+    found = _examine()
     if arguments.check:
         found = _check_servers(found)
     if arguments.json:
@@ -50,12 +52,32 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _examine() -> list[Finding]:
+    """The findings for the current directory and the data directory, as far as both are there."""
+    problems: list[Finding] = []
+    root, home = "/", Path("/nonexistent")
+    try:
+        root = os.path.realpath(".")
+    except OSError as error:
+        value = f"the current directory is gone ({error.strerror})"
+        problems.append(Finding(key="problem.directory", standing="no", value=value))
+    try:
+        home = find_data_home()
+    except SetupError as error:
+        problems.append(Finding(key="problem.home", standing="no", value=str(error)))
+    return [*examine(root, home), *problems]
+
+
 def _check_servers(found: list[Finding]) -> list[Finding]:
     """The findings with how each server that may start took it to be spoken to."""
     from handaxe.app.session import Session
     from handaxe.frontends.cli.mcp_server_commands import check_servers
 
-    session = Session(".")
+    try:
+        session = Session(".")
+    except (SetupError, OSError) as error:
+        value = f"could not be connected to: {error}"
+        return [*found, Finding(key="problem.servers", standing="no", value=value)]
     rows = asyncio.run(check_servers(session)) if session.mcp is not None else ()
     by_key = {f"mcp.server.{row.name}": row for row in rows if row.status != "disabled"}
     return [

@@ -4,10 +4,10 @@ import argparse
 
 import msgspec
 
+from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import print_out
-from handaxe.storage.home import find_data_home
 from handaxe.text.escape import format_count, to_visible_text
 from handaxe.undo.prune import measure_usage
 
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the numbers."""
-    home = find_data_home()
+    home = open_data_home()
     found = measure_usage(home)
     if arguments.json:
         listed = {**msgspec.to_builtins(found), "total": found.total, "home": str(home)}

@@ -10,13 +10,14 @@ from handaxe.app.services.configuration import open_configuration
 from handaxe.config.settings import Settings
 from handaxe.contract.faults import SetupError
 from handaxe.contract.faults.undo import UntrustedRecord
+from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import print_out
 from handaxe.frontends.cli.session_options import read_settings_option
 from handaxe.shell.exec.factory import TASKS
 from handaxe.shell.exec.retention import find_expired_outputs, remove_output
-from handaxe.storage.home import find_data_home, get_sessions_directory
+from handaxe.storage.home import get_sessions_directory
 from handaxe.storage.result_store import DAY_S, drop_old_results, find_old_results, list_file_sizes
 from handaxe.text.escape import format_count
 from handaxe.undo.prune import prune
@@ -31,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prune and say what went."""
-    home = find_data_home()
+    home = open_data_home()
     given = read_settings_option(arguments.settings)
     # What belongs to all projects of a user is not for the project here to say.
     settings = open_configuration(str(Path.cwd()), home=home, given=given, sources="user").settings

@@ -10,11 +10,11 @@ from handaxe.app.undo_commands import find_past_sessions
 from handaxe.config.working_directories import resolve_project
 from handaxe.contract.display import Text
 from handaxe.contract.ports.undo import ChangedCall
+from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import BlockRenderer, print_notice, print_out, write_rendered
 from handaxe.frontends.cli.session_options import add_session_options
-from handaxe.storage.home import find_data_home
 from handaxe.text.escape import to_visible_text
 
 
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List the calls, oldest first."""
     root = resolve_project(arguments.root, may_be_gone=True)
-    sessions = find_past_sessions(find_data_home(), root=root, session_id=arguments.session_id)
+    sessions = find_past_sessions(open_data_home(), root=root, session_id=arguments.session_id)
     listed = {
         session.session_id: session.calls(diffs=arguments.diff) for session in reversed(sessions)
     }

@@ -7,10 +7,11 @@ import msgspec
 
 from handaxe.contract.events import CallFinished, Event
 from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import print_error, print_notice, print_out
-from handaxe.storage.home import find_data_home, generate_session_id, get_session_directory
+from handaxe.storage.home import generate_session_id, get_session_directory
 from handaxe.storage.sessions import delete_session, fork_session, list_sessions, read_events
 from handaxe.text.escape import format_count, to_visible_text
 from handaxe.undo.journal_files.journal_scan import find_damage
@@ -31,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    home = find_data_home()
+    home = open_data_home()
     if arguments.action == "list":
         if arguments.session_id is not None:
             raise SetupError(
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> None:
-    home, damage = find_data_home(), list[str]()
+    home, damage = open_data_home(), list[str]()
     for event in read_events(home, arguments.session_id, damage):
         if arguments.action == "export" or arguments.json:
             write_json(event)
@@ -73,7 +74,7 @@ def _show(arguments: argparse.Namespace) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    found = list_sessions(find_data_home(), find_damage)
+    found = list_sessions(open_data_home(), find_damage)
     if arguments.json:
         write_json(found)
         return

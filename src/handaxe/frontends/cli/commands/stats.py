@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from handaxe.config.working_directories import resolve_project
 from handaxe.contract.faults import SetupError
+from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import print_out
-from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import find_session
 from handaxe.storage.statistics import HookCost, Statistics, ToolCost, collect_statistics
 from handaxe.text.escape import format_count, to_visible_text
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the numbers."""
-    home = find_data_home()
+    home = open_data_home()
     session_id = None
     if arguments.session is not None:
         session_id = find_session(home, arguments.session)

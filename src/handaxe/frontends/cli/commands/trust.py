@@ -7,11 +7,11 @@ import time
 from handaxe.app.services.configuration import open_configuration
 from handaxe.config.trust_store import TrustRecord
 from handaxe.config.working_directories import resolve_project
+from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import DONE, FAILED
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import print_error, print_out, write_error
 from handaxe.frontends.cli.trust_prompt import confirm_trust, describe_requests, trust_folder
-from handaxe.storage.home import find_data_home
 from handaxe.text.escape import to_visible_text
 
 
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    record = TrustRecord(find_data_home())
+    record = TrustRecord(open_data_home())
     if arguments.list:
         _list(record, as_json=arguments.json)
         return DONE
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
             return DONE
         print_error(f"{to_visible_text(folder)} was not trusted.")
         return FAILED
-    wishes = open_configuration(folder, home=find_data_home(), trusted=False).find_requests()
+    wishes = open_configuration(folder, home=open_data_home(), trusted=False).find_requests()
     write_error(describe_requests(record, folder, wishes))
     if arguments.show:
         return DONE

@@ -12,12 +12,12 @@ from handaxe.contract.display import Text
 from handaxe.contract.faults.undo import UndoOutside
 from handaxe.contract.ports.undo import UndoRequest
 from handaxe.contract.result import ToolResult
+from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import compute_exit_code
 from handaxe.frontends.cli.json_output import encode_result, write_line
 from handaxe.frontends.cli.render import BlockRenderer, write_error, write_rendered
 from handaxe.frontends.cli.session_options import add_session_options
 from handaxe.frontends.cli.tty_input import discard_typed_input, read_line
-from handaxe.storage.home import find_data_home
 from handaxe.text.paths import unquote_path
 
 
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _undo(arguments: argparse.Namespace) -> ToolResult:
     root = resolve_project(arguments.root, may_be_gone=True)
-    sessions = find_past_sessions(find_data_home(), root=root, session_id=arguments.session_id)
+    sessions = find_past_sessions(open_data_home(), root=root, session_id=arguments.session_id)
     wanted = UndoRequest(
         call_id=arguments.call_id,
         only=arguments.only,
