@@ -101,13 +101,25 @@ def test_no_name_of_a_directory_steers_the_terminal(odd: str, words: tuple[str, 
     assert b"\x1b" not in out.stdout + out.stderr
 
 
-def test_a_directory_that_is_gone_is_told(project: Path):
+def in_a_directory_that_is_gone(project: Path, *words: str) -> "subprocess.CompletedProcess[bytes]":
     gone = project / "gone"
-    for words in (("call", "Read", "file_path=a"), ("undo",), ("gc", "--dry-run"), ("doctor",)):
-        gone.mkdir()
-        script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
-        command = ["bash", "-c", script, "-", str(gone), sys.executable, "-m", "handaxe", *words]
-        out = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    gone.mkdir()
+    script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+    command = ["bash", "-c", script, "-", str(gone), sys.executable, "-m", "handaxe", *words]
+    return subprocess.run(command, capture_output=True, check=False, timeout=60)
+
+
+def test_doctor_works_in_a_directory_that_is_gone_and_names_it(project: Path):
+    out = in_a_directory_that_is_gone(project, "doctor", "--json")
+    found = json.loads(out.stdout)
+    assert out.returncode == 0
+    assert found["problem.directory"]["standing"] == "no"
+    assert found["git.version"]["standing"] == "ok"
+
+
+def test_a_directory_that_is_gone_is_told(project: Path):
+    for words in (("call", "Read", "file_path=a"), ("undo",), ("gc", "--dry-run")):
+        out = in_a_directory_that_is_gone(project, *words)
         assert (out.returncode, out.stdout) == (2, b"")
         assert (
             out.stderr == b"handaxe: The current directory is gone. Change to one that is there.\n"

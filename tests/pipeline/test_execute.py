@@ -130,7 +130,12 @@ async def test_a_bug_in_any_method_of_a_tool_is_a_result():
         def broken(self, *args):
             raise ZeroDivisionError("planned")
 
-        tool = type("Broken", (Step,), {"name": "Broken", method: broken})()
+        async def broken_later(self, *args):
+            raise ZeroDivisionError("planned")
+
+        is_async = method in ("validate", "decide")
+        methods = {"name": "Broken", method: broken_later if is_async else broken}
+        tool = type("Broken", (Step,), methods)()
         result = await PipelineHarness([tool]).pipeline.call(call("Broken"))
         assert result.code == "internal.error", method
 

@@ -55,12 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _examine() -> list[Finding]:
     """The findings for the current directory and the data directory, as far as both are there."""
     problems: list[Finding] = []
-    root, home = "/", Path("/nonexistent")
+    root, home = "/nonexistent", Path("/nonexistent")
     try:
         root = os.path.realpath(".")
     except OSError as error:
         value = f"the current directory is gone ({error.strerror})"
         problems.append(Finding(key="problem.directory", standing="no", value=value))
+        os.chdir("/")  # The programs that are examined start in a directory that exists.
     try:
         home = find_data_home()
     except SetupError as error:
