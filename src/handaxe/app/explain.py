@@ -215,7 +215,8 @@ def _build_request(name: str, call_input: dict[str, Any], workdir: Workdir) -> P
         hosts=tuple(s.host for s in subjects if isinstance(s, HostSubject)),
         input=call_input,
         asks_person=tool.asks_person,
-        confined=not effects.writes_everything,
+        confined=effects.is_confined,
+        external=effects.external_names,
     )
 
 

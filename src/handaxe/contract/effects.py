@@ -5,15 +5,15 @@ value and never stated separately, so the three cannot contradict each other. Wh
 not say is assumed at its worst: it changes everything, for good.
 """
 
-from typing import Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """One thing a call can touch: a file tree below a path, or a named piece of state."""
+    """One thing a call can touch: a file tree, state of the session, or something outside."""
 
-    kind: Literal["path", "state"]
+    kind: Literal["path", "state", "external"]
     name: str
 
     def overlaps(self, other: "Resource") -> bool:
@@ -27,6 +27,7 @@ class Resource(msgspec.Struct, frozen=True):
         )
 
 
+OWN_STATE = "own state"
 SESSION_STATE = frozenset(
     {
         "agent messages",
@@ -43,7 +44,7 @@ SESSION_STATE = frozenset(
         "user",
     }
 )
-"""State that ends with the session. State of any other name is part of the outside world."""
+"""State that ends with the session. There is no other: the rest of the world is external."""
 
 Kind = Literal["fills", "removes", "moves"]
 """What a place may be after an act.
@@ -100,13 +101,34 @@ class Effects(msgspec.Struct, frozen=True):
     extent: Extent | None = None
     """What a call that `writes_everything` was proved to write at most. Order and permission go by
     the former; whoever keeps files for undo need not keep more than this."""
+    spared: frozenset[str] = frozenset()
+    """State of the session that is no part of everything: nothing hands it to the tool."""
 
     def __post_init__(self) -> None:
-        """Count a write of state that is not the session's as a write of the outside world."""
+        """Refuse state that is not the session's, and take external changes as final.
+
+        Raises:
+            ValueError: a name of state is unknown, or the name of something external is empty.
+        """
+        for what in self.reads:
+            if what.kind != "path":
+                _check_name(what)
         for what in self.writes:
-            if what.kind == "state" and what.name not in SESSION_STATE:
-                for field in ("writes_everything", "irreversible"):
-                    msgspec.structs.force_setattr(self, field, True)  # noqa: FBT003 - its API
+            if what.kind == "path":
+                continue
+            _check_name(what)
+            if what.kind == "external":
+                msgspec.structs.force_setattr(self, "irreversible", True)  # noqa: FBT003 - its API
+
+    def __or__(self, other: "Effects") -> "Effects":
+        """What a call does that has both effects."""
+        return Effects(
+            reads=tuple(dict.fromkeys((*self.reads, *other.reads))),
+            writes=tuple(dict.fromkeys((*self.writes, *other.writes))),
+            reads_everything=self.reads_everything or other.reads_everything,
+            writes_everything=self.writes_everything or other.writes_everything,
+            irreversible=self.irreversible or other.irreversible,
+        )
 
     @classmethod
     def none(cls) -> "Effects":
@@ -121,22 +143,34 @@ class Effects(msgspec.Struct, frozen=True):
     @classmethod
     def reading(cls, *paths: str) -> "Effects":
         """Looks at these file trees only and changes nothing."""
-        return cls(reads=_build_resources("path", paths))
+        return cls(reads=_build_paths(paths))
 
     @classmethod
     def on(cls, *paths: str, irreversible: bool = False) -> "Effects":
         """Reads and changes these paths and nothing else."""
-        places = _build_resources("path", paths)
+        places = _build_paths(paths)
         return cls(reads=places, writes=places, irreversible=irreversible)
 
     @classmethod
-    def on_state(cls, *names: str) -> "Effects":
-        """Reads and changes state of the session, by its names in `SESSION_STATE`, and no file.
+    def on_state(cls, *names: str | type[Any]) -> "Effects":
+        """Reads and changes state of the session, and no file.
 
-        Any other name stands for something outside, such as a database: anything may change.
+        State is named as in `SESSION_STATE`, or is a subclass of `handaxe.State`. Use `external`
+        for a database, a ticket or a service; any other name is a `ValueError`.
         """
-        places = _build_resources("state", names)
+        places = tuple([Resource("state", _get_state_name(name)) for name in names])
         return cls(reads=places, writes=places)
+
+    @classmethod
+    def external(cls, name: str, *more: str, writes: bool) -> "Effects":
+        """Reads, or reads and changes, things outside by their names: a database, a ticket.
+
+        Calls that name the same thing are ordered, those that name others run beside them. What
+        writes cannot be undone: it asks unless an allow rule names the tool, and plan mode refuses
+        it. What reads asks too, as every look outside does, and runs in plan mode once allowed.
+        """
+        places = tuple([Resource("external", one) for one in (name, *more)])
+        return cls(reads=places, writes=places if writes else ())
 
     @classmethod
     def unknown(cls) -> "Effects":
@@ -159,6 +193,17 @@ class Effects(msgspec.Struct, frozen=True):
         return True
 
     @property
+    def is_confined(self) -> bool:
+        """Whether the call changes at most the paths it names and state of the session."""
+        return not self.writes_everything and not any(w.kind == "external" for w in self.writes)
+
+    @property
+    def external_names(self) -> tuple[str, ...]:
+        """The things outside that it changes; if it changes none, those that it looks at."""
+        changed = tuple([what.name for what in self.writes if what.kind == "external"])
+        return changed or tuple([what.name for what in self.reads if what.kind == "external"])
+
+    @property
     def is_destructive(self) -> bool:
         """Whether the call may change something that cannot be put back."""
         return self.irreversible and not self.is_read_only
@@ -172,17 +217,50 @@ class Effects(msgspec.Struct, frozen=True):
             return False
         touched = (*other.reads, *other.writes)
         sees_all = other.reads_everything or other.writes_everything
-        if self.writes_everything:
-            return sees_all or bool(touched)
-        if sees_all:
+        if self.writes_everything and (sees_all or self._is_any_touched(touched)):
+            return True
+        if sees_all and other._is_any_touched(self.writes):
             return True
         return any(mine.overlaps(theirs) for mine in self.writes for theirs in touched)
 
+    def _is_any_touched(self, resources: tuple[Resource, ...]) -> bool:
+        """Whether one of these is a part of everything."""
+        if not self.spared:
+            return bool(resources)
+        return any(what.kind != "state" or what.name not in self.spared for what in resources)
 
-def _build_resources(
-    kind: Literal["path", "state"], names: tuple[str, ...]
-) -> tuple[Resource, ...]:
-    return tuple([Resource(kind, name) for name in names])
+
+def _build_paths(paths: tuple[str, ...]) -> tuple[Resource, ...]:
+    return tuple([Resource("path", path) for path in paths])
+
+
+def _get_state_name(state: object) -> str:
+    """The name of a piece of state as it is declared."""
+    if isinstance(state, str):
+        return state
+    name: object = getattr(state, "state_name", None) if isinstance(state, type) else None
+    if isinstance(name, str):
+        return name
+    raise TypeError(
+        f"{state!r} is no state of the session. Give a name as text, or a subclass of "
+        "handaxe.State."
+    )
+
+
+def _check_name(resource: Resource) -> None:
+    """Refuse what would be ordered and judged as something else than was meant."""
+    # What the types promise an own tool may not keep.
+    name = cast("object", resource.name)
+    if resource.kind == "external":
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"Something external needs a name as text, not {name!r}.")
+    elif name not in SESSION_STATE:
+        known = ", ".join(sorted(SESSION_STATE))
+        raise ValueError(
+            f"{name!r} is no state of the session. For a database, a ticket or a service write "
+            f"Effects.external({name!r}, writes=True). State of the session: {known}; a subclass "
+            "of handaxe.State counts as well."
+        )
 
 
 def _is_below(path: str, ancestor: str) -> bool:

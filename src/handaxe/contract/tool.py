@@ -17,7 +17,7 @@ import msgspec
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Decision, ToolDefinition
 from handaxe.contract.display import Display
-from handaxe.contract.effects import Effects
+from handaxe.contract.effects import OWN_STATE, Effects
 from handaxe.contract.permission_subjects import Access, PathSubject, Subject, TextSubject
 from handaxe.contract.result import ToolResult
 
@@ -40,6 +40,9 @@ class State(msgspec.Struct, kw_only=True):
     A tool declares it in `uses`, or as a parameter of its function. What a call changes in it is
     saved with the session when the call succeeds, and put back when it fails.
     """
+
+    state_name: ClassVar[str] = OWN_STATE
+    """What `Effects.on_state` knows it by."""
 
 
 Args = TypeVar("Args")

@@ -76,6 +76,7 @@ def decide(request: PermissionQuery, policy: Policy) -> Decision:
         request.aliases,
         request.read_only,
         request.confined,
+        request.external,
         request.asks_person,
         request.paths,
         request.hosts,
@@ -264,7 +265,7 @@ def _decide_in_plan_mode(request: PermissionQuery) -> Decision | None:
     names_no_change = not any(judged.access != "read" for judged in request.paths)
     if names_no_change and (request.read_only or (request.paths and request.confined)):
         return None
-    return reasons.ask_in_plan_mode(request.tool)
+    return reasons.ask_in_plan_mode(request.tool, request.external)
 
 
 def _find_allowance(
@@ -306,8 +307,8 @@ def _find_permitting_rule(
     request: PermissionQuery, end: _End, allow: ToolRules
 ) -> PermissionRule | None:
     """An allow rule that covers both ends of a path."""
-    if not request.read_only and not request.confined:
-        # A rule about files says nothing about a tool that changes more than files.
+    if request.external or not (request.read_only or request.confined):
+        # A rule about files says nothing about a tool that is about more than files.
         scopes: tuple[PathIndex, ...] = (allow.own_scopes,) if allow.own_scopes else ()
     else:
         everywhere = allow.changing if end.is_write else allow.reading
@@ -335,13 +336,14 @@ def _allow_without_paths(
         if covering and len(covering) == len(found):
             return reasons.allow_by_rule(covering[-1])
     tool = resolve_tool_alias(request.tool)
-    is_free = request.read_only and tool not in ASKED_BY_DEFAULT and not is_foreign(tool)
-    return reasons.HARMLESS if is_free else None
+    if not request.read_only or request.external or tool in ASKED_BY_DEFAULT or is_foreign(tool):
+        return None
+    return reasons.HARMLESS
 
 
 def _find_free_reason(request: PermissionQuery, end: _End, policy: Policy) -> Decision | None:
     """Why a path needs no rule, if it needs none."""
-    if not request.read_only and not request.confined:
+    if request.external or not (request.read_only or request.confined):
         return None
     if policy.free_to_write and all(p.path.startswith(policy.free_to_write) for p in end.places):
         return reasons.OWN_MEMORY
@@ -373,6 +375,8 @@ def _is_env_file(place: SplitPath) -> bool:
 
 def _ask_remaining(request: PermissionQuery, ends: list[_End], policy: Policy) -> Decision:
     """The question that is left."""
+    if request.external:
+        return reasons.ask_for_external(request)
     for end in ends:
         if _find_free_reason(request, end, policy) is None:
             outside = next((p.path for p in end.places if not policy.is_inside(p.path)), None)

@@ -263,5 +263,7 @@ class PermissionQuery(msgspec.Struct, frozen=True):
     """Whether running the call is itself a question to a person."""
     confined: bool = True
     """Whether the call changes nothing but the paths it names; False for unknown effects."""
+    external: tuple[str, ...] = ()
+    """Things outside, such as a database, that the call changes, or looks at if `read_only`."""
     definition: ToolDefinition | None = None
     """What a server says about its tool, and how that server is reached."""

@@ -129,10 +129,11 @@ def ask_for_relative_path(path: str) -> Ask:
     )
 
 
-def ask_in_plan_mode(what: str) -> Ask:
+def ask_in_plan_mode(what: str, external: Sequence[str] = ()) -> Ask:
     """A change while a plan is being made."""
+    why = f"changes {_list_names(external)}" if external else "is not known to only look"
     return Ask(
-        f"Plan mode changes nothing: {to_display(what)} is not known to only look, so no rule, "
+        f"Plan mode changes nothing: {to_display(what)} {why}, so no rule, "
         "hook or answer lets it run before plan mode is left.",
         "mode",
         source=PLANNING,
@@ -181,6 +182,22 @@ def ask_for_host(tool: str, host: str) -> Ask:
         f"{YES}or add the allow rule {remedy}.",
         "builtin",
     )
+
+
+def ask_for_external(request: PermissionQuery) -> Ask:
+    """A call that reaches something outside, which nothing allows."""
+    name, things = to_display(request.tool), _list_names(request.external)
+    what = f"look at {things}, which lies" if request.read_only else f"change {things}, which lies"
+    how = "" if request.read_only else " and cannot be undone"
+    return Ask(
+        f"{name} would {what} outside the working directories{how}; "
+        f"{YES}or add the allow rule {name}.",
+        "builtin",
+    )
+
+
+def _list_names(external: Sequence[str]) -> str:
+    return to_display(" and ".join(external))
 
 
 def ask_for_tool(tool: str) -> Ask:

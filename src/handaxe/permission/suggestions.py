@@ -120,7 +120,7 @@ def _suggest_wider(request: PermissionQuery) -> list[_Scope]:
 
 def propose_rules(request: PermissionQuery, policy: Policy) -> tuple[RuleProposal, ...]:
     """One proposal per place or host the call asks about; without any, the tool itself."""
-    if not request.confined and not request.read_only:
+    if request.external or not (request.confined or request.read_only):
         return (_propose_tool_rule(request.tool),)
     if request.paths:
         found = {

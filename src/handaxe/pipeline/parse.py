@@ -5,16 +5,17 @@ answered like a model's, with a result, never with an exception.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from handaxe.contract.call import ToolCall
-from handaxe.contract.effects import Effects, Resource
+from handaxe.contract.effects import OWN_STATE, Effects, Resource
 from handaxe.contract.faults import BadInput
 from handaxe.contract.permission_subjects import PathSubject, Subject
 from handaxe.contract.ports.files import ResolvedPath
-from handaxe.contract.tool import Tool
+from handaxe.contract.tool import State, Tool
 from handaxe.pipeline.context import PipelineContext
 from handaxe.rules.tool_families import resolve_tool_alias
 from handaxe.schema.validate import InputProblems, read_input
@@ -123,8 +124,12 @@ def compute_order_effects(parsed: ParsedCall, context: PipelineContext) -> Effec
     """What a call is ordered by: a file with other names changes under all of them."""
     effects = parsed.effects
     if parsed.tool.states:
-        own = Resource("state", "own state")
+        own = Resource("state", OWN_STATE)
         effects = msgspec.structs.replace(effects, writes=(*effects.writes, own))
+    if effects.writes_everything:
+        spared = find_spared_state(parsed.tool.reach)
+        spared = spared.difference([what.name for what in (*effects.reads, *effects.writes)])
+        effects = msgspec.structs.replace(effects, spared=spared)
     if not effects.writes:
         return effects
     for place in parsed.places.values():
@@ -132,6 +137,36 @@ def compute_order_effects(parsed: ParsedCall, context: PipelineContext) -> Effec
             # Nobody knows where those names are, so any call may look there.
             return msgspec.structs.replace(effects, writes_everything=True)
     return effects
+
+
+@lru_cache(maxsize=1024)
+def find_spared_state(reach: frozenset[type[Any]]) -> frozenset[str]:
+    """State that no call of a tool changes which gets only these ports, whatever else it does.
+
+    State on which permission or the offer of tools depends is left out: its order always counts.
+    """
+    from handaxe.contract.ports.agents import Agents
+    from handaxe.contract.ports.shell import Shell
+    from handaxe.contract.ports.task_list import TaskStore
+    from handaxe.session.jobs import Jobs
+    from handaxe.session.todos import Todos
+    from handaxe.session.turn_overrides import BriefMode
+
+    ports: dict[str, tuple[type[Any], ...]] = {
+        "agent messages": (Agents,),
+        "brevity": (BriefMode,),
+        "jobs": (Jobs, Shell, Agents),
+        OWN_STATE: (State,),
+        "tasks": (TaskStore,),
+        "todos": (Todos,),
+    }
+    return frozenset(
+        name
+        for name, types in ports.items()
+        if not any(
+            issubclass(asked, port) or issubclass(port, asked) for asked in reach for port in types
+        )
+    )
 
 
 def to_input_dict(value: object) -> dict[str, Any]:

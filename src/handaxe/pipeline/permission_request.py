@@ -55,6 +55,7 @@ def build_permission_query(
             texts += (subject.text,)
         elif command is None and isinstance(subject, CommandSubject):
             command = subject.command
+    has_named = effects.reads or effects.writes
     return PermissionQuery(
         tool=tool.name,
         aliases=tool.aliases,
@@ -67,7 +68,8 @@ def build_permission_query(
         command=command,
         asks_person=tool.asks_person,
         # Opening one file is never more than that, whatever else the tool may do.
-        confined=only_opens or not effects.writes_everything,
+        confined=only_opens or effects.is_confined,
+        external=effects.external_names if has_named and not only_opens else (),
         definition=tool.definition,
     )
 

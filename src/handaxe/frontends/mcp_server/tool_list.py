@@ -56,10 +56,10 @@ def build_annotations(tool: Tool[Any]) -> dict[str, Any]:
     if effects.is_read_only:
         hints["idempotentHint"] = True
     else:
-        touches_files = any(resource.kind == "path" for resource in effects.writes)
-        hints["destructiveHint"] = effects.writes_everything or touches_files
+        hints["destructiveHint"] = not effects.is_internal
         hints["idempotentHint"] = False
-    hints["openWorldHint"] = effects.is_destructive or _has_web_access(tool)
+    is_outside = effects.is_destructive or bool(effects.external_names)
+    hints["openWorldHint"] = is_outside or _has_web_access(tool)
     return hints
 
 
