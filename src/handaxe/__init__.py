@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         ToolFault,
         ToolResult,
     )
+    from handaxe.contract.ports.conversation import Conversation, SessionInfo
+    from handaxe.contract.ports.questions import ElicitationForm
     from handaxe.contract.result_schema import result_schema
     from handaxe.schema.provider_results import image_message
     from handaxe.tools.function_tool import tool
@@ -41,10 +43,13 @@ _HOMES = {
     "Allow": "handaxe.contract",
     "Ask": "handaxe.contract",
     "Connection": "handaxe.app.sync",
+    "Conversation": "handaxe.contract.ports.conversation",
     "Deny": "handaxe.contract",
     "Effects": "handaxe.contract",
+    "ElicitationForm": "handaxe.contract.ports.questions",
     "PermissionRequest": "handaxe.contract",
     "Session": "handaxe.app.session",
+    "SessionInfo": "handaxe.contract.ports.conversation",
     "Settings": "handaxe.config.settings",
     "SetupError": "handaxe.contract",
     "State": "handaxe.contract",
@@ -67,10 +72,13 @@ __all__ = [
     "Allow",
     "Ask",
     "Connection",
+    "Conversation",
     "Deny",
     "Effects",
+    "ElicitationForm",
     "PermissionRequest",
     "Session",
+    "SessionInfo",
     "Settings",
     "SetupError",
     "State",

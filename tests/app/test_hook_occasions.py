@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from handaxe import Agent, Allow, Deny, Session
-from handaxe.app.services.mcp import ElicitationForm, elicit_input
 from handaxe.app.session import get_parts
 from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.questions import ElicitationForm
 from handaxe.models.scripted import ScriptedModel, parse_script
+from handaxe.pipeline.elicitation import elicit_input
 
 pytestmark = pytest.mark.proves("HK-1")
 
@@ -413,7 +414,7 @@ async def test_the_start_names_the_model_and_the_end_its_reason(project: Path):
 async def test_a_form_for_a_person_is_told_of(project: Path):
     ear = Ear()
 
-    async def person():
+    async def person(_: ElicitationForm):
         return {"name": "Ann"}
 
     hooks = {"Notification": [{"matcher": "elicitation_dialog", "hooks": [ear]}]}
@@ -520,7 +521,7 @@ async def test_forms_and_pages_are_told_of_from_their_start_to_their_end(
 ):
     ear, notices = Ear(), Ear()
 
-    async def person():
+    async def person(_: ElicitationForm):
         return {"name": "Ann"}
 
     hooks = {"Elicitation": [ear], "ElicitationResult": [ear], "Notification": [notices]}

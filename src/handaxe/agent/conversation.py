@@ -5,7 +5,7 @@ the same conversation. Where a log breaks off, what is missing is filled in: no 
 a call without its result. Only a call that a hook put off stays open, until it is made.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from uuid import UUID, uuid5
 
 from handaxe.agent import reminders
@@ -23,6 +23,7 @@ from handaxe.contract.messages import (
     ToolUseBlock,
     UserMessage,
 )
+from handaxe.contract.ports.conversation import Conversation
 from handaxe.contract.result import ToolResult
 from handaxe.schema.user_turn import build_result_block, collect_messages
 
@@ -99,6 +100,18 @@ class AgentConversation:
             if isinstance(block, ToolUseBlock) and block.id == self._put_off:
                 return ToolCall(block.id, block.name, block.input)
         return None
+
+    def read_before(self, call_ids: Sequence[str]) -> Conversation:
+        """The message that makes the first of these calls that is found, and those before it."""
+        wanted = set(call_ids)
+        opened = AssistantMessage(tuple(self._open_blocks), message_id=self._open_id or "")
+        if _makes_call(opened, wanted):
+            return Conversation(self.messages, opened)
+        for place in range(len(self._messages) - 1, -1, -1):
+            message = self._messages[place]
+            if isinstance(message, AssistantMessage) and _makes_call(message, wanted):
+                return Conversation(tuple(self._messages[:place]), message)
+        return Conversation(self.messages)
 
     def leave_open(self, call_id: str) -> None:
         """A hook put this call off; it counts if it is the only one that waits for its answer."""
@@ -224,6 +237,10 @@ def _find_result(call_id: str, result_of: ResultOf) -> ToolResult | None:
         return result_of(call_id)
     except ResultLost as lost:
         return ToolResult.from_fault(lost)
+
+
+def _makes_call(message: AssistantMessage, call_ids: Collection[str]) -> bool:
+    return any(isinstance(one, ToolUseBlock) and one.id in call_ids for one in message.content)
 
 
 def _has_calls(message: AssistantMessage) -> bool:

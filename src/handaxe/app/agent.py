@@ -18,8 +18,8 @@ from handaxe.app.agent_setup.agent_builder import (
     AgentParts,
     add_edit_tool,
 )
-from handaxe.app.agent_setup.agent_models import OpenModel
 from handaxe.app.services.service import Arriving, CleanupService
+from handaxe.app.services.session_model import OpenModel
 from handaxe.app.session import PathLike, Session, get_parts
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AgentChosen, Compacted
@@ -127,6 +127,8 @@ class Agent:
         hooks = self._session_parts.pipeline_context.hooks
         if hooks.models is self._hook_models:
             hooks.models = None
+        if self._session_parts.pipeline_context.agent is self._parts.access:
+            self._session_parts.pipeline_context.agent = None
         await self._hook_models.close()
         await self._parts.models.close()
         if self._owns_session:

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from handaxe.app.services.mcp import McpArguments
     from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
+    from handaxe.contract.ports.conversation import AgentAccess, ModelQuestion
     from handaxe.contract.ports.mcp_servers import McpServers
-    from handaxe.contract.ports.questions import OnQuestion
+    from handaxe.contract.ports.questions import OnElicit, OnQuestion
     from handaxe.permission.prompts import OnAsk
     from handaxe.pipeline.streaming import CallStream, OnResult
 
@@ -65,6 +66,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     provide: "Provided"
     on_ask: "OnAsk | None"
     on_question: "OnQuestion | None"
+    on_elicit: "OnElicit | None"
     classifier: Classifier | None
     never_prompt: bool
     hooks: HookArguments
@@ -170,6 +172,8 @@ class SessionBuilder(ABC):
         self.configuration = configuration
         self.new_call_id = CallIdGenerator()
         self.caller = PipelineCaller()
+        self._model: AgentAccess | None = None
+        """Whom tools ask where no agent makes the calls."""
         self.open_log(lock, has_past=has_past)
 
     def open_log(self, lock: SessionLock | None, *, has_past: bool) -> None:
@@ -202,6 +206,8 @@ class SessionBuilder(ABC):
         self.pipeline_context = self.build_pipeline_context()
         self.pipeline = self.build_pipeline()
         self.pipeline_context.call_inside = self._call_inside
+        self.pipeline_context.ask_model = self._ask_model
+        self.pipeline_context.elicit = self._elicit
         self.caller.join(self.pipeline_context, self.pipeline.order)
 
     @abstractmethod
@@ -257,6 +263,25 @@ class SessionBuilder(ABC):
         if is_foreign(call.tool):
             await self.services.expect((call,), self.catalog)
         return self.recorder.add_log_note(await self.pipeline.call_inside(parent_id, call))
+
+    async def _ask_model(self, call_id: str, question: "ModelQuestion") -> str:
+        """What a model answers to the tool of this call."""
+        agent = self.pipeline_context.agent
+        if agent is None:
+            from handaxe.app.services.session_model import SessionModel
+
+            agent = self._model = self._model or SessionModel(
+                self.configuration.settings, self.services
+            )
+        with self.pipeline.active.enter(call_id):
+            return await agent.ask_model(question)
+
+    async def _elicit(self, call_id: str, message: str, form: Any) -> Any:  # noqa: ANN401
+        """What a person puts into the form of this call."""
+        from handaxe.pipeline.elicitation import elicit_for_call
+
+        with self.pipeline.active.enter(call_id) as tool:
+            return await elicit_for_call(self.pipeline_context, tool, call_id, message, form)
 
     def announce_directory(self, old: str, new: str) -> None:
         """Tell hooks that the working directory has changed."""

@@ -9,7 +9,11 @@ from handaxe.app.services.background import make_command_probes
 from handaxe.app.services.configuration import open_configuration
 from handaxe.app.services.crash_recovery import recover_project
 from handaxe.app.services.hooks import SessionHooks
-from handaxe.app.services.permission_setup import build_permission_state, connect_permission_prompts
+from handaxe.app.services.permission_setup import (
+    build_permission_state,
+    connect_forms,
+    connect_permission_prompts,
+)
 from handaxe.app.services.service import SessionContext
 from handaxe.app.services.session_services import SessionServices
 from handaxe.app.services.tool_selection import build_catalog
@@ -221,6 +225,8 @@ class MainSessionBuilder(SessionBuilder):
             transcript_path=str(self.log),
         )
         options = self._options
+        if options.on_elicit is not None:
+            connect_forms(context, self.session_context.permissions, options.on_elicit)
         if options.on_ask or options.classifier:
             connect_permission_prompts(
                 context,

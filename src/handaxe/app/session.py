@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
     from handaxe.contract.ports.mcp_servers import McpServers
-    from handaxe.contract.ports.questions import OnQuestion
+    from handaxe.contract.ports.questions import OnElicit, OnQuestion
     from handaxe.permission.prompts import OnAsk
 
 PathLike = str | os.PathLike[str]
@@ -56,6 +56,7 @@ class Session:
         provide: "Provided" = (),
         on_ask: "OnAsk | None" = None,
         on_question: "OnQuestion | None" = None,
+        on_elicit: "OnElicit | None" = None,
         classifier: Classifier | None = None,
         never_prompt: bool = False,
         hooks: HookArguments = None,
@@ -81,6 +82,7 @@ class Session:
             provide=provide,
             on_ask=on_ask,
             on_question=on_question,
+            on_elicit=on_elicit,
             classifier=classifier,
             never_prompt=never_prompt,
             hooks=hooks,

@@ -1,16 +1,31 @@
 """What one running call can reach: the ports and state its tool declared, nothing else."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
 from handaxe.contract.result import ToolResult
 
+if TYPE_CHECKING:
+    from handaxe.contract.ports.conversation import ModelQuestion
+
 P = TypeVar("P")
+Filled = TypeVar("Filled")
 
 _NOTHING: Mapping[type[Any], Any] = {}
 _OUT_OF_REACH: frozenset[type[Any]] = frozenset()
+_MAX_PROGRESS_CHARS = 500
 CallInside = Callable[[str, str, dict[str, Any] | None, dict[str, Any]], Awaitable[ToolResult]]
 """Makes a call inside the one of an id: its tool, its input, its input as keyword arguments."""
+
+
+class CallHost(Protocol):
+    """What a session does for the tool of a running call; None where there is no session."""
+
+    call_inside: CallInside | None
+    ask_model: "Callable[[str, ModelQuestion], Awaitable[str]] | None"
+    """Asks a model for the call of an id."""
+    elicit: Callable[[str, str, Any], Awaitable[Any]] | None
+    """Puts a form to a person for the call of an id: the message, the form."""
 
 
 class UndeclaredReachError(Exception):
@@ -21,7 +36,7 @@ class CallOverError(Exception):
     """A tool reached for a port or a piece of state after its call had ended."""
 
 
-def _ignore_report(_text: str) -> None:
+def _ignore_report(_text: str, _data: object = None) -> None:
     """Nobody listens to a call that is over."""
 
 
@@ -33,7 +48,7 @@ class ToolContext:
     """
 
     __slots__ = (
-        "_allowed", "_call_inside", "_offers", "_own", "_report", "call_id", "cwd", "is_closed",
+        "_allowed", "_host", "_offers", "_own", "_report", "call_id", "cwd", "is_closed",
     )  # fmt: skip
 
     def __init__(
@@ -41,13 +56,16 @@ class ToolContext:
         call_id: str,
         offers: Mapping[type[Any], Any],
         allowed: frozenset[type[Any]],
-        report: Callable[[str], None],
+        report: Callable[..., object],
         cwd: str = "/",
         own: Mapping[type[Any], Any] = _NOTHING,
-        call_inside: CallInside | None = None,
+        host: CallHost | None = None,
     ) -> None:
-        """`own` is made for this very call and stands before what is offered to all."""
-        self._call_inside = call_inside
+        """`own` is made for this very call and stands before what is offered to all.
+
+        `report` takes a text and, from `progress`, data.
+        """
+        self._host = host
         self.call_id = call_id
         self.cwd = cwd
         """Where the session stood when the call was judged; a command has to run right there."""
@@ -81,15 +99,66 @@ class ToolContext:
 
         It has its own permission and its own result, and runs while this one waits for it.
         """
-        if self.is_closed:
-            raise CallOverError(f"The call {self.call_id} is over: no call can be made in it.")
-        if self._call_inside is None:
+        host = self._get_host()
+        if host is None or host.call_inside is None:
             raise RuntimeError("Calls can be made in a session only.")
-        return await self._call_inside(self.call_id, tool, input, arguments)
+        return await host.call_inside(self.call_id, tool, input, arguments)
+
+    async def ask_model(
+        self, prompt: str, *, system: str = "", model: str | None = None, max_tokens: int = 2_000
+    ) -> str:
+        """Ask the session's model one question, without the conversation; the text of its answer.
+
+        `model` names another one, as `--model` takes it; `small` is the vendor's small one. What
+        it costs counts for the run.
+
+        Raises:
+            ToolFault: `model.none`, `model.failed`, `model.budget`.
+        """
+        host = self._get_host()
+        if host is None or host.ask_model is None:
+            raise RuntimeError("A model can be asked in a session only.")
+        from handaxe.contract.ports.conversation import ModelQuestion
+
+        question = ModelQuestion(prompt=prompt, system=system, model=model, max_tokens=max_tokens)
+        return await host.ask_model(self.call_id, question)
+
+    @overload
+    async def elicit(self, message: str, form: type[Filled]) -> Filled: ...
+    @overload
+    async def elicit(self, message: str, form: dict[str, Any]) -> dict[str, Any]: ...
+    async def elicit(self, message: str, form: Any) -> Any:
+        """Ask the person to fill in a form; what they put in.
+
+        `form` is a class with simple fields (`str`, `int`, `float`, `bool`, `Literal`, `Enum`), or
+        the JSON Schema of such an object.
+
+        Raises:
+            ToolFault: `elicitation.unavailable`, `elicitation.declined`, `elicitation.bad_answer`.
+        """
+        host = self._get_host()
+        if host is None or host.elicit is None:
+            raise RuntimeError("A person can be asked in a session only.")
+        return await host.elicit(self.call_id, message, form)
 
     def report(self, text: str) -> None:
         """Tell whoever watches how far the call is."""
         self._report(text)
+
+    def progress(self, value: object, text: str = "") -> None:
+        """Tell whoever watches how far the call is, as data: a struct, a data class, a dict.
+
+        Listeners get it as JSON in `CallProgress.data`; `text` is what people see of it.
+        """
+        from handaxe.contract.json_values import to_json_copy
+
+        data = to_json_copy(value)
+        self._report(text or _describe_progress(data), data)
+
+    def _get_host(self) -> CallHost | None:
+        if self.is_closed:
+            raise CallOverError(f"The call {self.call_id} is over: nothing can be done in it.")
+        return self._host
 
     def mute(self) -> None:
         """The call has its result: what is reported from now on would come after its end."""
@@ -107,3 +176,15 @@ class ToolContext:
                 f"The call {self.call_id} is over: {port.__name__} is out of reach."
             )
         return UndeclaredReachError(f"{port.__name__} is not in this tool's `{fact}`.")
+
+
+def _describe_progress(data: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Data in a few words: its message if it has one, otherwise its fields."""
+    if not isinstance(data, dict):
+        return str(data)
+    fields = cast("dict[str, Any]", data)
+    for name in ("message", "text"):
+        if isinstance(fields.get(name), str):
+            return fields[name]
+    told = (f"{name}: {value}" for name, value in fields.items() if value is not None)
+    return ", ".join(told)[:_MAX_PROGRESS_CHARS]

@@ -92,6 +92,8 @@ class CallProgress(_Event, frozen=True, tag="call_progress", kw_only=True):
     call_id: str
     tool: str
     text: str
+    data: Any = None
+    """What the tool told as data."""
 
 
 class CallFinished(_Event, frozen=True, tag="call_finished", kw_only=True):

@@ -29,6 +29,17 @@ def to_json_value(value: Any) -> Any:  # noqa: ANN401, PLR0911 - one answer per 
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
+def to_json_copy(value: Any) -> Any:  # noqa: ANN401 - any value
+    """The value as fresh JSON data; a `TypeError` or `ValueError` if JSON cannot hold it."""
+    import msgspec
+
+    plain = msgspec.to_builtins(value, enc_hook=to_json_value, str_keys=True)
+    try:
+        return msgspec.json.decode(msgspec.json.encode(plain))
+    except RecursionError:
+        raise ValueError("the value holds itself, which JSON cannot say") from None
+
+
 def replace_tuples(plain: Any) -> Any:  # noqa: ANN401 - JSON data
     """The same with a list for every tuple, as it comes back from JSON."""
     kind = plain.__class__

@@ -73,6 +73,8 @@ class Tool(Generic[Args]):
 
     states: ClassVar[tuple[type[State], ...]] = ()
     """The state of own tools among it."""
+    has_own_ports: ClassVar[bool] = False
+    """Whether some of it is made for each call: state, the conversation."""
 
     effects: ClassVar[Effects] = Effects.unknown()
     max_result_chars: ClassVar[float] = 50_000
@@ -105,6 +107,7 @@ class Tool(Generic[Args]):
                 raise ValueError(f"{spelling!r} is not a tool name: 1-64 letters, digits, _ or -.")
         cls.reach = frozenset((*cls.uses, *cls.may_use))
         cls.states = tuple(filter(_is_state, (*cls.uses, *cls.may_use)))
+        cls.has_own_ports = bool(cls.states) or any(map(is_of_call, cls.reach))
         if "args_type" in cls.__dict__:
             return
         for base in cls.__dict__.get("__orig_bases__", ()):
@@ -228,6 +231,11 @@ def _check_facts(given: Mapping[str, Any], tool: str) -> None:
         value = given.get(name, given)
         if value is not given and not isinstance(value, property) and not fits(value):
             raise TypeError(f"{tool}: `{name}` is {wanted}, not {value!r}.")
+
+
+def is_of_call(port: object) -> bool:
+    """Whether every call gets an object of its own of this type."""
+    return getattr(port, "is_of_call", False) is True
 
 
 def _is_state(port: type[Any]) -> bool:

@@ -111,6 +111,16 @@ def _resolve_alias(name: str) -> str:
     return load_price_list().aliases.get(bare, name)
 
 
+def find_small_model(name: str) -> str | None:
+    """The small model of the same vendor; None where none is known."""
+    from handaxe.models.prices import load_price_list
+
+    given = os.environ.get("ANTHROPIC_SMALL_FAST_MODEL", "").strip()
+    if not name.removeprefix("anthropic/").startswith("claude-"):
+        return None
+    return given or load_price_list().aliases.get("haiku")
+
+
 def _open_anthropic(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa: ANN401
     from handaxe.models.anthropic import DEFAULT_URL, AnthropicModel
     from handaxe.models.http.connect import open_transport

@@ -121,16 +121,17 @@ class ActiveCalls(dict[str, ActiveCall]):
         ]
 
     @contextmanager
-    def enter(self, call_id: str) -> Generator[None]:
-        """Be in the tool of this call, or where we are if that is inside it already."""
+    def enter(self, call_id: str) -> Generator[str]:
+        """Be in the tool of this call, or where we are if that is inside it already; its name."""
         activity = self.get(call_id)
         if activity is None or activity.slot is None:
-            raise CallOverError(f"The call {call_id} is over: no call can be made in it.")
+            raise CallOverError(f"The call {call_id} is over: nothing can be done in it.")
         here = find_open_call()
         is_inside = here is not None and here.is_inside(activity.slot)
         outer = CURRENT_CALL.set(here if is_inside else activity.slot)
+        parsed = None if activity.admitted is None else activity.admitted.parsed
         try:
-            yield
+            yield activity.slot.call.tool if parsed is None else parsed.tool.name
         finally:
             CURRENT_CALL.reset(outer)
 

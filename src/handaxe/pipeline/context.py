@@ -21,6 +21,9 @@ from handaxe.session.workdir import Workdir
 from handaxe.text.redact import Redactor
 
 if TYPE_CHECKING:
+    from handaxe.contract.ports.conversation import AgentAccess, ModelQuestion
+    from handaxe.contract.ports.model import Model
+    from handaxe.contract.ports.questions import FormPresenter
     from handaxe.contract.readable_files import ReadableFiles
 
 
@@ -137,6 +140,16 @@ class PipelineContext(msgspec.Struct):
     """What every call waits for before it goes on: hooks that are told of the session's start."""
     call_inside: CallInside | None = None
     """Makes a call for the tool of another one; None: there is no session to make it in."""
+    ask_model: "Callable[[str, ModelQuestion], Awaitable[str]] | None" = None
+    """Asks a model for the tool of a call."""
+    elicit: Callable[[str, str, Any], Awaitable[Any]] | None = None
+    """Asks a person for the tool of a call."""
+    forms: "FormPresenter | None" = None
+    """Who shows forms to a person."""
+    agent: "AgentAccess | None" = None
+    """The agent that makes the calls; None where a program makes them itself."""
+    open_model: "Callable[[str], Model] | None" = None
+    """Opens a model by its name, once."""
     may_put_off: Callable[[str], Awaitable[bool]] | None = None
     """Whether the work can stop before this call and go on with it later; None: never."""
     commands: CommandProbes = CommandProbes()

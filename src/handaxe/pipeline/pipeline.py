@@ -67,7 +67,8 @@ class ToolPipeline:
         self._context = context
         self._traffic = order or Scheduler(lanes)
         self._made = CallDeduplicator(recall, claims)
-        self._active = ActiveCalls()
+        self.active = ActiveCalls()
+        """The calls under way."""
         self.is_closed = False
         self.batch_hooks = BatchHooks(context)
         """The hooks that hear of all calls of a message together."""
@@ -83,7 +84,7 @@ class ToolPipeline:
     @property
     def is_busy(self) -> bool:
         """Whether a call is on its way."""
-        return bool(self._active)
+        return bool(self.active)
 
     def remember_call(self, call_id: str, tool: str, call_input: object) -> None:
         """A call of an earlier run of this session, so that repeating it repeats its answer."""
@@ -91,7 +92,7 @@ class ToolPipeline:
 
     def has_call(self, call_id: str) -> bool:
         """Whether a call of this id runs or has run."""
-        return call_id in self._active or call_id in self._made
+        return call_id in self.active or call_id in self._made
 
     def refuse(self, call: ToolCall, fault: ToolFault) -> AdmittedCall:
         """Answer a call with what is wrong with it, before anything looks at it."""
@@ -108,7 +109,7 @@ class ToolPipeline:
         Raises:
             CallOverError: that one has ended.
         """
-        with self._active.enter(parent_id):
+        with self.active.enter(parent_id):
             return self.run_admitted(self.admit(call, is_new=True))
 
     def expect(self, tool_name: str) -> None:
@@ -134,10 +135,10 @@ class ToolPipeline:
         """
         fingerprint = fingerprint or compute_fingerprint(call.tool, call.input)
         if not is_new:
-            known = self._made.find_answer(call, fingerprint, self._active.get(call.id))
+            known = self._made.find_answer(call, fingerprint, self.active.get(call.id))
             if known is not None:
                 return known
-        self._active[call.id] = activity = ActiveCall(fingerprint)
+        self.active[call.id] = activity = ActiveCall(fingerprint)
         self.expect(call.tool)
         try:
             parsed = parse(call, self._context)
@@ -162,7 +163,7 @@ class ToolPipeline:
             return await self._share(admitted.call)
         assert admitted.parsed is not None
         assert admitted.ticket is not None
-        activity = self._active[admitted.call.id]
+        activity = self.active[admitted.call.id]
         if activity.is_cancelled:
             return self.abandon(admitted)
         activity.task = asyncio.current_task()
@@ -215,7 +216,7 @@ class ToolPipeline:
 
     def abandon(self, admitted: AdmittedCall) -> ToolResult:
         """Close a call that nobody waits for; nothing happens if it has its result already."""
-        activity = self._active.get(admitted.call.id)
+        activity = self.active.get(admitted.call.id)
         result = ToolResult.from_fault(Cancelled(started=False))
         if admitted.ticket is None or activity is None:
             return self._made.recall(admitted.call) if self.has_call(admitted.call.id) else result
@@ -230,23 +231,23 @@ class ToolPipeline:
 
     def withdraw(self, call_id: str) -> None:
         """Stop a call if it has not started yet."""
-        self._active.stop(lambda activity: not activity.has_started, call_id)
+        self.active.stop(lambda activity: not activity.has_started, call_id)
 
     def cancel(self, call_id: str | None = None) -> int:
         """Stop one call, or all; how many were reached."""
         if call_id is None:
             self.batch_hooks.cancel()
-        return self._active.stop(lambda _: True, call_id)
+        return self.active.stop(lambda _: True, call_id)
 
     def interrupt(self) -> int:
         """New input arrived: stop the calls whose tools give way to it."""
-        return self._active.stop(lambda activity: activity.interrupt == "cancel", None)
+        return self.active.stop(lambda activity: activity.interrupt == "cancel", None)
 
     async def close(self) -> None:
         """Stop every call; one that goes on all the same has its result now, and no other later."""
         self.is_closed = True
         self.cancel()
-        others = self._active.list_others(find_open_call())
+        others = self.active.list_others(find_open_call())
         if others:
             await asyncio.wait([activity.wait() for activity in others], timeout=CLOSE_S)
         for activity in others:
@@ -331,7 +332,7 @@ class ToolPipeline:
 
     def _ended(self, call_id: str, result: ToolResult) -> ToolResult:
         self._made.release(call_id)
-        activity = self._active.pop(call_id, None)
+        activity = self.active.pop(call_id, None)
         if activity is not None:
             activity.result = result
             if activity.done is not None and not activity.done.done():
@@ -339,7 +340,7 @@ class ToolPipeline:
         return result
 
     async def _share(self, call: ToolCall) -> ToolResult:
-        activity = self._active.get(call.id)
+        activity = self.active.get(call.id)
         if activity is None or activity.slot is None:
             return self._made.recall(call)
         try:

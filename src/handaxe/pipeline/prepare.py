@@ -163,16 +163,14 @@ def _make_context(parsed: ParsedCall, context: PipelineContext) -> tuple[PathGra
     own: dict[type[Any], Any] = (
         {Files: context.files.restrict_with(grants.judge)} if Files in tool.reach else {}
     )
-    if tool.states:
-        from handaxe.session.own_state import OwnState
+    if tool.has_own_ports:
+        from handaxe.pipeline.session_view import make_own_ports
 
-        own |= context.offers[OwnState].open(tool.states)
+        own |= make_own_ports(tool, context)
     report = partial(_report, context.emit, call_id, tool.name)
     named = tool.starts_in(parsed.args)
     cwd = context.workdir.current if named is None else _resolve_directory(named, context)
-    grants.ctx = ToolContext(
-        call_id, context.offers, tool.reach, report, cwd, own, context.call_inside
-    )
+    grants.ctx = ToolContext(call_id, context.offers, tool.reach, report, cwd, own, context)
     return grants, grants.ctx
 
 
@@ -187,8 +185,10 @@ def _resolve_directory(named: str, context: PipelineContext) -> str:
     return found.real
 
 
-def _report(emit: Callable[[Event], object], call_id: str, tool: str, text: str) -> None:
-    emit(CallProgress(call_id=call_id, tool=tool, text=text))
+def _report(
+    emit: Callable[[Event], object], call_id: str, tool: str, text: str, data: object = None
+) -> None:
+    emit(CallProgress(call_id=call_id, tool=tool, text=text, data=data))
 
 
 async def _check_permission(

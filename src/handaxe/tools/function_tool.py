@@ -26,6 +26,7 @@ import msgspec
 
 from handaxe.contract import Effects, State, Tool, ToolArgs, ToolContext, ToolResult
 from handaxe.contract.json_values import to_json_value
+from handaxe.contract.tool import is_of_call
 from handaxe.schema.tool_schema import from_annotations
 from handaxe.text.sanitize import escape_surrogates, scrub
 
@@ -161,8 +162,8 @@ def _find_ports(hints: dict[str, Any], declared: tuple[Any, ...]) -> dict[str, t
     for name, hint in hints.items():
         plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
         for kind in (plain, *get_args(plain)):
-            is_state = isinstance(kind, type) and issubclass(kind, State)
-            if is_state or any(kind is port for port in declared):
+            is_handed = is_of_call(kind) or (isinstance(kind, type) and issubclass(kind, State))
+            if is_handed or any(kind is port for port in declared):
                 found[name] = kind
     return found
 

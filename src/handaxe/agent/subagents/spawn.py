@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import msgspec
 
+from handaxe.agent.agent_access import LoopAccess
 from handaxe.agent.limits import LoopOptions, Meter, RunLimits
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.reminders import format_agent_message
@@ -251,6 +252,7 @@ class SpawnedAgents(Agents):
             meter=meter,
             options=self.build_child_options(effort=state.effort),
         )
+        LoopAccess(loop, seat.workplace.pipeline_context)
         run = AgentRun(
             loop,
             msgspec.structs.replace(state, model=model.name),

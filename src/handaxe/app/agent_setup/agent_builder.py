@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from handaxe.agent.agent_access import LoopAccess
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.limits import LoopOptions, Meter, Price, RunLimits
 from handaxe.agent.loop import AgentLoop
@@ -22,7 +23,7 @@ from handaxe.agent.subagents.definition_files import AgentDefinitions
 from handaxe.agent.subagents.definitions import validate_effort
 from handaxe.agent.subagents.registry import SpawnLimits
 from handaxe.agent.subagents.spawn import SpawnedAgents
-from handaxe.app.agent_setup.agent_models import AgentModels, OpenModel, make_model_opener
+from handaxe.app.agent_setup.agent_models import AgentModels
 from handaxe.app.agent_setup.main_agent import (
     MainAgent,
     choose_main_agent,
@@ -32,6 +33,7 @@ from handaxe.app.agent_setup.main_agent import (
 from handaxe.app.agent_setup.prompt_builder import PromptOptions, SystemPromptBuilder
 from handaxe.app.agent_setup.session_loop_context import build_loop_context
 from handaxe.app.agent_setup.subagent_service import SubagentOptions, attach_subagents
+from handaxe.app.services.session_model import OpenModel, make_model_opener
 from handaxe.app.session import Session, get_parts
 from handaxe.catalog.edit_formats import choose_edit_tool
 from handaxe.contract.events import AgentChosen
@@ -86,6 +88,8 @@ class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
     prompts: SystemPromptBuilder
     options: LoopOptions
     loop: AgentLoop
+    access: LoopAccess
+    """What tools see of the loop."""
     agents: SpawnedAgents
 
 
@@ -106,6 +110,7 @@ class AgentBuilder:
         agent_name = self.choose_agent_name(chosen, kinds)
         kind = choose_main_agent(agent_name or self._settings.agent, kinds)
         models = self.open_models(chosen, kind)
+        self._session_parts.pipeline_context.open_model = models.open_beside
         meter = self.build_meter(models.current, kind)
         output = self.offer_output()
         add_edit_tool(session, models.current)
@@ -133,6 +138,7 @@ class AgentBuilder:
             prompts=prompts,
             options=options,
             loop=loop,
+            access=LoopAccess(loop, context.pipeline_context),
             agents=attach_subagents(session, loop, context, prompts, subagents),
         )
 

@@ -1,15 +1,11 @@
 """The models that an agent talks to: chosen, switched, opened for a turn, closed at its end."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-from handaxe.config.settings import Settings
+from handaxe.app.services.session_model import OpenModel
 from handaxe.config.settings_paths import is_users_own
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.model import Model
-from handaxe.models.api_key_helper import EnvironmentWithKey
-
-OpenModel = Callable[[str | None], Model]
 
 
 class AgentModels:
@@ -32,6 +28,7 @@ class AgentModels:
         self._owns_current = not isinstance(given, Model)
         self._left: list[Model] = []
         self._by_turn: dict[str, Model] = {}
+        self._beside: dict[str, Model] = {}
 
     def resolve(self, model: Model | str | None) -> Model:
         """A model, or the one of that name."""
@@ -65,23 +62,19 @@ class AgentModels:
                 self._left.append(self._by_turn[name])
         return self._by_turn[name]
 
+    def open_beside(self, name: str) -> Model:
+        """The model of that name for a tool that asks it, opened once."""
+        if name not in self._beside:
+            self._beside[name] = self.resolve(name)
+            if self._beside[name] is not self.current:
+                self._left.append(self._beside[name])
+        return self._beside[name]
+
     async def close(self) -> None:
         """Close what was opened here."""
         owned = (self.current,) if self._owns_current else ()
         for model in (*self._left, *owned):
             await model.close()
-
-
-def make_model_opener(settings: Settings) -> OpenModel:
-    """How a model is opened by its name, with the key that the settings' helper prints."""
-
-    def open_one(name: str | None) -> Model:
-        from handaxe.models.factory import open_model
-
-        return open_model(name, env=env)
-
-    env = None if settings.api_key_helper is None else EnvironmentWithKey(settings.api_key_helper)
-    return open_one
 
 
 def _resume_model(name: str, open_model: OpenModel) -> Model | None:

@@ -4,12 +4,10 @@ import asyncio
 import os
 import re
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
-
-import msgspec
 
 from handaxe.app.services.service import Arriving, SessionContext, SessionService
 from handaxe.catalog.catalog import Catalog
@@ -25,11 +23,10 @@ from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.events import McpServerChanged
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.mcp_servers import McpServer, McpServers
+from handaxe.contract.ports.questions import ElicitationForm
 from handaxe.contract.tool import Tool
-from handaxe.hooks.notify import fire_hooks, notify_hooks
-from handaxe.hooks.outcome import Outcome
 from handaxe.mcp.approval import SortedServers, sort_servers
-from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.elicitation import elicit_input
 from handaxe.session.port_registry import Offered
 from handaxe.storage.home import make_private_directory
 from handaxe.version import __version__
@@ -251,8 +248,8 @@ class McpService(SessionService):
         )
 
     def _can_ask(self) -> bool:
-        asker = self._session_context.pipeline_context().asker
-        return asker is not None and asker.is_there
+        context = self._session_context.pipeline_context()
+        return any(one is not None and one.is_there for one in (context.asker, context.forms))
 
     def _can_fill_in(self) -> bool:
         return self._can_ask() or self._session_context.pipeline_context().hooks.watches(
@@ -265,22 +262,23 @@ class McpService(SessionService):
         return await elicit_input(
             self._session_context.pipeline_context(),
             ElicitationForm(server, message, form, wanted.url, wanted.elicitation_id),
-            lambda: self._ask_person(server, message, form),
+            self._ask_person,
         )
 
-    async def _ask_person(
-        self, server: str, message: str, form: dict[str, Any] | None
-    ) -> dict[str, Any] | None:
-        """A yes or no for a form that a yes fills in; every other form is declined."""
-        asker = self._session_context.pipeline_context().asker
-        filled = None if form is None else fill_form_defaults(form)
+    async def _ask_person(self, form: ElicitationForm) -> dict[str, Any] | None:
+        """What a person puts in; where forms cannot be shown, a yes or no for the defaults."""
+        context = self._session_context.pipeline_context()
+        if context.forms is not None and context.forms.is_there:
+            return await context.forms.show(form)
+        asker, server = context.asker, form.source
+        filled = None if form.schema is None else fill_form_defaults(form.schema)
         if filled is None or asker is None or not asker.is_there:
             return None
         request = PermissionRequest(
             call_id=f"mcp_{server}",
             tool=f"mcp__{server}",
             input=filled,
-            reason=f"The MCP server {server!r} asks: {message}",
+            reason=f"The MCP server {server!r} asks: {form.message}",
             cwd=self._session_context.workdir.current,
         )
         return filled if isinstance(await asker.ask(request), Allow) else None
@@ -332,59 +330,3 @@ def _describe_waiting(servers: Sequence[ServerDefinition], root: str) -> str:
 
 def _make_file_name(server: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", server)[:80]
-
-
-Filled = dict[str, Any] | None
-"""What was put in; None declines."""
-
-
-class ElicitationForm(msgspec.Struct, frozen=True):
-    """What a server asks for."""
-
-    server: str
-    message: str
-    schema: dict[str, Any] | None
-    url: str | None = None
-    elicitation_id: str | None = None
-
-
-async def elicit_input(
-    context: PipelineContext, form: ElicitationForm, ask: Callable[[], Awaitable[Filled]]
-) -> Filled:
-    """The filled form: a hook's, or else a person's, if no hook objects to it."""
-    is_form = form.schema is not None
-    about: dict[str, Any] = {"mcp_server_name": form.server, "mode": "form" if is_form else "url"}
-    if form.elicitation_id is not None:
-        about["elicitation_id"] = form.elicitation_id
-    more = {"requested_schema": form.schema, "url": form.url}
-    wanted = {name: value for name, value in more.items() if value is not None}
-    before = await fire_hooks(context, "Elicitation", **about, message=form.message, **wanted)
-    if before.blocked is not None:
-        return None
-    spoken, filled = _read_hook_answer(before, None)
-    if not spoken:
-        kind = "elicitation_dialog" if is_form else "elicitation_url_dialog"
-        _notify(context, kind, f"{form.server} asks: {form.message}", title="Input needed")
-        filled = await ask()
-        how = "dismissed" if filled is None else "filled in"
-        _notify(context, "elicitation_complete", f"The form of {form.server} was {how}.")
-    action = "decline" if filled is None else "accept"
-    given = {"content": filled} if filled is not None else {}
-    after = await fire_hooks(context, "ElicitationResult", **about, action=action, **given)
-    answer = None if after.blocked is not None else _read_hook_answer(after, filled)[1]
-    _notify(context, "elicitation_response", f"{form.server} has its answer.")
-    return answer
-
-
-def _notify(context: PipelineContext, kind: str, message: str, **more: str) -> None:
-    notify_hooks(context, "Notification", message=message, notification_type=kind, **more)
-
-
-def _read_hook_answer(outcome: Outcome, otherwise: Filled) -> tuple[bool, Filled]:
-    """Whether a hook fills in the form itself, and with what."""
-    action, content = outcome.extra.get("action"), outcome.extra.get("content")
-    if action in {"decline", "cancel"}:
-        return True, None
-    if action == "accept":
-        return True, cast("dict[str, Any]", content) if isinstance(content, dict) else {}
-    return False, otherwise

@@ -8,7 +8,7 @@ from handaxe.catalog.catalog import Catalog
 from handaxe.contract.events import StateChanged
 from handaxe.contract.faults import SetupError, UnknownTool, describe_error
 from handaxe.contract.ports.agents import Agents
-from handaxe.contract.tool import Tool
+from handaxe.contract.tool import Tool, is_of_call
 from handaxe.session.own_state import OwnState
 from handaxe.session.port_registry import PortRegistry
 
@@ -36,8 +36,8 @@ def bind_provided_objects(
         ports[OwnState] = own = OwnState(announce, saved)
         own.open(states)
     for port in dict.fromkeys(port for tool in tools for port in (*tool.uses, *tool.may_use)):
-        if port in states:
-            # A call gets the object from `OwnState`; here it only counts that there is one.
+        if port in states or is_of_call(port):
+            # Every call gets the object for itself; here it only counts that there is one.
             ports[port] = port
         elif port not in ports:
             for found in _find_fitting(port, objects):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from handaxe.config.project import FILE_SOURCES, Configuration
 from handaxe.config.reload import find_mode_problem, refuse_mode
@@ -16,6 +16,9 @@ from handaxe.pipeline.context import PipelineContext
 from handaxe.rules.grammar import split_rules
 from handaxe.rules.modes import list_mode_names, parse_mode
 from handaxe.session.permission_state import PermissionState, RuleBehaviour, SourcedRule
+
+if TYPE_CHECKING:
+    from handaxe.contract.ports.questions import OnElicit
 
 
 def build_permission_state(
@@ -58,6 +61,17 @@ def _validate_rules(behaviour: str, given: object) -> Sequence[str]:
     if wrong:
         raise SetupError(f"`{behaviour}` takes rules as texts; {wrong[0]!r} is none.")
     return cast("list[str]", rules)
+
+
+def connect_forms(context: PipelineContext, state: PermissionState, on_elicit: "OnElicit") -> None:
+    """Let tools and servers put forms to whoever the host named."""
+    if not callable(on_elicit):
+        raise SetupError(
+            f"`on_elicit` must be an async function taking an ElicitationForm; got {on_elicit!r}."
+        )
+    from handaxe.permission.user_questions import HostForms
+
+    context.forms = HostForms(on_elicit, lambda: not state.never_prompt)
 
 
 def connect_permission_prompts(

@@ -227,3 +227,33 @@ class TaskListBroken(ToolFault):
         super().__init__(
             f"The task list in {path} cannot be used: {problem}. Mend or remove the file."
         )
+
+
+class NoModel(ToolFault):
+    """A tool asks a model, and the session has none."""
+
+    code = "model.none"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "This tool asks a model, and the session has none. Set `model` in the settings, or "
+            f"let an agent make the call (`handaxe -p`, `handaxe.Agent`). {why}".strip()
+        )
+
+
+class ModelUnreachable(ToolFault):
+    """The model that a tool asks gives no answer."""
+
+    code = "model.failed"
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(f"The model that this tool asks gave no answer: {sentence}")
+
+
+class ModelBudgetReached(ToolFault):
+    """The budget of the run is used up, so that a tool cannot ask the model."""
+
+    code = "model.budget"
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(f"This tool cannot ask the model any more: {sentence}")

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -47,3 +47,34 @@ class Questions(ABC):
     @abstractmethod
     async def ask(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
         """Wait for the answers; None if nobody answers."""
+
+
+class ElicitationForm(msgspec.Struct, frozen=True):
+    """What a tool or an MCP server asks of a person: a form, or an address to open."""
+
+    source: str
+    """The tool or server that asks."""
+    message: str
+    schema: dict[str, Any] | None
+    """A JSON Schema of an object with simple properties; None where there is only an address."""
+    url: str | None = None
+    elicitation_id: str | None = None
+    call_id: str | None = None
+    """The call that asks; None for a server that asks by itself."""
+
+
+OnElicit = Callable[[ElicitationForm], Awaitable[dict[str, Any] | None]]
+"""A host's way to show a form: what was put in by the names of the properties; None declines."""
+
+
+class FormPresenter(ABC):
+    """Somebody who can show a form to the person at the other end."""
+
+    @property
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Whether anybody may be asked now."""
+
+    @abstractmethod
+    async def show(self, form: ElicitationForm) -> dict[str, Any] | None:
+        """What the person put in; None declines."""

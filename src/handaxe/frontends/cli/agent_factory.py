@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from handaxe.app.agent import Agent
-from handaxe.app.agent_setup.agent_models import OpenModel, make_model_opener
+from handaxe.app.services.session_model import OpenModel, make_model_opener
 from handaxe.app.session import Session
 from handaxe.app.start import SessionStart, Setup
 from handaxe.contract.faults import SetupError

@@ -1,0 +1,76 @@
+"""The agent that makes the calls, as tools reach it: its conversation, its model."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from handaxe.agent.compaction import request_text
+from handaxe.agent.limits import Meter
+from handaxe.contract.content import TextBlock
+from handaxe.contract.faults import SetupError
+from handaxe.contract.faults.agent import ModelBudgetReached, ModelUnreachable
+from handaxe.contract.messages import UserMessage
+from handaxe.contract.ports.conversation import AgentAccess, Conversation, ModelQuestion
+from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest
+from handaxe.pipeline.context import PipelineContext
+
+if TYPE_CHECKING:
+    from handaxe.agent.loop import AgentLoop
+
+SMALL = "small"
+
+
+class LoopAccess(AgentAccess):
+    """The agent of one loop, for the tools that it calls from now on."""
+
+    def __init__(self, loop: "AgentLoop", context: PipelineContext) -> None:
+        self._loop = loop
+        self._context = context
+        context.agent = self
+
+    @property
+    def model(self) -> Model:
+        """The model at work."""
+        return self._loop.model
+
+    def read_conversation(self, call_ids: Sequence[str]) -> Conversation:
+        """What was said before the first of these calls that the conversation has."""
+        return self._loop.conversation.read_before(call_ids)
+
+    async def ask_model(self, question: ModelQuestion) -> str:
+        """The text of the answer; what it costs counts for the run."""
+        return await ask_question(self._choose_model(question.model), question, self._loop.meter)
+
+    def _choose_model(self, name: str | None) -> Model:
+        model, open_model = self._loop.model, self._context.open_model
+        if name == SMALL:
+            from handaxe.models.factory import find_small_model
+
+            name = find_small_model(model.name)
+        if name is None or name == model.name:
+            return model
+        if open_model is None:
+            raise ModelUnreachable(f"the model {name!r} cannot be opened here.")
+        try:
+            return open_model(name)
+        except SetupError as error:
+            raise ModelUnreachable(str(error)) from None
+
+
+async def ask_question(model: Model, question: ModelQuestion, meter: Meter) -> str:
+    """What a model answers, within the budget of a run.
+
+    Raises:
+        ToolFault: the budget is used up, or the model gives no answer.
+    """
+    reached = meter.check_limits()
+    if reached is not None and reached.reason != "max_turns":
+        raise ModelBudgetReached(reached.sentence)
+    request = ModelRequest(
+        system=(question.system,) if question.system else (),
+        messages=(UserMessage((TextBlock(question.prompt),)),),
+        max_tokens=question.max_tokens,
+    )
+    try:
+        return await request_text(model, request, meter)
+    except ModelFailed as failed:
+        raise ModelUnreachable(failed.sentence) from None
