@@ -119,8 +119,7 @@ def _format_trailer(outcome: AgentOutcome) -> str:
         f"{describe_worktree(state)}"
         f"agentId: {state.agent_id} (SendMessage to this id lets it go on)\n"
         f"used: {format_count(outcome.tool_uses, 'tool call')}, "
-        f"{format_count(_count_tokens(outcome), 'token')}, "
-        f"{outcome.duration_ms / 1000:.1f} s"
+        f"{format_count(_count_tokens(outcome), 'token')}"
     )
 
 

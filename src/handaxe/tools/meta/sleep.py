@@ -32,9 +32,7 @@ class Sleep(Tool[SleepArgs]):
         started = time.monotonic()
         woken_by = await ctx[Wakeups].sleep(args.seconds)
         slept_s = round(time.monotonic() - started, 1)
-        text = f"Slept {slept_s:g} s."
-        if woken_by is not None:
-            text += f" Woken early: {woken_by}"
+        text = f"Slept {args.seconds:g} s." if woken_by is None else f"Woken early: {woken_by}"
         return ToolResult(text, data={"sleptSeconds": slept_s, "wokenBy": woken_by})
 
     def title(self, partial_input: dict[str, Any]) -> str:

@@ -12,7 +12,6 @@ from handaxe.shell.analysis.analyzer import analyze
 from handaxe.text.escape import format_count
 from handaxe.text.framing import frame
 from handaxe.text.line_window import PREVIEW_CHARS
-from handaxe.tools.shell.bash.timeout import format_duration
 from handaxe.tools.shell.command_faults import CommandFailed
 
 FAILURE_CHARS = 10_000
@@ -48,8 +47,8 @@ def format_end(
     notices = [where.notice, _describe_survivors(end), *end.notes]
     data["stderr"] = "\n".join(filter(None, notices))
     ended = f"exit code {code}" if is_fine else _describe_bad_end(end)
-    after, then = _format_seconds(end.duration_s), _describe_next_directory(where)
-    trailer = f"[{ended} after {after} in {where.ran_in}{then}]"
+    # No duration: the same command that gives the same output gives the same text.
+    trailer = f"[{ended} in {where.ran_in}{_describe_next_directory(where)}]"
     if is_fine:
         shown = (text or "(no output)", meaning and f"({meaning})", *notices, trailer)
         return ToolResult("\n".join(filter(None, shown)), data=data)
@@ -245,7 +244,3 @@ def _describe_survivors(end: CommandEnd) -> str:
 
 def _describe_next_directory(where: Directories) -> str:
     return "" if where.next == where.ran_in else f"; the next command runs in {where.next}"
-
-
-def _format_seconds(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds < 60 else format_duration(seconds)
