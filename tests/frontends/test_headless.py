@@ -478,3 +478,31 @@ def test_suggestions_are_for_programs(project, script):
     out = run("-p", "go", "--model", script({"text": "ok"}), "--prompt-suggestions", cwd=project)
     assert out.returncode == 2
     assert b"--output-format stream-json" in out.stderr
+
+
+def test_a_run_is_recorded_and_played_strictly_in_another_project(project, script, tmp_path):
+    talk, other = tmp_path / "talk.jsonl", tmp_path / "other"
+    other.mkdir()
+    turns = [
+        WRITE,
+        {"call": [{"tool": "Read", "input": {"file_path": f"{project}/a.txt"}}]},
+        {"expect": "hi", "text": "Done."},
+    ]
+    words = ["-p", "work", "--permission-mode", "acceptEdits"]
+    out = run(*words, "--model", script(*turns), "--record", str(talk), cwd=project)
+    assert (out.stdout, out.stderr, out.returncode) == (b"Done.\n", b"", 0)
+    assert str(project).encode() not in talk.read_bytes()
+    strict = ["--model", f"replay-strict:{talk}"]
+    out = run(*words, *strict, cwd=other)
+    assert (out.stdout, out.stderr, out.returncode) == (b"Done.\n", b"", 0)
+    assert (other / "a.txt").read_text() == "hi\n"
+    out = run("-p", "play", *strict, cwd=other)
+    assert out.returncode == 1
+    assert b"recorded: 'work'\n  now:      'play'" in out.stdout + out.stderr
+
+
+def test_a_place_that_takes_no_recording_is_wrong_usage(project, script):
+    model = script({"text": "Hi."})
+    out = run("-p", "hi", "--model", model, "--record", str(project), cwd=project)
+    assert (out.returncode, out.stdout) == (2, b"")
+    assert b"is not a file. Name a file." in out.stderr

@@ -209,6 +209,7 @@ class Compactor:
             tools=specs,
             tool_choice="none",
             max_tokens=SUMMARY_TOKENS,
+            origin=self._workplace.origin,
         )
         summary = await request_text(model, request, meter)
         if not summary.strip():

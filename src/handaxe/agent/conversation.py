@@ -40,8 +40,8 @@ class AgentConversation:
         self._open_blocks: list[AssistantBlock] = []
         self._unanswered: dict[str, None] = {}
         self._put_off: str | None = None
-        self.call_ids: set[str] = set()
-        """Every id a call of this conversation ever had."""
+        self.call_ids: dict[str, int] = {}
+        """Every id a call of this conversation ever had, each with the number of its call."""
 
     @classmethod
     def from_events(
@@ -201,7 +201,7 @@ class AgentConversation:
         for block in message.content:
             if isinstance(block, ToolUseBlock):
                 self._unanswered[block.id] = None
-                self.call_ids.add(block.id)
+                self.call_ids.setdefault(block.id, len(self.call_ids) + 1)
 
     def _append_user(self, message: UserMessage) -> None:
         content = tuple(

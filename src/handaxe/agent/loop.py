@@ -70,8 +70,7 @@ class AgentLoop:
         self._turn: ModelTurn | None = None
         if options.may_put_off:
             workplace.pipeline_context.may_put_off = self._can_defer
-        self._has_begun = False
-        self._is_interrupted = self._is_silent = False
+        self._has_begun = self._is_interrupted = self._is_silent = False
         self._denials: list[ToolResult] = []
 
     @property
@@ -289,6 +288,7 @@ class AgentLoop:
                 max_tokens=self.options.max_output_tokens,
                 thinking_tokens=self.options.thinking_tokens,
                 effort=self.options.effort,
+                origin=self._workplace.origin,
             )
             turn = self._turn = ModelTurn(
                 self._workplace, self.conversation, self.tell, make_message_id()

@@ -6,7 +6,7 @@ import msgspec
 
 from handaxe.agent.memory.nested_memory import NestedMemory
 from handaxe.contract.events import Event
-from handaxe.contract.ports.model import ToolSpec
+from handaxe.contract.ports.model import RequestOrigin, ToolSpec
 from handaxe.hooks.notify import fire_hooks
 from handaxe.hooks.outcome import Outcome
 from handaxe.pipeline.context import PipelineContext
@@ -55,6 +55,8 @@ class LoopContext(msgspec.Struct, kw_only=True):
     """What background work has to say, each thing once."""
     await_work: Callable[[float], Awaitable[bool]] = _wait_for_nothing
     """Wait so long for background agents; whether one has ended."""
+    origin: RequestOrigin = RequestOrigin()
+    """What the requests of this place say of themselves."""
     nearby: NestedMemory | None = None
     """Instructions that count once files near them were read."""
     reminders: Callable[[], Awaitable[Sequence[str]]] = _return_no_reminders

@@ -5,6 +5,8 @@ from contextlib import aclosing
 from typing import Final
 from uuid import uuid4
 
+import msgspec
+
 from handaxe.agent.compaction import request_text
 from handaxe.agent.events import RunFinished
 from handaxe.agent.limits import Meter, RunLimits
@@ -20,24 +22,31 @@ from handaxe.contract.ports.model import (
     Model,
     ModelFailed,
     ModelRequest,
+    RequestOrigin,
 )
 
 MAX_TURNS = 50
 ANSWER_TOKENS = 2_000
 TOOLS: Final = ("Read", "Glob", "Grep", "Bash")
 """Bash in plan mode: it runs what provably only looks."""
+_PATH = "hook"
 
 
 class SessionHookModels(HookModels):
     """Who answers the hooks of one agent's session."""
 
     def __init__(
-        self, agents: SpawnedAgents, meter: Meter, open_model: Callable[[str | None], Model]
+        self,
+        agents: SpawnedAgents,
+        meter: Meter,
+        open_model: Callable[[str | None], Model],
+        origin: RequestOrigin,
     ) -> None:
         """`open_model` opens a model by name; None is the one at work now."""
         self._agents = agents
         self._meter = meter
         self._open = open_model
+        self._origin = msgspec.structs.replace(origin, agent=_PATH)
         self._opened: dict[str, Model] = {}
 
     @property
@@ -77,6 +86,7 @@ class SessionHookModels(HookModels):
             system=(load_prompt("hook_prompt"),),
             messages=(UserMessage((TextBlock(prompt),)),),
             max_tokens=ANSWER_TOKENS,
+            origin=self._origin,
         )
         return await request_text(model, request, self._meter)
 
@@ -111,6 +121,7 @@ class SessionHookModels(HookModels):
             description="answers for a hook",
             status="running",
             permission_mode="plan",
+            path=_PATH,
         )
         kind = AgentDefinition(
             name=state.agent_type,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -70,6 +71,7 @@ class Agent:
         context_apart: bool = False,
         wait_for_agents_s: float = 600.0,
         defer_calls: bool = True,
+        record: PathLike | None = None,
         **session_options: Any,  # noqa: ANN401 - those of `Session`
     ) -> None:
         if session is not None and session_options:
@@ -88,7 +90,7 @@ class Agent:
             max_output_tokens=max_output_tokens, thinking_tokens=thinking_tokens,
             stop_after_nudges=stop_after_nudges, agents=agents, agent_limits=agent_limits,
             context_apart=context_apart, wait_for_agents_s=wait_for_agents_s,
-            defer_calls=defer_calls,
+            defer_calls=defer_calls, record=None if record is None else Path(record).expanduser(),
         )  # fmt: skip
         self._take_parts(AgentBuilder(self.session, options).build())
 
@@ -101,7 +103,9 @@ class Agent:
         self.meter, self.loop, self.agents = parts.meter, parts.loop, parts.agents
         self.workplace = parts.loop_context
         self.styles, self.output_style = parts.styles, parts.output_style
-        self._hook_models = SessionHookModels(self.agents, self.meter, parts.models.open)
+        self._hook_models = SessionHookModels(
+            self.agents, self.meter, parts.models.open, parts.loop_context.origin
+        )
         self._session_parts.pipeline_context.hooks.models = self._hook_models
         self._session_parts.pipeline_context.offers[TurnOverrides] = TurnOverrides(
             self._override_turn, lambda: self.loop.options.effort

@@ -24,6 +24,7 @@ async def suggest_prompt(agent: Agent, final: RunFinished | None) -> str | None:
         tools=agent.workplace.specs(),
         tool_choice="none",
         max_tokens=_TOKENS,
+        origin=agent.workplace.origin,
     )
     try:
         said = (await request_text(agent.model, request, agent.meter)).strip()

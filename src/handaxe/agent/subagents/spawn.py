@@ -16,7 +16,7 @@ from handaxe.agent.limits import LoopOptions, Meter, RunLimits
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.reminders import format_agent_message
 from handaxe.agent.subagents.execution import AgentRun
-from handaxe.agent.subagents.registry import SubagentRegistry, SubagentSession
+from handaxe.agent.subagents.registry import AgentPaths, SubagentRegistry, SubagentSession
 from handaxe.contract.events import AgentStarted
 from handaxe.contract.faults.agent import (
     AgentNameTaken,
@@ -55,6 +55,7 @@ class SpawnedAgents(Agents):
         self._meter = meter
         self._depth = state.depth if state is not None else 0
         self._state = state
+        self.paths = AgentPaths(state)
         self.pipeline_context = context
         """What the agent itself works with; its agents get less."""
 
@@ -108,6 +109,7 @@ class SpawnedAgents(Agents):
             model=request.model or kind.model or "",
             parent_id=self._state.agent_id if self._state is not None else None,
             tool_use_id=request.call_id,
+            path=self.paths.build(request.call_id),
             depth=self._depth + 1,
             permission_mode=self._get_widest_mode(kind),
             tools=self._tools(),

@@ -69,6 +69,7 @@ class AgentArguments(msgspec.Struct, frozen=True, kw_only=True):
     context_apart: bool
     wait_for_agents_s: float
     defer_calls: bool
+    record: Path | None
 
 
 class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +155,7 @@ class AgentBuilder:
             self._given.open_model or make_model_opener(self._settings),
             earlier=chosen.model,
             default=(kind and kind.model) or self._settings.model,
+            record=self._given.record,
         )
 
     def build_meter(self, model: Model, kind: AgentDefinition | None) -> Meter:

@@ -1,11 +1,15 @@
 """The models that an agent talks to: chosen, switched, opened for a turn, closed at its end."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handaxe.app.services.session_model import OpenModel
 from handaxe.config.settings_paths import is_users_own
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.model import Model
+
+if TYPE_CHECKING:
+    from handaxe.models.recording_file import Recording
 
 
 class AgentModels:
@@ -18,13 +22,18 @@ class AgentModels:
         *,
         earlier: str,
         default: str | None,
+        record: Path | None = None,
     ) -> None:
-        """`earlier` is what the log names; it counts where none is given, before `default`."""
+        """`earlier` is what the log names; it counts where none is given, before `default`.
+
+        All that the models answer is written to the recording `record`.
+        """
         self._open_model = open_model
+        self.recording = None if record is None else _open_recording(record)
         resumed = _resume_model(earlier, open_model) if given is None else None
         self.name = given if isinstance(given, str) else earlier if resumed else ""
         """What a resumed session goes on with; empty where nobody named a model."""
-        self.current = resumed or self.resolve(given or default)
+        self.current = self.resolve(resumed or given or default)
         self._owns_current = not isinstance(given, Model)
         self._left: list[Model] = []
         self._by_turn: dict[str, Model] = {}
@@ -32,11 +41,16 @@ class AgentModels:
 
     def resolve(self, model: Model | str | None) -> Model:
         """A model, or the one of that name."""
-        return model if isinstance(model, Model) else self._open_model(model)
+        resolved = model if isinstance(model, Model) else self._open_model(model)
+        if self.recording is None:
+            return resolved
+        from handaxe.models.recording import record_model
+
+        return record_model(resolved, self.recording)
 
     def open(self, name: str | None) -> Model:
-        """The model of that name; without a name the one in use."""
-        return self.resolve(name or self.current)
+        """The model of that name; without a name, or in place of any, the one in use."""
+        return self.resolve(self.current if self.current.answers_for_all or not name else name)
 
     def switch(self, chosen: Model, name: str) -> None:
         """Use another model from now on."""
@@ -48,6 +62,8 @@ class AgentModels:
 
     def open_for_turn(self, name: str, source: str) -> Model | None:
         """The model that the file at `source` wants for a turn; None where it may not choose it."""
+        if self.current.answers_for_all:
+            return self.current
         is_vendors = any(char in name for char in "/:")
         if is_vendors and not is_users_own(Path(source)):
             # A project's file may not choose a vendor.
@@ -75,6 +91,14 @@ class AgentModels:
         owned = (self.current,) if self._owns_current else ()
         for model in (*self._left, *owned):
             await model.close()
+        if self.recording is not None:
+            self.recording.close()
+
+
+def _open_recording(path: Path) -> "Recording":
+    from handaxe.models.recording_file import Recording
+
+    return Recording(path)
 
 
 def _resume_model(name: str, open_model: OpenModel) -> Model | None:

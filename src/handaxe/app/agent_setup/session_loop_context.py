@@ -1,9 +1,11 @@
 """A session as the agent that works in it sees it."""
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +17,7 @@ from handaxe.catalog.deferred_tools import DeferredToolAnnouncer
 from handaxe.contract.events import Event, ToolsOffered
 from handaxe.contract.faults import UnknownTool
 from handaxe.contract.ports.mcp_servers import McpServer, McpServers
-from handaxe.contract.ports.model import ToolSpec
+from handaxe.contract.ports.model import RequestOrigin, ToolSpec
 from handaxe.contract.ports.task_list import TaskStore
 from handaxe.contract.tool import Tool
 from handaxe.pipeline.context import PipelineContext
@@ -130,6 +132,7 @@ def build_loop_context(session: Session) -> LoopContext:
         subscribe=session.subscribe,
         new_call_id=parts.new_call_id,
         flush=parts.recorder.flush,
+        origin=build_request_origin(session),
         reminders=lambda: collect_reminders(context.offers, nearby, skills),
         notes=lambda: collect_notes(announcer, skills, words),
         changes=lambda: collect_changes(announcer, nearby, skills, words, undos),
@@ -138,6 +141,24 @@ def build_loop_context(session: Session) -> LoopContext:
         rename=title.write,
         has_tool=lambda tool: has_tool(session, tool),
     )
+
+
+def build_request_origin(session: Session, agent: str = "") -> RequestOrigin:
+    """What requests say of themselves; the same paths for the session and its agents."""
+    parts = get_parts(session)
+    temporary = gettempdir()
+    return RequestOrigin(
+        agent=agent,
+        places=(
+            (session.workdir.root, "root"),
+            *((spelled, "root") for spelled, real in session.workdir.spellings.items()
+              if real == session.workdir.root),
+            (str(parts.session_context.session_directory), "session"),
+            (temporary, "temp"),
+            (os.path.realpath(temporary), "temp"),
+        ),
+        redact=parts.configuration.redactor.redact,
+    )  # fmt: skip
 
 
 async def has_tool(session: Session, tool: str) -> bool:

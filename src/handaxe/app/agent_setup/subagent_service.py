@@ -73,6 +73,7 @@ def attach_subagents(
     if context.asker is not None:
         context.asker.is_background = partial(_is_background, family)
     agents = SpawnedAgents(family, context, meter=loop.meter)
+    agents.paths.calls = loop.conversation.call_ids
     prompts.kinds = kinds()
     prompts.problems += (
         *kinds.problems,

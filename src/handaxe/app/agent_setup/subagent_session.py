@@ -21,6 +21,7 @@ from handaxe.app.agent_setup.prompt_builder import SharedPromptContext
 from handaxe.app.agent_setup.session_loop_context import (
     ServerInstructions,
     ToolSpecs,
+    build_request_origin,
     collect_changes,
     collect_notes,
     collect_reminders,
@@ -59,6 +60,7 @@ class SubagentSessionFactory:
         place = _SubagentState(self._session, self._directory / state.agent_id, state, kind, agents)
         place.workplace.specs = ToolSpecs(place.workplace.pipeline_context, self._specs)
         agents.pipeline_context = place.workplace.pipeline_context
+        agents.paths.calls = place.conversation.call_ids
         session_context = self._surround()
         environment, memory, files = (
             session_context.environment,
@@ -110,6 +112,7 @@ class _SubagentState:
         agents: SpawnedAgents,
     ) -> None:
         self._session = session
+        self._path = state.path
         self._is_closed = False
         self.memory_files: InstructionFiles | None = None
         self._built = built = SubagentBuilder(session, directory, state, kind, agents)
@@ -145,6 +148,7 @@ class _SubagentState:
             subscribe=built.recorder.subscribe,
             new_call_id=built.new_call_id,
             flush=built.recorder.flush,
+            origin=build_request_origin(self._session, self._path),
             reminders=lambda: collect_reminders(built.ports, nearby, skills),
         )
         if built.jobs is not None:

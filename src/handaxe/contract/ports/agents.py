@@ -71,6 +71,8 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     model: str = ""
     parent_id: str | None = None
     tool_use_id: str | None = None
+    path: str = ""
+    """The numbers of the calls that led to it, from the main conversation on, such as `2.1`."""
     depth: int = 1
     permission_mode: str | None = None
     """The widest mode it may work in, whoever wakes it; None: its parent's."""

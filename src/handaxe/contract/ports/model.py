@@ -1,7 +1,7 @@
 """Stream one model response; which vendor speaks behind it is nobody's business here."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +19,17 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     examples: tuple[dict[str, Any], ...] = ()
 
 
+class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, and where; no provider is sent it, recordings tell requests apart by it."""
+
+    agent: str = ""
+    """Empty for the main agent, otherwise the calls that led to the agent, such as `2.1`."""
+    places: tuple[tuple[str, str], ...] = ()
+    """Directories that differ from run to run, each with a name for it."""
+    redact: Callable[[str], str] = str
+    """A text without the secrets that the session knows."""
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One turn asked of a model."""
 
@@ -34,6 +45,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     thinking_tokens: int | None = None
     effort: str | None = None
     """How hard to try, such as `low` or `high`, where the vendor knows such a word."""
+    origin: RequestOrigin = RequestOrigin()
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag=True):
@@ -116,6 +128,8 @@ class Model(ABC):
 
     name: str
     context_tokens: int = 200_000
+    answers_for_all: bool = False
+    """Whether it stands in for every model of a session, as a recording does."""
 
     @abstractmethod
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:

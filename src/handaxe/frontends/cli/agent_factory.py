@@ -107,6 +107,7 @@ class AgentFactory:
             wait_for_agents_s=self.wait_for_agents_s,
             defer_calls=self.defers_calls,
             context_apart=brought.context_apart,
+            record=arguments.record,
         )
         if self._kept is not None:
             agent.loop.rewind(self._kept)

@@ -30,6 +30,9 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="who answers, such as openai/NAME")
     parser.add_argument("--fallback-model", metavar="NAMES",
                         help="who answers instead, where the model has no room")  # fmt: skip
+    parser.add_argument("--record", metavar="FILE",
+                        help="add what is asked and answered to FILE, for --model replay:FILE"
+                        )  # fmt: skip
     parser.add_argument("--effort", metavar="LEVEL", help="how hard to try: low, medium, high")
     parser.add_argument("--max-turns", type=int, metavar="N", help="most rounds of tool calls")
     parser.add_argument("--max-budget-usd", type=float, metavar="USD", help="most money to spend")
