@@ -15,6 +15,27 @@ from tests.waiting import blocked_until
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07")
 
+_START = "from handaxe.__main__ import main; sys.exit(main())"
+PATIENT = (
+    "-c",
+    f"import sys; from handaxe.frontends.cli.repl import repl; repl._TWICE_S = 600; {_START}",
+)
+"""Here Ctrl-C counts as pressed twice however long somebody took for it."""
+HELD = (
+    "-c",
+    (
+        "import os, sys, termios, time\n"
+        "flush = termios.tcflush\n"
+        "def hold_and_flush(*given):\n"
+        "    while os.path.exists('hold'):\n"
+        "        time.sleep(0.01)\n"
+        "    flush(*given)\n"
+        "termios.tcflush = hold_and_flush\n"
+        f"{_START}"
+    ),
+)
+"""Here a question gets its last line only when the file `hold` is gone."""
+
 
 class Terminal:
     """Somebody in front of a terminal."""

@@ -12,7 +12,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from tests.frontends.terminals import Terminal
+from tests.frontends.terminals import PATIENT, Terminal
 from tests.waiting import blocked_until
 
 THIN_SERVER = Path(__file__).parents[2] / "mcp" / "thin_server.py"
@@ -81,7 +81,7 @@ def test_a_key_stops_the_turn_and_the_conversation_goes_on(terminal, script, key
 
 
 def test_ctrl_c_twice_leaves(terminal, script):
-    me = terminal("--model", script({"text": "x"}))
+    me = terminal("--model", script({"text": "x"}), program=PATIENT)
     me.wait_for("›")
     me.type("\x03")
     me.wait_for("again leaves")
@@ -102,6 +102,41 @@ def test_a_permission_question_can_be_left_with_ctrl_c(terminal, script, project
     me.type("\x04")
     assert me.end() == 0
     assert not (project / "a.txt").exists()
+
+
+@pytest.mark.parametrize("keys", ["\x1b", "no\x1b", "\x1b[A\x1b"])
+def test_esc_at_a_permission_question_is_a_no_at_once(terminal, script, project, keys):
+    me = terminal("--model", script(WRITE, {"text": "Other things."}), "write")
+    me.wait_for("Allow?")
+    me.type(keys)
+    me.wait_for("was not run")
+    me.wait_for("›")
+    me.type("go on\r")
+    me.wait_for("Other things.")
+    me.wait_for("›")
+    me.type("\x04")
+    assert me.end() == 0
+    assert not (project / "a.txt").exists()
+
+
+def test_an_arrow_key_is_no_answer_to_a_permission_question(terminal, script, project):
+    me = terminal("--model", script(WRITE, {"text": "Done."}), "write")
+    me.wait_for("Allow?")
+    me.type("\x1b[A\x1bOBy\n")
+    me.wait_for("Done.")
+    assert (project / "a.txt").exists()
+
+
+def test_esc_stops_a_turn_whatever_keys_come_with_it(terminal, script, project):
+    model = script({"text": "word\n\n" * 300, "delay_ms": 50}, {"expect": "ab", "text": "Here."})
+    me = terminal("--model", model, "talk")
+    me.wait_for("word")
+    me.type("a\x1b[A\x1bb")
+    me.wait_for("interrupted by user")
+    me.wait_for("›")
+    me.wait_for("ab")
+    me.type("\r")
+    me.wait_for("Here.")
 
 
 @pytest.mark.parametrize(("answer", "goes_on"), [("n", False), ("n use another name", True)])
@@ -253,6 +288,16 @@ def test_a_narrow_terminal_is_enough(terminal, script):
     me.wait_for("is wide.")
     answer = me.shown[me.shown.index("A line of words") :].splitlines()[:3]
     assert all(len(line.rstrip()) <= 24 for line in answer), answer
+
+
+def test_esc_at_a_question_of_the_model_gives_no_answer(terminal, script):
+    question = {"question": "Which way?", "header": "Way",
+                "options": [{"label": "Left"}, {"label": "Right"}]}  # fmt: skip
+    turn = {"call": [{"tool": "AskUserQuestion", "input": {"questions": [question]}}]}
+    me = terminal("--model", script(turn, {"text": "As you like."}), "go")
+    me.wait_for("own words:")
+    me.type("\x1b")
+    me.wait_for("As you like.")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

@@ -1,10 +1,11 @@
 """Work in the background asks at a real terminal while the person stands at an idle prompt."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
-from tests.frontends.terminals import Terminal
+from tests.frontends.terminals import HELD, PATIENT, Terminal
 from tests.waiting import blocked_until
 
 ALLOWED = json.dumps({"permissions": {"allow": ["Bash"]}})
@@ -24,7 +25,9 @@ def background(script, project: Path):
     """Opens a terminal whose agents in the background ask when a file is there."""
     opened: list[Terminal] = []
 
-    def open_terminal(*agents: list[dict], kind: str = "xterm-256color", then: tuple = ()):
+    def open_terminal(
+        *agents: list[dict], kind: str = "xterm-256color", then: tuple = (), **options
+    ):
         names = [f"helper{number}" for number, _ in enumerate(agents)]
         calls = [
             {"tool": "Agent",
@@ -37,7 +40,7 @@ def background(script, project: Path):
         model = script(*turns, agents={name: {"match": name.upper()} for name in names})
         me = Terminal(
             "--model", model, "--settings", ALLOWED, "--append-system-prompt", "x", "go",
-            cwd=project, TERM=kind,
+            cwd=project, TERM=kind, **options,
         )  # fmt: skip
         opened.append(me)
         me.wait_for("Started.")
@@ -76,11 +79,12 @@ def test_a_question_at_the_idle_prompt_is_answered_and_the_line_goes_on(backgrou
 
 def test_keys_typed_before_the_question_stands_there_are_no_answer(background, project):
     helper = [{"call": [wait("go"), write("a.txt")]}, {"text": "Written."}]
-    me = background(helper)
+    me = background(helper, program=HELD)
+    (project / "hold").touch()
     (project / "go").touch()
-    for _ in range(40):
-        me.type("y")
     me.wait_for("asks for permission")
+    me.type("y" * 40)
+    (project / "hold").unlink()
     me.wait_for("Allow?")
     me.type("n\n")
     me.wait_for("›")
@@ -105,7 +109,7 @@ def test_questions_of_several_agents_come_one_after_the_other(background, projec
 
 def test_ctrl_c_at_such_a_question_is_a_no_and_twice_leaves(background, project):
     helpers = [[{"call": [wait("go"), write(f"{n}.txt")]}, {"text": "Written."}] for n in range(2)]
-    me = background(*helpers)
+    me = background(*helpers, program=PATIENT)
     (project / "go").touch()
     me.wait_for("Allow?")
     me.type("\x03")
@@ -113,6 +117,21 @@ def test_ctrl_c_at_such_a_question_is_a_no_and_twice_leaves(background, project)
     me.type("\x03")
     assert me.end() == 130
     assert list(project.glob("*.txt")) == []
+
+
+def test_ctrl_c_is_no_answer_to_the_questions_that_nobody_has_seen(background, project):
+    helpers = [[{"call": [wait("go"), write(f"{n}.txt")]}, {"text": "Written."}] for n in range(2)]
+    me = background(*helpers)
+    (project / "go").touch()
+    me.wait_for("Allow?")
+    logs = [*Path(os.environ["HANDAXE_HOME"]).rglob("events.jsonl")]
+    blocked_until(lambda: sum(log.read_text().count('"call_asked"') for log in logs) == 2)
+    me.type("\x03")
+    me.wait_for("Allow?")
+    me.type("y\n")
+    me.wait_for("›")
+    blocked_until(lambda: len(list(project.glob("*.txt"))) == 1)
+    leave(me)
 
 
 def test_a_question_that_outlasts_the_turn_keeps_the_prompt_away(background, project):

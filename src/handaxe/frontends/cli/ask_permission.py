@@ -14,7 +14,7 @@ import msgspec
 
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.frontends.cli.render import BlockRenderer, write_error, write_rendered
-from handaxe.frontends.cli.tty_input import discard_typed_input, read_line
+from handaxe.frontends.cli.tty_input import ESCAPE, ask_line
 from handaxe.permission.suggestions import name_suggestions
 from handaxe.text.escape import to_visible_text
 
@@ -35,11 +35,8 @@ async def ask_in_terminal(request: PermissionRequest, *, no_stops: bool = False)
     while True:
         write_error(_format_choices(request, no_stops=no_stops))
         sys.stderr.flush()
-        # What was typed until here was typed without having seen the question.
-        discard_typed_input()
-        write_error(f"Allow?  [{'/'.join(_list_letters(request))}]: ")
-        sys.stderr.flush()
-        line = await read_line()
+        letters = "/".join(_list_letters(request))
+        line = await ask_line(f"Allow?  [{letters}]: ", sys.stderr)
         answer = read_answer(line, request)
         if isinstance(answer, Deny) and answer.reason == SAID_NO:
             return msgspec.structs.replace(answer, interrupt=no_stops)
@@ -84,12 +81,12 @@ def wrap_lines(text: str, columns: int) -> str:
 
 
 def read_answer(line: str | None, request: PermissionRequest) -> Allow | Deny | None:
-    """What a typed line means; None if that is unclear. No answer at all is a no."""
+    """What a typed line means; None if that is unclear. No answer at all is a no, and so is Esc."""
     if line is None:
         return Deny("Nobody answered.", by="user")
     word, _, comment = line.strip().partition(" ")
     word = word.lower()
-    if word in {"n", "no"}:
+    if line == ESCAPE or word in {"n", "no"}:
         return Deny(comment.strip() or SAID_NO, by="user")
     if comment:
         return None

@@ -5,13 +5,77 @@ A thread that waits in `readline` could not be stopped, and would take the next 
 
 import asyncio
 import os
+import re
 import select
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
+ESCAPE = "\x1b"
+"""What `ask_line` gives where somebody pressed Esc."""
 _PIECE_BYTES = 4096
 _PASTE_S = 0.03
+# Arrows and other keys without a letter; Alt-Enter is a line for later.
+_KEY_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|O.?|[\r\n])", re.DOTALL)
+
+
+async def ask_line(prompt: str, stream: TextIO) -> str | None:
+    """Show a prompt, then read the line typed after it; `ESCAPE` for Esc, None at the end.
+
+    Everything is ready before somebody can see the prompt and answer it: Esc ends a line as Enter
+    does, and what was typed without having seen the prompt is gone.
+    """
+    with _escape_ends_line() as is_ended_by_escape:
+        discard_typed_input()
+        stream.write(prompt)
+        stream.flush()
+        line = await _read_answer() if is_ended_by_escape else await read_line()
+        if line == ESCAPE:
+            stream.write("\n")
+        return line
+
+
+async def _read_answer() -> str | None:
+    loop, fd, text = asyncio.get_running_loop(), sys.stdin.fileno(), ""
+    while True:
+        piece = await _read_chunk(loop, fd, None)
+        if not piece:
+            return text or None
+        text += piece.decode(errors="replace")
+        if text.endswith(ESCAPE):
+            await asyncio.sleep(_PASTE_S)
+            text = _KEY_CODE.sub("", text + read_typed_input())
+        if ESCAPE in text:
+            return ESCAPE
+        if "\n" in text:
+            return text.partition("\n")[0]
+
+
+@contextmanager
+def _escape_ends_line() -> Generator[bool]:
+    """Let Esc end a line of the terminal inside this block; whether it does."""
+    old = _set_line_end(ESCAPE)
+    try:
+        yield old is not None
+    finally:
+        if old is not None:
+            _set_line_end(old)
+
+
+def _set_line_end(key: str) -> str | None:
+    """Let a key end lines besides Enter; the key that did before, None without a terminal."""
+    with suppress(ImportError, OSError, ValueError):
+        import termios
+
+        fd = sys.stdin.fileno()
+        with suppress(termios.error):
+            attributes = termios.tcgetattr(fd)
+            keys = attributes[6]
+            old, keys[termios.VEOL] = keys[termios.VEOL], key.encode("latin-1")
+            termios.tcsetattr(fd, termios.TCSANOW, attributes)
+            return old.decode("latin-1")
+    return None
 
 
 async def read_line(*, whole_paste: bool = False) -> str | None:
@@ -112,6 +176,7 @@ class KeyWatcher:
     def pause_keys(self) -> Generator[None]:
         """Let somebody else read the terminal inside this block, which may outlast `watched`."""
         self._pauses += 1
+        self._read_last_keys()
         self._stop()
         try:
             yield
@@ -149,20 +214,28 @@ class KeyWatcher:
         with suppress(OSError, termios.error):
             termios.tcsetattr(fd, termios.TCSANOW, self._old)  # pyright: ignore[reportArgumentType] - what tcgetattr gave
 
+    def _read_last_keys(self) -> None:
+        """Read the keys of a moment ago: whoever pressed them has not seen what comes now."""
+        with suppress(OSError, ValueError):
+            if self._is_watching and select.select([sys.stdin.fileno()], [], [], 0)[0]:
+                self._read()
+
     def _read(self) -> None:
         try:
             text = os.read(sys.stdin.fileno(), _PIECE_BYTES).decode(errors="replace")
         except OSError:
             text = ""
-        if text == "\x1b":
-            self._on_escape()
-        elif text and not text.startswith("\x1b"):
-            self.typed += text
-            if "\x7f" in self.typed:
-                self.typed = _apply_backspaces(self.typed)
-        elif not text:
+        if not text:
             # The terminal has gone; there is nothing more to watch.
             self._stop()
+            return
+        keys = _KEY_CODE.sub("", text)
+        self.typed += keys.replace(ESCAPE, "")
+        if "\x7f" in self.typed:
+            self.typed = _apply_backspaces(self.typed)
+        if ESCAPE in keys:
+            # Keys pressed just before or after may arrive together with Esc.
+            self._on_escape()
 
 
 def _apply_backspaces(text: str) -> str:

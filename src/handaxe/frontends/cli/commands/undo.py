@@ -17,7 +17,7 @@ from handaxe.frontends.cli.exit_codes import compute_exit_code
 from handaxe.frontends.cli.json_output import encode_result, write_line
 from handaxe.frontends.cli.render import BlockRenderer, write_error, write_rendered
 from handaxe.frontends.cli.session_options import add_session_options
-from handaxe.frontends.cli.tty_input import discard_typed_input, read_line
+from handaxe.frontends.cli.tty_input import ask_line
 from handaxe.text.paths import unquote_path
 
 
@@ -99,10 +99,7 @@ def _get_outside_paths(result: ToolResult) -> tuple[str, ...]:
 async def _confirm_outside(result: ToolResult) -> bool:
     """Whether the person at the terminal wants files put back that lie elsewhere."""
     write_error(BlockRenderer(colour=False).block(Text(result.text)))
-    discard_typed_input()
-    write_error("Put them back all the same? [y/N]: ")
-    sys.stderr.flush()
-    line = await read_line()
+    line = await ask_line("Put them back all the same? [y/N]: ", sys.stderr)
     return (line or "").strip().lower() in {"y", "yes"}
 
 

@@ -29,7 +29,7 @@ from handaxe.frontends.cli.repl.line_editor import Interrupted, LineEditor, crea
 from handaxe.frontends.cli.repl.renderer import ReplRenderer
 from handaxe.frontends.cli.repl.session_info import describe_access, has_advisory_rules, is_new_here
 from handaxe.frontends.cli.trust_prompt import ask_for_trust
-from handaxe.frontends.cli.tty_input import KeyWatcher, discard_typed_input, read_line
+from handaxe.frontends.cli.tty_input import ESCAPE, KeyWatcher, ask_line, read_line
 from handaxe.frontends.signals import list_ending_signals
 from handaxe.frontends.stream_json.server import ClientOptions
 from handaxe.hooks.notify import notify_hooks
@@ -312,7 +312,7 @@ class Repl:
         return answer or Deny(SAID_NO, by="user")
 
     async def _ask_question(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
-        return await self._ask_in_turn(lambda: ask_in_menu(questions, read_line))
+        return await self._ask_in_turn(lambda: ask_in_menu(questions))
 
     @property
     def _is_asked(self) -> bool:
@@ -343,9 +343,11 @@ class Repl:
                 return await ask()
 
     def _drop_questions(self) -> None:
-        """Ctrl-C at a question while nobody works in the foreground: it is a no."""
+        """Ctrl-C at a question while nobody works in the foreground: it is a no to this one."""
         self._is_leaving = self._is_repeated_interrupt()
-        for asking in self._asking:
+        # The terminal goes round in order, so nobody has seen the questions after the first.
+        open_questions = [asking for asking in self._asking if not asking.done()]
+        for asking in open_questions if self._is_leaving else open_questions[:1]:
             asking.cancel()
 
 
@@ -373,22 +375,14 @@ class _on_interrupt:  # noqa: N801 - used like a function
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
 
-ReadLine = Callable[[], Awaitable[str | None]]
-
-
-async def ask_in_menu(questions: tuple[UserQuestion, ...], read: ReadLine) -> Answers | None:
+async def ask_in_menu(questions: tuple[UserQuestion, ...]) -> Answers | None:
     """The person's answers; None if they give none."""
     answers: dict[str, str] = {}
     for question in questions:
         write_out(_format_menu(question))
-        sys.stdout.flush()
-        # An answer is typed by somebody who has seen the question.
-        discard_typed_input()
         several = "numbers" if question.multi_select else "a number"
-        write_out(f"Choose {several}, or answer in your own words: ")
-        sys.stdout.flush()
-        line = await read()
-        if line is None or not line.strip():
+        line = await ask_line(f"Choose {several}, or answer in your own words: ", sys.stdout)
+        if line is None or line == ESCAPE or not line.strip():
             return Answers(answers=answers) if answers else None
         answers[question.question] = parse_choice(question, line)
     return Answers(answers=answers)
