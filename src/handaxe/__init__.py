@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.conversation import Conversation, SessionInfo
     from handaxe.contract.ports.questions import ElicitationForm
     from handaxe.contract.result_schema import result_schema
+    from handaxe.frontends.mcp_server.lent_session import serve_mcp
     from handaxe.schema.provider_results import image_message
     from handaxe.tools.function_tool import tool
     from handaxe.version import __version__ as __version__
@@ -63,6 +64,7 @@ _HOMES = {
     "image_message": "handaxe.schema.provider_results",
     "open_tasks": "handaxe.app.agent_setup.session_loop_context",
     "result_schema": "handaxe.contract.result_schema",
+    "serve_mcp": "handaxe.frontends.mcp_server.lent_session",
     "tool": "handaxe.tools.function_tool",
 }
 
@@ -92,6 +94,7 @@ __all__ = [
     "image_message",
     "open_tasks",
     "result_schema",
+    "serve_mcp",
     "tool",
 ]
 

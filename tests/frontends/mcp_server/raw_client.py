@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.waiting import HANG_S
 
-from handaxe import Effects, Session, ToolContext, tool
+from handaxe import Effects, Session, ToolContext, serve_mcp, tool
 from handaxe.frontends.mcp_server.handlers import serve
 from handaxe.frontends.mcp_server.server_session import SessionFactory
 from handaxe.permission.prompts import OnAsk
@@ -24,10 +24,14 @@ FORMS = {"elicitation": {"form": {}}}
 class RawClient:
     """One end of a connection to a server that runs in this process."""
 
-    def __init__(self, blueprint: SessionFactory) -> None:
+    def __init__(self, served: SessionFactory | Session) -> None:
         source, self._to_server = os.pipe()
         self._from_server, sink = os.pipe()
-        self.server = asyncio.ensure_future(serve(blueprint, source, sink))
+        self.server = asyncio.ensure_future(
+            serve_mcp(served, source=source, sink=sink)
+            if isinstance(served, Session)
+            else serve(served, source, sink)
+        )
         self.told: list[dict[str, Any]] = []
         """Notifications, as they came."""
         self.strays: list[Any] = []

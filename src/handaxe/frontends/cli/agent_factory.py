@@ -127,6 +127,7 @@ class AgentFactory:
             arguments,
             on_ask=brought.on_ask or (tool and tool.ask),
             on_question=brought.on_question,
+            on_elicit=brought.on_elicit,
             hooks=brought.hooks,
             home=self._home,
             start=self._start(brought.source),

@@ -1,9 +1,10 @@
 """The session behind one client, whatever the transport: its tools, its calls, its questions."""
 
 import asyncio
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
@@ -14,9 +15,12 @@ from handaxe.contract.content import ImageBlock
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.events import CallProgress, Event, ModeChanged, SettingsChanged, WishRefused
 from handaxe.contract.faults import SetupError, ToolFault, UnknownTool
+from handaxe.contract.faults.forms import ElicitationUnavailable
+from handaxe.contract.ports.questions import ElicitationForm
 from handaxe.contract.result import ToolResult, to_json_data
 from handaxe.frontends.mcp_server.protocol import CODE_KEY, INVALID_PARAMS, RpcError
 from handaxe.permission.prompts import OnAsk
+from handaxe.text.escape import to_visible_text
 
 if TYPE_CHECKING:
     from handaxe.frontends.mcp_server.prompts_and_resources import ContentProvider
@@ -34,6 +38,8 @@ class SessionFactory(NamedTuple):
     root: str | None = None
     """The project, where a person named it; otherwise the client's first root or the cwd."""
     add_dirs: tuple[str, ...] = ()
+    is_lent: bool = False
+    """Whether the session is the program's own: it stays where it is, and open."""
     shelf: "Callable[[Session], ContentProvider] | None" = None
     """What clients may fetch beside calling tools; without it the session's prompts and files."""
 
@@ -77,6 +83,10 @@ class ServerSession:
         self._roots: asyncio.Future[Sequence[str] | None] | None = None
         self._running: dict[str, _RunningCall] = {}
         self._offered: tuple[str, ...] | None = None
+        self._give_back = contextlib.ExitStack()
+        """What ends with this client in a session that goes on."""
+        self._asks_here = True
+        """Whether permission questions go to the client."""
         self.on_offer: Callable[[], None] = lambda: None
         """Called when the tools on offer have changed since the client saw them."""
         self.on_warning: Callable[[str], None] = lambda _: None
@@ -109,7 +119,8 @@ class ServerSession:
             raise RpcError(INVALID_PARAMS, "`name` is not the name of a tool.")
         session = await self._get_session()
         call_id = get_parts(session).new_call_id()
-        session.permissions.never_prompt = not line.can_ask
+        if self._asks_here:
+            session.permissions.never_prompt = not line.can_ask
         self._running[call_id] = _RunningCall(session, line)
         started(lambda: session.cancel(call_id))
         try:
@@ -153,6 +164,11 @@ class ServerSession:
         """End the session and whatever still runs in it."""
         if self._roots is not None:
             self._roots.cancel()
+        if self._blueprint.is_lent:
+            self._give_back.close()
+            for call_id in self._running:
+                self._session.cancel(call_id)
+            return
         for session in {id(s): s for s, _ in self._running.values()}.values():
             await session.close()
         await self._session.close()
@@ -161,11 +177,14 @@ class ServerSession:
         plan = self._blueprint
         root = plan.root or (roots[0] if roots else ".")
         more = (*plan.add_dirs, *(roots if plan.root else roots[1:]))
+        if plan.is_lent and self._opened[0]:
+            return self._session
         if self._opened[0] == root:
             get_parts(self._session).set_directories(more)
             return self._session
         session = plan.open(root, more, self._on_ask)
-        session.subscribe(self._on_event)
+        self._give_back.callback(session.subscribe(self._on_event))
+        self._connect_person(session)
         self._opened = (root, more)
         return session
 
@@ -203,7 +222,7 @@ class ServerSession:
     async def _on_ask(self, request: PermissionRequest) -> Allow | Deny:
         from handaxe.frontends.mcp_server.elicitation import build_elicitation_form, read_answer
 
-        running = self._running.get(request.call_id) or next(iter(self._running.values()), None)
+        running = self._find_running(request.call_id)
         if running is None or not running.line.can_ask:
             return Deny("Nobody is here to ask.", by="user")
         try:
@@ -213,6 +232,57 @@ class ServerSession:
         except RpcError as error:
             return Deny(f"The client could not ask its user ({error.message}).", by="user")
         return read_answer(given, request)
+
+    def _connect_person(self, session: Session) -> None:
+        """Let the session ask the client's user, where its program names nobody."""
+        from handaxe.app.services.permission_setup import (
+            connect_forms,
+            connect_permission_prompts,
+        )
+
+        parts = get_parts(session)
+        context = parts.pipeline_context
+        state = session.permissions
+        if context.forms is None:
+            connect_forms(context, state, self._on_elicit)
+            self._give_back.callback(setattr, context, "forms", None)
+        if context.asker is None:
+            connect_permission_prompts(context, state, self._on_ask, None, parts.configuration)
+            self._give_back.callback(setattr, context, "asker", None)
+        elif self._blueprint.is_lent:
+            self._asks_here = False
+        if self._asks_here:
+            self._give_back.callback(setattr, state, "never_prompt", state.never_prompt)
+
+    async def _on_elicit(self, form: ElicitationForm) -> dict[str, Any] | None:
+        running = self._find_running(form.call_id)
+        if running is None or not running.line.can_ask:
+            raise ElicitationUnavailable("The client cannot show forms.")
+        if form.schema is None:
+            return None
+        shown = {
+            "mode": "form",
+            "message": to_visible_text(form.message, lines=True),
+            "requestedSchema": form.schema,
+        }
+        try:
+            given = await running.line.ask(shown)
+        except InputRequired:
+            raise ElicitationUnavailable(
+                "The client asks its user first, and then calls again."
+            ) from None
+        except RpcError as error:
+            raise ElicitationUnavailable(
+                f"The client could not ask its user ({error.message})."
+            ) from None
+        answer = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+        content = answer.get("content")
+        if answer.get("action") != "accept" or not isinstance(content, dict):
+            return None
+        return cast("dict[str, Any]", content)
+
+    def _find_running(self, call_id: str | None) -> _RunningCall | None:
+        return self._running.get(call_id or "") or next(iter(self._running.values()), None)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, CallProgress):

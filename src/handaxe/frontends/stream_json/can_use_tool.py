@@ -8,8 +8,9 @@ import msgspec
 from handaxe.app.agent_setup.permission_prompt_tool import read_result
 from handaxe.app.session import Session, get_parts
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.faults.forms import ElicitationUnavailable
 from handaxe.contract.ports.permission import PermissionChanges
-from handaxe.contract.ports.questions import UserQuestion
+from handaxe.contract.ports.questions import ElicitationForm, UserQuestion
 from handaxe.contract.tool import PATH_FIELDS
 from handaxe.frontends.stream_json.control_channel import ClientRequestFailed, ControlChannel
 from handaxe.frontends.stream_json.json_lines import can_fit_line, truncate_value
@@ -69,6 +70,25 @@ class StreamPermissionUi:
             return {str(key): str(value) for key, value in given.items()}
         said = answer.get("message") if answer.get("behavior") == "deny" else None
         return str(said) if said else None
+
+    async def ask_form(self, form: ElicitationForm) -> dict[str, Any] | None:
+        """What the other end puts into a form, in the words of the protocol for MCP servers."""
+        about: Json = {
+            "mcp_server_name": form.source,
+            "message": form.message,
+            "mode": "url" if form.schema is None else "form",
+        }
+        more = {
+            "requested_schema": form.schema,
+            "url": form.url,
+            "elicitation_id": form.elicitation_id,
+        }
+        about |= {name: value for name, value in more.items() if value is not None}
+        try:
+            answer = await self._channel.ask("elicitation", **about)
+        except ClientRequestFailed as failed:
+            raise ElicitationUnavailable(f"The other end cannot show forms: {failed}") from None
+        return _to_mapping(answer.get("content")) if answer.get("action") == "accept" else None
 
 
 def _build_question(request: PermissionRequest) -> Json:

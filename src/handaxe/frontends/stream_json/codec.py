@@ -237,6 +237,7 @@ class StreamCodec:
                     event.tool,
                     elapsed_time_seconds=round(lasted_s, 1),
                     text=event.text,
+                    **({} if event.data is None else {"data": event.data}),
                 )
             case _:
                 pass

@@ -23,7 +23,7 @@ from handaxe.app.slash_commands import expand_prompt
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.contract.ports.questions import OnQuestion
+from handaxe.contract.ports.questions import OnElicit, OnQuestion
 from handaxe.frontends.stream_json.can_use_tool import StreamPermissionUi
 from handaxe.frontends.stream_json.codec import StreamCodec, StreamOptions
 from handaxe.frontends.stream_json.control_channel import (
@@ -64,6 +64,7 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     on_ask: OnAsk | None = None
     on_question: OnQuestion | None = None
+    on_elicit: OnElicit | None = None
     hooks: dict[str, list[Json]] | None = None
     agents: Mapping[str, Any] = {}
     skills: frozenset[str] | None = None
@@ -199,6 +200,7 @@ class StreamConversation:
             ClientOptions(
                 on_ask=asker.ask if serving.asks else None,
                 on_question=asker.ask_question if serving.asks else None,
+                on_elicit=asker.ask_form if serving.asks else None,
                 hooks=build_client_hooks(request.get("hooks"), self.channel),
                 agents=cast("dict[str, Any]", agents) if isinstance(agents, dict) else {},
                 skills=frozenset(map(str, cast("list[Any]", skills)))

@@ -15,7 +15,7 @@ from handaxe.frontends.cli.render import BlockRenderer, write_rendered
 from handaxe.frontends.cli.session_options import add_session_options, open_session
 
 if TYPE_CHECKING:
-    from handaxe.permission.prompts import OnAsk
+    from handaxe.contract.ports.questions import ElicitationForm
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _run_call(
     arguments: argparse.Namespace, call_input: dict[str, Any]
 ) -> tuple[ToolResult, str]:
-    async with open_session(arguments, on_ask=_find_asker()) as session:
+    async with open_session(arguments, **_find_person()) as session:
         get_parts(session).services.ready_tree.leave()
         result = await session.call(arguments.tool, call_input)
         get_parts(session).recorder.flush()
@@ -62,13 +62,19 @@ def _drop_pair_notes(result: ToolResult, words: list[str]) -> ToolResult:
     return msgspec.structs.replace(result, notes=notes)
 
 
-def _find_asker() -> "OnAsk | None":
-    """How to ask for permission, where a person sits at both ends."""
+def _find_person() -> dict[str, Any]:
+    """How to ask for permission and show forms, where a person sits at both ends."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return None
+        return {}
     from handaxe.frontends.cli.ask_permission import ask_in_terminal
 
-    return ask_in_terminal
+    return {"on_ask": ask_in_terminal, "on_elicit": _fill_form}
+
+
+async def _fill_form(form: "ElicitationForm") -> dict[str, Any] | None:
+    from handaxe.frontends.cli.ask_form import fill_form_in_terminal
+
+    return await fill_form_in_terminal(form)
 
 
 def read_call_input(words: list[str]) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from handaxe.config.working_directories import resolve_project
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import TokenUsage
-from handaxe.contract.ports.questions import Answers, UserQuestion
+from handaxe.contract.ports.questions import Answers, ElicitationForm, UserQuestion
 from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound
+from handaxe.frontends.cli.ask_form import fill_form_in_terminal
 from handaxe.frontends.cli.ask_permission import SAID_NO, ask_in_terminal
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from handaxe.frontends.cli.render import can_show_colour, print_notice, write_out
@@ -167,7 +168,12 @@ class Repl:
         return await self._ask_in_turn(read_line)
 
     def _open(self, source: str | None = None) -> Agent:
-        brought = ClientOptions(on_ask=self._ask, on_question=self._ask_question, source=source)
+        brought = ClientOptions(
+            on_ask=self._ask,
+            on_question=self._ask_question,
+            on_elicit=self._fill_form,
+            source=source,
+        )
         agent = self.opener.open(brought)
         agent.session.subscribe(self.screen.hear)
         get_parts(agent.session).hooks.hooks.wake = self._wake
@@ -313,6 +319,9 @@ class Repl:
 
     async def _ask_question(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
         return await self._ask_in_turn(lambda: ask_in_menu(questions))
+
+    async def _fill_form(self, form: ElicitationForm) -> dict[str, Any] | None:
+        return await self._ask_in_turn(lambda: fill_form_in_terminal(form))
 
     @property
     def _is_asked(self) -> bool:
