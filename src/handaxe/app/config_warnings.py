@@ -3,6 +3,7 @@
 from handaxe.catalog.catalog import Catalog
 from handaxe.config.keys import RESTRICTING, TOOL_NAMES
 from handaxe.config.project import Configuration
+from handaxe.pipeline.context import PipelineContext
 from handaxe.rules.grammar import PermissionRule
 from handaxe.rules.rule_index import RuleIndex
 
@@ -30,6 +31,15 @@ def find_config_warnings(
         ),
         *_find_tool_problems(catalog),
     )
+
+
+def find_mode_warnings(context: PipelineContext) -> tuple[str, ...]:
+    """What is missing to the permission mode in force."""
+    if context.policy().mode != "auto":
+        return ()
+    from handaxe.pipeline.auto_mode import find_auto_mode_problems
+
+    return find_auto_mode_problems(context)
 
 
 def _find_tool_problems(catalog: Catalog) -> list[str]:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from handaxe.app.config_warnings import find_config_warnings
+from handaxe.app.config_warnings import find_config_warnings, find_mode_warnings
 from handaxe.app.main_session_builder import MainSessionBuilder, SessionOptions, SessionParts
 from handaxe.app.services.hooks import HookArguments
 from handaxe.app.services.tool_selection import Tools
@@ -123,6 +123,7 @@ class Session:
             *self._parts.hooks.problems,
             *dict.fromkeys((*self._parts.recovery.warnings, *self._parts.tracker.warnings)),
             *self._parts.services.warnings,
+            *find_mode_warnings(self._parts.pipeline_context),
         )
 
     async def __aenter__(self) -> Self:

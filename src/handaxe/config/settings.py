@@ -203,6 +203,15 @@ class PermissionOptions(_Options, frozen=True, kw_only=True, rename="camel"):
         bool,
         "Ask before what cannot be undone, such as a force push, unless a rule names it.",
     ] = True
+    classifier: Annotated[
+        Literal["model"] | None,
+        "Who may allow in `auto` mode what would ask; `model`: the small model of the session.",
+    ] = None
+    classifier_timeout_s: Annotated[
+        float,
+        msgspec.Meta(gt=0),
+        "So long a classifier may take for a call; then a person is asked.",
+    ] = 30
 
 
 class AgentOptions(_Options, frozen=True, kw_only=True):

@@ -79,6 +79,8 @@ _NEVER_IF: dict[KeyPath, bool] = {
 _NEVER: frozenset[KeyPath] = frozenset(
     {
         ("trusted_folders",),
+        ("permissions", "classifier"),
+        ("permissions", "classifierTimeoutS"),
         ("apiKeyHelper",),
         ("autoMemoryDirectory",),
         ("retention_days",),

@@ -186,6 +186,8 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     """Of a server's tool: it and its siblings as they are now; a lasting yes holds for these."""
     remarks: tuple[str, ...] = ()
     """For a classifier: what hooks said of the results of earlier calls; nobody has checked it."""
+    classifier_text: str = ""
+    """For a classifier: what the tool says of the call."""
 
     @property
     def asked_for(self) -> str:

@@ -18,7 +18,14 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Decision, ToolDefinition
 from handaxe.contract.display import Display
 from handaxe.contract.effects import OWN_STATE, Effects
-from handaxe.contract.permission_subjects import Access, PathSubject, Subject, TextSubject
+from handaxe.contract.permission_subjects import (
+    Access,
+    CommandSubject,
+    HostSubject,
+    PathSubject,
+    Subject,
+    TextSubject,
+)
 from handaxe.contract.result import ToolResult
 
 PATH_FIELDS = ("file_path", "notebook_path", "path")
@@ -182,6 +189,10 @@ class Tool(Generic[Args]):
         """Take in what after-hooks changed behind the tool's back."""
         return result
 
+    def classifier_text(self, args: Args) -> str:
+        """What a classifier in `auto` mode reads of the call, beside what it would change."""
+        return " ".join((self.name, *map(_format_subject, self.subjects(args))))
+
     def title(self, partial_input: dict[str, Any]) -> str:
         """One line for the call, also while its input still streams in."""
         for value in partial_input.values():
@@ -196,6 +207,14 @@ class Tool(Generic[Args]):
         """The result in one line, for condensed views."""
         first, _, rest = result.text.partition("\n")
         return f"{first} ..." if rest else first
+
+
+def _format_subject(subject: Subject) -> str:
+    if isinstance(subject, PathSubject):
+        return subject.path
+    if isinstance(subject, CommandSubject):
+        return subject.command
+    return subject.host if isinstance(subject, HostSubject) else subject.text
 
 
 @lru_cache(maxsize=1024)

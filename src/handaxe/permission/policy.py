@@ -80,13 +80,20 @@ class Policy:
         if mode == self.mode and not is_confined:
             return self
         own = self.own_places.restrict_to(self.roots) if is_confined else self.own_places
+        return self._copy(self.book, mode, own)
+
+    def change_rules(self, book: RuleIndex) -> "Policy":
+        """The same with other rules."""
+        return self._copy(book, self.mode, self.own_places)
+
+    def _copy(self, book: RuleIndex, mode: Mode, own_places: OwnPaths) -> "Policy":
         return Policy(
-            self.book,
+            book,
             mode=mode,
             roots=self.roots,
             free_to_read=self.free_to_read,
             free_to_write=self.free_to_write,
-            own_places=own,
+            own_places=own_places,
             walled_off=self.walled_off,
             matches_command=self.matches_command,
         )

@@ -16,7 +16,7 @@ from handaxe.contract.cancellation import is_external_stop
 from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest, ToolDefinition
 from handaxe.contract.faults import describe_error
 from handaxe.contract.permission_updates import PermissionChange
-from handaxe.contract.ports.permission import Asker, Classifier, PermissionChanges
+from handaxe.contract.ports.permission import Asker, PermissionChanges
 from handaxe.permission.saved_rules import SavedRules
 from handaxe.session.permission_state import PermissionAnswer, PermissionState
 from handaxe.text.sanitize import escape_surrogates, to_safe_text
@@ -113,7 +113,7 @@ class PermissionBroker(Asker):
             words = repr(answer) if isinstance(answer, str) else to_safe_text(answer)
             return Deny(f"The permission callback answered {words}, not Allow or Deny.")
         try:
-            return _validate_answer(answer)
+            return validate_answer(answer)
         except (TypeError, ValueError, RecursionError) as error:
             return Deny(f"The permission callback's answer is not one: {error}.")
 
@@ -142,45 +142,7 @@ class PermissionBroker(Asker):
             _log.warning("%s", problem)
 
 
-class LimitedClassifier:
-    """A host's classifier with a limit: one that keeps saying no hands over to a human."""
-
-    MOST_IN_A_ROW = 3
-    MOST_IN_ALL = 20
-
-    def __init__(self, classify: Classifier) -> None:
-        self._classify = classify
-        self._in_a_row = 0
-        self._in_all = 0
-
-    async def __call__(self, request: PermissionRequest) -> Allow | Deny | None:
-        """Its answer; a failure or a doubt leaves the question to the human."""
-        if self._in_a_row >= self.MOST_IN_A_ROW or self._in_all >= self.MOST_IN_ALL:
-            return None
-        try:
-            answer = await self._classify(request)
-        except BaseException as error:
-            # A failing classifier must not turn into a yes.
-            if is_external_stop(error):
-                raise
-            _log.warning("the classifier failed", exc_info=error)
-            return None
-        try:
-            answer = _validate_answer(answer) if isinstance(answer, Allow | Deny) else None
-        except (TypeError, ValueError, RecursionError) as error:
-            _log.warning("the classifier's answer is not one", exc_info=error)
-            return None
-        if isinstance(answer, Deny):
-            self._in_a_row += 1
-            self._in_all += 1
-        elif isinstance(answer, Allow):
-            self._in_a_row = 0
-        else:
-            return None
-        return msgspec.structs.replace(answer, by="mode")
-
-
-def _validate_answer(answer: Allow | Deny) -> Allow | Deny:
+def validate_answer(answer: Allow | Deny) -> Allow | Deny:
     """An answer whose every part is what it has to be; types alone keep no host from others.
 
     Raises:

@@ -12,7 +12,7 @@ from handaxe.contract.context import CallInside
 from handaxe.contract.events import Event
 from handaxe.contract.permission_subjects import CommandSubject
 from handaxe.contract.ports.files import Files
-from handaxe.contract.ports.permission import Asker, Classifier
+from handaxe.contract.ports.permission import Asker
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.undo import Checkpoints
 from handaxe.hooks.service import Hooks
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.model import Model
     from handaxe.contract.ports.questions import FormPresenter
     from handaxe.contract.readable_files import ReadableFiles
+    from handaxe.permission.classifier import LimitedClassifier
 
 
 async def _find_no_doubt(_cwd: str) -> str:
@@ -128,7 +129,10 @@ class PipelineContext(msgspec.Struct):
     deferral: Deferral | None = None
     """Which tools wait to be loaded."""
     asker: Asker | None = None
-    classifier: Classifier | None = None
+    classifier: "LimitedClassifier | None" = None
+    """The host's, which answers in a person's place in `auto` mode."""
+    model_classifier: "LimitedClassifier | None" = None
+    """The session's model in the same role, made when the first call asks it."""
     remarks: list[str] = msgspec.field(default_factory=list[str])
     """What hooks said of results for the classifier, the newest last."""
     checkpoints: Checkpoints | None = None

@@ -57,7 +57,11 @@ async def resolve_question(
             return word
     question = await _build_question(decision, request, parsed, ctx, context)
     call_id = parsed.call.id
-    answer = await _ask_classifier(question, decision, context)
+    answer: Allow | Deny | None = None
+    if is_open(decision) and context.policy().mode == "auto":
+        from handaxe.pipeline.auto_mode import ask_classifier
+
+        answer = await ask_classifier(question, decision, request, parsed, ctx, context)
     if isinstance(answer, Deny):
         await _tell_denial(answer, parsed, heard, context)
     if answer is None:
@@ -116,17 +120,6 @@ def _list_definitions(parsed: ParsedCall, context: PipelineContext) -> tuple[Too
     if own is None:
         return listed
     return (own, *(one for one in listed if one.tool != own.tool))
-
-
-async def _ask_classifier(
-    question: PermissionRequest, decision: Decision, context: PipelineContext
-) -> Allow | Deny | None:
-    """What the host's classifier says in `auto` mode; rules and protected paths stay a human's."""
-    if context.classifier is None or context.policy().mode != "auto" or not is_open(decision):
-        return None
-    return await context.classifier(
-        msgspec.structs.replace(question, remarks=tuple(context.remarks))
-    )
 
 
 async def _tell_denial(

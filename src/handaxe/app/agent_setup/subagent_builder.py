@@ -178,6 +178,7 @@ class SubagentBuilder(SessionBuilder):
             else None,
             opening=None,
             may_put_off=None,
+            model_classifier=None,
             agent_transcript_path=str(self.log),
             agent_id=self._state.agent_id,
             agent_type=self._kind.name,

@@ -10,7 +10,7 @@ from handaxe.config.trust import MODE
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.permission import Classifier, PermissionChanges
 from handaxe.contract.ports.settings_store import SettingsStore
-from handaxe.permission.prompts import LimitedClassifier, OnAsk, PermissionBroker
+from handaxe.permission.prompts import OnAsk, PermissionBroker
 from handaxe.permission.saved_rules import SavedRules
 from handaxe.pipeline.context import PipelineContext
 from handaxe.rules.grammar import split_rules
@@ -101,4 +101,9 @@ def connect_permission_prompts(
                 "`classifier` must be an async function taking a PermissionRequest; "
                 f"got {classifier!r}."
             )
-        context.classifier = LimitedClassifier(classifier)
+        from handaxe.permission.classifier import LimitedClassifier
+
+        options = configuration.settings.permissions
+        context.classifier = LimitedClassifier(
+            classifier, limit_s=lambda: options.classifier_timeout_s
+        )
