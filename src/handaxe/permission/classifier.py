@@ -20,7 +20,7 @@ from handaxe.contract.ports.conversation import ModelQuestion
 from handaxe.contract.ports.permission import Classifier
 from handaxe.permission.prompts import validate_answer
 from handaxe.permission.reasons import to_display
-from handaxe.text.framing import frame, join_framed
+from handaxe.text.framing import frame_field, join_framed
 from handaxe.text.sanitize import escape_surrogates
 
 MAX_CHARS = 40_000
@@ -52,7 +52,7 @@ class LimitedClassifier:
         self._failed = 0
 
     async def __call__(self, request: PermissionRequest) -> Allow | Deny | None:
-        """Its answer; a failure, a doubt or too long a silence leaves the question to the person."""
+        """Its answer; a failure, a doubt or silence leaves it to the person."""
         if self._in_a_row >= self.MOST_IN_A_ROW or self._in_all >= self.MOST_IN_ALL:
             return None
         if self.is_model and self._failed >= self.MOST_IN_A_ROW:
@@ -158,11 +158,12 @@ def build_prompt(request: PermissionRequest, roots: tuple[str, ...]) -> str:
     pieces = [
         f"Working directories: {', '.join(map(to_display, roots))}",
         f"Current directory: {to_display(request.cwd)}",
-        frame("tool-call", request.classifier_text, tool=request.tool),
-        frame("change", change),
+        f"Tool: {to_display(request.tool)}",
+        frame_field("tool-call", request.classifier_text),
+        frame_field("change", change),
     ]
     if request.remarks:
-        pieces.append(frame("remarks", *request.remarks))
+        pieces.append(frame_field("remarks", "\n".join(request.remarks)))
     pieces.append("May this call run without asking the person? Answer with the JSON object.")
     return escape_surrogates(join_framed(*pieces))
 
@@ -185,17 +186,23 @@ def parse_answer(said: str) -> str | None:
     text = said.strip()
     fenced = _FENCE.fullmatch(text)
     try:
-        pairs: object = json.loads(fenced[1] if fenced else text, object_pairs_hook=list)
+        answer = json.loads(fenced[1] if fenced else text, object_pairs_hook=_read_object)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
+    if not isinstance(answer, dict):
         return None
-    named = cast("list[tuple[str, object]]", pairs)
-    answer = dict(named)
-    # A name that is given twice says two things.
-    if len(answer) != len(named) or answer.keys() - {"decision", "reason"}:
+    answer = cast("dict[str, object]", answer)
+    if answer.keys() - {"decision", "reason"}:
         return None
     reason = answer.get("reason", "")
     if answer.get("decision") != "allow" or not isinstance(reason, str):
         return None
     return reason.strip() or "it gave no reason"
+
+
+def _read_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The object of these pairs; a name that is given twice says two things."""
+    read = dict(pairs)
+    if len(read) != len(pairs):
+        raise ValueError("a name is given twice")
+    return read

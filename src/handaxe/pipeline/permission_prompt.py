@@ -57,11 +57,7 @@ async def resolve_question(
             return word
     question = await _build_question(decision, request, parsed, ctx, context)
     call_id = parsed.call.id
-    answer: Allow | Deny | None = None
-    if is_open(decision) and context.policy().mode == "auto":
-        from handaxe.pipeline.auto_mode import ask_classifier
-
-        answer = await ask_classifier(question, decision, request, parsed, ctx, context)
+    answer = await _ask_classifier(question, decision, request, parsed, ctx, context)
     if isinstance(answer, Deny):
         await _tell_denial(answer, parsed, heard, context)
     if answer is None:
@@ -120,6 +116,22 @@ def _list_definitions(parsed: ParsedCall, context: PipelineContext) -> tuple[Too
     if own is None:
         return listed
     return (own, *(one for one in listed if one.tool != own.tool))
+
+
+async def _ask_classifier(
+    question: PermissionRequest,
+    decision: Ask,
+    request: PermissionQuery,
+    parsed: ParsedCall,
+    ctx: ToolContext,
+    context: PipelineContext,
+) -> Allow | Deny | None:
+    """What a classifier says in `auto` mode; rules and protected paths stay a person's."""
+    if context.policy().mode != "auto" or not is_open(decision):
+        return None
+    from handaxe.pipeline.auto_mode import ask_classifier
+
+    return await ask_classifier(question, decision, request, parsed, ctx, context)
 
 
 async def _tell_denial(
