@@ -15,7 +15,7 @@ import msgspec
 from handaxe.contract.cancellation import is_external_stop
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.display import Code, Diff, Text
-from handaxe.contract.faults import describe_error
+from handaxe.contract.faults import ToolFault, describe_error
 from handaxe.contract.ports.conversation import ModelQuestion
 from handaxe.contract.ports.permission import Classifier
 from handaxe.permission.prompts import validate_answer
@@ -99,9 +99,11 @@ class LimitedClassifier:
         return answer
 
     def _note_failure(self, reason: str, error: BaseException) -> None:
-        _log.warning("the classifier failed: %s", reason, exc_info=error)
+        # Of what is wrong outside, the sentence says all.
+        is_known = isinstance(error, ToolFault | TimeoutError)
         self._failed += 1
-        self.problem = f"The classifier of auto mode gave no answer, so calls ask: {reason}"
+        self.problem = f"The classifier of auto mode gave no answer, so the call asks: {reason}"
+        _log.warning("%s", self.problem, exc_info=None if is_known else error)
 
 
 def _forget_result(asking: "asyncio.Future[Any]") -> None:
