@@ -133,10 +133,10 @@ async def _is_command_within(
         return False
     if not classifier.is_model:
         return True
-    from handaxe.shell.analysis import analyze
+    from handaxe.permission.shell_commands import Machine, analyze_command
 
     policy = context.policy()
-    facts = analyze(query.command or "", ctx.cwd, policy.home, policy.roots)
+    facts = analyze_command(query, policy, Machine(cwd=ctx.cwd))
     subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
     is_final = any(loss.irreversible for part in facts.parts for loss in part.losses)
     if facts.changes_directory or is_final or subject.unconfined or is_foreign(query.tool):
