@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from handaxe.app.services.mcp import McpArguments
     from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
-    from handaxe.contract.ports.conversation import AgentAccess, ModelQuestion
+    from handaxe.contract.ports.conversation import AgentAccess, ModelQuestion, SessionInfo
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnElicit, OnQuestion
     from handaxe.permission.prompts import OnAsk
@@ -205,6 +205,7 @@ class SessionBuilder(ABC):
         )
         self.pipeline_context = self.build_pipeline_context()
         self.pipeline = self.build_pipeline()
+        self.catalog.session_info = self.catalog.session_info or self._make_session_info
         self.pipeline_context.call_inside = self._call_inside
         self.pipeline_context.ask_model = self._ask_model
         self.pipeline_context.elicit = self._elicit
@@ -263,6 +264,11 @@ class SessionBuilder(ABC):
         if is_foreign(call.tool):
             await self.services.expect((call,), self.catalog)
         return self.recorder.add_log_note(await self.pipeline.call_inside(parent_id, call))
+
+    def _make_session_info(self) -> "SessionInfo":
+        from handaxe.pipeline.session_view import LiveSessionInfo
+
+        return LiveSessionInfo(self.pipeline_context)
 
     async def _ask_model(self, call_id: str, question: "ModelQuestion") -> str:
         """What a model answers to the tool of this call."""

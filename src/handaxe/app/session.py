@@ -246,7 +246,8 @@ class Session:
         what was loaded is appended, so ask again for every request.
         """
         tools = self._parts.deferral.sent() if deferred else self._parts.catalog.list_offered()
-        return [get_tool_schema(tool, provider) for tool in tools]
+        describe = self._parts.catalog.describe
+        return [get_tool_schema(tool, provider, describe(tool)) for tool in tools]
 
     def user_turn(self, results: Sequence[ToolResult], provider: str) -> Any:  # noqa: ANN401
         """The whole user message after the calls of an answer; for OpenAI a list of messages."""

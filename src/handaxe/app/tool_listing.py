@@ -21,14 +21,14 @@ _OFFERED_WHERE = {
 """Ports that not every session has, by name, and who has them."""
 
 
-def get_tool_schema(tool: Tool[Any], provider: str) -> dict[str, Any]:
-    """One tool's schema in a provider's dialect."""
+def get_tool_schema(tool: Tool[Any], provider: str, prompt: str | None = None) -> dict[str, Any]:
+    """One tool's schema in a provider's dialect, with the prompt that a session has for it."""
     from handaxe.schema.providers import build_tool_schema
     from handaxe.schema.tool_schema import build_input_schema
 
     return build_tool_schema(
         tool.name,
-        tool.prompt(),
+        tool.prompt() if prompt is None else prompt,
         build_input_schema(tool.args_type),
         provider,
         strict=tool.strict,

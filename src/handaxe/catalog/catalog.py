@@ -6,12 +6,15 @@ Built-in tools come as loaders, so that a session that calls one tool imports on
 import logging
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from handaxe.catalog.edit_formats import EDIT_TOOLS, OTHERS, find_hidden_formats
 from handaxe.contract.faults import UnknownTool
 from handaxe.contract.tool import Tool
 from handaxe.text.sanitize import escape_surrogates
+
+if TYPE_CHECKING:
+    from handaxe.contract.ports.conversation import SessionInfo
 
 AnyTool = Tool[Any]
 _log = logging.getLogger("handaxe.catalog")
@@ -55,6 +58,9 @@ class Catalog:
         self.own_tools: tuple[AnyTool, ...] = ()
         """The tools of the host's program, on offer or not."""
         self._external = ChainMap(self._own)
+        self.session_info: Callable[[], SessionInfo] | None = None
+        """Gives what prompts can depend on."""
+        self._prompts: dict[int, str] = {}
         self.why_missing: Callable[[str], str | None] = lambda _: None
         """A sentence on why a tool that is asked for is not there, where somebody knows."""
 
@@ -67,7 +73,20 @@ class Catalog:
         copy._allows = lambda name: self._allows(name) and allows(name)
         copy.edit_tool = self.edit_tool
         copy.why_missing = self.why_missing
+        copy.session_info, copy._prompts = self.session_info, self._prompts
         return copy
+
+    def describe(self, tool: AnyTool) -> str:
+        """The prompt of a tool; one that depends on the session is asked for once.
+
+        A prompt that changes would cost the model's cache of everything before it.
+        """
+        if self.session_info is None or not tool.has_session_prompt:
+            return tool.prompt()
+        prompt = self._prompts.get(id(tool))
+        if prompt is None:
+            prompt = self._prompts[id(tool)] = _make_prompt(tool, self.session_info())
+        return prompt
 
     def ask_what_is_hidden(self, hides: Callable[[], Callable[[str], bool]]) -> None:
         """Ask somebody else which tools are out of sight."""
@@ -202,6 +221,17 @@ def _is_enabled(tool: AnyTool) -> bool:
     except Exception:  # noqa: BLE001 - one bad tool keeps no other from being offered
         _log.exception("%s cannot tell whether it is enabled", tool.name)
         return False
+
+
+def _make_prompt(tool: AnyTool, info: "SessionInfo") -> str:
+    try:
+        prompt = cast("object", tool.prompt_for(info))
+        if isinstance(prompt, str):
+            return prompt
+        _log.error("`prompt_for` of %s gave no text but %r", tool.name, prompt)
+    except Exception:  # noqa: BLE001 - one bad tool keeps no other from being offered
+        _log.exception("`prompt_for` of %s failed", tool.name)
+    return tool.prompt()
 
 
 def _is_never_hidden(_: str) -> bool:

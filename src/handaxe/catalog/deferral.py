@@ -85,18 +85,18 @@ class Deferral(ToolIndex):
         """Answer a call that was made before its tool was loaded with the tool's schema."""
         if self.is_on and _can_wait(tool) and tool.name not in self._loaded:
             self._loaded.load((tool.name,))
-            raise NotLoaded(tool.name, tool.prompt(), _read_schema(tool))
+            raise NotLoaded(tool.name, self._catalog.describe(tool), _read_schema(tool))
 
     async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
         """The best matches among all tools that can wait, loaded ones too."""
         candidates = {tool.name: tool for tool in self._catalog.list_offered() if _can_wait(tool)}
-        entries = [_make_entry(tool) for tool in candidates.values()]
+        entries = [_make_entry(tool, self._catalog.describe(tool)) for tool in candidates.values()]
         names = rank_tools(query, entries, max_results)
         new = set(self._loaded.load(names))
         return tuple(
             FoundTool(
                 name=name,
-                description=candidates[name].prompt(),
+                description=self._catalog.describe(candidates[name]),
                 input_schema=_read_schema(candidates[name]),
                 was_loaded=name not in new,
             )
@@ -123,7 +123,9 @@ class Deferral(ToolIndex):
         size = self._sizes.get(id(tool))
         if size is None:
             schema = msgspec.json.encode(_read_schema(tool))
-            size = self._sizes[id(tool)] = len(tool.name) + len(tool.prompt()) + len(schema)
+            size = self._sizes[id(tool)] = (
+                len(tool.name) + len(self._catalog.describe(tool)) + len(schema)
+            )
         return size
 
 
@@ -150,10 +152,10 @@ def _can_wait(tool: AnyTool) -> bool:
     return tool.name.startswith("mcp__") if tool.defer is None else tool.defer
 
 
-def _make_entry(tool: AnyTool) -> "ToolEntry":
+def _make_entry(tool: AnyTool, prompt: str) -> "ToolEntry":
 
     properties: dict[str, Any] = _read_schema(tool).get("properties", {})
-    return ToolEntry(tool.name, tool.search_hint, tool.prompt(), tuple(properties))
+    return ToolEntry(tool.name, tool.search_hint, prompt, tuple(properties))
 
 
 def _read_schema(tool: AnyTool) -> dict[str, Any]:

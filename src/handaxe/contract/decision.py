@@ -184,6 +184,8 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     """What a command would destroy for good."""
     definitions: tuple[ToolDefinition, ...] = ()
     """Of a server's tool: it and its siblings as they are now; a lasting yes holds for these."""
+    display_name: str | None = None
+    """What people see for the tool's name, where that is another one."""
     remarks: tuple[str, ...] = ()
     """For a classifier: what hooks said of the results of earlier calls; nobody has checked it."""
     classifier_text: str = ""
@@ -193,7 +195,8 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     def asked_for(self) -> str:
         """The tool, and the sub-agent that wants to use it."""
         kind = f" ({self.agent_type})" if self.agent_type else ""
-        return f"{self.tool} of agent {self.agent_id}{kind}" if self.agent_id else self.tool
+        tool = f"{self.display_name} ({self.tool})" if self.display_name else self.tool
+        return f"{tool} of agent {self.agent_id}{kind}" if self.agent_id else tool
 
     @property
     def told_input(self) -> dict[str, Any]:

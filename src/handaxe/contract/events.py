@@ -68,6 +68,8 @@ class CallStarted(_Event, frozen=True, tag="call_started", kw_only=True):
     is_read_only: bool = False
     parent_id: str | None = None
     """The call that it was made in, by a tool, a hook or a callback."""
+    display_name: str | None = None
+    """What people see for the tool's name, where that is another one."""
 
 
 class CallAsked(_Event, frozen=True, tag="call_asked", kw_only=True):

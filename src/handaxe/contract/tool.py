@@ -10,7 +10,17 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from string import ascii_letters, digits
-from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 
@@ -27,6 +37,9 @@ from handaxe.contract.permission_subjects import (
     TextSubject,
 )
 from handaxe.contract.result import ToolResult
+
+if TYPE_CHECKING:
+    from handaxe.contract.ports.conversation import SessionInfo
 
 PATH_FIELDS = ("file_path", "notebook_path", "path")
 
@@ -80,6 +93,10 @@ class Tool(Generic[Args]):
 
     states: ClassVar[tuple[type[State], ...]] = ()
     """The state of own tools among it."""
+    has_display_name: ClassVar[bool] = False
+    """Whether people see another name; derived from `user_facing_name`."""
+    has_session_prompt: ClassVar[bool] = False
+    """Whether the prompt depends on the session; derived from `prompt_for`."""
     has_own_ports: ClassVar[bool] = False
     """Whether some of it is made for each call: state, the conversation."""
 
@@ -109,12 +126,16 @@ class Tool(Generic[Args]):
             cls.name = cls.__name__
         _check_facts(cls.__dict__, cls.__name__)
         _check_methods(cls.__dict__, cls.__name__)
+        if "aliases" in cls.__dict__ and len({cls.name, *cls.aliases}) <= len(cls.aliases):
+            raise ValueError(f"{cls.__name__}: `aliases` has a name twice, or the tool's own name.")
         for spelling in (cls.name, *cls.aliases):
             if not 0 < len(spelling) <= _MAX_NAME_CHARS or not _NAME_CHARS.issuperset(spelling):
                 raise ValueError(f"{spelling!r} is not a tool name: 1-64 letters, digits, _ or -.")
         cls.reach = frozenset((*cls.uses, *cls.may_use))
         cls.states = tuple(filter(_is_state, (*cls.uses, *cls.may_use)))
         cls.has_own_ports = bool(cls.states) or any(map(is_of_call, cls.reach))
+        cls.has_display_name = _is_overridden(cls, "user_facing_name")
+        cls.has_session_prompt = _is_overridden(cls, "prompt_for")
         if "args_type" in cls.__dict__:
             return
         for base in cls.__dict__.get("__orig_bases__", ()):
@@ -129,6 +150,14 @@ class Tool(Generic[Args]):
     def prompt(self) -> str:
         """What the model is told: the text of `prompt_file`, or else the docstring."""
         return _read_prompt(type(self))
+
+    def prompt_for(self, session: "SessionInfo") -> str:  # noqa: ARG002 - the default is the same
+        """The prompt where it depends on the session: asked once, so that it stays the same."""
+        return self.prompt()
+
+    def user_facing_name(self, args: Args | None = None) -> str:  # noqa: ARG002
+        """What people see for the name; without the input where that is not known yet."""
+        return self.name
 
     def effects_of(self, args: Args) -> Effects:  # noqa: ARG002 - the default looks at no input
         """What this very call reads and writes."""
@@ -195,9 +224,10 @@ class Tool(Generic[Args]):
 
     def title(self, partial_input: dict[str, Any]) -> str:
         """One line for the call, also while its input still streams in."""
+        name = get_display_name(self) or self.name
         for value in partial_input.values():
-            return f"{self.name}({value})"
-        return self.name
+            return f"{name}({value})"
+        return name
 
     def show(self, args: Args, result: ToolResult) -> Display | None:  # noqa: ARG002
         """What a human sees of the result; None shows its text."""
@@ -250,6 +280,21 @@ def _check_facts(given: Mapping[str, Any], tool: str) -> None:
         value = given.get(name, given)
         if value is not given and not isinstance(value, property) and not fits(value):
             raise TypeError(f"{tool}: `{name}` is {wanted}, not {value!r}.")
+
+
+def get_display_name(tool: Tool[Args], args: Args | None = None) -> str | None:
+    """What people see for the name of a tool; None where it is the name itself."""
+    if not tool.has_display_name:
+        return None
+    try:
+        shown = cast("object", tool.user_facing_name(args))
+    except Exception:  # noqa: BLE001 - a name that trips over its input is no reason to fail
+        return None
+    return shown if isinstance(shown, str) and shown.strip() and shown != tool.name else None
+
+
+def _is_overridden(kind: type[Any], method: str) -> bool:
+    return getattr(kind, method) is not getattr(Tool, method)
 
 
 def is_of_call(port: object) -> bool:

@@ -21,6 +21,7 @@ from handaxe.contract.events import CallAsked, CallDecided
 from handaxe.contract.faults import Asked, Denied, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.permission import PermissionChanges
+from handaxe.contract.tool import get_display_name
 from handaxe.hooks.outcome import choose_strictest
 from handaxe.permission.decide import PermissionQuery, Policy, is_binding, is_final
 from handaxe.permission.reasons import deny_unasked, to_display
@@ -106,6 +107,7 @@ async def _build_question(
         suggestions=build_suggestions(decision, request, context.policy()),
         destructive=decision.destructive,
         definitions=_list_definitions(parsed, context),
+        display_name=get_display_name(parsed.tool, parsed.args),
     )
 
 

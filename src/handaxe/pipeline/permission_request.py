@@ -105,12 +105,13 @@ class Undecided(Exception):
 
 
 class InputRewritten(Exception):
-    """Whoever was asked for permission gave it for another input."""
+    """Whoever was asked for permission, or the tool itself, gave it for another input."""
 
-    def __init__(self, call_input: dict[str, Any], word: Allow) -> None:
+    def __init__(self, call_input: dict[str, Any], word: Allow, *, by_tool: bool = False) -> None:
         super().__init__()
         self.input = call_input
         self.word = word
+        self.by_tool = by_tool
 
 
 class HookFeedback:
@@ -126,6 +127,8 @@ class HookFeedback:
     """Whether a hook brought what a person would have been asked for."""
     answer: Allow | None = None
     """A person's yes to another input; it holds for that input too."""
+    tools_answer: Allow | None = None
+    """The tool's own yes to an input that it put in place of the one it was given."""
 
     def take(self, outcome: Outcome) -> None:
         """Keep what is to be shown."""

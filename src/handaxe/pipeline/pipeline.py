@@ -18,6 +18,7 @@ from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
 from handaxe.contract.faults import Cancelled, Deferred, NestedCall, ToolFault
 from handaxe.contract.ports.tools import ToolCaller
 from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import get_display_name
 from handaxe.hooks.service import Hooks
 from handaxe.pipeline.active_calls import (
     ActiveCall,
@@ -379,6 +380,9 @@ def _announce(
             derived=parsed.derived() if parsed else {},
             is_read_only=parsed is None or parsed.effects.is_read_only,
             parent_id=None if parent is None else parent.call.id,
+            display_name=get_display_name(parsed.tool, parsed.args)
+            if parsed is not None and parsed.tool.has_display_name
+            else None,
         )
     )
 

@@ -70,13 +70,21 @@ async def prepare(
         if outcome.input is not None and outcome.input != parsed.call.input:
             was_rewritten = True
             parsed, grants, ctx, validated = await _recheck_call(parsed, outcome.input, context)
-    try:
-        parsed, decision = await _check_permission(parsed, ctx, hooks_word, heard, context)
-    except InputRewritten as rewritten:
-        was_rewritten = True
-        parsed, grants, ctx, validated = await _recheck_call(parsed, rewritten.input, context)
-        word = None if heard.answer is not None else rewritten.word
-        parsed, decision = await _check_permission(parsed, ctx, word, heard, context)
+    for _ in range(_MAX_REWRITES):
+        try:
+            parsed, decision = await _check_permission(parsed, ctx, hooks_word, heard, context)
+            break
+        except InputRewritten as rewritten:
+            was_rewritten = True
+            parsed, grants, ctx, validated = await _recheck_call(parsed, rewritten.input, context)
+            # The tool's yes is one to its own input, and a person's to what they were shown.
+            heard.tools_answer = rewritten.word if rewritten.by_tool else None
+            if rewritten.by_tool:
+                heard.answer = None
+            else:
+                hooks_word = None if heard.answer is not None else rewritten.word
+    else:
+        raise RuntimeError("the input was rewritten again and again, each time to another one")
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
@@ -201,6 +209,10 @@ async def _check_permission(
     """The call with what it touches followed to the end, and what lets it run, or `Refused`."""
     judged = collect_judged_paths(parsed, context)
     tools_word = None if heard.has_answer else await parsed.tool.decide(parsed.args, ctx)
+    if tools_word is None:
+        tools_word = heard.tools_answer
+    elif tools_word.__class__ is Allow:
+        _take_rewritten_input(tools_word, parsed)
     request = build_permission_query(parsed, judged)
     if request.command is None:
         rules = decide(request, context.policy())
@@ -227,6 +239,12 @@ async def _check_permission(
         if not isinstance(decision, Allow):
             decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
     return resolve_effects(parsed, context), decision
+
+
+def _take_rewritten_input(word: Decision, parsed: ParsedCall) -> None:
+    """Have a call with the input that its tool wants instead judged in its place."""
+    if isinstance(word, Allow) and word.input is not None and word.input != parsed.call.input:
+        raise InputRewritten(word.input, word, by_tool=True)
 
 
 _is_final = attrgetter("is_final")
@@ -257,6 +275,8 @@ async def _resolve_question(
     return await resolve_question(decision, request, parsed, ctx, heard, context)
 
 
+_MAX_REWRITES = 5
+"""How many times an input is taken before it is clear that it will never settle."""
 NOT_HERE = (
     "A hook put this call off, which is possible only for the single call of an answer "
     "in a run without a terminal."

@@ -123,6 +123,7 @@ def _build_tool(
         facts.setdefault("output_type", returned)
     members: dict[str, Any] = {
         **facts,
+        **{part: _make_method(part, facts[part], name) for part in _METHODS if part in facts},
         "name": name,
         "function": staticmethod(function),
         "context_names": contexts,
@@ -136,6 +137,34 @@ def _build_tool(
     # Last, because the class derives one from its generic parameter while it is being made.
     made.args_type = _build_args_type(function, hints, (*contexts, *ports))
     return made()
+
+
+_ASYNC = ("validate", "decide", "preview", "recheck")
+_METHODS = (
+    *_ASYNC, "title", "summary", "show", "subjects", "user_facing_name", "prompt_for",
+)  # fmt: skip
+"""Methods of a tool that the decorator takes as functions, which get no `self`."""
+
+
+def _make_method(part: str, given: Any, name: str) -> Any:  # noqa: ANN401 - any value
+    if part == "user_facing_name":
+        return staticmethod(_make_name(given, name))
+    if not callable(given):
+        raise TypeError(f"@tool: `{part}` is a function, not {given!r:.100}.")
+    if part in _ASYNC and not inspect.iscoroutinefunction(given):
+        raise TypeError(f"@tool: `{part}` is not an async function. Write `async def`.")
+    return staticmethod(given)
+
+
+def _make_name(given: Any, name: str) -> Callable[..., Any]:  # noqa: ANN401 - any value
+    def show_name(args: Any = None) -> Any:  # noqa: ANN401 - built from the signature
+        if isinstance(given, str):
+            return given
+        return name if args is None else given(args)
+
+    if not isinstance(given, str) and not callable(given):
+        raise TypeError(f"@tool: `user_facing_name` is a text or a function, not {given!r:.100}.")
+    return show_name
 
 
 def _has_schema(returned: Any) -> bool:  # noqa: ANN401 - any annotation

@@ -248,6 +248,7 @@ class ToolSpecs:
         deferral = context.deferral
         # Those that wait to be searched for are not sent.
         self._offered = deferral.sent if deferral is not None else context.catalog.list_offered
+        self._describe = context.catalog.describe
         self._emit = context.emit
         self._built = {} if built is None else built
         self._last: tuple[Sequence[Tool[Any]], tuple[ToolSpec, ...]] = (), ()
@@ -268,7 +269,7 @@ class ToolSpecs:
 
     def _is_stale(self, tool: Tool[Any]) -> bool:
         known = self._built.get(tool)
-        return known is None or known.description != tool.prompt()
+        return known is None or known.description != self._describe(tool)
 
     def _build_spec(self, tool: Tool[Any]) -> ToolSpec:
         from handaxe.schema.tool_schema import build_input_schema
@@ -277,7 +278,7 @@ class ToolSpecs:
         if known is None or ("prompt" in vars(type(tool)) and self._is_stale(tool)):
             known = self._built[tool] = ToolSpec(
                 name=tool.name,
-                description=tool.prompt(),
+                description=self._describe(tool),
                 input_schema=build_input_schema(tool.args_type),
                 strict=tool.strict,
                 examples=tool.input_examples,

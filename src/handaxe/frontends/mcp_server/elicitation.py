@@ -22,7 +22,7 @@ def build_elicitation_form(request: PermissionRequest) -> dict[str, Any]:
             "properties": {
                 "answer": {
                     "type": "string",
-                    "title": f"Allow {_escape_text(request.tool)}?",
+                    "title": f"Allow {_escape_text(request.display_name or request.tool)}?",
                     "enum": list(titles),
                     "enumNames": list(titles.values()),
                 },

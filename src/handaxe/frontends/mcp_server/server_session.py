@@ -103,9 +103,10 @@ class ServerSession:
 
         session = await self._get_session()
         get_parts(session).follow()
-        offered = get_parts(session).catalog.list_offered()
+        catalog = get_parts(session).catalog
+        offered = catalog.list_offered()
         self._offered = tuple(tool.name for tool in offered)
-        return build_definitions(offered)
+        return build_definitions(offered, catalog.describe)
 
     async def call(
         self,

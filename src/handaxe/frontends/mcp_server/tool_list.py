@@ -2,11 +2,11 @@
 
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from handaxe.app.tool_listing import get_tool_schema
-from handaxe.contract.tool import Tool
+from handaxe.contract.tool import Tool, get_display_name
 from handaxe.frontends.mcp_server.protocol import RESULT_SIZE_KEY
 
 SERVED = (
@@ -26,13 +26,15 @@ def list_default_tools(known: Collection[str]) -> list[str]:
     return [name for name in SERVED if name in known]
 
 
-def build_definitions(tools: Iterable[Tool[Any]]) -> list[dict[str, Any]]:
-    """What `tools/list` says."""
-    return [_build_definition(tool) for tool in tools]
+def build_definitions(
+    tools: Iterable[Tool[Any]], describe: Callable[[Tool[Any]], str] | None = None
+) -> list[dict[str, Any]]:
+    """What `tools/list` says; `describe` gives the prompts of a session."""
+    return [_build_definition(tool, describe and describe(tool)) for tool in tools]
 
 
-def _build_definition(tool: Tool[Any]) -> dict[str, Any]:
-    definition = get_tool_schema(tool, "json-schema")
+def _build_definition(tool: Tool[Any], prompt: str | None) -> dict[str, Any]:
+    definition = get_tool_schema(tool, "json-schema", prompt)
     definition["inputSchema"] = {"type": "object", **definition["inputSchema"]}
     output = get_output_schema(tool)
     if output is not None:
@@ -51,7 +53,8 @@ def build_annotations(tool: Tool[Any]) -> dict[str, Any]:
     put back.
     """
     effects = tool.effects
-    hints: dict[str, Any] = {"title": _WORDS.sub(" ", tool.name).replace("_", " ")}
+    title = get_display_name(tool) or _WORDS.sub(" ", tool.name).replace("_", " ")
+    hints: dict[str, Any] = {"title": title}
     hints["readOnlyHint"] = effects.is_read_only
     if effects.is_read_only:
         hints["idempotentHint"] = True

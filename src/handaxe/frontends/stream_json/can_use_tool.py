@@ -100,6 +100,8 @@ def _build_question(request: PermissionRequest) -> Json:
         "tool_use_id": request.call_id,
         "decision_reason": request.reason,
     }
+    if request.display_name is not None:
+        fields["display_name"] = request.display_name
     if request.agent_id is not None:
         fields["agent_id"] = request.agent_id
     return fields

@@ -51,7 +51,7 @@ async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], An
             schemas = session.tools(provider=arguments.provider)
             if not arguments.json:
                 for tool in parts.catalog.list_offered():
-                    head = tool.prompt().partition("\n")[0]
+                    head = parts.catalog.describe(tool).partition("\n")[0]
                     print_out(f"{to_visible_text(tool.name):18} {to_visible_text(head)}")
             return schemas, None, ""
         try:
@@ -62,4 +62,5 @@ async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], An
             if found is None:
                 raise SetupError(unknown.sentence) from None
             tool, remark = found
-        return [get_tool_schema(tool, arguments.provider)], tool, remark
+        prompt = parts.catalog.describe(tool)
+        return [get_tool_schema(tool, arguments.provider, prompt)], tool, remark
