@@ -1,28 +1,28 @@
-"""Two tools of your own: one by decorator, one by class."""
+"""A tool of your own with validation, permission, progress, state and a table."""
 
-from asyncio import run
-from typing import Annotated
+from typing import Any
 
-from handaxe import Effects, Session, Tool, ToolArgs, ToolContext, ToolResult, tool
-
-
-@tool(effects=Effects.pure())
-async def add(a: int, b: Annotated[int, "What to add."]) -> str:
-    """Add two whole numbers."""
-    return str(a + b)
+from handaxe import Effects, State, ToolContext, ToolFault, ToolResult, connect, tool
+from handaxe.contract.display import Table
 
 
-class Shout(Tool[ToolArgs]):
-    """Shout, as loud as the text allows."""
-
-    async def call(self, args: ToolArgs, ctx: ToolContext) -> ToolResult:  # noqa: ARG002
-        return ToolResult(f"HELLO FROM {ctx.call_id.upper()}")
+class Cart(State):
+    rows: list[tuple[str, str]] = []
 
 
-async def main() -> None:
-    async with Session(".", tools=[add, Shout()], allow=["add", "Shout"]) as session:
-        print((await session.call("add", a=1, b="2")).text)
-        print((await session.call("Shout")).text)
+async def check(args: Any, _: ToolContext) -> None:
+    if args.count < 1:
+        raise ToolFault("Order at least one.")
 
 
-run(main())
+@tool(effects=Effects.external("shop", writes=True), validate=check)
+async def order(what: str, count: int, cart: Cart, ctx: ToolContext) -> ToolResult:
+    """Order something in the shop."""
+    ctx.progress({"what": what, "sent": count})
+    cart.rows.append((what, str(count)))
+    table = Table(("what", "count"), tuple(cart.rows))
+    return ToolResult(f"{len(cart.rows)} in the cart", display=(table,))
+
+
+with connect(".", tools=[order], allow=["order"]) as session:
+    print(session.call("order", what="tea", count=2).display)

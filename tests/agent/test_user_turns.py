@@ -17,7 +17,7 @@ from handaxe.agent.events import ToolAnswered
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid, UserSaid
 from handaxe.contract.messages import ToolUseBlock, UserMessage
-from handaxe.frontends.mcp_server.server_session import build_call_result
+from handaxe.frontends.mcp_server.tool_list import build_call_result
 from handaxe.frontends.stream_json.codec import StreamCodec, StreamOptions
 from handaxe.frontends.stream_json.result_message import MessageLookups
 from handaxe.models.anthropic.request import build_request as build_anthropic

@@ -338,3 +338,5 @@ async def test_a_prompt_that_fails_falls_back_to_the_plain_one(project, wrong):
 
     async with Session(project, tools=[Odd()]) as session:
         assert describe(session, "Odd") == "The plain prompt."
+        (warning,) = session.warnings
+        assert "`prompt_for` of the tool 'Odd'" in warning

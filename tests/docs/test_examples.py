@@ -13,7 +13,7 @@ EXAMPLES = sorted((HOUSE / "docs" / "examples").glob("*.py"))
 SAYS = {
     "agent_quick_start.py": "There is no such file.",
     "agent.py": "Read gave 1→hello\nsuccess - It says hello.",
-    "own_tool.py": "HELLO FROM CALL_",
+    "own_tool.py": "rows=(('tea', '2'),)",
     "permission_callback.py": "script.sh: permission.denied",
     "plain_loop.py": "toolu_2 worked\ntoolu_3 failed\nx is 2 now.",
     "provider_schemas.py": '"is_error": true',

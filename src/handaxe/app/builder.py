@@ -173,7 +173,6 @@ class SessionBuilder(ABC):
         self.new_call_id = CallIdGenerator()
         self.caller = PipelineCaller()
         self._model: AgentAccess | None = None
-        """Whom tools ask where no agent makes the calls."""
         self.open_log(lock, has_past=has_past)
 
     def open_log(self, lock: SessionLock | None, *, has_past: bool) -> None:
@@ -276,9 +275,8 @@ class SessionBuilder(ABC):
         if agent is None:
             from handaxe.app.services.session_model import SessionModel
 
-            agent = self._model = self._model or SessionModel(
-                self.configuration.settings, self.services
-            )
+            settings = self.configuration.settings
+            agent = self._model = self._model or SessionModel(settings, self.services)
         with self.pipeline.active.enter(call_id):
             return await agent.ask_model(question)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from handaxe.catalog.edit_formats import EDIT_TOOLS, OTHERS, find_hidden_formats
-from handaxe.contract.faults import UnknownTool
+from handaxe.contract.faults import UnknownTool, describe_error
 from handaxe.contract.tool import Tool
 from handaxe.text.sanitize import escape_surrogates
 
@@ -61,6 +61,8 @@ class Catalog:
         self.session_info: Callable[[], SessionInfo] | None = None
         """Gives what prompts can depend on."""
         self._prompts: dict[int, str] = {}
+        self.prompt_problems: list[str] = []
+        """Sentences on prompts that could not be made for this session."""
         self.why_missing: Callable[[str], str | None] = lambda _: None
         """A sentence on why a tool that is asked for is not there, where somebody knows."""
 
@@ -74,6 +76,7 @@ class Catalog:
         copy.edit_tool = self.edit_tool
         copy.why_missing = self.why_missing
         copy.session_info, copy._prompts = self.session_info, self._prompts
+        copy.prompt_problems = self.prompt_problems
         return copy
 
     def describe(self, tool: AnyTool) -> str:
@@ -85,8 +88,22 @@ class Catalog:
             return tool.prompt()
         prompt = self._prompts.get(id(tool))
         if prompt is None:
-            prompt = self._prompts[id(tool)] = _make_prompt(tool, self.session_info())
+            prompt = self._prompts[id(tool)] = self._make_prompt(tool, self.session_info())
         return prompt
+
+    def _make_prompt(self, tool: AnyTool, info: "SessionInfo") -> str:
+        try:
+            prompt = cast("object", tool.prompt_for(info))
+            if isinstance(prompt, str):
+                return prompt
+            problem = f"gave {prompt!r:.100}, not a text"
+        except Exception as error:  # noqa: BLE001 - one bad tool keeps no other from being offered
+            _log.exception("`prompt_for` of %s failed", tool.name)
+            problem = f"failed ({type(error).__name__}: {describe_error(error)})"
+        self.prompt_problems.append(
+            f"`prompt_for` of the tool {tool.name!r} {problem}. Its plain prompt stands in for it."
+        )
+        return tool.prompt()
 
     def ask_what_is_hidden(self, hides: Callable[[], Callable[[str], bool]]) -> None:
         """Ask somebody else which tools are out of sight."""
@@ -221,17 +238,6 @@ def _is_enabled(tool: AnyTool) -> bool:
     except Exception:  # noqa: BLE001 - one bad tool keeps no other from being offered
         _log.exception("%s cannot tell whether it is enabled", tool.name)
         return False
-
-
-def _make_prompt(tool: AnyTool, info: "SessionInfo") -> str:
-    try:
-        prompt = cast("object", tool.prompt_for(info))
-        if isinstance(prompt, str):
-            return prompt
-        _log.error("`prompt_for` of %s gave no text but %r", tool.name, prompt)
-    except Exception:  # noqa: BLE001 - one bad tool keeps no other from being offered
-        _log.exception("`prompt_for` of %s failed", tool.name)
-    return tool.prompt()
 
 
 def _is_never_hidden(_: str) -> bool:

@@ -142,6 +142,7 @@ def _build_tool(
 _ASYNC = ("validate", "decide", "preview", "recheck")
 _METHODS = (
     *_ASYNC, "title", "summary", "show", "subjects", "user_facing_name", "prompt_for",
+    "classifier_text",
 )  # fmt: skip
 """Methods of a tool that the decorator takes as functions, which get no `self`."""
 

@@ -61,6 +61,7 @@ def find_tool_problems(catalog: Catalog) -> list[str]:
             for alias in tool.aliases
             if (owner := _find_owner(alias, catalog)) not in {None, tool.name}
         ]
+    problems += catalog.prompt_problems
     return [*problems, *(ports[OwnState].problems if OwnState in ports else ())]
 
 
