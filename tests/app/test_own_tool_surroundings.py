@@ -20,6 +20,7 @@ from handaxe import (
     SetupError,
     ToolContext,
     ToolFault,
+    connect,
     tool,
 )
 from handaxe.app.session import get_parts
@@ -404,6 +405,77 @@ async def test_a_callback_for_a_form_may_use_the_session_itself(project):
 
     async with Session(project, tools=[fill, look], on_elicit=on_elicit) as session:
         assert "[] None" in (await session.call("fill")).text
+
+
+async def test_forms_are_shown_one_at_a_time(project):
+    shown, most = 0, 0
+
+    async def on_elicit(_: ElicitationForm) -> dict[str, Any]:
+        nonlocal shown, most
+        shown += 1
+        most = max(most, shown)
+        await asyncio.sleep(0)
+        shown -= 1
+        return {"name": "x"}
+
+    async with Session(project, tools=[fill], on_elicit=on_elicit) as session:
+        results = await session.call_many([("fill", {})] * 1 + [("fill", {}) for _ in range(3)])
+        more = await asyncio.gather(*[session.call("fill") for _ in range(4)])
+    assert most == 1
+    assert all(one.ok for one in (*results, *more))
+
+
+async def test_a_form_in_the_answer_to_a_form_is_refused_and_hangs_nothing(project):
+    async def on_elicit(_: ElicitationForm) -> dict[str, Any]:
+        inner = await session.call("fill")
+        return {"name": str(inner.code)}
+
+    async with Session(project, tools=[fill], on_elicit=on_elicit) as session:
+        assert "call.nested" in (await session.call("fill")).text
+
+
+async def test_a_cancelled_call_takes_its_form_back(project):
+    shown, taken_back = asyncio.Event(), asyncio.Event()
+
+    async def on_elicit(_: ElicitationForm) -> None:
+        shown.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            taken_back.set()
+
+    async with Session(project, tools=[fill], on_elicit=on_elicit) as session:
+        asking = asyncio.ensure_future(session.call("fill"))
+        await shown.wait()
+        session.cancel()
+        assert (await asking).code == "call.cancelled"
+        assert taken_back.is_set()
+
+
+async def test_a_session_that_never_prompts_shows_no_form(project):
+    async def on_elicit(_: ElicitationForm) -> dict[str, Any]:
+        raise AssertionError("nobody may be asked")
+
+    options = {"on_elicit": on_elicit, "never_prompt": True}
+    async with Session(project, tools=[fill], **options) as session:
+        assert (await session.call("fill")).code == "elicitation.unavailable"
+
+
+@pytest.mark.parametrize("message", [None, 3, "", "  "])
+async def test_a_form_needs_words_for_the_person(project, message):
+    @tool(effects=Effects.pure())
+    async def mute(ctx: ToolContext) -> str:
+        """Ask without words."""
+        return str(await ctx.elicit(message, Answer))
+
+    async with Session(project, tools=[mute]) as session:
+        refused = await session.call("mute")
+    assert (refused.code, "takes a message" in refused.text) == ("internal.error", True)
+
+
+def test_the_synchronous_connection_takes_a_plain_function(project):
+    with connect(project, tools=[fill], on_elicit=lambda form: {"name": form.source}) as session:
+        assert "name='fill'" in session.call("fill").text
 
 
 async def test_what_is_no_callback_is_refused_at_once(project):

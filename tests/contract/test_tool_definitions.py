@@ -166,3 +166,24 @@ async def test_problems_of_calls_the_tool():
         assert problem.startswith("called with {}: ")
         assert sentence in problem
         assert problems_of(make_bad(**members), calls=False) == []
+
+
+def test_problems_are_told_of_names_and_prompts_that_fail():
+    class Odd(Tool[ToolArgs]):
+        """Do nothing at all here."""
+
+        search_hint = "do nothing at all"
+        effects = Effects.pure()
+
+        def user_facing_name(self, args: ToolArgs | None = None) -> str:
+            return 5 if args else "Odd"  # type: ignore[return-value]
+
+        def prompt_for(self, session: object) -> str:
+            raise ValueError("boom")
+
+        async def call(self, args: ToolArgs, ctx: ToolContext) -> ToolResult:
+            return ToolResult("done")
+
+    found = "\n".join(problems_of(Odd()))
+    assert "`user_facing_name` gave 5, not a text" in found
+    assert "`prompt_for` of the tool 'Odd' failed (ValueError: boom)" in found

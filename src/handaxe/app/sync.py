@@ -94,9 +94,10 @@ class Connection:
     """A session for code that does not use asyncio; each method is that of `Session`."""
 
     def __init__(self, root: PathLike, options: dict[str, Any]) -> None:
-        on_ask = options.get("on_ask")
-        if callable(on_ask) and not inspect.iscoroutinefunction(on_ask):
-            options = {**options, "on_ask": _run_in_thread(on_ask)}
+        for name in ("on_ask", "on_elicit"):
+            given = options.get(name)
+            if callable(given) and not inspect.iscoroutinefunction(given):
+                options = {**options, name: _run_in_thread(given)}
         self._thread = LoopThread()
         self._agents: list[AgentConnection] = []
         try:

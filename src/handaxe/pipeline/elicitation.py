@@ -32,6 +32,8 @@ async def elicit_for_call(
         ToolFault: nobody is there, they decline, or what they put in does not fit.
         TypeError: `form` is none.
     """
+    if not isinstance(cast("object", message), str) or not message.strip():
+        raise TypeError(f"`elicit` takes a message for the person, not {message!r:.100}.")
     shown = ElicitationForm(tool, message, build_form_schema(form), call_id=call_id)
     can_show = context.forms is not None and context.forms.is_there
     if not can_show and not context.hooks.watches("Elicitation"):

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from handaxe.app.session import Session
+from handaxe.app.session import Session, get_parts
 from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.faults import InternalError, UnknownTool, describe_error
 from handaxe.contract.result import ToolResult, to_json_data
@@ -44,6 +44,7 @@ def problems_of(
 def _check_facts(tool: Tool[Any]) -> list[str]:
     return [
         *_check_search_hint(tool),
+        *_check_name(tool),
         *_check_prompt(tool),
         *_check_input(tool),
         *_check_limits(tool),
@@ -55,6 +56,15 @@ def _check_search_hint(tool: Tool[Any]) -> list[str]:
     if not 3 <= len(words) <= 10:
         return [f"search_hint has {len(words)} words; it takes 3 to 10"]
     return []
+
+
+def _check_name(tool: Tool[Any]) -> list[str]:
+    """What people see before the input is known."""
+    try:
+        shown = cast("object", tool.user_facing_name())
+    except Exception as error:  # noqa: BLE001 - code of somebody else
+        return [f"`user_facing_name` failed without input: {describe_error(error)}"]
+    return [] if isinstance(shown, str) else [f"`user_facing_name` gave {shown!r:.100}, not a text"]
 
 
 def _check_prompt(tool: Tool[Any]) -> list[str]:
@@ -115,6 +125,8 @@ async def _call_examples(
             on_ask=_allow,
         )
         async with session:
+            session.tools()
+            problems += get_parts(session).catalog.prompt_problems
             for example in tool.input_examples or _make_examples(tool):
                 result = await session.call(tool.name, example)
                 found = _check_result(tool, example, result)
@@ -140,6 +152,7 @@ def _check_result(tool: Tool[Any], example: dict[str, Any], result: ToolResult) 
         "show": lambda: tool.show(args, result),
         "summary": lambda: tool.summary(args, result),
         "title": lambda: tool.title(example),
+        "user_facing_name": lambda: tool.user_facing_name(args),
     }.items():
         try:
             shown: object = shows()
