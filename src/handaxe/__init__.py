@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from handaxe.contract.result_schema import result_schema
     from handaxe.frontends.mcp_server.lent_session import serve_mcp
     from handaxe.schema.provider_results import image_message
+    from handaxe.sessions import SessionsModule
     from handaxe.tools.function_tool import tool
     from handaxe.version import __version__ as __version__
+
+    sessions: SessionsModule
 
 _HOMES = {
     "__version__": "handaxe.version",
@@ -65,6 +68,7 @@ _HOMES = {
     "open_tasks": "handaxe.app.agent_setup.session_loop_context",
     "result_schema": "handaxe.contract.result_schema",
     "serve_mcp": "handaxe.frontends.mcp_server.lent_session",
+    "sessions": "handaxe.sessions",
     "tool": "handaxe.tools.function_tool",
 }
 
@@ -95,6 +99,7 @@ __all__ = [
     "open_tasks",
     "result_schema",
     "serve_mcp",
+    "sessions",
     "tool",
 ]
 
@@ -105,7 +110,9 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401 - every public name has its
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'handaxe' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
+    module = import_module(home)
+    # One public name is a module, which can be called.
+    value = globals()[name] = module if home == f"handaxe.{name}" else getattr(module, name)
     return value
 
 

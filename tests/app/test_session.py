@@ -272,7 +272,7 @@ async def test_sessions_are_listed_the_last_used_first(project):
         async with Session(project, session_id=name) as session:
             await session.call("Read", file_path="nothing")
     listed = list_sessions(find_data_home(), find_damage)
-    assert [summary.session_id for summary in listed] == ["second", "first"]
+    assert [summary.id for summary in listed] == ["second", "first"]
     assert listed[0].calls == listed[0].failed_calls == 1
     assert listed[0].is_closed
 
@@ -651,7 +651,7 @@ async def test_a_log_that_is_none_is_said_and_hides_no_other_session(project, in
     log.mkdir() if in_the_way == "directory" else os.mkfifo(log)
     with pytest.raises(handaxe.SetupError, match="cannot be read"):
         Session(project, session_id="odd")
-    listed = {found.session_id: found for found in list_sessions(find_data_home(), find_damage)}
+    listed = {found.id: found for found in list_sessions(find_data_home(), find_damage)}
     assert listed["good"].calls == 1
     assert "cannot be read" in listed["odd"].damage[0]
 

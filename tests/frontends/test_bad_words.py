@@ -192,7 +192,7 @@ def test_a_session_at_work_elsewhere_is_not_deleted(project: Path):
         other.stdout.readline()
         out = handaxe("sessions", "delete", "s", cwd=project)
         assert (out.returncode, out.stdout) == (2, b"")
-        assert b"at work in another process" in out.stderr
+        assert b"is open in process" in out.stderr
         other.stdin.close()
     assert b"a.txt" in handaxe("history", cwd=project).stdout
     assert handaxe("sessions", "delete", "s", cwd=project).returncode == 0

@@ -174,7 +174,7 @@ async def test_a_session_that_cannot_be_copied_whole_is_not_copied(project, tmp_
     forked = command(home, "sessions", "fork", "S", limit_bytes=1000)
     assert (forked.returncode, forked.stdout) == (2, "")
     assert "could not be copied" in forked.stderr
-    assert [found.session_id for found in list_sessions(home, find_damage)] == ["S"]
+    assert [found.id for found in list_sessions(home, find_damage)] == ["S"]
 
 
 def test_a_log_that_a_full_disk_left_empty_is_listed_under_the_time_it_was_made(tmp_path):
@@ -182,7 +182,7 @@ def test_a_log_that_a_full_disk_left_empty_is_listed_under_the_time_it_was_made(
     log.parent.mkdir(parents=True)
     log.touch()
     [found] = list_sessions(tmp_path, find_damage)
-    assert found.last_used_at == log.stat().st_mtime
+    assert found.time == log.stat().st_mtime
     assert read_session_root(log) is None
 
 

@@ -168,6 +168,12 @@ class AgentConversation:
             for text in said:
                 self._append_user(UserMessage((TextBlock(text),), synthetic=True))
 
+    def become(self, other: "AgentConversation") -> None:
+        """Go on as another conversation, which was built from the same log later."""
+        self.replace(other.messages)
+        self._unanswered, self._put_off = dict(other._unanswered), other._put_off
+        self.call_ids |= other.call_ids
+
     def replace(self, messages: Iterable[Message]) -> None:
         """Put other messages in place of all of these."""
         self._messages = []

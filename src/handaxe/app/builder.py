@@ -1,7 +1,7 @@
 """The parts of a session or of a subagent, and the steps that build them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from handaxe.app.services.tool_selection import Tools
 from handaxe.catalog.catalog import Catalog
 from handaxe.catalog.deferral import Deferral
 from handaxe.catalog.deferred_tools import build_deferral
+from handaxe.config.profiles import ProfileName
 from handaxe.config.project import Configuration, Discovery, Given
 from handaxe.config.reload import PathLike, SettingsReloader
 from handaxe.contract.events import SessionStarted
@@ -34,7 +35,7 @@ from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.storage.event_recorder import EventRecorder
 from handaxe.storage.result_store import DiskResultStore
-from handaxe.storage.session_lock import SessionLock
+from handaxe.storage.session_lock import ConversationLock, SessionLock
 from handaxe.storage.sessions import LOG_NAME, SessionHistory, read_history
 from handaxe.undo.tracker import ChangeTracker
 from handaxe.version import __version__
@@ -60,6 +61,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     ask: str | Sequence[str]
     deny: str | Sequence[str]
     settings: Given
+    env: Mapping[str, str] | None
+    profile: ProfileName | None
     setting_sources: str | Sequence[str] | None
     trusted: bool | None
     tools: Tools
@@ -72,6 +75,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     hooks: HookArguments
     home: PathLike | None
     session_id: str | None
+    fork_of: str | None
+    fork_at: str | None
     shared: bool
     mcp_servers: "McpArguments"
     strict_mcp: bool
@@ -84,6 +89,8 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
 
     history: SessionHistory
     """What the log told when the session was opened."""
+    conversation: ConversationLock
+    """Whose agent speaks in the session."""
     recorder: EventRecorder
     new_call_id: CallIdGenerator
     session_context: SessionContext
@@ -108,6 +115,13 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
     def mcp_servers(self) -> "McpServers | None":
         """The MCP servers; None if there are none."""
         return self.services.mcp and self.services.mcp.servers
+
+    def read_history(self) -> SessionHistory:
+        """What the log tells, also of what agents said here since the session was opened."""
+        if not self.conversation.was_taken:
+            return self.history
+        self.recorder.flush()
+        return self.recorder.history()
 
     def follow(self) -> None:
         """Take over what settings files and hooks say now."""

@@ -19,9 +19,11 @@ from handaxe.app.services.session_services import SessionServices
 from handaxe.app.services.tool_selection import build_catalog
 from handaxe.catalog.catalog import Catalog
 from handaxe.catalog.edit_formats import choose_edit_tool
+from handaxe.config.profiles import check_profile, choose_sources, join_given
 from handaxe.config.reload import SettingsReloader
 from handaxe.config.working_directories import list_directories, resolve_working_directories
 from handaxe.contract.events import ModeChanged
+from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.tools import ToolCaller
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import Policy, build_hidden_check
@@ -36,7 +38,8 @@ from handaxe.storage.home import (
     get_user_home,
     validate_session_id,
 )
-from handaxe.storage.session_lock import SessionLock
+from handaxe.storage.session_lock import ConversationLock, SessionLock
+from handaxe.storage.sessions import delete_session, find_session_directory, refuse_other_root
 from handaxe.undo.tracker import ChangeTracker
 
 if TYPE_CHECKING:
@@ -57,26 +60,65 @@ class MainSessionBuilder(SessionBuilder):
         project = resolve_working_directories(options.root, ())[0][0]
         given = options.session_id
         session_id = validate_session_id(given) if given else generate_session_id()
-        lock = SessionLock(
+        flags = join_given(options.settings, options.env, options.profile, project)
+        sources = choose_sources(options.profile, options.setting_sources)
+        self.lock = lock = SessionLock(
             self.data_home, session_id, shared=options.shared, is_named=given is not None
         )
         self.recovery = recover_project(self.data_home, project, given)
         configuration = open_configuration(
             project,
             home=self.data_home,
-            given=options.settings,
-            sources=options.setting_sources,
-            trusted=options.trusted,
+            given=flags,
+            sources=sources,
+            trusted=False if options.profile and options.trusted is None else options.trusted,
         )
+        if options.profile is not None:
+            check_profile(
+                options.profile,
+                configuration.settings,
+                root=project,
+                home=self.data_home if options.home else None,
+                sources=configuration.sources,
+            )
         configuration.discovery = options.discovery
         directory = get_session_directory(self.data_home, session_id)
-        super().__init__(session_id, directory, configuration, has_past=bool(given), lock=lock)
+        self._has_past = bool(given or options.fork_of)
+        self._fork = self._copy_past(session_id, project)
+        super().__init__(session_id, directory, configuration, has_past=self._has_past, lock=lock)
+        if self.history.started is not None:
+            refuse_other_root(session_id, self.history.started.root, project)
+
+    def _copy_past(self, session_id: str, project: str) -> str | None:
+        """Begin with the past of the session that is to be forked; the id of the copy."""
+        options = self._options
+        if options.fork_of is None:
+            if options.fork_at is not None:
+                raise SetupError("`fork_at` is a message of the session that `fork_of` names.")
+            return None
+        from handaxe.app.rewind import fork_session_at
+
+        find_session_directory(self.data_home, options.fork_of, root=project)
+        return fork_session_at(
+            self.data_home, options.fork_of, session_id, message_id=options.fork_at
+        )
 
     def build_session(self) -> SessionParts:
         """Take all steps, tell hooks of the start, and go on where an earlier run ended."""
+        try:
+            return self._build_session()
+        except BaseException:
+            if self._fork is not None:
+                # Nobody knows of a copy whose session could not be opened.
+                self.lock.release()
+                delete_session(self.data_home, self._fork)
+            raise
+
+    def _build_session(self) -> SessionParts:
         self.build()
         parts = SessionParts(
             history=self.history,
+            conversation=ConversationLock(self.data_home, self.log_id, shared=self._options.shared),
             recorder=self.recorder,
             new_call_id=self.new_call_id,
             session_context=self.session_context,
@@ -91,11 +133,12 @@ class MainSessionBuilder(SessionBuilder):
             pipeline=self.pipeline,
             recovery=self.recovery,
         )
-        start = self._options.start or ("resume" if self.history.started else "startup")
+        began = "fork" if self._fork else "resume" if self.history.started else "startup"
+        start = self._options.start or began
         parts.hooks.join(
             parts.pipeline_context, start, self.data_home, parts.mcp_servers, parts.follow
         )
-        if self._options.session_id:
+        if self._has_past:
             from handaxe.app.resume import resume
 
             resume(self.history, self.log_id, self.recorder, self.pipeline, self.ports, parts.hooks)
@@ -110,12 +153,17 @@ class MainSessionBuilder(SessionBuilder):
         )
         return Workdir(
             roots,
-            home=get_user_home(),
+            home=self._find_users_home(),
             spellings=spellings,
             free_to_read=(str(self.results.directory),),
             own_places=self.configuration.own_places,
             announce=self.announce_directory,
         )
+
+    def _find_users_home(self) -> str:
+        """The home directory as commands know it, so that `~` means the same everywhere."""
+        named = self.configuration.settings.env.get("HOME", "")
+        return named if named.startswith("/") else get_user_home()
 
     def build_session_context(self) -> SessionContext:
         """Permissions and the undo record of its own."""
@@ -139,7 +187,9 @@ class MainSessionBuilder(SessionBuilder):
             configuration=self.configuration,
             workdir=self.workdir,
             permissions=permissions,
-            policy=CurrentPolicy(permissions, self.workdir),
+            policy=CurrentPolicy(
+                permissions, self.workdir, is_closed=self._options.profile is not None
+            ),
             files=self.tracker.files,
             results=self.results,
             checkpoints=self.tracker,

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from handaxe.app.config_warnings import find_config_warnings, find_mode_warnings
@@ -10,6 +10,7 @@ from handaxe.app.main_session_builder import MainSessionBuilder, SessionOptions,
 from handaxe.app.services.hooks import HookArguments
 from handaxe.app.services.tool_selection import Tools
 from handaxe.app.tool_listing import get_tool_schema, make_closed_result
+from handaxe.config.profiles import ProfileName
 from handaxe.config.project import EVERYTHING, Discovery, Given
 from handaxe.config.reload import validate_mode
 from handaxe.config.settings import Settings
@@ -50,6 +51,8 @@ class Session:
         ask: str | Sequence[str] = (),
         deny: str | Sequence[str] = (),
         settings: Given = None,
+        env: Mapping[str, str] | None = None,
+        profile: ProfileName | None = None,
         setting_sources: str | Sequence[str] | None = None,
         trusted: bool | None = None,
         tools: Tools = None,
@@ -62,6 +65,8 @@ class Session:
         hooks: HookArguments = None,
         home: PathLike | None = None,
         session_id: str | None = None,
+        fork_of: str | None = None,
+        fork_at: str | None = None,
         shared: bool = False,
         mcp_servers: "McpArguments" = None,
         strict_mcp: bool = False,
@@ -76,6 +81,8 @@ class Session:
             ask=ask,
             deny=deny,
             settings=settings,
+            env=env,
+            profile=profile,
             setting_sources=setting_sources,
             trusted=trusted,
             tools=tools,
@@ -88,6 +95,8 @@ class Session:
             hooks=hooks,
             home=home,
             session_id=session_id,
+            fork_of=fork_of,
+            fork_at=fork_at,
             shared=shared,
             mcp_servers=mcp_servers,
             strict_mcp=strict_mcp,
@@ -146,6 +155,7 @@ class Session:
             closing.push_async_callback(self._parts.pipeline.close)
 
     async def _close_record(self) -> None:
+        self._parts.conversation.release()
         if self._parts.recorder.is_started:
             # The last word: nothing is written between this and the end.
             self._parts.recorder.emit(SessionClosed())

@@ -165,7 +165,13 @@ class ExternalHooks:
             raise HookUnreachable("the settings do not allow this address")
         if self._policy.http_env_names is not None:
             names = tuple(name for name in names if name in self._policy.http_env_names)
-        return HookRequest(url=hook.url, headers=hook.headers, env_names=names, timeout_s=timeout_s)
+        return HookRequest(
+            url=hook.url,
+            headers=hook.headers,
+            env_names=names,
+            env=self._policy.env,
+            timeout_s=timeout_s,
+        )
 
 
 def _find_named(placed: ConfiguredHook, hook: CommandHook) -> list[str]:

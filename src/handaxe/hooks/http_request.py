@@ -66,7 +66,8 @@ def fill_headers(request: HookRequest, environment: Mapping[str, str]) -> dict[s
 
     def value(found: re.Match[str]) -> str:
         name = found[1] or found[2]
-        return environment.get(name, "") if name in request.env_names else ""
+        found_value = request.env.get(name, environment.get(name, ""))
+        return found_value if name in request.env_names else ""
 
     headers = {name: _VARIABLE.sub(value, text) for name, text in request.headers.items()}
     for name, text in headers.items():

@@ -159,6 +159,8 @@ def _decide_uncached(request: PermissionQuery, policy: Policy, rules: _Rules) ->
         ends.append(_End(judged, policy))
     if policy.walled_off is not None and (path := _find_worktree_escape(ends, policy)) is not None:
         return reasons.deny_worktree_escape(path)
+    if policy.is_closed and (path := _find_outside(ends, policy)) is not None:
+        return reasons.deny_outside(path)
     deny, ask, allow = rules
     if not deny.is_silent and (hit := _find_forbidding_rule(request, ends, deny, policy, "deny")):
         return reasons.deny_by_rule(request, *hit)
@@ -239,6 +241,19 @@ def _find_worktree_escape(ends: list[_End], policy: Policy) -> str | None:
         for place in end.places:
             is_kept = not end.is_write and policy.is_free_to_read(place.path)
             if policy.is_walled_off(place.path) and not is_kept:
+                return place.path
+    return None
+
+
+def _find_outside(ends: list[_End], policy: Policy) -> str | None:
+    """A place of the call outside the working directories that nothing keeps for the session."""
+    for end in ends:
+        for place in end.places:
+            is_kept = not end.is_write and policy.is_free_to_read(place.path)
+            is_kept = is_kept or bool(
+                policy.free_to_write and place.path.startswith(policy.free_to_write)
+            )
+            if not is_kept and not policy.is_inside(place.path):
                 return place.path
     return None
 

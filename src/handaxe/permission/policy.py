@@ -32,6 +32,7 @@ class Policy:
         "free_to_read",
         "free_to_write",
         "home",
+        "is_closed",
         "matches_command",
         "mode",
         "own_places",
@@ -41,7 +42,7 @@ class Policy:
         "walled_off",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a decision rests on, keyword-only
         self,
         book: RuleIndex,
         *,
@@ -51,6 +52,7 @@ class Policy:
         free_to_write: Sequence[str] = (),
         own_places: OwnPaths = NO_PLACES,
         walled_off: str | None = None,
+        is_closed: bool = False,
         matches_command: MatchesCommand | None = None,
     ) -> None:
         self.book = book
@@ -65,6 +67,8 @@ class Policy:
         """Where data and settings of handaxe and its ecosystem lie: no part of any root."""
         self.walled_off = walled_off
         """A checkout that may not be changed from here, except for the working directories."""
+        self.is_closed = is_closed
+        """Whether nobody is asked about files outside the working directories: they are refused."""
         self.cwd = book.anchors.cwd
         self.home = book.anchors.home
         self.project_root = book.anchors.project_root
@@ -79,6 +83,7 @@ class Policy:
         """The same in another mode; a sandbox keeps what lies above our own data in its place."""
         if mode == self.mode and not is_confined:
             return self
+        is_closed = self.is_closed and not is_confined
         own = self.own_places.restrict_to(self.roots) if is_confined else self.own_places
         return self._copy(self.book, mode, own)
 
@@ -95,6 +100,7 @@ class Policy:
             free_to_write=self.free_to_write,
             own_places=own_places,
             walled_off=self.walled_off,
+            is_closed=is_closed,
             matches_command=self.matches_command,
         )
 
@@ -193,9 +199,11 @@ class CurrentPolicy:
         state: PermissionState,
         workdir: Workdir,
         *,
+        is_closed: bool = False,
         matches_command: MatchesCommand | None = None,
     ) -> None:
         self._state = state
+        self._is_closed = is_closed
         self._workdir = workdir
         self._matches_command = matches_command
         self._key: object = None
@@ -227,6 +235,7 @@ class CurrentPolicy:
             free_to_read=place.free_to_read,
             free_to_write=place.free_to_write,
             own_places=OwnPaths(place.own_places),
+            is_closed=self._is_closed,
             matches_command=self._matches_command,
         )
 

@@ -122,6 +122,15 @@ def deny_worktree_escape(path: str) -> Deny:
     )
 
 
+def deny_outside(path: str) -> Deny:
+    """What lies outside the working directories of a session that is closed."""
+    return Deny(
+        f"{to_display(path)} is outside the working directories, and this session reaches nothing "
+        "else. Work with files below the working directories.",
+        "builtin",
+    )
+
+
 def ask_for_relative_path(path: str) -> Ask:
     """A path that was not made absolute."""
     return Ask(

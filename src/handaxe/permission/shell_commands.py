@@ -326,6 +326,7 @@ def _adapt_path_policy(policy: Policy, *, is_confined: bool) -> Policy:
     if is_confined and policy.mode in {"default", "auto"}:
         # Changes inside the working directories are free: the sandbox keeps them.
         mode = "acceptEdits"
+    # What a confined command reaches is the sandbox's business, in a closed session too.
     return policy.change_mode(mode, is_confined=is_confined)
 
 

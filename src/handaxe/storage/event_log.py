@@ -460,6 +460,16 @@ class EventLog(PooledFile):
         return True
 
 
+def append_to_log(path: Path, event: Event) -> None:
+    """Write one event to the log of a session that nobody has open; then it is durable."""
+    lines = LineLog(path)
+    try:
+        lines.extend([_encode_event(msgspec.structs.replace(event, at=time.time()))])
+        lines.sync()
+    finally:
+        lines.close()
+
+
 def _strip_display(event: CallFinished) -> CallFinished:
     shown = msgspec.structs.replace(event.result, display=None)
     return msgspec.structs.replace(event, result=shown)

@@ -19,6 +19,7 @@ import os
 import struct
 import sys
 import threading
+import weakref
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -147,6 +148,53 @@ class SessionLock:
         self.release()
 
 
+class ConversationLock:
+    """The conversation of one session, in the hands of one agent while it runs."""
+
+    def __init__(self, home: Path, session_id: str, *, shared: bool = False) -> None:
+        """In a shared session agents of other processes count too."""
+        self._home = home
+        self._session_id = session_id
+        self._place = _hash_offset(session_id, "", "conversation")
+        self._is_shared = shared
+        self._is_held = False
+        self._owner: weakref.ref[object] | None = None
+        self._last: weakref.ref[object] | None = None
+        self.was_taken = shared
+        """Whether agents may have spoken since the session was opened."""
+
+    def take(self, owner: object) -> bool:
+        """Have the conversation until `release`; whether others may have spoken meanwhile.
+
+        Raises:
+            SessionBusy: another agent has it.
+        """
+        if self._owner is not None and self._owner() not in {None, owner}:
+            raise SessionBusy(self._session_id, os.getpid(), os.getpid(), by_agent=True)
+        if self._is_shared and not self._is_held:
+            holder = _take(self._home, self._place, shared=False)
+            if holder is not None:
+                raise SessionBusy(self._session_id, holder, os.getpid(), by_agent=True)
+            self._is_held = True
+        is_last = self._last is not None and self._last() is owner
+        has_changed = self._is_shared or (self.was_taken and not is_last)
+        self._owner = self._last = weakref.ref(owner)
+        self.was_taken = True
+        return has_changed
+
+    def release(self, owner: object | None = None) -> None:
+        """Let others have it, if it is in the owner's hands; None stands for any owner."""
+        if self._owner is None or (owner is not None and self._owner() is not owner):
+            return
+        self._owner = None
+        if self._is_held:
+            self._is_held = False
+            _release(self._home, self._place)
+
+    def __del__(self) -> None:
+        self.release()
+
+
 class _HoldersFile:
     """The open file of one data directory, and what this process holds in it."""
 
@@ -172,6 +220,17 @@ class _HoldersFile:
             # A file system without locks: whoever cannot see the others goes on.
         self.held[place] = (count + 1, shared)
         return None
+
+    def is_held(self, place: int) -> bool:
+        """Whether any process has a place."""
+        if place in self.held:
+            return True
+        if _can_ask_for_locks():
+            return _ask_for_lock(self.fd, place) is not None
+        if self.take(place, shared=False) is not None:
+            return True
+        self.release(place)
+        return False
 
     def release(self, place: int) -> None:
         count, is_shared = self.held.pop(place, (0, False))
@@ -216,16 +275,37 @@ def _release(home: Path, place: int) -> None:
         file.release(place)
 
 
+def is_session_open(home: Path, session_id: str) -> bool:
+    """Whether a process has the session open; False where that cannot be told."""
+    if not get_holders_file(home).exists():
+        return False
+    try:
+        with _open_holders_file(home) as file:
+            return file.is_held(_hash_offset(session_id))
+    except OSError:
+        return False
+
+
 def _find_holder(fd: int, place: int) -> int:
-    if sys.platform != "linux" or struct.calcsize("P") != 8:
-        return 0
+    return (_ask_for_lock(fd, place) or 0) if _can_ask_for_locks() else 0
+
+
+def _can_ask_for_locks() -> bool:
+    return sys.platform == "linux" and struct.calcsize("P") == 8
+
+
+def _ask_for_lock(fd: int, place: int) -> int | None:
+    """The process whose lock keeps others from a place, 0 if it is not known; None: there is none.
+
+    It takes no lock, so it keeps nobody from one.
+    """
     wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0)
     try:
         found = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, wanted))
     except OSError:
-        return 0
+        return None
     # In another container it has a number that means nothing here.
-    return max(found[-1], 0) if found[0] != fcntl.F_UNLCK else 0
+    return max(found[-1], 0) if found[0] != fcntl.F_UNLCK else None
 
 
 def _hash_offset(*names: str) -> int:

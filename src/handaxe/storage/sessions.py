@@ -1,9 +1,10 @@
 """The sessions on disk: list them, read one back, remove one."""
 
 import contextlib
+import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -37,9 +38,17 @@ from handaxe.contract.events import (
     ToolsLoaded,
     UserSaid,
 )
-from handaxe.contract.faults import SetupError
+from handaxe.contract.faults import SessionBusy, SetupError
+from handaxe.contract.faults.session import (
+    BadSessionTitle,
+    SessionDamaged,
+    SessionElsewhere,
+    SessionExists,
+    SessionNotFound,
+)
+from handaxe.disk.errors import DiskFault
 from handaxe.disk.private import write_private
-from handaxe.storage.event_log import LoggedEvents
+from handaxe.storage.event_log import LoggedEvents, append_to_log
 from handaxe.storage.home import (
     get_session_directory,
     get_sessions_directory,
@@ -47,7 +56,7 @@ from handaxe.storage.home import (
     is_session_id,
     make_private_directory,
 )
-from handaxe.storage.session_lock import SharedSessionLock
+from handaxe.storage.session_lock import SessionLock, SharedSessionLock, is_session_open
 
 LOG_NAME = "events.jsonl"
 NAME_FILE = "name"
@@ -55,17 +64,27 @@ MAX_NAME_CHARS = 100
 _WORDS_CHARS = 100
 
 
-class SessionSummary(msgspec.Struct, frozen=True):
+class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a listing."""
 
-    session_id: str
+    id: str = msgspec.field(name="session_id")
     root: str
+    """The project; `?` where the log does not tell."""
     started_at: float
-    last_used_at: float
+    time: float = msgspec.field(name="last_used_at")
+    """When it was last used, in seconds since 1970."""
     calls: int
     failed_calls: int
     is_closed: bool
+    """Whether it was closed in order."""
     name: str | None = None
+    """What somebody named it."""
+    title: str = ""
+    """Its name, or else how its conversation begins."""
+    size: int = msgspec.field(default=0, name="size_bytes")
+    """How many bytes its log, results and undo record take."""
+    open: bool = msgspec.field(default=False, name="is_open")
+    """Whether a process has it open now."""
     damage: tuple[str, ...] = ()
     """What cannot be read of its log and its undo record, one sentence each."""
 
@@ -199,14 +218,22 @@ def read_history(log: Path) -> SessionHistory:
     return history
 
 
-def list_sessions(home: Path, find_damage: Callable[[Path], list[str]]) -> list[SessionSummary]:
-    """Every session of a data directory, the last used first.
+def list_sessions(
+    home: Path, find_damage: Callable[[Path], list[str]], *, root: str | None = None
+) -> list[SessionSummary]:
+    """Every session of a data directory, or of one project in it; the last used first.
 
-    `find_damage` returns what cannot be read of the undo record in a session's directory.
+    `find_damage` returns what cannot be read of the undo record in a session's directory. A log
+    that does not tell its project is listed for each of them.
     """
     logs = get_sessions_directory(home).glob(f"*/{LOG_NAME}")
-    found = [_summarize_session(log, find_damage) for log in logs]
-    return sorted(found, key=lambda summary: (-summary.last_used_at, summary.session_id))
+    found = [
+        _summarize_session(log, home, find_damage)
+        for log in logs
+        if is_session_id(log.parent.name)
+        and (root is None or _read_root_if_any(log) in {None, root})
+    ]
+    return sorted(found, key=lambda summary: (-summary.time, summary.id))
 
 
 def list_conversations(home: Path, root: str) -> Iterator[ConversationSummary]:
@@ -241,9 +268,10 @@ def read_session_name(home: Path, session_id: str) -> str | None:
 
 def validate_session_name(name: str) -> str:
     """The name, if it can be one."""
-    checked = name.strip()
+    # What the type promises a program may not keep.
+    checked = name.strip() if isinstance(cast("object", name), str) else ""
     if not checked or len(checked) > MAX_NAME_CHARS or not checked.isprintable():
-        raise SetupError(f"The name of a session is 1-{MAX_NAME_CHARS} characters in one line.")
+        raise BadSessionTitle(MAX_NAME_CHARS)
     return checked
 
 
@@ -259,7 +287,7 @@ def find_session(home: Path, wanted: str) -> str | None:
 
 def read_events(home: Path, session_id: str, damage: list[str] | None = None) -> Iterator[Event]:
     """The events of one session in order; what cannot be read is added to `damage` at the end."""
-    log = _find_directory(home, session_id) / LOG_NAME
+    log = find_session_directory(home, session_id) / LOG_NAME
     events = LoggedEvents(log)
     for _, event in events:
         yield event
@@ -268,23 +296,43 @@ def read_events(home: Path, session_id: str, damage: list[str] | None = None) ->
         damage += events.damage
 
 
+def append_event(home: Path, session_id: str, event: Event) -> None:
+    """Write one event to the log of a session that nobody has open."""
+    with _convert_os_errors(f"The log of the session {session_id!r} could not be written"):
+        append_to_log(find_session_directory(home, session_id) / LOG_NAME, event)
+
+
 def delete_session(home: Path, session_id: str) -> None:
     """Remove a session with its log, its stored results and its list of tasks."""
     import shutil
 
-    directory = _find_directory(home, session_id)
-    others = SharedSessionLock(directory)
-    if not others.enter_alone():
-        raise SetupError(
-            f"The session {session_id!r} is at work in another process. End that first."
-        )
+    problem = f"The session {session_id!r} could not be deleted"
+    with hold_session(home, session_id) as directory, _convert_os_errors(problem):
+        shutil.rmtree(directory)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(get_tasks_directory(home, session_id))
+
+
+@contextlib.contextmanager
+def hold_session(home: Path, session_id: str) -> Generator[Path]:
+    """The directory of a session, which nobody else opens or works in meanwhile.
+
+    Raises:
+        SessionNotFound: there is none.
+        SessionBusy: somebody has it open, or works in it.
+    """
+    directory = find_session_directory(home, session_id)
+    lock = SessionLock(home, session_id, is_named=True)
     try:
-        with _convert_os_errors(f"The session {session_id!r} could not be deleted"):
-            shutil.rmtree(directory)
-            with contextlib.suppress(FileNotFoundError):
-                shutil.rmtree(get_tasks_directory(home, session_id))
+        others = SharedSessionLock(directory)
+        if not others.enter_alone():
+            raise SessionBusy(session_id, 0, os.getpid())
+        try:
+            yield directory
+        finally:
+            others.leave()
     finally:
-        others.leave()
+        lock.release()
 
 
 def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None = None) -> None:
@@ -294,9 +342,10 @@ def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None
     """
     import shutil
 
-    source, target = _find_directory(home, session_id), get_session_directory(into or home, fork_id)
+    source = find_session_directory(home, session_id)
+    target = get_session_directory(into or home, fork_id)
     if target.exists():
-        raise SetupError(f"There is a session {fork_id!r} already.")
+        raise SessionExists(fork_id)
     tasks, own_tasks = (
         get_tasks_directory(home, session_id),
         get_tasks_directory(into or home, fork_id),
@@ -343,11 +392,29 @@ def _read_touched_at(log: Path) -> float:
         return 0.0
 
 
-def _find_directory(home: Path, session_id: str) -> Path:
+def find_session_directory(home: Path, session_id: str, *, root: str | None = None) -> Path:
+    """Where a session lies.
+
+    Raises:
+        SessionNotFound: there is none.
+        SessionElsewhere: its log names another project than `root`.
+    """
     directory = get_session_directory(home, session_id)
     if not (directory / LOG_NAME).exists():
-        raise SetupError(f"There is no session {session_id!r}. `handaxe sessions` lists them.")
+        raise SessionNotFound(session_id)
+    if root is not None:
+        refuse_other_root(session_id, _read_root_if_any(directory / LOG_NAME), root)
     return directory
+
+
+def refuse_other_root(session_id: str, recorded: str | None, root: str) -> None:
+    """Make sure that a session is that of a project; a log that names none is nobody's.
+
+    Raises:
+        SessionElsewhere: its log names another one.
+    """
+    if recorded is not None and recorded != root:
+        raise SessionElsewhere(session_id, recorded, root)
 
 
 @contextlib.contextmanager
@@ -355,6 +422,8 @@ def _convert_os_errors(what: str) -> Generator[None]:
     """What the system says to it, in one line."""
     try:
         yield
+    except DiskFault as error:
+        raise SetupError(f"{what}: {error}.") from error
     except OSError as error:
         # Copying a tree gives all its failures in a list.
         why = error.strerror or str(error.args[0] if error.args else error)
@@ -370,29 +439,55 @@ def read_session_root(log: Path) -> str | None:
     return None
 
 
+def _read_root_if_any(log: Path) -> str | None:
+    """The project of a session; None also where the log cannot be read at all."""
+    try:
+        return read_session_root(log)
+    except (OSError, DiskFault, SetupError):
+        return None
+
+
 def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
     if not events.is_readable:
-        raise SetupError(f"The session's log {log} is not usable, {events.damage[0]}.")
+        raise SessionDamaged(str(log), events.damage[0])
 
 
-def _summarize_session(log: Path, find_damage: Callable[[Path], list[str]]) -> SessionSummary:
+def _summarize_session(
+    log: Path, home: Path, find_damage: Callable[[Path], list[str]]
+) -> SessionSummary:
+    name, title = _read_name(log.parent), ""
     try:
         history = read_history(log)
-    except SetupError as error:
+        title = _read_first_words(log, history.started.root) if history.started else None
+        damage = [*history.damage, *find_damage(log.parent)]
+    except (OSError, DiskFault, SetupError) as error:
         # One bad log hides no other session.
-        history = SessionHistory(damage=[str(error)])
+        history, damage = SessionHistory(), [str(error)]
     last_at = history.last_at or _read_touched_at(log)
     return SessionSummary(
-        session_id=log.parent.name,
+        id=log.parent.name,
         root=history.started.root if history.started else "?",
         started_at=history.started.at if history.started else last_at,
-        last_used_at=last_at,
+        time=last_at,
         calls=len(history.calls),
         failed_calls=history.failed_calls,
         is_closed=history.is_closed,
-        name=_read_name(log.parent),
-        damage=(*history.damage, *find_damage(log.parent)),
+        name=name,
+        title=name or title or "",
+        size=_measure_directory(log.parent),
+        open=is_session_open(home, log.parent.name),
+        damage=tuple(damage),
     )
+
+
+def _measure_directory(directory: Path) -> int:
+    """The bytes of the files in a directory; what goes away meanwhile counts nothing."""
+    total = 0
+    for place, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(f"{place}/{name}").st_size
+    return total
 
 
 class SessionTitle:

@@ -64,6 +64,7 @@ class SubagentPolicy:
                 free_to_write=(*above.free_to_write, *narrowing.memory),
                 own_places=above.own_places,
                 walled_off=narrowing.project or above.walled_off,
+                is_closed=above.is_closed,
                 matches_command=above.matches_command,
             )
             self._known = above, key, policy

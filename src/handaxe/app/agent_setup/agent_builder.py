@@ -33,6 +33,7 @@ from handaxe.app.agent_setup.main_agent import (
 from handaxe.app.agent_setup.prompt_builder import PromptOptions, SystemPromptBuilder
 from handaxe.app.agent_setup.session_loop_context import build_loop_context
 from handaxe.app.agent_setup.subagent_service import SubagentOptions, attach_subagents
+from handaxe.app.builder import SessionParts
 from handaxe.app.services.session_model import OpenModel, make_model_opener
 from handaxe.app.session import Session, get_parts
 from handaxe.catalog.edit_formats import choose_edit_tool
@@ -40,6 +41,7 @@ from handaxe.contract.events import AgentChosen
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.model import Model
 from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
+from handaxe.storage.sessions import SessionHistory
 
 
 class AgentArguments(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +109,8 @@ class AgentBuilder:
         """Take all steps."""
         session = self._session
         kinds = find_agent_definitions(session, self._given.agents)
-        chosen = self._session_parts.history.chosen or AgentChosen()
+        self._history = self._session_parts.read_history()
+        chosen = self._history.chosen or AgentChosen()
         agent_name = self.choose_agent_name(chosen, kinds)
         kind = choose_main_agent(agent_name or self._settings.agent, kinds)
         models = self.open_models(chosen, kind)
@@ -218,10 +221,7 @@ class AgentBuilder:
         options: LoopOptions,
     ) -> AgentLoop:
         """The loop, with the conversation so far."""
-        history = self._session_parts.history
-        conversation = AgentConversation.from_events(
-            history.said, self._session_parts.recorder.result_of, history.put_off
-        )
+        conversation = rebuild_conversation(self._session_parts, self._history)
         return AgentLoop(
             model,
             context,
@@ -231,6 +231,11 @@ class AgentBuilder:
             output=output,
             options=options,
         )
+
+
+def rebuild_conversation(parts: SessionParts, history: SessionHistory) -> AgentConversation:
+    """The conversation that the log holds."""
+    return AgentConversation.from_events(history.said, parts.recorder.result_of, history.put_off)
 
 
 def add_edit_tool(session: Session, model: Model) -> None:

@@ -15,6 +15,7 @@ from handaxe.permission.protected_paths import PROTECTED_ENDINGS, PROTECTED_NAME
 from handaxe.rules.path_scopes import compile_scopes
 from handaxe.session.workdir import Workdir
 from handaxe.shell.analysis import BashRule, PathVerdict, ShellRules, analyze, decide
+from handaxe.shell.exec.environment.command_environment import build_environment_filter
 from handaxe.shell.exec.shfmt import count_commands
 from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
 from handaxe.shell.sandbox.host_allowlist import find_pattern_problem
@@ -184,7 +185,9 @@ def _find_read_paths(
     if options.auto_allow_bash_if_sandboxed and "/" not in allowed:
         # Nobody is asked about what a confined command reads, so it reads no more than it needs.
         denied.append("/")
-        allowed += find_readable_paths(home, os.environ)
+        # Programs are where commands look for them.
+        seen = build_environment_filter(configuration.settings).environment(os.environ)
+        allowed += find_readable_paths(home, seen)
         allowed += workdir.spellings
         allowed += [f"{place}/skills" for place in get_user_directories()]
     return [*allowed, *workdir.free_to_read], denied

@@ -59,6 +59,8 @@ class HookRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     env_names: tuple[str, ...] = ()
     """The variables that may stand in a header as `$NAME`; any other becomes empty."""
+    env: Mapping[str, str] = {}
+    """Variables of the session, which count before those of the process."""
     timeout_s: float
 
 

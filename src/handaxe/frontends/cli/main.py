@@ -24,7 +24,7 @@ COMMANDS = {
     "config": "show, get or set settings, and where each comes from",
     "permissions": "list the rules in force, since when, and take one back",
     "trust": "let a project's own settings files also allow",
-    "sessions": "list, show, export, fork or delete sessions",
+    "sessions": "list, show, export, fork, rewind, rename or delete sessions",
     "undo": "put back what a session changed",
     "history": "list the calls that changed files, and what they changed",
     "stats": "rank tools and servers by what they cost, and name those never used",

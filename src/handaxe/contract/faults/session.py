@@ -1,0 +1,97 @@
+"""Why a session on disk cannot be opened or changed; a host program and a person read them."""
+
+from handaxe.contract.faults import SetupError, ToolFault
+
+_SHOWN_CHARS = 80
+
+
+class BadSessionId(SetupError, ToolFault):
+    """A text cannot be the id of a session."""
+
+    code = "session.bad_id"
+
+    def __init__(self, given: object) -> None:
+        super().__init__(
+            f"{str(given)[:_SHOWN_CHARS]!r} is not a session id: 1-64 letters, digits, `_`, `-` or "
+            "`.`, starting with a letter or digit."
+        )
+
+
+class BadSessionTitle(SetupError, ToolFault):
+    """A text cannot be the title of a session."""
+
+    code = "session.bad_title"
+
+    def __init__(self, max_chars: int) -> None:
+        super().__init__(f"The name of a session is 1-{max_chars} characters in one line.")
+
+
+class SessionNotFound(SetupError, ToolFault):
+    """No session has this id."""
+
+    code = "session.not_found"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"There is no session {session_id!r}. `handaxe sessions` lists them.",
+            data={"session_id": session_id},
+        )
+
+
+class SessionExists(SetupError, ToolFault):
+    """The id of a new session is taken."""
+
+    code = "session.exists"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"There is a session {session_id!r} already. Choose another id.",
+            data={"session_id": session_id},
+        )
+
+
+class SessionDamaged(SetupError, ToolFault):
+    """The log of a session cannot be read at all."""
+
+    code = "session.damaged"
+
+    def __init__(self, log: str, why: str) -> None:
+        super().__init__(f"The session's log {log} is not usable, {why}.")
+
+
+class SessionElsewhere(SetupError, ToolFault):
+    """The log of a session names another project."""
+
+    code = "session.other_root"
+
+    def __init__(self, session_id: str, root: str, asked: str) -> None:
+        super().__init__(
+            f"The session {session_id!r} belongs to {root}, not to {asked}. Open it with that "
+            "root, or begin a new session here.",
+            data={"session_id": session_id, "root": root},
+        )
+
+
+class BadEnvironment(SetupError, ToolFault):
+    """The variables of a session cannot be those of a process."""
+
+    code = "session.bad_env"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"`env` holds the variables of commands as texts by name: {problem}.",
+        )
+
+
+class ProfileNotMet(SetupError, ToolFault):
+    """The arguments of a session break what its profile promises."""
+
+    code = "session.profile"
+
+    def __init__(self, profile: str, problems: list[str]) -> None:
+        listed = "; ".join(problems)
+        super().__init__(
+            f"The profile {profile!r} does not hold: {listed}. Change the argument, or open the "
+            "session without the profile.",
+            data={"profile": profile, "problems": problems},
+        )
