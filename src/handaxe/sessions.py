@@ -15,8 +15,8 @@ from handaxe.app.rewind import NoSuchMessage, SavedMessage, fork_session_at, rew
 from handaxe.app.rewind import list_messages as _list_messages
 from handaxe.config.working_directories import make_absolute
 from handaxe.contract.events import Event
-from handaxe.contract.faults import SessionBusy, SetupError
-from handaxe.contract.faults.session import SessionElsewhere, SessionNotFound
+from handaxe.contract.faults import SetupError
+from handaxe.contract.faults.session import SessionBusy, SessionElsewhere, SessionNotFound
 from handaxe.storage.home import find_data_home, validate_session_id
 from handaxe.storage.sessions import (
     SessionSummary,

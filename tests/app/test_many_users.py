@@ -103,7 +103,9 @@ for place in ({other!r}, {str(data)!r}, {str(host / "host")!r}, os.path.dirname(
 print(dict(os.environ))
 """
         Path(bob.workdir.root, "look.py").write_text(program)
-        looked = await bob.call("Bash", command="/usr/bin/env python3 look.py; cat /proc/*/environ")
+        looked = await bob.call(
+            "Bash", command="/usr/bin/env python3 look.py; cat /proc/*/environ | tr '\\0' '\\n'"
+        )
         assert "team-of-bob" in looked.text
         for leak in ("was here", "leak", "team-of-ada", "HOST-", *SECRETS.values()):
             assert leak not in looked.text, looked.text

@@ -10,7 +10,8 @@ import pytest
 from tests.waiting import HANG_S, until
 
 from handaxe import Session, ToolCall, tool
-from handaxe.contract.faults import SessionBusy, SetupError
+from handaxe.contract.faults import SetupError
+from handaxe.contract.faults.session import SessionBusy
 from handaxe.storage import session_lock as presence
 from handaxe.storage.home import find_data_home
 from handaxe.storage.session_lock import SessionLock, get_holders_file

@@ -14,6 +14,7 @@ SAYS = {
     "agent_quick_start.py": "There is no such file.",
     "agent.py": "Read gave 1→hello\nsuccess - It says hello.",
     "own_tool.py": "rows=(('tea', '2'),)",
+    "many_users.py": "change: undo.nothing\n     1→Ada's secret",
     "permission_callback.py": "script.sh: permission.denied",
     "plain_loop.py": "toolu_2 worked\ntoolu_3 failed\nx is 2 now.",
     "provider_schemas.py": '"is_error": true',

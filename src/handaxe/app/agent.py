@@ -18,7 +18,7 @@ from handaxe.app.agent_setup.agent_builder import (
     AgentBuilder,
     AgentParts,
     add_edit_tool,
-    rebuild_conversation,
+    hold_conversation,
 )
 from handaxe.app.services.service import Arriving, CleanupService
 from handaxe.app.services.session_model import OpenModel
@@ -136,7 +136,6 @@ class Agent:
             self._session_parts.pipeline_context.agent = None
         await self._hook_models.close()
         await self._parts.models.close()
-        self._session_parts.conversation.release(self)
         if self._owns_session:
             await self.session.close()
 
@@ -168,8 +167,7 @@ class Agent:
         from then on; without one it gets a new id.
         """
         await self._close_left()
-        self._take_conversation()
-        try:
+        with hold_conversation(self._session_parts, self.loop, self):
             if self._parts.main is not None:
                 await self._parts.main.open()
             await self._wait_for_services()
@@ -181,42 +179,21 @@ class Agent:
             prompt = self._add_initial_prompt(prompt)
             if prompt is not None:
                 refuse_if_empty(prompt)
-            async with aclosing(self._run_loop(prompt, message_id)) as events:
-                async for event in events:
-                    yield event
-        finally:
-            if not self.loop.is_running:
-                self._session_parts.conversation.release(self)
-
-    async def _run_loop(
-        self, prompt: Prompt | None, message_id: str | None
-    ) -> AsyncGenerator[AgentEvent, None]:
-        """The events of one run, which ends with its time."""
-        late = self._interrupt_when_late()
-        try:
-            async with aclosing(self.loop.run(prompt, message_id)) as events:
-                try:
-                    async for event in events:
-                        yield event
-                except GeneratorExit:
-                    self._is_left = True
-                    raise
-        finally:
-            late.cancel()
-            self._is_left = False
-            # What a skill allowed and chose was for this prompt.
-            self.session.permissions.end_turn()
-            self.loop.model, self.loop.options = self.model, self._parts.options
-
-    def _take_conversation(self) -> None:
-        """Be the one agent that speaks in the session, and know what others said in it before.
-
-        Raises:
-            SessionBusy: another agent has the conversation.
-        """
-        if self._session_parts.conversation.take(self):
-            history = self._session_parts.read_history()
-            self.loop.conversation.become(rebuild_conversation(self._session_parts, history))
+            late = self._interrupt_when_late()
+            try:
+                async with aclosing(self.loop.run(prompt, message_id)) as events:
+                    try:
+                        async for event in events:
+                            yield event
+                    except GeneratorExit:
+                        self._is_left = True
+                        raise
+            finally:
+                late.cancel()
+                self._is_left = False
+                # What a skill allowed and chose was for this prompt.
+                self.session.permissions.end_turn()
+                self.loop.model, self.loop.options = self.model, self._parts.options
 
     async def _wait_for_services(self) -> None:
         """Wait for what the first answer should know of."""
@@ -253,13 +230,9 @@ class Agent:
 
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now, with wishes for the summary."""
-        self._take_conversation()
-        try:
+        with hold_conversation(self._session_parts, self.loop, self):
             await self._parts.prompts.load(self.workplace)
             return await self.loop.compact(instructions)
-        finally:
-            if not self.loop.is_running:
-                self._session_parts.conversation.release(self)
 
     def send(self, prompt: Prompt) -> None:
         """Say something to the agent while it works."""

@@ -15,7 +15,6 @@ from handaxe.app.services.tool_selection import Tools
 from handaxe.catalog.catalog import Catalog
 from handaxe.catalog.deferral import Deferral
 from handaxe.catalog.deferred_tools import build_deferral
-from handaxe.config.profiles import ProfileName
 from handaxe.config.project import Configuration, Discovery, Given
 from handaxe.config.reload import PathLike, SettingsReloader
 from handaxe.contract.events import SessionStarted
@@ -35,7 +34,7 @@ from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.storage.event_recorder import EventRecorder
 from handaxe.storage.result_store import DiskResultStore
-from handaxe.storage.session_lock import ConversationLock, SessionLock
+from handaxe.storage.session_lock import SessionLock
 from handaxe.storage.sessions import LOG_NAME, SessionHistory, read_history
 from handaxe.undo.tracker import ChangeTracker
 from handaxe.version import __version__
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from handaxe.app.services.mcp import McpArguments
     from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
+    from handaxe.config.profiles import ProfileName
     from handaxe.contract.ports.conversation import AgentAccess, ModelQuestion, SessionInfo
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnElicit, OnQuestion
@@ -62,7 +62,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     deny: str | Sequence[str]
     settings: Given
     env: Mapping[str, str] | None
-    profile: ProfileName | None
+    profile: "ProfileName | None"
     setting_sources: str | Sequence[str] | None
     trusted: bool | None
     tools: Tools
@@ -89,8 +89,6 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
 
     history: SessionHistory
     """What the log told when the session was opened."""
-    conversation: ConversationLock
-    """Whose agent speaks in the session."""
     recorder: EventRecorder
     new_call_id: CallIdGenerator
     session_context: SessionContext
@@ -115,13 +113,6 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
     def mcp_servers(self) -> "McpServers | None":
         """The MCP servers; None if there are none."""
         return self.services.mcp and self.services.mcp.servers
-
-    def read_history(self) -> SessionHistory:
-        """What the log tells, also of what agents said here since the session was opened."""
-        if not self.conversation.was_taken:
-            return self.history
-        self.recorder.flush()
-        return self.recorder.history()
 
     def follow(self) -> None:
         """Take over what settings files and hooks say now."""

@@ -1,7 +1,8 @@
 """Build a session from its arguments."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+import msgspec
 
 from handaxe.app.builder import SessionBuilder, SessionOptions, SessionParts
 from handaxe.app.default_ports import build_default_ports, register_permission_changes
@@ -19,7 +20,6 @@ from handaxe.app.services.session_services import SessionServices
 from handaxe.app.services.tool_selection import build_catalog
 from handaxe.catalog.catalog import Catalog
 from handaxe.catalog.edit_formats import choose_edit_tool
-from handaxe.config.profiles import check_profile, choose_sources, join_given
 from handaxe.config.reload import SettingsReloader
 from handaxe.config.working_directories import list_directories, resolve_working_directories
 from handaxe.contract.events import ModeChanged
@@ -38,12 +38,9 @@ from handaxe.storage.home import (
     get_user_home,
     validate_session_id,
 )
-from handaxe.storage.session_lock import ConversationLock, SessionLock
+from handaxe.storage.session_lock import SessionLock
 from handaxe.storage.sessions import delete_session, find_session_directory, refuse_other_root
 from handaxe.undo.tracker import ChangeTracker
-
-if TYPE_CHECKING:
-    pass
 
 
 class MainSessionBuilder(SessionBuilder):
@@ -55,13 +52,13 @@ class MainSessionBuilder(SessionBuilder):
     session_hooks: SessionHooks
 
     def __init__(self, options: SessionOptions) -> None:
-        self._options = options
         self.data_home = find_data_home(options.home)
         project = resolve_working_directories(options.root, ())[0][0]
+        if options.profile is not None or options.env is not None:
+            options = _apply_profile(options, project)
+        self._options = options
         given = options.session_id
         session_id = validate_session_id(given) if given else generate_session_id()
-        flags = join_given(options.settings, options.env, options.profile, project)
-        sources = choose_sources(options.profile, options.setting_sources)
         self.lock = lock = SessionLock(
             self.data_home, session_id, shared=options.shared, is_named=given is not None
         )
@@ -69,19 +66,16 @@ class MainSessionBuilder(SessionBuilder):
         configuration = open_configuration(
             project,
             home=self.data_home,
-            given=flags,
-            sources=sources,
-            trusted=False if options.profile and options.trusted is None else options.trusted,
+            given=options.settings,
+            sources=options.setting_sources,
+            trusted=options.trusted,
         )
-        if options.profile is not None:
-            check_profile(
-                options.profile,
-                configuration.settings,
-                root=project,
-                home=self.data_home if options.home else None,
-                sources=configuration.sources,
-            )
         configuration.discovery = options.discovery
+        if options.profile is not None:
+            from handaxe.config.profiles import check_profile
+
+            home = None if options.home is None else self.data_home
+            check_profile(options.profile, configuration, home)
         directory = get_session_directory(self.data_home, session_id)
         self._has_past = bool(given or options.fork_of)
         self._fork = self._copy_past(session_id, project)
@@ -118,7 +112,6 @@ class MainSessionBuilder(SessionBuilder):
         self.build()
         parts = SessionParts(
             history=self.history,
-            conversation=ConversationLock(self.data_home, self.log_id, shared=self._options.shared),
             recorder=self.recorder,
             new_call_id=self.new_call_id,
             session_context=self.session_context,
@@ -286,3 +279,16 @@ class MainSessionBuilder(SessionBuilder):
                 self.configuration,
             )
         return context
+
+
+def _apply_profile(options: SessionOptions, project: str) -> SessionOptions:
+    """The arguments with what a profile and variables of the session mean for the others."""
+    from handaxe.config.profiles import join_given
+
+    given = join_given(options.settings, options.env, options.profile, project)
+    sources, trusted = options.setting_sources, options.trusted
+    if options.profile is not None:
+        sources, trusted = () if sources is None else sources, bool(trusted)
+    return msgspec.structs.replace(
+        options, settings=given, setting_sources=sources, trusted=trusted
+    )

@@ -10,7 +10,6 @@ from handaxe.app.main_session_builder import MainSessionBuilder, SessionOptions,
 from handaxe.app.services.hooks import HookArguments
 from handaxe.app.services.tool_selection import Tools
 from handaxe.app.tool_listing import get_tool_schema, make_closed_result
-from handaxe.config.profiles import ProfileName
 from handaxe.config.project import EVERYTHING, Discovery, Given
 from handaxe.config.reload import validate_mode
 from handaxe.config.settings import Settings
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from handaxe.app.services.mcp import McpArguments
     from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
+    from handaxe.config.profiles import ProfileName
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnElicit, OnQuestion
     from handaxe.permission.prompts import OnAsk
@@ -52,7 +52,7 @@ class Session:
         deny: str | Sequence[str] = (),
         settings: Given = None,
         env: Mapping[str, str] | None = None,
-        profile: ProfileName | None = None,
+        profile: "ProfileName | None" = None,
         setting_sources: str | Sequence[str] | None = None,
         trusted: bool | None = None,
         tools: Tools = None,
@@ -74,35 +74,14 @@ class Session:
         start: "SessionStart | None" = None,
     ) -> None:
         options = SessionOptions(
-            root=root,
-            add_dirs=add_dirs,
-            permission_mode=permission_mode,
-            allow=allow,
-            ask=ask,
-            deny=deny,
-            settings=settings,
-            env=env,
-            profile=profile,
-            setting_sources=setting_sources,
-            trusted=trusted,
-            tools=tools,
-            provide=provide,
-            on_ask=on_ask,
-            on_question=on_question,
-            on_elicit=on_elicit,
-            classifier=classifier,
-            never_prompt=never_prompt,
-            hooks=hooks,
-            home=home,
-            session_id=session_id,
-            fork_of=fork_of,
-            fork_at=fork_at,
-            shared=shared,
-            mcp_servers=mcp_servers,
-            strict_mcp=strict_mcp,
-            discovery=discovery,
-            start=start,
-        )
+            root=root, add_dirs=add_dirs, permission_mode=permission_mode, allow=allow, ask=ask,
+            deny=deny, settings=settings, env=env, profile=profile,
+            setting_sources=setting_sources, trusted=trusted, tools=tools, provide=provide,
+            on_ask=on_ask, on_question=on_question, on_elicit=on_elicit, classifier=classifier,
+            never_prompt=never_prompt, hooks=hooks, home=home, session_id=session_id,
+            fork_of=fork_of, fork_at=fork_at, shared=shared, mcp_servers=mcp_servers,
+            strict_mcp=strict_mcp, discovery=discovery, start=start,
+        )  # fmt: skip
         self._parts = parts = MainSessionBuilder(options).build_session()
         share_interpreter()
         self.id = parts.session_context.session_id
@@ -155,7 +134,6 @@ class Session:
             closing.push_async_callback(self._parts.pipeline.close)
 
     async def _close_record(self) -> None:
-        self._parts.conversation.release()
         if self._parts.recorder.is_started:
             # The last word: nothing is written between this and the end.
             self._parts.recorder.emit(SessionClosed())

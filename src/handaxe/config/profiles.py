@@ -5,14 +5,13 @@ settings in force, so that no argument and no file breaks it in silence.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from handaxe.config.project import Given, read_given
-from handaxe.config.settings import Settings
+from handaxe.config.project import Configuration, Given, read_given
 from handaxe.config.source import SettingsFragment, read_data
 from handaxe.contract.faults import SetupError
 from handaxe.contract.faults.session import BadEnvironment, ProfileNotMet
@@ -51,15 +50,15 @@ def join_given(
 ) -> SettingsFragment:
     """The settings of a session's arguments, the profile lowest and its variables highest."""
     fragment = read_given(given, where="the session's arguments")
-    before: tuple[SettingsFragment, ...] = ()
+    parts = [fragment]
     if profile is not None:
-        _refuse_unknown(profile)
+        if profile != MANY_USERS:
+            raise SetupError(f"There is no profile {profile!r}; there is {MANY_USERS!r}.")
         variables = {"PATH": _PATH, "HOME": root, "LANG": "C.UTF-8"}
-        before = (read_data({**_OPTIONS, "env": variables}),)
-    after = () if env is None else (read_data({"env": validate_variables(env)}),)
-    if not before and not after:
-        return fragment
-    entries = tuple(entry for one in (*before, fragment, *after) for entry in one.entries)
+        parts.insert(0, read_data({**_OPTIONS, "env": variables}))
+    if env is not None:
+        parts.append(read_data({"env": validate_variables(env)}))
+    entries = tuple(entry for part in parts for entry in part.entries)
     return msgspec.structs.replace(fragment, entries=entries)
 
 
@@ -84,26 +83,13 @@ def validate_variables(env: Mapping[str, str]) -> dict[str, str]:
     return dict(env)
 
 
-def choose_sources(
-    profile: ProfileName | None, sources: str | Sequence[str] | None
-) -> str | Sequence[str] | None:
-    """Which settings files count: with a profile none but those that are named."""
-    return () if profile is not None and sources is None else sources
-
-
-def check_profile(
-    profile: ProfileName,
-    settings: Settings,
-    *,
-    root: str,
-    home: Path | None,
-    sources: Sequence[str],
-) -> None:
+def check_profile(profile: ProfileName, configuration: Configuration, home: Path | None) -> None:
     """Make sure that the profile holds with everything that was given.
 
     Raises:
         ProfileNotMet: it does not, and why.
     """
+    root, sources = configuration.root, configuration.sources
     problems: list[str] = []
     if home is None:
         problems.append("`home` is not given; each user needs a data directory of their own")
@@ -113,7 +99,7 @@ def check_profile(
             problems.append(f"`home` ({place}) and `root` ({root}) hold each other")
     if "user" in sources:
         problems.append("`setting_sources` names `user`: those settings belong to the host")
-    sandbox = settings.sandbox
+    sandbox = configuration.settings.sandbox
     held = {
         "sandbox.enabled": sandbox.enabled,
         "sandbox.failIfUnavailable": sandbox.fail_if_unavailable,
@@ -128,11 +114,6 @@ def check_profile(
     problems += [f"`{name}` lets commands out" for name, is_set in opened.items() if is_set]
     if problems:
         raise ProfileNotMet(profile, problems)
-
-
-def _refuse_unknown(profile: str) -> None:
-    if profile != MANY_USERS:
-        raise SetupError(f"There is no profile {profile!r}; there is {MANY_USERS!r}.")
 
 
 def _is_encodable(text: str) -> bool:

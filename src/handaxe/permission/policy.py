@@ -83,15 +83,16 @@ class Policy:
         """The same in another mode; a sandbox keeps what lies above our own data in its place."""
         if mode == self.mode and not is_confined:
             return self
-        is_closed = self.is_closed and not is_confined
         own = self.own_places.restrict_to(self.roots) if is_confined else self.own_places
-        return self._copy(self.book, mode, own)
+        return self._copy(self.book, mode, own, is_closed=self.is_closed and not is_confined)
 
     def change_rules(self, book: RuleIndex) -> "Policy":
         """The same with other rules."""
-        return self._copy(book, self.mode, self.own_places)
+        return self._copy(book, self.mode, self.own_places, is_closed=self.is_closed)
 
-    def _copy(self, book: RuleIndex, mode: Mode, own_places: OwnPaths) -> "Policy":
+    def _copy(
+        self, book: RuleIndex, mode: Mode, own_places: OwnPaths, *, is_closed: bool
+    ) -> "Policy":
         return Policy(
             book,
             mode=mode,

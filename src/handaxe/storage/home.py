@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from handaxe.contract.faults import SetupError
-from handaxe.contract.faults.session import BadSessionId
 from handaxe.disk import private
 from handaxe.disk.durability import sync_names
 from handaxe.disk.private import find_shared_access
@@ -168,6 +167,8 @@ def validate_session_id(session_id: str) -> str:
     """The id, if it can be a directory name of its own."""
     # What the type promises a program may not keep.
     if not is_session_id(str(session_id)) or session_id != str(session_id):
+        from handaxe.contract.faults.session import BadSessionId
+
         raise BadSessionId(session_id)
     return session_id
 

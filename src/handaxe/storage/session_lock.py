@@ -19,12 +19,10 @@ import os
 import struct
 import sys
 import threading
-import weakref
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from handaxe.contract.faults import SessionBusy
 from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.errors import DiskFault
@@ -110,86 +108,41 @@ class SessionLock:
         """
         if self._is_held:
             return
-        place = _hash_offset(self._session_id)
+        place = hash_offset(self._session_id)
         for is_last in (False, True):
-            holder = _take(self._home, place, shared=self.is_shared)
+            holder = take_place(self._home, place, shared=self.is_shared)
             if holder != os.getpid() or is_last:
                 break
             # An object that nobody has any more may not have been cleared away yet.
             gc.collect()
         if holder is not None:
+            from handaxe.contract.faults.session import SessionBusy
+
             raise SessionBusy(self._session_id, holder, os.getpid())
         self._is_held = True
 
     def take_call(self, call_id: str) -> bool:
         """Have one call of a shared session; False while another holder has it."""
-        place = _hash_offset(self._session_id, call_id)
-        if _take(self._home, place, shared=False) is not None:
+        place = hash_offset(self._session_id, call_id)
+        if take_place(self._home, place, shared=False) is not None:
             return False
         self._calls.add(place)
         return True
 
     def release_call(self, call_id: str) -> None:
         """The call is over."""
-        place = _hash_offset(self._session_id, call_id)
+        place = hash_offset(self._session_id, call_id)
         if place in self._calls:
             self._calls.discard(place)
-            _release(self._home, place)
+            release_place(self._home, place)
 
     def release(self) -> None:
         """Others may have it."""
         while self._calls:
-            _release(self._home, self._calls.pop())
+            release_place(self._home, self._calls.pop())
         if self._is_held:
             self._is_held = False
-            _release(self._home, _hash_offset(self._session_id))
-
-    def __del__(self) -> None:
-        self.release()
-
-
-class ConversationLock:
-    """The conversation of one session, in the hands of one agent while it runs."""
-
-    def __init__(self, home: Path, session_id: str, *, shared: bool = False) -> None:
-        """In a shared session agents of other processes count too."""
-        self._home = home
-        self._session_id = session_id
-        self._place = _hash_offset(session_id, "", "conversation")
-        self._is_shared = shared
-        self._is_held = False
-        self._owner: weakref.ref[object] | None = None
-        self._last: weakref.ref[object] | None = None
-        self.was_taken = shared
-        """Whether agents may have spoken since the session was opened."""
-
-    def take(self, owner: object) -> bool:
-        """Have the conversation until `release`; whether others may have spoken meanwhile.
-
-        Raises:
-            SessionBusy: another agent has it.
-        """
-        if self._owner is not None and self._owner() not in {None, owner}:
-            raise SessionBusy(self._session_id, os.getpid(), os.getpid(), by_agent=True)
-        if self._is_shared and not self._is_held:
-            holder = _take(self._home, self._place, shared=False)
-            if holder is not None:
-                raise SessionBusy(self._session_id, holder, os.getpid(), by_agent=True)
-            self._is_held = True
-        is_last = self._last is not None and self._last() is owner
-        has_changed = self._is_shared or (self.was_taken and not is_last)
-        self._owner = self._last = weakref.ref(owner)
-        self.was_taken = True
-        return has_changed
-
-    def release(self, owner: object | None = None) -> None:
-        """Let others have it, if it is in the owner's hands; None stands for any owner."""
-        if self._owner is None or (owner is not None and self._owner() is not owner):
-            return
-        self._owner = None
-        if self._is_held:
-            self._is_held = False
-            _release(self._home, self._place)
+            release_place(self._home, hash_offset(self._session_id))
 
     def __del__(self) -> None:
         self.release()
@@ -262,7 +215,8 @@ def _open_holders_file(home: Path) -> Generator[_HoldersFile]:
                 os.close(_files.pop(str(home)).fd)
 
 
-def _take(home: Path, place: int, *, shared: bool) -> int | None:
+def take_place(home: Path, place: int, *, shared: bool) -> int | None:
+    """Take a place of a data directory; else the process that has it, 0 if that is not known."""
     try:
         with _open_holders_file(home) as file:
             return file.take(place, shared=shared)
@@ -270,7 +224,8 @@ def _take(home: Path, place: int, *, shared: bool) -> int | None:
         return None
 
 
-def _release(home: Path, place: int) -> None:
+def release_place(home: Path, place: int) -> None:
+    """Let others have a place."""
     with suppress(OSError), _open_holders_file(home) as file:
         file.release(place)
 
@@ -281,7 +236,7 @@ def is_session_open(home: Path, session_id: str) -> bool:
         return False
     try:
         with _open_holders_file(home) as file:
-            return file.is_held(_hash_offset(session_id))
+            return file.is_held(hash_offset(session_id))
     except OSError:
         return False
 
@@ -308,7 +263,8 @@ def _ask_for_lock(fd: int, place: int) -> int | None:
     return max(found[-1], 0) if found[0] != fcntl.F_UNLCK else None
 
 
-def _hash_offset(*names: str) -> int:
+def hash_offset(*names: str) -> int:
+    """The place that stands for these names."""
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:7], "little")
 

@@ -38,14 +38,7 @@ from handaxe.contract.events import (
     ToolsLoaded,
     UserSaid,
 )
-from handaxe.contract.faults import SessionBusy, SetupError
-from handaxe.contract.faults.session import (
-    BadSessionTitle,
-    SessionDamaged,
-    SessionElsewhere,
-    SessionExists,
-    SessionNotFound,
-)
+from handaxe.contract.faults import SetupError
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.private import write_private
 from handaxe.storage.event_log import LoggedEvents, append_to_log
@@ -271,6 +264,8 @@ def validate_session_name(name: str) -> str:
     # What the type promises a program may not keep.
     checked = name.strip() if isinstance(cast("object", name), str) else ""
     if not checked or len(checked) > MAX_NAME_CHARS or not checked.isprintable():
+        from handaxe.contract.faults.session import BadSessionTitle
+
         raise BadSessionTitle(MAX_NAME_CHARS)
     return checked
 
@@ -326,6 +321,8 @@ def hold_session(home: Path, session_id: str) -> Generator[Path]:
     try:
         others = SharedSessionLock(directory)
         if not others.enter_alone():
+            from handaxe.contract.faults.session import SessionBusy
+
             raise SessionBusy(session_id, 0, os.getpid())
         try:
             yield directory
@@ -345,6 +342,8 @@ def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None
     source = find_session_directory(home, session_id)
     target = get_session_directory(into or home, fork_id)
     if target.exists():
+        from handaxe.contract.faults.session import SessionExists
+
         raise SessionExists(fork_id)
     tasks, own_tasks = (
         get_tasks_directory(home, session_id),
@@ -401,6 +400,8 @@ def find_session_directory(home: Path, session_id: str, *, root: str | None = No
     """
     directory = get_session_directory(home, session_id)
     if not (directory / LOG_NAME).exists():
+        from handaxe.contract.faults.session import SessionNotFound
+
         raise SessionNotFound(session_id)
     if root is not None:
         refuse_other_root(session_id, _read_root_if_any(directory / LOG_NAME), root)
@@ -414,6 +415,8 @@ def refuse_other_root(session_id: str, recorded: str | None, root: str) -> None:
         SessionElsewhere: its log names another one.
     """
     if recorded is not None and recorded != root:
+        from handaxe.contract.faults.session import SessionElsewhere
+
         raise SessionElsewhere(session_id, recorded, root)
 
 
@@ -449,6 +452,8 @@ def _read_root_if_any(log: Path) -> str | None:
 
 def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
     if not events.is_readable:
+        from handaxe.contract.faults.session import SessionDamaged
+
         raise SessionDamaged(str(log), events.damage[0])
 
 

@@ -1,6 +1,7 @@
 """Build an agent from its arguments: model, limits, prompts, loop and subagents."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from handaxe.catalog.edit_formats import choose_edit_tool
 from handaxe.contract.events import AgentChosen
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.model import Model
+from handaxe.storage.conversation_lock import ConversationLock
 from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
 from handaxe.storage.sessions import SessionHistory
 
@@ -109,7 +111,7 @@ class AgentBuilder:
         """Take all steps."""
         session = self._session
         kinds = find_agent_definitions(session, self._given.agents)
-        self._history = self._session_parts.read_history()
+        self._history = read_history(self._session_parts)
         chosen = self._history.chosen or AgentChosen()
         agent_name = self.choose_agent_name(chosen, kinds)
         kind = choose_main_agent(agent_name or self._settings.agent, kinds)
@@ -221,7 +223,7 @@ class AgentBuilder:
         options: LoopOptions,
     ) -> AgentLoop:
         """The loop, with the conversation so far."""
-        conversation = rebuild_conversation(self._session_parts, self._history)
+        conversation = build_conversation(self._session_parts, self._history)
         return AgentLoop(
             model,
             context,
@@ -233,9 +235,45 @@ class AgentBuilder:
         )
 
 
-def rebuild_conversation(parts: SessionParts, history: SessionHistory) -> AgentConversation:
+def build_conversation(parts: SessionParts, history: SessionHistory) -> AgentConversation:
     """The conversation that the log holds."""
     return AgentConversation.from_events(history.said, parts.recorder.result_of, history.put_off)
+
+
+def read_history(parts: SessionParts) -> SessionHistory:
+    """What the log tells, also of what agents said here since the session was opened."""
+    if not find_conversation_lock(parts).was_taken:
+        return parts.history
+    parts.recorder.flush()
+    return parts.recorder.history()
+
+
+def find_conversation_lock(parts: SessionParts) -> ConversationLock:
+    """Who may speak in the session; made with its first agent."""
+    lock = parts.ports.get(ConversationLock)
+    if lock is None:
+        place, shared = parts.session_context.data_home, parts.recorder.shared_calls is not None
+        lock = ConversationLock(place, parts.session_context.session_id, shared=shared)
+        parts.ports[ConversationLock] = lock
+    return lock
+
+
+@contextmanager
+def hold_conversation(parts: SessionParts, loop: AgentLoop, owner: object) -> Generator[None]:
+    """Be the one agent that speaks in the session, and know what others said in it before.
+
+    Raises:
+        SessionBusy: another agent has the conversation.
+    """
+    lock = find_conversation_lock(parts)
+    if lock.take(owner):
+        loop.conversation.become(build_conversation(parts, read_history(parts)))
+    try:
+        yield
+    finally:
+        # Of two runs of one agent the second is refused, and the first goes on.
+        if not loop.is_running:
+            lock.release(owner)
 
 
 def add_edit_tool(session: Session, model: Model) -> None:

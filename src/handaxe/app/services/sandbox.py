@@ -189,7 +189,8 @@ def _find_read_paths(
         seen = build_environment_filter(configuration.settings).environment(os.environ)
         allowed += find_readable_paths(home, seen)
         allowed += workdir.spellings
-        allowed += [f"{place}/skills" for place in get_user_directories()]
+        if "user" in configuration.sources:
+            allowed += [f"{place}/skills" for place in get_user_directories()]
     return [*allowed, *workdir.free_to_read], denied
 
 

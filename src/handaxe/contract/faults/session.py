@@ -5,6 +5,34 @@ from handaxe.contract.faults import SetupError, ToolFault
 _SHOWN_CHARS = 80
 
 
+class SessionBusy(SetupError, ToolFault):
+    """A session is open elsewhere, and not every holder of it asked to share it."""
+
+    code = "session.busy"
+
+    def __init__(self, session_id: str, holder: int, own: int, *, by_agent: bool = False) -> None:
+        """`holder` is the process that has it, 0 if that is not known; `own` is this one.
+
+        With `by_agent` it is only the conversation that somebody has.
+        """
+        who = "another process" if not holder else f"process {holder}"
+        if holder == own:
+            who = "this process, by a session that is not closed"
+        told = (
+            f"The session {session_id!r} is open in {who}. Close it there first. To go on from the "
+            "same point independently, fork it (`--resume ID --fork-session`, "
+            "`Session(fork_of=ID)`). Several work in one "
+            "session only if each asks for that (`--shared-session`, `Session(shared=True)`)."
+        )
+        if by_agent:
+            who = "this process" if holder == own else who
+            told = (
+                f"Another agent in {who} has the conversation of the session {session_id!r}. Close "
+                "that agent first, or give this one a session of its own (`Session(fork_of=ID)`)."
+            )
+        super().__init__(told, data={"session_id": session_id, "process": holder or None})
+
+
 class BadSessionId(SetupError, ToolFault):
     """A text cannot be the id of a session."""
 
