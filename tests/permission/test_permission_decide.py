@@ -78,18 +78,56 @@ def test_a_decision_says_who_decided_and_what_would_change_it():
     assert decide(request_for("Read", "/repo/a"), policy) == Allow("inside the project", "builtin")
     asked = decide(request_for("Write", "/repo/lib/a.py"), policy)
     assert asked == Ask(
-        "Write would change /repo/lib/a.py, which asks in default mode; say yes, use acceptEdits "
-        "mode, or add the allow rule Edit(/lib/**).",
+        "Write would change /repo/lib/a.py, which asks in default mode.",
         "mode",
+        remedy="say yes, use acceptEdits mode, or add the allow rule Edit(/lib/**).",
+    )
+    assert asked.sentence == (
+        "Write would change /repo/lib/a.py, which asks in default mode; say yes, use acceptEdits "
+        "mode, or add the allow rule Edit(/lib/**)."
     )
     outside = decide(request_for("Read", "/repo/x -> /etc/passwd"), policy)
     assert outside == Ask(
-        "/repo/x leads to /etc/passwd, which lies outside the working directories; say yes, or "
-        "add the allow rule Read(//etc/**).",
+        "/repo/x leads to /etc/passwd, which lies outside the working directories.",
         "builtin",
+        remedy="say yes, or add the allow rule Read(//etc/**).",
     )
     allowed = decide(request_for("Edit", "/repo/src/a"), policy)
     assert (allowed.by, allowed.rule, allowed.source) == ("rule", "Edit(/src/**)", "flags")
+
+
+REMEDIED = [
+    (request_for("Write", "/repo/a.py"), {}),
+    (request_for("Read", "/etc/passwd"), {}),
+    (request_for("Read", "/repo/.env"), {}),
+    (request_for("Read", "/repo/x"), {"deny": ["Read(x)"]}),
+    (request_for("Edit", "/repo/x"), {"deny": ["Read(x)"]}),
+    (request_for("Read", "/repo/x"), {"ask": ["Read(x)"]}),
+    (request_for("Read", "/repo/\0"), {}),
+    (request_for("Read", "x"), {}),
+    (PermissionQuery("own", confined=False), {}),
+    (PermissionQuery("WebFetch", read_only=True, hosts=("example.org",)), {}),
+    (PermissionQuery("refund", confined=False, external=("shop-db",)), {}),
+    (PermissionQuery("look", read_only=True, external=("shop-db",)), {}),
+]
+
+
+@pytest.mark.proves("PM-3")
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "auto", "dontAsk"])
+@pytest.mark.parametrize(("request_", "rules"), REMEDIED)
+def test_what_is_wrong_and_what_would_change_it_are_told_apart(request_, rules, mode):
+    decision = decide(request_, policy_with(mode=mode, **rules))
+    if decision.verdict == "allow":
+        return
+    assert decision.reason.endswith(".")
+    assert decision.remedy.endswith(".")
+    for word in ("say yes", "add the allow rule", "narrowing", "give "):
+        assert word not in decision.reason
+    assert decision.remedy in decision.sentence
+    assert decision.reason.removesuffix(".") in decision.sentence
+    if mode == "dontAsk":
+        assert "say yes" not in decision.sentence
+    assert decision.to_json()["remedy"] == decision.remedy
 
 
 @pytest.mark.parametrize(
@@ -105,8 +143,8 @@ def test_a_decision_says_who_decided_and_what_would_change_it():
     ],
 )
 def test_the_rule_a_reason_proposes_works(tool, path):
-    reason = decide(request_for(tool, path), policy_with()).reason
-    proposed = reason.split("add the allow rule ")[1].removesuffix(".")
+    remedy = decide(request_for(tool, path), policy_with()).remedy
+    proposed = remedy.split("add the allow rule ")[1].removesuffix(".")
     assert decide(request_for(tool, path), policy_with(allow=[proposed])).verdict == "allow"
 
 
@@ -274,7 +312,7 @@ def test_a_rule_for_hosts_says_nothing_of_commands():
 def test_the_rule_that_is_offered_for_a_host_works(host):
     request = PermissionQuery(tool="Monitor", read_only=True, hosts=(host,))
     decision = decide(request, policy_with())
-    proposed = decision.reason.split("add the allow rule ")[1].removesuffix(".")
+    proposed = decision.remedy.split("add the allow rule ")[1].removesuffix(".")
     (offered,) = propose_rules(request, policy_with())
     assert offered.rule == proposed
     assert decide(request, policy_with(allow=[proposed])).verdict == "allow"

@@ -109,10 +109,14 @@ async def explain_in_session(
         return explain(tool, call_input, policy, place, second_opinion=second_opinion)
     except ToolFault as fault:
         return _make_unreadable(str(fault).rstrip("."))
-    ctx = ToolContext("explain", context.offers, parsed.tool.reach, lambda _: None, cwd)
+    ctx = ToolContext("explain", context.offers, parsed.tool.reach, _ignore_report, cwd)
     request = build_permission_query(parsed, collect_judged_paths(parsed, context))
     decision = await decide_shell_call(request, parsed, ctx, context)
     return {**decision.to_json(), **_describe_confinement(parsed, context)}
+
+
+def _ignore_report(_: object) -> None:
+    """Nobody watches what only is explained."""
 
 
 def _describe_confinement(parsed: ParsedCall, context: PipelineContext) -> dict[str, Any]:
@@ -184,6 +188,7 @@ def _explain_tool_call(
             "rule": decision.rule,
             "source": decision.source,
             "reason": decision.reason,
+            **({"remedy": decision.remedy} if decision.remedy else {}),
         }
         for text in shown
     ]

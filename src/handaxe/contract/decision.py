@@ -68,6 +68,14 @@ class RuleProposal(msgspec.Struct, frozen=True):
     """What the rule says, in plain words."""
 
 
+def join_remedy(reason: str, remedy: str) -> str:
+    """Both as one text; a remedy that begins in lower case goes on with the sentence."""
+    if not remedy:
+        return reason
+    is_new = remedy[0].isupper()
+    return f"{reason} {remedy}" if is_new else f"{reason.removesuffix('.')}; {remedy}"
+
+
 class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
     verdict: ClassVar[Verdict]
 
@@ -81,6 +89,13 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
     proposals: tuple[RuleProposal, ...] = ()
     proposals_leave_questions: bool = False
     """Whether the call would still ask if every proposed rule were there."""
+    remedy: str = ""
+    """What would change the verdict."""
+
+    @property
+    def sentence(self) -> str:
+        """Why, and what would change it, unless that is told as proposals."""
+        return self.reason if self.proposals else join_remedy(self.reason, self.remedy)
 
     def to_json(self) -> dict[str, Any]:
         """The decision as it stands in a result object and as `handaxe explain` shows it."""
@@ -91,6 +106,8 @@ class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):
             "source": self.source,
             "reason": self.reason,
         }
+        if self.remedy:
+            plain["remedy"] = self.remedy
         if self.parts:
             from handaxe.contract.json_values import replace_tuples
 

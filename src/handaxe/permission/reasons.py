@@ -29,7 +29,7 @@ ACCEPTED = Allow("acceptEdits mode lets files inside the working directories be 
 OWN_MEMORY = Allow("part of the agent's own memory", "builtin")
 HARMLESS = Allow("changes nothing", "builtin")
 BYPASSED = Allow("bypassPermissions mode asks only where a rule says so", "mode")
-IMPOSSIBLE = Deny("A path cannot hold a NUL character; give another path.", "builtin")
+IMPOSSIBLE = Deny("A path cannot hold a NUL character.", "builtin", remedy="give another path.")
 
 
 def allow_by_rule(rule: PermissionRule) -> Allow:
@@ -45,37 +45,40 @@ def deny_by_rule(request: PermissionQuery, rule: PermissionRule, part: str) -> D
     if changes and rule.tool == "Read" and rule.specifier is not None:
         verb = "written" if request.tool == "Write" else "edited"
         reason = (
-            "File is covered by a Read deny rule in your permission settings and cannot be "
-            f"{verb}. Only removing or narrowing {text} ({rule.origin}) changes this."
+            f"File is covered by a Read deny rule in your permission settings and cannot be {verb}."
         )
+        remedy = f"Only removing or narrowing {text} ({rule.origin}) changes this."
     else:
-        reason = (
-            f"The deny rule {text} ({rule.origin}) covers "
-            f"{to_display(part) if part else 'this tool'}; "
-            "only removing or narrowing that rule changes this."
-        )
-    return Deny(reason, "rule", text, rule.origin)
+        covered = to_display(part) if part else "this tool"
+        reason = f"The deny rule {text} ({rule.origin}) covers {covered}."
+        remedy = "only removing or narrowing that rule changes this."
+    return Deny(reason, "rule", text, rule.origin, remedy=remedy)
 
 
 def ask_by_rule(request: PermissionQuery, rule: PermissionRule, part: str) -> Ask:
     """A rule wants a person to say yes."""
     text = to_display(rule.text)
-    reason = (
-        f"The ask rule {text} ({rule.origin}) covers {to_display(part or request.tool)}; "
-        f"{YES}or remove or narrow that rule."
-    )
-    return Ask(reason, "rule", text, rule.origin)
+    reason = f"The ask rule {text} ({rule.origin}) covers {to_display(part or request.tool)}."
+    return Ask(reason, "rule", text, rule.origin, remedy=f"{YES}or remove or narrow that rule.")
 
 
 def deny_unasked(question: Ask) -> Deny:
     """A question that the mode answers with no."""
-    reason = f"dontAsk mode refuses what would ask. {strip_yes_remedy(question.reason)}"
-    return Deny(reason, "mode", question.rule, question.source)
+    reason = f"dontAsk mode refuses what would ask. {question.reason}"
+    remedy = strip_yes(question.remedy)
+    return Deny(
+        reason,
+        "mode",
+        question.rule,
+        question.source,
+        proposals=question.proposals,
+        remedy=remedy,
+    )
 
 
-def strip_yes_remedy(reason: str) -> str:
-    """The reason of a question, without the remedy that somebody says yes where nobody is asked."""
-    return reason.replace(f"; {YES}or ", "; ").replace(f"; {YES}", "; ")
+def strip_yes(remedy: str) -> str:
+    """The remedy of a question where nobody is asked who could say yes."""
+    return remedy.removeprefix(YES).removeprefix("or ") if remedy.startswith(YES) else remedy
 
 
 def ask_for_protected(path: str, name: str) -> Ask:
@@ -106,9 +109,10 @@ def ask_for_hard_link(path: str) -> Ask:
     return Ask(
         f"{to_display(path)} also has a name outside the working directories or in a protected "
         "place (a hard link), so "
-        "changing it needs a yes whatever rules allow; a copy of the file would not.",
+        "changing it needs a yes whatever rules allow.",
         "builtin",
         source=PROTECTED,
+        remedy="a copy of the file would not.",
     )
 
 
@@ -116,9 +120,9 @@ def deny_worktree_escape(path: str) -> Deny:
     """What reaches beyond the checkout that an agent was given."""
     return Deny(
         f"{to_display(path)} belongs to the main checkout, or may lead there, and this agent works "
-        "in a worktree of its own. Use the file of the same name below the working directory "
-        "instead.",
+        "in a worktree of its own.",
         "builtin",
+        remedy="Use the file of the same name below the working directory instead.",
     )
 
 
@@ -134,7 +138,9 @@ def deny_outside(path: str) -> Deny:
 def ask_for_relative_path(path: str) -> Ask:
     """A path that was not made absolute."""
     return Ask(
-        f"{to_display(path)} is no absolute path, so its place is unknown; give one.", "builtin"
+        f"{to_display(path)} is no absolute path, so its place is unknown.",
+        "builtin",
+        remedy="give one.",
     )
 
 
@@ -157,22 +163,21 @@ def ask_for_path(
     if not request.confined and not request.read_only:
         family = request.tool
     scope = suggest_scope(outside or path, policy.book.anchors)
-    remedy = to_display(format_rule(PermissionRule(family, scope, "")))
+    rule = to_display(format_rule(PermissionRule(family, scope, "")))
+    remedy = f"{YES}or add the allow rule {rule}."
     if outside is not None:
         link = "" if outside == path else f"{to_display(path)} leads to "
         verb = "which lies" if link else "lies"
         where = f"{link}{to_display(outside)}{',' if link else ''} {verb} outside"
-        reason = f"{where} the working directories; {YES}or add the allow rule {remedy}."
-        return Ask(reason, "builtin")
+        return Ask(f"{where} the working directories.", "builtin", remedy=remedy)
     if not is_write:
-        reason = f"{to_display(path)} usually holds secrets; {YES}or add the allow rule {remedy}."
-        return Ask(reason, "builtin")
+        return Ask(f"{to_display(path)} usually holds secrets.", "builtin", remedy=remedy)
     is_unasked = policy.mode == "dontAsk"
     state = "no rule allows" if is_unasked else f"asks in {policy.mode} mode"
     return Ask(
-        f"{to_display(request.tool)} would change {to_display(path)}, which {state}; "
-        f"{YES}use acceptEdits mode, or add the allow rule {remedy}.",
+        f"{to_display(request.tool)} would change {to_display(path)}, which {state}.",
         "mode",
+        remedy=f"{YES}use acceptEdits mode, or add the allow rule {rule}.",
     )
 
 
@@ -185,11 +190,11 @@ def ask_for_host(tool: str, host: str) -> Ask:
     """A call that goes to a host which nothing allows."""
     if not host:
         return ask_for_tool(tool)
-    remedy = to_display(format_rule(PermissionRule(tool, f"domain:{host}", "")))
+    rule = to_display(format_rule(PermissionRule(tool, f"domain:{host}", "")))
     return Ask(
-        f"{to_display(tool)} would connect to {to_display(host)}; "
-        f"{YES}or add the allow rule {remedy}.",
+        f"{to_display(tool)} would connect to {to_display(host)}.",
         "builtin",
+        remedy=f"{YES}or add the allow rule {rule}.",
     )
 
 
@@ -199,9 +204,9 @@ def ask_for_external(request: PermissionQuery) -> Ask:
     what = f"look at {things}, which lies" if request.read_only else f"change {things}, which lies"
     how = "" if request.read_only else " and cannot be undone"
     return Ask(
-        f"{name} would {what} outside the working directories{how}; "
-        f"{YES}or add the allow rule {name}.",
+        f"{name} would {what} outside the working directories{how}.",
         "builtin",
+        remedy=f"{YES}or add the allow rule {name}.",
     )
 
 
@@ -212,7 +217,9 @@ def _list_names(external: Sequence[str]) -> str:
 def ask_for_tool(tool: str) -> Ask:
     """A call without paths that nothing allows."""
     name = to_display(tool)
-    return Ask(f"{name} asks before it runs; {YES}or add the allow rule {name}.", "builtin")
+    return Ask(
+        f"{name} asks before it runs.", "builtin", remedy=f"{YES}or add the allow rule {name}."
+    )
 
 
 def to_display(text: str) -> str:
@@ -250,11 +257,11 @@ def ask_for_changed_tool(request: PermissionQuery, rules: Sequence[PermissionRul
         what = f"{to_display(request.tool)} has changed since ({changed})"
     text = to_display(rule.text)
     return Ask(
-        f"The allow rule {text} ({rule.origin}) was an answer to a question, and {what}; "
-        f"{YES}or remove that rule.",
+        f"The allow rule {text} ({rule.origin}) was an answer to a question, and {what}.",
         "builtin",
         text,
         SOURCE,
+        remedy=f"{YES}or remove that rule.",
         preview=preview,
     )
 

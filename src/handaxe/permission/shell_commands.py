@@ -18,9 +18,11 @@ from handaxe.permission.policy import Policy
 from handaxe.permission.reasons import (
     ABOVE_PROTECTED,
     PROTECTED,
+    YES,
     ask_in_plan_mode,
     deny_worktree_escape,
-    strip_yes_remedy,
+    strip_yes,
+    to_display,
 )
 from handaxe.rules.grammar import PermissionRule, format_rule
 from handaxe.shell.analysis import BashRule as ShellRule
@@ -182,12 +184,18 @@ def _decide_command(
 
 def decide_path(judged: JudgedPath, policy: Policy) -> PathVerdict:
     """What the path rules say of one file operand, both its ends considered."""
+    return _to_path_verdict(decide(_build_path_query(judged), policy), judged, policy)
+
+
+def _build_path_query(judged: JudgedPath) -> PermissionQuery:
     tool = "Read" if judged.access == "read" else "Edit"
-    request = PermissionQuery(tool=tool, read_only=judged.access == "read", paths=(judged,))
-    word = decide(request, policy)
+    return PermissionQuery(tool=tool, read_only=judged.access == "read", paths=(judged,))
+
+
+def _to_path_verdict(word: Decision, judged: JudgedPath, policy: Policy) -> PathVerdict:
     return PathVerdict(
         word.verdict,
-        word.reason,
+        word.sentence,
         word.rule,
         word.source,
         is_binding=word.source in {PROTECTED, ABOVE_PROTECTED},
@@ -213,8 +221,9 @@ def judge_inside_sandbox(
 
 def _decide_path_unasked(judged: JudgedPath, policy: Policy) -> PathVerdict:
     """The same where nobody is there to say yes."""
-    word = decide_path(judged, policy)
-    return msgspec.structs.replace(word, reason=strip_yes_remedy(word.reason))
+    word = decide(_build_path_query(judged), policy)
+    word = msgspec.structs.replace(word, remedy=strip_yes(word.remedy))
+    return _to_path_verdict(word, judged, policy)
 
 
 def apply_verdict(decision: Decision, text: str, word: PathVerdict) -> Decision:
@@ -274,7 +283,16 @@ def _to_decision(shell: ShellDecision, policy: Policy) -> Decision:
             for proposal in shell.proposals
         ),
         proposals_leave_questions=shell.proposals_leave_questions,
+        remedy=_describe_proposals(shell),
     )
+
+
+def _describe_proposals(shell: ShellDecision) -> str:
+    """What would let a command run that asks, where rules could."""
+    if shell.verdict != "ask" or not shell.proposals or shell.proposals_leave_questions:
+        return ""
+    rules = " and ".join(to_display(_escape_rule(one.rule)) for one in shell.proposals)
+    return f"{YES}or add the allow rule {rules}."
 
 
 def _describe_undo(loss: CommandLoss, policy: Policy) -> str:

@@ -49,7 +49,7 @@ async def resolve_question(
     if isinstance(decision, Deny):
         raise CallRefused(Denied(explain_decision(decision)), decision)
     if is_final(decision):
-        raise CallRefused(Asked(decision.reason), decision)
+        raise CallRefused(Asked(decision.sentence), decision)
     if heard.answer is not None:
         return heard.answer
     if context.hooks.watches("PermissionRequest") and not heard.were_asked:
@@ -68,7 +68,7 @@ async def resolve_question(
             )
         context.emit(
             CallAsked(
-                call_id=call_id, tool=question.tool, reason=decision.reason, rule=decision.rule
+                call_id=call_id, tool=question.tool, reason=decision.sentence, rule=decision.rule
             )
         )
         answer = await context.asker.ask(question)
@@ -78,7 +78,7 @@ async def resolve_question(
         )
     context.emit(CallDecided(call_id=call_id, decision=answer))
     if isinstance(answer, Deny):
-        raise CallRefused(Denied(f"The call was refused. {answer.reason}".strip()), answer)
+        raise CallRefused(Denied(f"The call was refused. {answer.sentence}".strip()), answer)
     if answer.input is not None and answer.input != question.input:
         heard.answer = answer
         raise InputRewritten(answer.input, answer)
@@ -96,7 +96,7 @@ async def _build_question(
         call_id=parsed.call.id,
         tool=parsed.tool.name,
         input={**to_input_dict(parsed.call.input), **parsed.derived()},
-        reason=decision.reason,
+        reason=decision.sentence,
         rule=decision.rule,
         source=decision.source,
         cwd=ctx.cwd,
@@ -278,7 +278,7 @@ def build_suggestions(
 def explain_decision(decision: Decision) -> str:
     """Why a call may not just run, for the model; of a command the part, and what would help."""
     if not decision.parts:
-        return decision.reason
+        return decision.sentence
     verb = "was denied" if decision.verdict == "deny" else "needs a yes"
     part = next((p for p in decision.parts if p.reason == decision.reason), None)
     is_one_of_many = part is not None and len(decision.parts) > 1
@@ -289,4 +289,4 @@ def explain_decision(decision: Decision) -> str:
         remedy = f" The allow rule {rules} would cover a part of it; the rest would still ask."
     elif rules:
         remedy = f" What would let it run without one: the allow rule {rules}."
-    return f"The command {verb}: {decision.reason.removesuffix('.')}{about}.{remedy}"
+    return f"The command {verb}: {decision.sentence.removesuffix('.')}{about}.{remedy}"

@@ -167,8 +167,8 @@ class PathGrants:
         if not self.settled:
             raise Undecided
         if isinstance(decision, Deny):
-            raise Denied(decision.reason)
-        raise Asked(decision.reason)
+            raise Denied(decision.sentence)
+        raise Asked(decision.sentence)
 
     def _is_leading_outside(self, path: str) -> bool:
         """Whether a name inside the working directories stands for something outside them."""

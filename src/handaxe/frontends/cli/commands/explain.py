@@ -9,6 +9,7 @@ import msgspec
 
 from handaxe.app.explain import ExplainRequest, explain_in_session, explain_question
 from handaxe.app.session import Session, get_parts
+from handaxe.contract.decision import join_remedy
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import decode_line, write_json
@@ -114,8 +115,14 @@ def _describe_sandbox(sandbox: dict[str, Any]) -> str:
     )
 
 
+def _format_reason(said: dict[str, Any]) -> str:
+    """Why, and what would change it; proposed rules of a command have lines of their own."""
+    remedy = "" if said.get("proposals") else said.get("remedy", "")
+    return to_visible_text(join_remedy(said["reason"], remedy), exact=True)
+
+
 def _format_answer(answer: dict[str, Any]) -> str:
-    lines = [f"{_MARKS[answer['verdict']]} {to_visible_text(answer['reason'], exact=True)}"]
+    lines = [f"{_MARKS[answer['verdict']]} {_format_reason(answer)}"]
     for part in answer["parts"]:
         rule = (
             f"  [{to_visible_text(part['rule'])} from {to_visible_text(part['source'])}]"
@@ -123,7 +130,7 @@ def _format_answer(answer: dict[str, Any]) -> str:
             else ""
         )
         lines.append(f"  {_MARKS[part['verdict']]} {to_visible_text(part['text'], exact=True)}")
-        lines.append(f"        {to_visible_text(part['reason'], exact=True)}{rule}")
+        lines.append(f"        {_format_reason(part)}{rule}")
     if sandbox := answer.get("sandbox"):
         lines.append(f"  {_describe_sandbox(sandbox)}")
     lines += [
