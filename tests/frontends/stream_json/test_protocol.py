@@ -47,6 +47,18 @@ def test_odd_lines_are_told_and_passed_over(connect, script):
     assert kinds(client.seen).count("informational") == 5
 
 
+def test_a_picture_that_is_none_is_told_and_passed_over(connect, script):
+    client = connect("--model", script({"text": "Hi."}))
+    for kind, data in (("image/png", "data:image/png;base64,aGk="), (None, "aGk="), ("x/y", None)):
+        source = {"type": "base64", "media_type": kind, "data": data}
+        blocks = [{"type": "image", "source": source}] if data else [{"type": "image"}]
+        client.send({"type": "user", "message": {"role": "user", "content": blocks}})
+    client.say("hello")
+    assert client.until("result")["result"] == "Hi."
+    assert client.close() == 0
+    assert kinds(client.seen).count("informational") == 3
+
+
 def test_every_control_request_gets_exactly_one_answer(connect, script):
     client = connect("--model", script({"text": "Hi."}))
     greeting = client.ask("initialize", hooks=None)

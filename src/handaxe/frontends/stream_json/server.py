@@ -432,7 +432,10 @@ def _parse_block(item: object) -> TextBlock | ImageBlock:
     if kind == "image":
         source = cast("Json", block.get("source") or {})
         if source.get("type") == "base64":
-            return ImageBlock(str(source.get("media_type")), str(source.get("data")))
+            try:
+                return ImageBlock(str(source.get("media_type")), str(source.get("data")))
+            except ValueError as error:
+                raise InvalidUserMessage(str(error)) from None
         raise InvalidUserMessage("A picture has to come as base64 data.")
     if kind == "document":
         source = cast("Json", block.get("source") or {})
