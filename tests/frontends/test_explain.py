@@ -206,3 +206,29 @@ def test_a_command_is_judged_from_the_directory_that_its_call_names():
         True,
     )
     assert read["verdict"] == "ask"
+
+
+OWN = """
+from handaxe import Effects, tool
+
+@tool(effects=Effects.external("shop-db", writes=True))
+async def refund(number: int) -> str:
+    \"\"\"Pay an order back.\"\"\"
+    return ""
+"""
+
+
+@pytest.mark.proves("PM-3")
+def test_an_own_tool_is_explained_by_its_effects_with_a_remedy(tmp_path):
+    (tmp_path / "shop.py").write_text(OWN)
+    words = ["--tools-from", "shop.py", "--tool", "refund", "--input"]
+    told = json.loads(explain(*words, '{"number": 1}', "--json", cwd=tmp_path).stdout)
+    assert told["verdict"] == "ask"
+    assert "would change shop-db" in told["reason"]
+    assert told["remedy"] == "say yes, or add the allow rule refund."
+    text = explain(*words, '{"number": 1}', cwd=tmp_path).stdout
+    assert "cannot be undone; say yes, or add the allow rule refund." in text
+    planned = explain(*words, '{"number": 1}', "--permission-mode", "plan", cwd=tmp_path)
+    assert "Plan mode changes nothing: refund changes shop-db" in planned.stdout
+    wrong = json.loads(explain(*words, '{"nummer": 1}', "--json", cwd=tmp_path).stdout)
+    assert "cannot be read" in wrong["reason"]

@@ -101,6 +101,8 @@ async def explain_in_session(
     """
     place, policy = context.workdir, context.policy()
     if not _is_command(tool, call_input):
+        if any(own.name == tool for own in context.catalog.own_tools):
+            return _explain_own_tool(tool, call_input, context)
         return explain(tool, call_input, policy, place, second_opinion=second_opinion)
     try:
         parsed = parse(ToolCall("explain", tool, call_input), context)
@@ -179,8 +181,25 @@ def _explain_tool_call(
         request = _build_request(tool, call_input, workdir)
     except (InputProblems, ToolFault) as problem:
         return _make_unreadable(str(problem))
+    return _explain_request(request, policy)
+
+
+def _explain_own_tool(
+    tool: str, call_input: dict[str, Any], context: PipelineContext
+) -> dict[str, Any]:
+    """The verdict on a call of an own tool, by its effects and subjects."""
+    try:
+        parsed = parse(ToolCall("explain", tool, call_input), context)
+    except ToolFault as fault:
+        return _make_unreadable(str(fault).rstrip("."))
+    request = build_permission_query(parsed, collect_judged_paths(parsed, context))
+    return _explain_request(request, context.policy())
+
+
+def _explain_request(request: PermissionQuery, policy: Policy) -> dict[str, Any]:
     decision = decide(request, policy)
-    shown = [path.path for path in request.paths] or [*request.texts, *request.hosts] or [tool]
+    shown = [path.path for path in request.paths] or [*request.texts, *request.hosts]
+    shown = shown or [request.tool]
     parts = [
         {
             "text": text,
