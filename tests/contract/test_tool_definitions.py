@@ -158,7 +158,7 @@ async def test_problems_of_calls_the_tool():
 
     for members, sentence in [
         ({"call": crash}, "KeyError"),
-        ({"output_type": Total}, "the data is not what `output_type` promises"),
+        ({"output_type": Total}, "does not fit its output type: the field `total` is string"),
         ({"summary": lambda *_: None}, "`summary` gave None, not a text"),
         ({"show": lambda *_: 1 / 0}, "`show` failed: ZeroDivisionError"),
     ]:

@@ -1,4 +1,4 @@
-"""What a Python type cannot say of a tool's input: schemas of others, classes of their own."""
+"""What a Python type cannot say of input and output: schemas of others, classes of their own."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -15,6 +15,13 @@ class InputShape(ABC):
     @abstractmethod
     def read(self, raw: object) -> tuple[dict[str, Any], list[str]]:
         """The input as named values, and a note for everything that was read leniently."""
+
+
+class OutputShape:
+    """Stands in `Tool.output_type` for a type: the schema that somebody else gave, as it is."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self.schema = schema
 
 
 def is_class_converted(kind: Any) -> bool:  # noqa: ANN401 - any type

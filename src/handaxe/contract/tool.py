@@ -81,7 +81,9 @@ class Tool(Generic[Args]):
     prompt_file: ClassVar[str | None] = None
     """A Markdown file beside the module that holds the prompt; without one it is the docstring."""
     output_type: ClassVar[Any] = None
-    """The type of `ToolResult.data`, where the tool promises one."""
+    """The type of `ToolResult.data`, or an `OutputShape` where only a schema is known."""
+    output_check: ClassVar[Literal["", "open", "closed"]] = ""
+    """How `data` is compared with `output_type`; "closed" refuses what is not declared."""
 
     args_type: ClassVar[Any]
     """The type of the input, or an `InputShape` where only a schema is known."""
@@ -136,6 +138,9 @@ class Tool(Generic[Args]):
         cls.has_own_ports = bool(cls.states) or any(map(is_of_call, cls.reach))
         cls.has_display_name = _is_overridden(cls, "user_facing_name")
         cls.has_session_prompt = _is_overridden(cls, "prompt_for")
+        if "output_type" in cls.__dict__ and not cls.__module__.startswith("handaxe."):
+            # What others promise is compared with what they give; tests do that for our own.
+            cls.output_check = "" if cls.output_type is None else "open"
         if "args_type" in cls.__dict__:
             return
         for base in cls.__dict__.get("__orig_bases__", ()):

@@ -13,6 +13,8 @@ from handaxe.config.mcp_definitions import ServerDefinition
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Ask, Decision, ToolDefinition
 from handaxe.contract.effects import Effects
+from handaxe.contract.faults.mcp import BadStructuredContent
+from handaxe.contract.input_shape import OutputShape
 from handaxe.contract.ports.mcp_servers import McpTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
@@ -82,7 +84,24 @@ class RemoteTool(Tool[Args]):
                 told_at = now
                 ctx.report(strip_hidden(text, 500))
 
-        return await self.send(self.remote_name, args, ctx.call_id, report)
+        return self._check_data(await self.send(self.remote_name, args, ctx.call_id, report))
+
+    def _check_data(self, result: ToolResult) -> ToolResult:
+        """The result, failed if its data breaks the schema that the server promised."""
+        if self.output_type is None or not result.ok:
+            return result
+        from handaxe.schema.output_check import find_output_problems
+
+        data: Any = result.data
+        problems = find_output_problems(self.output_type, data)
+        if problems and isinstance(data, dict) and data.keys() == {"value"}:
+            # What is no object was wrapped in one.
+            value: object = cast("dict[str, Any]", data)["value"]
+            problems = find_output_problems(self.output_type, value) and problems
+        if not problems:
+            return result
+        failed = ToolResult.from_fault(BadStructuredContent(self.server, problems, result.text))
+        return msgspec.structs.replace(failed, data=data, content=result.content)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         """Server, tool and the first value."""
@@ -148,6 +167,7 @@ def build_remote_tool(
         ),
         "annotations": annotations,
         "description": description or f"{definition['name']} of {server.name}.",
+        "output_type": OutputShape(output) if (output := _read_output_schema(definition)) else None,
         "search_hint": strip_hidden(str(definition.get("title") or ""), 100),
         "effects": effects,
         "interrupt": "cancel" if effects.is_read_only else "block",
@@ -158,6 +178,11 @@ def build_remote_tool(
         "send": staticmethod(send),
     }
     return cast("RemoteTool", type("RemoteTool", (RemoteTool,), members)())
+
+
+def _read_output_schema(definition: dict[str, Any]) -> dict[str, Any] | None:
+    schema = definition.get("outputSchema")
+    return cast("dict[str, Any]", schema) if isinstance(schema, dict) else None
 
 
 def _list_parts(reached: str, definition: dict[str, Any]) -> Iterator[tuple[str, str]]:

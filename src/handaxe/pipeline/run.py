@@ -12,6 +12,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Block
 from handaxe.contract.effects import Effects, Extent
 from handaxe.contract.faults import (
+    BadOutput,
     InternalError,
     SystemFailed,
     TimedOut,
@@ -130,7 +131,7 @@ async def run(prepared: PreparedCall, context: PipelineContext) -> ToolResult:
 
             return await run_with_state(lambda: _run_tool(prepared, context), prepared, context)
         if parsed.tool.timeout_s is None:
-            return _check_result(await parsed.tool.call(parsed.args, prepared.ctx))
+            return _check_result(await parsed.tool.call(parsed.args, prepared.ctx), parsed.tool)
         return await _run_tool(prepared, context)
     except ToolFault as fault:
         return ToolResult.from_fault(fault)
@@ -145,10 +146,9 @@ async def _run_tool(prepared: PreparedCall, context: PipelineContext) -> ToolRes
     parsed, ctx = prepared.parsed, prepared.ctx
     limit_s = parsed.tool.timeout_s
     if limit_s is None:
-        return _check_result(await parsed.tool.call(parsed.args, ctx))
-    return _check_result(
-        await call_with_timeout(parsed.tool, parsed.args, ctx, limit_s, context.outliving)
-    )
+        return _check_result(await parsed.tool.call(parsed.args, ctx), parsed.tool)
+    given = await call_with_timeout(parsed.tool, parsed.args, ctx, limit_s, context.outliving)
+    return _check_result(given, parsed.tool)
 
 
 async def record_changes(prepared: PreparedCall, context: PipelineContext) -> tuple[str, ...]:
@@ -177,13 +177,15 @@ def build_error_result(tool: str, error: BaseException) -> ToolResult:
     return ToolResult.from_fault(InternalError(tool, error))
 
 
-def _check_result(result: object) -> ToolResult:
+def _check_result(result: object, tool: Tool[Any]) -> ToolResult:
     if not isinstance(result, ToolResult):
         raise TypeError(f"call() returned {type(result).__name__}, not ToolResult")
     is_plain = result.text.__class__ is str and result.ok.__class__ is bool
     if not is_plain or result.notes or result.messages or result.content or result.display:
         result = _normalize_result(result)
     if result.ok:
+        if tool.output_check:
+            check_output(tool, result)
         return result if result.code is None else msgspec.structs.replace(result, code=None)
     # A failure without a code, or with something else in its place, could not be told from others.
     if not is_code(result.code):
@@ -191,6 +193,18 @@ def _check_result(result: object) -> ToolResult:
     return (
         result if result.text.strip() else msgspec.structs.replace(result, text=ToolFailed.no_words)
     )
+
+
+def check_output(tool: Tool[Any], result: ToolResult) -> None:
+    """Raise `BadOutput` if the data is not what the tool declares."""
+    from handaxe.schema.output_check import find_output_problems
+
+    is_closed = tool.output_check == "closed"
+    problems = find_output_problems(tool.output_type, result.data, closed=is_closed)
+    if problems:
+        origin = {"tool_module": type(tool).__module__}
+        _log.error("%s gave data that does not fit: %s", tool.name, problems, extra=origin)
+        raise BadOutput(tool.name, problems)
 
 
 def _normalize_result(result: ToolResult) -> ToolResult:

@@ -245,14 +245,20 @@ class _Writer:
             return {"type": "string"}
 
         def body() -> JsonSchema:
-            mode = "validation" if self._is_input else "serialization"
-            schema = kind.model_json_schema(mode=mode)
+            schema = self._read_model_schema(kind)
             defs = schema.pop("$defs", {})
             # A model that holds itself is among its own definitions.
             own = schema.get("$ref", "").rpartition("/")[2]
             return self._adopt_schema(defs.pop(own, schema), defs, {own: self._names[kind]})
 
         return self._write_definition(kind, kind.__name__, body)
+
+    def _read_model_schema(self, kind: Any) -> JsonSchema:  # noqa: ANN401 - a model
+        if self._is_input:
+            return kind.model_json_schema(mode="validation")
+        # By the names under which the model gives its fields away.
+        has_aliases = getattr(kind, "model_config", {}).get("serialize_by_alias") is True
+        return kind.model_json_schema(by_alias=has_aliases, mode="serialization")
 
     def _adopt_schema(
         self, schema: JsonSchema, defs: JsonSchema, given: dict[str, str] | None = None

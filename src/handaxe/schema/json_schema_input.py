@@ -121,7 +121,7 @@ def _repair_value(values: dict[str, Any], error: Any) -> str | None:  # noqa: AN
         return None
     place[path[-1]] = meant
     name = next(name for kind, name in _KINDS.items() if isinstance(meant, kind))
-    return f"{_format_path(path)}: read {name} sent as text"
+    return f"{format_path(path)}: read {name} sent as text"
 
 
 def _coerce_text(text: str, wanted: set[str]) -> object:
@@ -141,7 +141,7 @@ def _coerce_text(text: str, wanted: set[str]) -> object:
 
 
 def _describe_error(error: Any) -> str:  # noqa: ANN401 - of jsonschema_rs
-    path = _format_path(list(error.instance_path))
+    path = format_path(list(error.instance_path))
     missing = getattr(error.kind, "property", None)
     if type(error.kind).__name__.endswith("Required") and isinstance(missing, str):
         name = f"{path}.{missing}" if path else missing
@@ -152,7 +152,8 @@ def _describe_error(error: Any) -> str:  # noqa: ANN401 - of jsonschema_rs
     return f"The parameter `{path}` is not valid: {message}" if path else message
 
 
-def _format_path(path: list[str | int]) -> str:
+def format_path(path: list[str | int]) -> str:
+    """Names and numbers on the way to a value, as `a.b[0]`."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import msgspec
 
-from handaxe.contract.input_shape import InputShape, is_class_converted
+from handaxe.contract.input_shape import InputShape, OutputShape, is_class_converted
 
 JsonSchema = dict[str, Any]
 
@@ -37,14 +37,32 @@ def build_input_schema(args_type: Any) -> JsonSchema:  # noqa: ANN401 - struct, 
 
 @lru_cache(maxsize=1024)
 def build_output_schema(output_type: Any) -> JsonSchema | None:  # noqa: ANN401 - any type
-    """The schema of a tool's data, open to later fields; None where nothing is promised."""
+    """The schema of a tool's data, open to later fields; None where nothing is promised.
+
+    The answer is shared between callers; do not change it.
+    """
     if output_type is None:
         return None
-    if hasattr(output_type, "model_json_schema"):
-        return _normalize_schema(output_type.model_json_schema(mode="serialization"), closed=False)
+    if isinstance(output_type, OutputShape):
+        return output_type.schema
+    return _build_own_output_schema(output_type, closed=False)
+
+
+@lru_cache(maxsize=256)
+def build_closed_output_schema(output_type: Any) -> JsonSchema:  # noqa: ANN401 - any type
+    """The same, refusing every field that is not declared."""
+    return _build_own_output_schema(output_type, closed=True)
+
+
+def _build_own_output_schema(output_type: Any, *, closed: bool) -> JsonSchema:  # noqa: ANN401
     from handaxe.schema.from_type import build_type_schema
 
-    return _normalize_schema(build_type_schema(output_type, is_input=False), closed=False)
+    schema = _normalize_schema(build_type_schema(output_type, is_input=False), closed=closed)
+    branches: list[JsonSchema] = schema.get("anyOf", [])
+    if branches and all(branch.get("type") == "object" for branch in branches):
+        # MCP wants to read at the root that data is an object.
+        schema = {"type": "object", **schema}
+    return schema
 
 
 def is_closed(args_type: Any) -> bool:  # noqa: ANN401 - any type

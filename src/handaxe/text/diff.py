@@ -6,6 +6,7 @@ repeats the same lines thousands of times is shown as one replaced block: the ti
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
+from typing import Annotated, TypedDict
 
 import msgspec
 
@@ -26,6 +27,30 @@ class Hunk(msgspec.Struct, frozen=True, rename="camel"):
     new_start: int
     new_lines: int
     lines: list[str]
+
+
+class PatchHunk(TypedDict):
+    """The same as data of a result."""
+
+    oldStart: int
+    oldLines: int
+    newStart: int
+    newLines: int
+    lines: Annotated[list[str], "Each begins with a space, `-` or `+`."]
+
+
+def to_patch(hunks: Sequence[Hunk]) -> list[PatchHunk]:
+    """Hunks as data of a result."""
+    return [
+        {
+            "oldStart": hunk.old_start,
+            "oldLines": hunk.old_lines,
+            "newStart": hunk.new_start,
+            "newLines": hunk.new_lines,
+            "lines": hunk.lines,
+        }
+        for hunk in hunks
+    ]
 
 
 class DiffStat(msgspec.Struct, frozen=True):

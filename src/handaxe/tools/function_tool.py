@@ -65,7 +65,7 @@ class FunctionTool(Tool[Any], Generic[P, R]):
         values |= dict.fromkeys(self.context_names, ctx)
         for name, port in self.ports_by_name.items():
             values[name] = ctx.find(port)
-        return _to_result(await self.function(**values))
+        return _to_result(await self.function(**values), is_typed=self.output_type is not None)
 
 
 @overload
@@ -169,7 +169,12 @@ def _make_name(given: Any, name: str) -> Callable[..., Any]:  # noqa: ANN401 - a
 
 
 def _has_schema(returned: Any) -> bool:  # noqa: ANN401 - any annotation
-    """Whether a return type promises something; what JSON has no form for is no promise."""
+    """Whether a return type promises something; what JSON has no form for is no promise.
+
+    Neither is a `ToolResult`, whose data can be anything.
+    """
+    if ToolResult in get_args(returned):
+        return False
     from handaxe.schema.tool_schema import build_output_schema
 
     try:
@@ -304,11 +309,12 @@ def _extract_search_hint(doc: str) -> str:
     return " ".join(words) if 3 <= len(words) <= 10 else ""
 
 
-def _to_result(value: Any) -> ToolResult:  # noqa: ANN401 - whatever the function gave
+def _to_result(value: Any, *, is_typed: bool) -> ToolResult:  # noqa: ANN401 - any value
     if isinstance(value, ToolResult):
         return value
     if isinstance(value, str):
-        return ToolResult(value)
+        # A text is data, too, where it is one of several things that a function may give.
+        return ToolResult(value, data=str.__str__(value) if is_typed else None)
     if value is None:
         return ToolResult("Done.")
     plain = _to_plain(value)

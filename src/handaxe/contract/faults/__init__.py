@@ -10,6 +10,7 @@ May import: the other modules of `contract`.
 """
 
 import errno
+from collections.abc import Sequence
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -218,6 +219,19 @@ class InternalError(ToolFault):
         super().__init__(
             f"{tool} failed because of an internal error ({what}). "
             "This is a bug of the tool, not of your input; try another way."
+        )
+
+
+class BadOutput(ToolFault):
+    """A tool gave data that does not fit the output type it declares."""
+
+    code = "internal.bad_output"
+
+    def __init__(self, tool: str, problems: Sequence[str]) -> None:
+        super().__init__(
+            f"{tool} gave data that does not fit its output type: {'; '.join(problems)}. The call "
+            "was made. This is a bug of the tool, not of your input; check what it did.",
+            data={"problems": list(problems)},
         )
 
 

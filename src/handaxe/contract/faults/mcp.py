@@ -91,3 +91,16 @@ class RemoteToolFailed(ToolFault):
     """The tool ran on its server and says that it failed; the text is the tool's own."""
 
     code = "mcp.tool_failed"
+
+
+class BadStructuredContent(ToolFault):
+    """The tool ran on its server; what it gave does not fit the output schema that it lists."""
+
+    code = "mcp.bad_output"
+
+    def __init__(self, server: str, problems: Sequence[str], answer: str) -> None:
+        super().__init__(
+            f"The call ran, but the data of the MCP server {server!r} does not fit the output "
+            f"schema of its tool: {'; '.join(problems)}. Do not rely on the data; what the call "
+            f"changed stays. The server answered:\n{answer}"
+        )

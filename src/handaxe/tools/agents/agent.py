@@ -1,6 +1,6 @@
 """Agent: hand a task to an agent with tools of its own."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict, cast
 
 import msgspec
 
@@ -49,11 +49,66 @@ class AgentArgs(ToolArgs, kw_only=True):
     mode: Annotated[str | None, "Accepted and not used; the permissions are yours."] = None
 
 
+class WorktreeData(TypedDict, total=False):
+    """The checkout that an isolated agent works in."""
+
+    worktreePath: str
+    worktreeBranch: str
+
+
+class AgentTextData(TypedDict):
+    """A block of what an agent said."""
+
+    type: Literal["text"]
+    text: str
+
+
+class AgentUsageData(TypedDict):
+    """Tokens that an agent used."""
+
+    input_tokens: int
+    cache_creation_input_tokens: int
+    cache_read_input_tokens: int
+    output_tokens: int
+
+
+class CompletedAgentData(WorktreeData):
+    """An agent that has ended."""
+
+    status: Literal["completed"]
+    agentId: str
+    agentType: str
+    content: Annotated[list[AgentTextData], "What it said last."]
+    resolvedModel: str
+    modelsUsed: list[str]
+    totalToolUseCount: int
+    totalDurationMs: float
+    totalTokens: int
+    usage: AgentUsageData
+    toolStats: Annotated[dict[str, int], "How often it called each tool."]
+    prompt: str
+    outputFile: str
+
+
+class LaunchedAgentData(WorktreeData):
+    """An agent that goes on in the background."""
+
+    status: Literal["async_launched"]
+    isAsync: bool
+    agentId: str
+    description: str
+    resolvedModel: str
+    prompt: str
+    outputFile: Annotated[str, "What it says so far."]
+    canReadOutputFile: bool
+
+
 class Agent(Tool[AgentArgs]):
     """An agent of its own for a task of its own."""
 
     aliases = ("Task",)
     search_hint = "delegate a task to a sub-agent"
+    output_type = CompletedAgentData | LaunchedAgentData
     uses = (Agents, Settings)
     # What the agent does is ordered, asked for and remembered call by call, as its own.
     effects = Effects.pure()
@@ -142,7 +197,7 @@ def _count_tokens(outcome: AgentOutcome) -> int:
     )
 
 
-def _to_completed_data(outcome: AgentOutcome, args: AgentArgs, text: str) -> dict[str, Any]:
+def _to_completed_data(outcome: AgentOutcome, args: AgentArgs, text: str) -> CompletedAgentData:
     state = outcome.state
     return {
         "status": "completed",
@@ -154,7 +209,7 @@ def _to_completed_data(outcome: AgentOutcome, args: AgentArgs, text: str) -> dic
         "totalToolUseCount": outcome.tool_uses,
         "totalDurationMs": outcome.duration_ms,
         "totalTokens": _count_tokens(outcome),
-        "usage": outcome.usage.to_api_fields(),
+        "usage": cast("AgentUsageData", outcome.usage.to_api_fields()),
         "toolStats": outcome.tool_counts,
         "prompt": args.prompt,
         "outputFile": state.output_file,
@@ -162,14 +217,15 @@ def _to_completed_data(outcome: AgentOutcome, args: AgentArgs, text: str) -> dic
     }
 
 
-def _to_worktree_data(state: AgentState) -> dict[str, str]:
+def _to_worktree_data(state: AgentState) -> WorktreeData:
     if not state.worktree_path:
         return {}
-    branch = {"worktreeBranch": state.worktree_branch} if state.worktree_branch else {}
-    return {"worktreePath": state.worktree_path, **branch}
+    if not state.worktree_branch:
+        return {"worktreePath": state.worktree_path}
+    return {"worktreePath": state.worktree_path, "worktreeBranch": state.worktree_branch}
 
 
-def _to_launched_data(outcome: AgentOutcome, args: AgentArgs) -> dict[str, Any]:
+def _to_launched_data(outcome: AgentOutcome, args: AgentArgs) -> LaunchedAgentData:
     state = outcome.state
     return {
         "status": "async_launched",

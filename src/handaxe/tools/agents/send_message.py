@@ -1,6 +1,6 @@
 """SendMessage: tell an agent something, by its id or name."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -25,10 +25,20 @@ class SendMessageArgs(ToolArgs, kw_only=True):
     summary: Annotated[str | None, "The message in a few words, for whoever watches."] = None
 
 
+class SendMessageData(TypedDict):
+    """Who got the message."""
+
+    agentId: str
+    resumed: Annotated[bool, "Whether it had ended and goes on now."]
+    summary: str
+    outputFile: NotRequired[Annotated[str, "What it says; not for the session's own agent."]]
+
+
 class SendMessage(Tool[SendMessageArgs]):
     """A word to an agent, at work or not."""
 
     search_hint = "tell a running or finished agent something"
+    output_type = SendMessageData
     uses = (Agents,)
     effects = Effects.on_state("agent messages")
     input_examples = ({"to": "a0123456789abcdef", "message": "Also look at the tests."},)
@@ -45,7 +55,8 @@ class SendMessage(Tool[SendMessageArgs]):
         summary = summary[:MAX_SUMMARY_CHARS]
         if args.to == MAIN and agents.tell_main(args.message):
             text = "The session's own agent hears it as soon as its calls are done."
-            return ToolResult(text, data={"agentId": MAIN, "resumed": False, "summary": summary})
+            told: SendMessageData = {"agentId": MAIN, "resumed": False, "summary": summary}
+            return ToolResult(text, data=told)
         was_running = agents.find(args.to) is not None
         state = await agents.send(args.to, args.message, call_id=ctx.call_id)
         text = (
@@ -54,7 +65,7 @@ class SendMessage(Tool[SendMessageArgs]):
             else f"Agent {state.agent_id} goes on in the background; a notice tells when it has "
             f"ended. What it says: {state.output_file}"
         )
-        data = {
+        data: SendMessageData = {
             "agentId": state.agent_id,
             "resumed": not was_running,
             "summary": summary,

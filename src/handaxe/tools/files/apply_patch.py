@@ -1,7 +1,7 @@
 """ApplyPatch: changes to several files as one text, all of them or none."""
 
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
@@ -13,12 +13,13 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.text.diff import count_changes
+from handaxe.text.diff import PatchHunk, count_changes, to_patch
 from handaxe.text.paths import quote_path
 from handaxe.text.replace.patch_format import BadPatch, FilePatch, find_patch_paths, parse_patch
 from handaxe.tools.files.edit_faults import PatchInvalid
 from handaxe.tools.files.freshness import decode_small_text, record_later_changes, to_diff_display
 from handaxe.tools.files.patched_files import (
+    Action,
     PatchedFile,
     check_patches,
     plan_patches,
@@ -30,11 +31,32 @@ class ApplyPatchArgs(ToolArgs, kw_only=True):
     input: Annotated[str, "The whole patch, from `*** Begin Patch` to `*** End Patch`."]
 
 
+class PatchedFileData(TypedDict):
+    """One file that the patch changed."""
+
+    filePath: str
+    action: Action
+    movedFrom: str | None
+    structuredPatch: list[PatchHunk]
+    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
+    matched_with: Annotated[str, "How the lines were found; `exact` to the letter."]
+
+
+class ApplyPatchData(TypedDict):
+    """What ApplyPatch did."""
+
+    filePath: Annotated[str, "The first of the files."]
+    structuredPatch: Annotated[list[PatchHunk], "What changed in the first of the files."]
+    files: list[PatchedFileData]
+    changedByHook: NotRequired[bool]
+
+
 class ApplyPatch(Tool[ApplyPatchArgs]):
     """A patch over any number of files."""
 
     aliases = ("apply_patch",)
     search_hint = "patch several files, add, delete, move, change lines"
+    output_type = ApplyPatchData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
 
@@ -95,13 +117,14 @@ def _build_result(planned: list[PatchedFile]) -> ToolResult:
     moved = {patched.moved_from for patched in planned}
     shown = [patched for patched in planned if patched.path not in moved]
     files = [_to_data(patched) for patched in shown]
+    data: ApplyPatchData = {
+        "filePath": files[0]["filePath"],
+        "structuredPatch": files[0]["structuredPatch"],
+        "files": files,
+    }
     return ToolResult(
         "\n".join(["The patch has been applied successfully.", *map(_format_line, shown)]),
-        data={
-            "filePath": files[0]["filePath"],
-            "structuredPatch": files[0]["structuredPatch"],
-            "files": files,
-        },
+        data=data,
         display=_display(shown),
     )
 
@@ -123,12 +146,12 @@ def _format_line(patched: PatchedFile) -> str:
     return line
 
 
-def _to_data(patched: PatchedFile) -> dict[str, Any]:
+def _to_data(patched: PatchedFile) -> PatchedFileData:
     return {
         "filePath": patched.path,
         "action": patched.action,
         "movedFrom": patched.moved_from,
-        "structuredPatch": patched.hunks,
+        "structuredPatch": to_patch(patched.hunks),
         "originalFile": None if patched.before is None else decode_small_text(patched.before.data),
         "matched_with": patched.matched_with,
     }

@@ -1,6 +1,6 @@
 """Edit: replace a piece of text where it stands, and nothing else."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
@@ -13,7 +13,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text import replace
-from handaxe.text.diff import Hunk, count_changes, diff_plan
+from handaxe.text.diff import Hunk, PatchHunk, count_changes, diff_plan, to_patch
 from handaxe.text.escape import format_count
 from handaxe.text.paths import quote_path
 from handaxe.tools.files.edit_faults import NoChange, NoMatch
@@ -43,10 +43,28 @@ class EditArgs(ToolArgs, kw_only=True):
     replace_all: Annotated[bool, "Replace every occurrence instead of exactly one."] = False
 
 
+class EditData(TypedDict):
+    """What Edit did."""
+
+    filePath: str
+    oldString: str
+    newString: str
+    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
+    structuredPatch: Annotated[list[PatchHunk], "What changed; empty for a new file."]
+    userModified: bool
+    replaceAll: bool
+    matched_with: NotRequired[Annotated[str, "How `old_string` was found; `exact` to the letter."]]
+    encoding: NotRequired[str]
+    replacements: NotRequired[Annotated[int, "How many places changed."]]
+    alreadyApplied: NotRequired[Annotated[bool, "True: nothing was changed."]]
+    changedByHook: NotRequired[bool]
+
+
 class Edit(Tool[EditArgs]):
     """One replacement in one file."""
 
     search_hint = "replace text, modify code, patch, change lines"
+    output_type = EditData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
 
@@ -132,38 +150,36 @@ def _build_result(
         )
     text += describe_fuzzy_match(plan.matched_with)
     text += f" (+{lines.additions} -{lines.deletions} lines)"
-    return ToolResult(
-        text,
-        data={
-            "filePath": path,
-            "oldString": args.old_string,
-            "newString": args.new_string,
-            "originalFile": decode_small_text(loaded.data),
-            "structuredPatch": hunks,
-            "userModified": False,
-            "replaceAll": args.replace_all,
-            "matched_with": plan.matched_with,
-            "encoding": plan.encoding,
-            "replacements": plan.places,
-        },
-        display=to_diff_display(path, hunks),
-    )
+    data: EditData = {
+        "filePath": path,
+        "oldString": args.old_string,
+        "newString": args.new_string,
+        "originalFile": decode_small_text(loaded.data),
+        "structuredPatch": to_patch(hunks),
+        "userModified": False,
+        "replaceAll": args.replace_all,
+        "matched_with": plan.matched_with,
+        "encoding": plan.encoding,
+        "replacements": plan.places,
+    }
+    return ToolResult(text, data=data, display=to_diff_display(path, hunks))
 
 
 def _report_already_applied(path: str, args: EditArgs) -> ToolResult:
+    data: EditData = {
+        "filePath": path,
+        "oldString": args.old_string,
+        "newString": args.new_string,
+        "originalFile": None,
+        "structuredPatch": [],
+        "userModified": False,
+        "replaceAll": args.replace_all,
+        "alreadyApplied": True,
+    }
     return ToolResult(
         f"This edit is already applied: {quote_path(path)} holds new_string, and old_string is "
         "gone. Nothing was changed.",
-        data={
-            "filePath": path,
-            "oldString": args.old_string,
-            "newString": args.new_string,
-            "originalFile": None,
-            "structuredPatch": [],
-            "userModified": False,
-            "replaceAll": args.replace_all,
-            "alreadyApplied": True,
-        },
+        data=data,
     )
 
 
@@ -171,16 +187,17 @@ async def _fill(path: str, args: EditArgs, ctx: ToolContext) -> ToolResult:
     existed = await fill_empty_file(
         path, lambda mark: encode_after_mark(path, args.new_string, mark), ctx
     )
+    data: EditData = {
+        "filePath": path,
+        "oldString": "",
+        "newString": args.new_string,
+        "originalFile": "" if existed else None,
+        "structuredPatch": [],
+        "userModified": False,
+        "replaceAll": args.replace_all,
+        "matched_with": "exact",
+    }
     return ToolResult(
         f"The file {quote_path(path)} has been {'updated' if existed else 'created'} successfully.",
-        data={
-            "filePath": path,
-            "oldString": "",
-            "newString": args.new_string,
-            "originalFile": "" if existed else None,
-            "structuredPatch": [],
-            "userModified": False,
-            "replaceAll": args.replace_all,
-            "matched_with": "exact",
-        },
+        data=data,
     )

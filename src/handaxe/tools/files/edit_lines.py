@@ -1,7 +1,7 @@
 """EditLines: replace, put in or delete whole lines that are named by number and tag."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -16,7 +16,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.text.diff import Hunk, count_changes, diff_plan
+from handaxe.text.diff import Hunk, PatchHunk, count_changes, diff_plan, to_patch
 from handaxe.text.escape import format_count
 from handaxe.text.line_tags import LineRef, compute_tag, parse_ref
 from handaxe.text.paths import quote_path
@@ -53,10 +53,34 @@ class EditLinesArgs(ToolArgs, kw_only=True):
     changes: Annotated[list[OneChange], "The changes, in any order."]
 
 
+class OneChangeData(TypedDict):
+    """One of the changes, as it was asked for."""
+
+    first: str | None
+    last: str | None
+    after: str | None
+    text: str
+
+
+class EditLinesData(TypedDict):
+    """What EditLines did."""
+
+    filePath: str
+    changes: list[OneChangeData]
+    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
+    structuredPatch: Annotated[list[PatchHunk], "What changed."]
+    userModified: bool
+    matched_with: Annotated[str, "How the lines were found; `exact` to the letter."]
+    encoding: str
+    replacements: Annotated[int, "How many places changed."]
+    changedByHook: NotRequired[bool]
+
+
 class EditLines(Tool[EditLinesArgs]):
     """Changes of whole lines in one file."""
 
     search_hint = "change, insert, delete lines by number and tag, modify code"
+    output_type = EditLinesData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, Settings)
 
@@ -157,19 +181,20 @@ def _build_result(
 ) -> ToolResult:
     lines = count_changes(hunks)
     many = format_count(len(args.changes), "change")
+    data: EditLinesData = {
+        "filePath": path,
+        "changes": [msgspec.to_builtins(change) for change in args.changes],
+        "originalFile": decode_small_text(loaded.data),
+        "structuredPatch": to_patch(hunks),
+        "userModified": False,
+        "matched_with": tagged.plan.matched_with,
+        "encoding": tagged.plan.encoding,
+        "replacements": tagged.plan.places,
+    }
     return ToolResult(
         f"The file {quote_path(path)} has been updated successfully with {many}. "
         f"(+{lines.additions} -{lines.deletions} lines)\n{told}",
-        data={
-            "filePath": path,
-            "changes": [msgspec.to_builtins(change) for change in args.changes],
-            "originalFile": decode_small_text(loaded.data),
-            "structuredPatch": hunks,
-            "userModified": False,
-            "matched_with": tagged.plan.matched_with,
-            "encoding": tagged.plan.encoding,
-            "replacements": tagged.plan.places,
-        },
+        data=data,
         display=to_diff_display(path, hunks),
     )
 

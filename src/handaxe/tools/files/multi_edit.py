@@ -1,6 +1,6 @@
 """MultiEdit: several replacements in one file, all of them or none."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -16,7 +16,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text import replace
-from handaxe.text.diff import Hunk, count_changes, diff_plan
+from handaxe.text.diff import Hunk, PatchHunk, count_changes, diff_plan, to_patch
 from handaxe.text.paths import quote_path
 from handaxe.text.replace.chain import join_plans
 from handaxe.tools.files.edit_faults import EmptyOldString, NoChange, NoEdits, NoMatch
@@ -56,10 +56,36 @@ class MultiEditArgs(ToolArgs, kw_only=True):
         return bool(self.edits) and not self.edits[0].old_string
 
 
+class OneEditData(TypedDict):
+    """One of the replacements."""
+
+    oldString: str
+    newString: str
+    replaceAll: bool
+    matched_with: NotRequired[Annotated[str, "How `old_string` was found; `exact` to the letter."]]
+    replacements: NotRequired[Annotated[int, "How many places changed."]]
+
+
+class MultiEditData(TypedDict):
+    """What MultiEdit did."""
+
+    filePath: str
+    edits: list[OneEditData]
+    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
+    structuredPatch: Annotated[list[PatchHunk], "What changed; empty for a new file."]
+    userModified: bool
+    matched_with: NotRequired[Annotated[str, "The widest way in which a text was found."]]
+    encoding: NotRequired[str]
+    replacements: NotRequired[Annotated[int, "How many places changed."]]
+    alreadyApplied: NotRequired[Annotated[bool, "True: nothing was changed."]]
+    changedByHook: NotRequired[bool]
+
+
 class MultiEdit(Tool[MultiEditArgs]):
     """Several replacements in one file."""
 
     search_hint = "several replacements in one file at once, modify code"
+    output_type = MultiEditData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
 
@@ -189,47 +215,43 @@ def _build_result(
         if told := describe_fuzzy_match(one.matched_with):
             text += f"\nEdit {number}:{told}"
     text += f" (+{lines.additions} -{lines.deletions} lines)"
-    return ToolResult(
-        text,
-        data={
-            "filePath": path,
-            "edits": [
-                _to_edit_data(edit, one) for edit, one in zip(args.edits, plans, strict=True)
-            ],
-            "originalFile": decode_small_text(loaded.data),
-            "structuredPatch": hunks,
-            "userModified": False,
-            "matched_with": plan.matched_with,
-            "encoding": plan.encoding,
-            "replacements": plan.places,
-        },
-        display=to_diff_display(path, hunks),
-    )
+    data: MultiEditData = {
+        "filePath": path,
+        "edits": [_to_edit_data(edit, one) for edit, one in zip(args.edits, plans, strict=True)],
+        "originalFile": decode_small_text(loaded.data),
+        "structuredPatch": to_patch(hunks),
+        "userModified": False,
+        "matched_with": plan.matched_with,
+        "encoding": plan.encoding,
+        "replacements": plan.places,
+    }
+    return ToolResult(text, data=data, display=to_diff_display(path, hunks))
 
 
-def _to_edit_data(edit: OneEdit, plan: replace.Plan | None = None) -> dict[str, Any]:
-    data: dict[str, Any] = {
+def _to_edit_data(edit: OneEdit, plan: replace.Plan | None = None) -> OneEditData:
+    data: OneEditData = {
         "oldString": edit.old_string,
         "newString": edit.new_string,
         "replaceAll": edit.replace_all,
     }
     if plan is not None:
-        data |= {"matched_with": plan.matched_with, "replacements": plan.places}
+        data["matched_with"], data["replacements"] = plan.matched_with, plan.places
     return data
 
 
 def _report_already_applied(path: str, args: MultiEditArgs) -> ToolResult:
+    data: MultiEditData = {
+        "filePath": path,
+        "edits": [_to_edit_data(edit) for edit in args.edits],
+        "originalFile": None,
+        "structuredPatch": [],
+        "userModified": False,
+        "alreadyApplied": True,
+    }
     return ToolResult(
         f"These edits are already applied: {quote_path(path)} holds every new_string, and every "
         "old_string is gone. Nothing was changed.",
-        data={
-            "filePath": path,
-            "edits": [_to_edit_data(edit) for edit in args.edits],
-            "originalFile": None,
-            "structuredPatch": [],
-            "userModified": False,
-            "alreadyApplied": True,
-        },
+        data=data,
     )
 
 
@@ -243,14 +265,15 @@ def _create_content(path: str, mark: bytes, args: MultiEditArgs, ctx: ToolContex
 
 async def _create(path: str, args: MultiEditArgs, ctx: ToolContext) -> ToolResult:
     existed = await fill_empty_file(path, lambda mark: _create_content(path, mark, args, ctx), ctx)
+    data: MultiEditData = {
+        "filePath": path,
+        "edits": [_to_edit_data(edit) for edit in args.edits],
+        "originalFile": "" if existed else None,
+        "structuredPatch": [],
+        "userModified": False,
+        "matched_with": "exact",
+    }
     return ToolResult(
         f"The file {quote_path(path)} has been {'updated' if existed else 'created'} successfully.",
-        data={
-            "filePath": path,
-            "edits": [_to_edit_data(edit) for edit in args.edits],
-            "originalFile": "" if existed else None,
-            "structuredPatch": [],
-            "userModified": False,
-            "matched_with": "exact",
-        },
+        data=data,
     )

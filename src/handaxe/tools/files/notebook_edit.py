@@ -1,6 +1,6 @@
 """NotebookEdit: replace, insert or delete one cell of a Jupyter notebook, and nothing else."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
@@ -14,7 +14,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import LineChange, ReadLedger, SeenFile
 from handaxe.session.workdir import Workdir
-from handaxe.text.diff import Hunk
+from handaxe.text.diff import Hunk, PatchHunk, to_patch
 from handaxe.text.escape import find_closest_name
 from handaxe.text.notebook import cell_edit
 from handaxe.text.notebook.document import NoSuchCell, NotANotebook, Notebook
@@ -49,10 +49,27 @@ class NotebookEditArgs(ToolArgs, kw_only=True):
     edit_mode: Annotated[Literal["replace", "insert", "delete"], "What to do."] = "replace"
 
 
+class NotebookEditData(TypedDict):
+    """What NotebookEdit did."""
+
+    new_source: Annotated[str, "Empty for a deleted cell."]
+    old_source: str | None
+    cell_id: str
+    cell_type: str
+    language: str
+    edit_mode: Literal["replace", "insert", "delete"]
+    notebook_path: str
+    original_file: Annotated[str | None, "The file before; null if it is too large."]
+    updated_file: Annotated[str | None, "The file now; null if it is too large."]
+    structuredPatch: list[PatchHunk]
+    changedByHook: NotRequired[bool]
+
+
 class NotebookEdit(Tool[NotebookEditArgs]):
     """One cell of one notebook."""
 
     search_hint = "jupyter notebook cell, ipynb, insert, replace, delete"
+    output_type = NotebookEditData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, Settings)
 
@@ -178,7 +195,7 @@ def _build_result(
     text = f"Cell {change.address} was {verb} in {quote_path(path)}."
     if args.edit_mode == "replace" and change.cell_type == "code":
         text += " Its outputs were cleared."
-    data = {
+    data: NotebookEditData = {
         "new_source": "" if args.edit_mode == "delete" else args.new_source,
         "old_source": change.old_source,
         "cell_id": change.address,
@@ -188,6 +205,6 @@ def _build_result(
         "notebook_path": path,
         "original_file": decode_small_text(loaded.data),
         "updated_file": decode_small_text(content),
-        "structuredPatch": hunks,
+        "structuredPatch": to_patch(hunks),
     }
     return ToolResult(text, data=data, display=to_diff_display(path, hunks))

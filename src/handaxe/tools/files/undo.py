@@ -1,7 +1,7 @@
 """Undo: put back what earlier calls changed."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
@@ -10,12 +10,18 @@ from handaxe.contract.display import Display, Items, Text
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults.undo import AmbiguousChange
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.undo import ChangeHistory, RestoredPath, UndoRequest, UndoResult
+from handaxe.contract.ports.undo import (
+    ChangeHistory,
+    PutBack,
+    RestoredPath,
+    UndoRequest,
+    UndoResult,
+)
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
-from handaxe.text.diff import Hunk, count_changes
+from handaxe.text.diff import Hunk, PatchHunk, count_changes, to_patch
 from handaxe.text.paths import quote_path
 from handaxe.tools.files.freshness import (
     compute_hunks,
@@ -37,10 +43,41 @@ class UndoArgs(ToolArgs):
     paths: Annotated[list[str] | None, "Only these paths, whoever changed them."] = None
 
 
+class RestoredFileData(TypedDict):
+    """One path that was put back."""
+
+    filePath: str
+    action: PutBack
+    structuredPatch: list[PatchHunk]
+    originalFile: Annotated[str | None, "What it held before; null if nothing or too much."]
+
+
+class AmbiguousChangeData(TypedDict):
+    """A path that was left as it is, because its change may be somebody else's."""
+
+    filePath: str
+    callId: str
+    reason: str
+    sessionId: Annotated[str, "The session that recorded the change as its own, if one did."]
+    diff: str
+
+
+class UndoData(TypedDict):
+    """What Undo put back."""
+
+    filePath: Annotated[str | None, "The first of the files."]
+    structuredPatch: Annotated[list[PatchHunk], "What changed in the first of the files."]
+    calls: Annotated[list[str], "The ids of the calls that were undone."]
+    redo: bool
+    files: list[RestoredFileData]
+    ambiguous: list[AmbiguousChangeData]
+
+
 class Undo(Tool[UndoArgs]):
     """The way back."""
 
     search_hint = "put back, revert, roll back changes, redo"
+    output_type = UndoData
     uses = (ChangeHistory, ReadLedger, Workdir)
     # Which files it touches is known only when the calls before it have ended.
     effects = Effects(reads_everything=True, writes_everything=True)
@@ -85,7 +122,7 @@ class _File:
 
     def __init__(self, restored: RestoredPath) -> None:
         self.path = restored.path
-        self.action = restored.action
+        self.action: PutBack = restored.action
         self.restored = restored
         before, after = restored.before, restored.after
         self.hunks: list[Hunk] = []
@@ -128,22 +165,21 @@ def _format_text(undone: UndoResult, files: Sequence[_File], *, redo: bool) -> s
     return "\n".join([f"{verb}: {named}{more}.", *lines, *alone])
 
 
-def _to_data(undone: UndoResult, files: Sequence[_File], *, redo: bool) -> dict[str, Any]:
-    listed = [
+def _to_data(undone: UndoResult, files: Sequence[_File], *, redo: bool) -> UndoData:
+    listed: list[RestoredFileData] = [
         {
             "filePath": file.path,
             "action": file.action,
-            "structuredPatch": file.hunks,
+            "structuredPatch": to_patch(file.hunks),
             "originalFile": None
             if file.restored.before is None
             else decode_small_text(file.restored.before),
         }
         for file in files
     ]
-    first: dict[str, Any] = listed[0] if listed else {}
     return {
-        "filePath": first.get("filePath"),
-        "structuredPatch": first.get("structuredPatch", []),
+        "filePath": listed[0]["filePath"] if listed else None,
+        "structuredPatch": listed[0]["structuredPatch"] if listed else [],
         "calls": [call.call_id for call in undone.calls],
         "redo": redo,
         "files": listed,

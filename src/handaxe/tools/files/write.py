@@ -1,6 +1,6 @@
 """Write: create a file, or replace one that was read."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
@@ -15,7 +15,7 @@ from handaxe.session.read_ledger import KEPT_FILE_BYTES, ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text import encoding
 from handaxe.text.chunks import encode_chunks
-from handaxe.text.diff import Hunk, count_changes
+from handaxe.text.diff import Hunk, PatchHunk, count_changes, to_patch
 from handaxe.text.paths import quote_path
 from handaxe.tools.files.edit_faults import NotReadWhole
 from handaxe.tools.files.freshness import (
@@ -35,10 +35,22 @@ class WriteArgs(ToolArgs, kw_only=True):
     content: Annotated[str, "The whole content of the file."]
 
 
+class WriteData(TypedDict):
+    """What Write did."""
+
+    type: Literal["create", "update"]
+    filePath: str
+    content: str
+    structuredPatch: Annotated[list[PatchHunk], "What changed; empty for a new file."]
+    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
+    changedByHook: NotRequired[bool]
+
+
 class Write(Tool[WriteArgs]):
     """A whole file at once."""
 
     search_hint = "create a new file, overwrite, save"
+    output_type = WriteData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, Settings)
 
@@ -109,7 +121,7 @@ class Write(Tool[WriteArgs]):
         version = await ctx[Files].replace(path, pieces, expect=None)
         content = b"".join(pieces) if version.size_bytes <= KEPT_FILE_BYTES else None
         ctx[ReadLedger].record_read(version, content=content)
-        data: dict[str, Any] = {
+        data: WriteData = {
             "type": "create",
             "filePath": path,
             "content": args.content,
@@ -138,14 +150,15 @@ def _build_update_result(
 ) -> ToolResult:
     lines = count_changes(hunks)
     counts = f" (+{lines.additions} -{lines.deletions} lines)" if hunks else ""
+    data: WriteData = {
+        "type": "update",
+        "filePath": path,
+        "content": args.content,
+        "structuredPatch": to_patch(hunks),
+        "originalFile": decode_small_text(before.data),
+    }
     return ToolResult(
         f"The file {quote_path(path)} has been updated successfully.{counts}",
-        data={
-            "type": "update",
-            "filePath": path,
-            "content": args.content,
-            "structuredPatch": hunks,
-            "originalFile": decode_small_text(before.data),
-        },
+        data=data,
         display=to_diff_display(path, hunks),
     )

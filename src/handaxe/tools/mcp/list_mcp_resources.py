@@ -1,6 +1,8 @@
 """ListMcpResources: what the connected servers hand out."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
+
+import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
@@ -16,6 +18,22 @@ class ListMcpResourcesArgs(ToolArgs, kw_only=True):
     server: Annotated[str | None, "Only the resources of this server."] = None
 
 
+class McpResourceData(TypedDict):
+    """Something a server can be asked to hand out."""
+
+    uri: str
+    name: str
+    mimeType: NotRequired[str]
+    description: NotRequired[str]
+    server: str
+
+
+class ListMcpResourcesData(TypedDict):
+    """What the servers offer."""
+
+    resources: list[McpResourceData]
+
+
 class ListMcpResources(Tool[ListMcpResourcesArgs]):
     """The resources of MCP servers."""
 
@@ -25,7 +43,7 @@ class ListMcpResources(Tool[ListMcpResourcesArgs]):
     effects = Effects.none()
     defer = True
     interrupt = "cancel"
-    output_type = dict[str, list[McpResource]]
+    output_type = ListMcpResourcesData
     input_examples = ({}, {"server": "docs"})
 
     def subjects(self, args: ListMcpResourcesArgs) -> tuple[Subject, ...]:
@@ -37,7 +55,8 @@ class ListMcpResources(Tool[ListMcpResourcesArgs]):
         if len(found) > _SHOWN:
             lines.append(f"... and {len(found) - _SHOWN} more; name a `server` to see fewer.")
         text = "\n".join(lines) or "No server offers a resource. Servers may still offer tools."
-        return ToolResult(text, data={"resources": list(found)})
+        data: ListMcpResourcesData = {"resources": msgspec.to_builtins(list(found))}
+        return ToolResult(text, data=data)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         server = partial_input.get("server")

@@ -1,6 +1,8 @@
 """ReadMcpResource: one resource of a server."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
+
+import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
@@ -15,6 +17,21 @@ class ReadMcpResourceArgs(ToolArgs, kw_only=True):
     uri: Annotated[str, "The resource's URI."]
 
 
+class McpContentData(TypedDict):
+    """A part of a resource: text, or a file that its bytes were saved to."""
+
+    uri: str
+    mimeType: NotRequired[str]
+    text: NotRequired[str]
+    blobSavedTo: NotRequired[str]
+
+
+class ReadMcpResourceData(TypedDict):
+    """The parts of the resource."""
+
+    contents: list[McpContentData]
+
+
 class ReadMcpResource(Tool[ReadMcpResourceArgs]):
     """The contents of a resource."""
 
@@ -24,7 +41,7 @@ class ReadMcpResource(Tool[ReadMcpResourceArgs]):
     effects = Effects.none()
     defer = True
     interrupt = "cancel"
-    output_type = dict[str, list[McpContent]]
+    output_type = ReadMcpResourceData
     input_examples = ({"server": "docs", "uri": "docs://guide/start"},)
 
     def subjects(self, args: ReadMcpResourceArgs) -> tuple[Subject, ...]:
@@ -33,7 +50,8 @@ class ReadMcpResource(Tool[ReadMcpResourceArgs]):
     async def call(self, args: ReadMcpResourceArgs, ctx: ToolContext) -> ToolResult:
         parts = await ctx[McpServers].read(args.server, args.uri, ctx.call_id)
         text = "\n\n".join(_format_part(part, is_only=len(parts) == 1) for part in parts)
-        return ToolResult(text or "(the resource is empty)", data={"contents": list(parts)})
+        data: ReadMcpResourceData = {"contents": msgspec.to_builtins(list(parts))}
+        return ToolResult(text or "(the resource is empty)", data=data)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"ReadMcpResource({partial_input.get('uri', '')})"

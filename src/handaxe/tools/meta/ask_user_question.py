@@ -1,6 +1,6 @@
 """AskUserQuestion: one to four questions with answers to choose from."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -41,8 +41,34 @@ class AskUserQuestionArgs(ToolArgs, kw_only=True):
     metadata: Annotated[dict[str, Any] | None, "Kept as it is."] = None
 
 
+class QuestionOptionData(TypedDict):
+    """One ready-made answer."""
+
+    label: str
+    description: str
+    preview: str | None
+
+
+class UserQuestionData(TypedDict):
+    """One question."""
+
+    question: str
+    header: str
+    options: list[QuestionOptionData]
+    multiSelect: bool
+
+
+class AskUserQuestionData(TypedDict):
+    """What was asked, and what the person said."""
+
+    questions: list[UserQuestionData]
+    answers: Annotated[dict[str, str], "By the question's text; several are joined with `, `."]
+    response: NotRequired[Annotated[str, "A reply in the person's own words instead."]]
+
+
 class AskUserQuestion(Tool[AskUserQuestionArgs]):
     search_hint = "clarify requirements, choose between options"
+    output_type = AskUserQuestionData
     uses = (Questions,)
     asks_person = True
     effects = Effects.on_state("user")
@@ -59,7 +85,8 @@ class AskUserQuestion(Tool[AskUserQuestionArgs]):
             said = await ctx[Questions].ask(tuple(args.questions))
         if said is None or (said.response is None and not said.answers):
             raise NobodyAnswers
-        data: dict[str, Any] = {"questions": args.questions, "answers": said.answers}
+        asked: list[UserQuestionData] = msgspec.to_builtins(args.questions)
+        data: AskUserQuestionData = {"questions": asked, "answers": said.answers}
         if said.response is not None:
             data["response"] = said.response
         return ToolResult(_format_answers(args, said), data=data)

@@ -1,6 +1,6 @@
 """Brief: switch short answers on or off."""
 
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
@@ -13,8 +13,15 @@ class BriefArgs(ToolArgs, kw_only=True):
     enabled: Annotated[bool, "True for short answers, false for answers of normal length."] = True
 
 
+class BriefData(TypedDict):
+    """Whether answers are short from now on."""
+
+    enabled: bool
+
+
 class Brief(Tool[BriefArgs]):
     search_hint = "concise terse output style toggle"
+    output_type = BriefData
     uses = (BriefMode,)
     effects = Effects.on_state("brevity")
     defer = True
@@ -23,4 +30,5 @@ class Brief(Tool[BriefArgs]):
         changed = ctx[BriefMode].switch(enabled=args.enabled)
         state = "short" if args.enabled else "of normal length"
         lead = "From now on" if changed else "As before,"
-        return ToolResult(f"{lead} answers are {state}.", data={"enabled": args.enabled})
+        data: BriefData = {"enabled": args.enabled}
+        return ToolResult(f"{lead} answers are {state}.", data=data)

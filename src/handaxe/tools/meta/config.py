@@ -1,6 +1,6 @@
 """Config: read and change settings."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
@@ -31,10 +31,35 @@ class ConfigArgs(ToolArgs, kw_only=True):
     ] = "local"
 
 
+class SettingOriginData(TypedDict):
+    """Where a value comes from."""
+
+    source: str
+    file: str | None
+    line: int | None
+
+
+class SettingData(TypedDict):
+    """One setting as it is in force."""
+
+    key: str
+    value: Annotated[Any, "Any value that JSON has."]
+    origins: Annotated[list[SettingOriginData], "Empty for a default."]
+    meaning: str
+    isUsed: Annotated[bool, "Whether handaxe acts on it."]
+
+
+class SettingsData(TypedDict):
+    """Without a key: all settings that somebody set."""
+
+    settings: list[SettingData]
+
+
 class Config(Tool[ConfigArgs]):
     """The settings, as far as a model may see and touch them."""
 
     search_hint = "show or change settings, options, permission rules"
+    output_type = SettingData | SettingsData
     uses = (SettingsStore,)
     defer = True
     input_examples = (
@@ -80,23 +105,28 @@ class Config(Tool[ConfigArgs]):
             found = [_mask_setting(setting) for setting in store.listed()]
             text = "\n".join(_format_line(setting) for setting in found)
             text = text or "Nothing is set; everything has its default."
-            return ToolResult(text, data={"settings": found})
+            data: SettingsData = {"settings": [_to_data(setting) for setting in found]}
+            return ToolResult(text, data=data)
         if not _is_change(args):
             setting = _mask_setting(store.find(args.key))
             meaning = f"\n{setting.meaning}" if setting.meaning else ""
-            return ToolResult(_format_line(setting) + meaning, data=setting)
+            return ToolResult(_format_line(setting) + meaning, data=_to_data(setting))
         setting = _mask_setting(await store.change(args.key, args.value, args.scope))
         verb = "removed from" if args.remove else "set in"
         file = store.find_file(args.scope)
         text = f"`{args.key}` was {verb} {file}. In force now: {_format_line(setting)}"
         counts = args.remove or any(origin.file == file for origin in setting.origins)
         notes = () if counts else (_explain_unused(setting, args.scope),)
-        return ToolResult(text, data=setting, notes=notes)
+        return ToolResult(text, data=_to_data(setting), notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         key = partial_input.get("key") or "all"
         value = partial_input.get("value")
         return f"Config({key})" if value is None else f"Config({key} = {_format_value(value)})"
+
+
+def _to_data(setting: SettingValue) -> SettingData:
+    return msgspec.to_builtins(setting)
 
 
 def _is_change(args: ConfigArgs) -> bool:

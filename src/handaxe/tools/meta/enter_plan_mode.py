@@ -1,5 +1,7 @@
 """EnterPlanMode: only look until the user has agreed to a plan."""
 
+from typing import TypedDict
+
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
 from handaxe.contract.result import ToolResult
@@ -11,8 +13,15 @@ class EnterPlanModeArgs(ToolArgs, kw_only=True):
     pass
 
 
+class EnterPlanModeData(TypedDict):
+    """What holds from now on."""
+
+    message: str
+
+
 class EnterPlanMode(Tool[EnterPlanModeArgs]):
     search_hint = "explore read-only and propose before changing"
+    output_type = EnterPlanModeData
     uses = (PermissionState,)
     effects = Effects.on_state("mode")
 
@@ -27,4 +36,5 @@ class EnterPlanMode(Tool[EnterPlanModeArgs]):
             "anything without a yes."
         )
         message += " Explore, then present your plan with ExitPlanMode."
-        return ToolResult(message, data={"message": message})
+        data: EnterPlanModeData = {"message": message}
+        return ToolResult(message, data=data)

@@ -1,6 +1,6 @@
 """ExitPlanMode: show the plan, and go to work if the user agrees."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Ask, Decision
@@ -35,8 +35,18 @@ class ExitPlanModeArgs(ToolArgs, kw_only=True, rename="camel"):
     ] = ()
 
 
+class ExitPlanModeData(TypedDict):
+    """The plan that the user agreed to."""
+
+    plan: Annotated[str | None, "Null: what was said last is the plan."]
+    isAgent: bool
+    filePath: Annotated[str | None, "Where it is kept."]
+    planWasEdited: NotRequired[Annotated[bool, "True: it was changed before they agreed."]]
+
+
 class ExitPlanMode(Tool[ExitPlanModeArgs]):
     search_hint = "present plan for approval and start work"
+    output_type = ExitPlanModeData
     uses = (PermissionState,)
     may_use = (Plans,)
     asks_person = True
@@ -64,7 +74,7 @@ class ExitPlanMode(Tool[ExitPlanModeArgs]):
         kept = await plans.keep(ctx.call_id, args.plan) if plans and args.plan else None
         where = f" The plan is kept in {kept.path}." if kept else ""
         path = kept.path if kept else None
-        data: dict[str, Any] = {"plan": args.plan or None, "isAgent": False, "filePath": path}
+        data: ExitPlanModeData = {"plan": args.plan or None, "isAgent": False, "filePath": path}
         if kept and kept.was_edited:
             data["planWasEdited"] = True
             where += f" It was changed before they agreed; this is what holds:\n{args.plan}\n"

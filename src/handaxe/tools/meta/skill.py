@@ -1,7 +1,7 @@
 """Skill: bring a text somebody wrote for this kind of work into the conversation."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 
@@ -34,9 +34,29 @@ class SkillArgs(ToolArgs, kw_only=True):
     args: Annotated[str, "What to give it, as one line."] = ""
 
 
+class LoadedSkillData(TypedDict):
+    """A skill that is part of the conversation now."""
+
+    success: bool
+    commandName: str
+    path: str
+    allowedTools: NotRequired[Annotated[list[str], "Rules that hold for this turn."]]
+
+
+class ForkedSkillData(TypedDict):
+    """A skill that an agent of its own runs."""
+
+    success: bool
+    commandName: str
+    status: Literal["forked", "async_launched"]
+    agentId: str
+    result: str
+
+
 class Skill(Tool[SkillArgs]):
     aliases = ("SlashCommand",)
     search_hint = "run a written procedure or slash command"
+    output_type = LoadedSkillData | ForkedSkillData
     uses = (Skills, InvokedSkills, SessionIdentity)
     may_use = (ToolCaller, PermissionState, Settings, Agents, TurnOverrides, SkillHooks, TrustGate)
     effects = Effects.on_state("skills")
@@ -58,7 +78,11 @@ class Skill(Tool[SkillArgs]):
             return msgspec.structs.replace(_report(skill, outcome), notes=notes)
         if (wishes := ctx.find(TurnOverrides)) is not None:
             wishes.request_override(skill.model, skill.effort, skill.path)
-        data: dict[str, Any] = {"success": True, "commandName": skill.name, "path": skill.path}
+        data: LoadedSkillData = {
+            "success": True,
+            "commandName": skill.name,
+            "path": skill.path,
+        }
         if allowed := _grant_powers(skill, ctx).allowed_tools:
             data["allowedTools"] = list(allowed)
         if not ctx[InvokedSkills].enter(skill.name, text):
@@ -133,7 +157,7 @@ def format_outcome(skill: SkillInfo, outcome: AgentOutcome) -> str:
 
 
 def _report(skill: SkillInfo, outcome: AgentOutcome) -> ToolResult:
-    data: dict[str, Any] = {
+    data: ForkedSkillData = {
         "success": not outcome.errors,
         "commandName": skill.name,
         "status": "async_launched" if outcome.in_background else "forked",
@@ -141,7 +165,7 @@ def _report(skill: SkillInfo, outcome: AgentOutcome) -> ToolResult:
         "result": outcome.text,
     }
     if outcome.has_failed:
-        raise AgentFailed(format_outcome(skill, outcome), data)
+        raise AgentFailed(format_outcome(skill, outcome), {**data})
     return ToolResult(format_outcome(skill, outcome), data=data)
 
 

@@ -1,7 +1,7 @@
 """Sleep: wait, woken by the user's input or by work that ends."""
 
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
@@ -21,8 +21,16 @@ class SleepArgs(ToolArgs, kw_only=True):
     reason: Annotated[str, "What is waited for, for the user to see."] = ""
 
 
+class SleepData(TypedDict):
+    """How long it was, and what ended it."""
+
+    sleptSeconds: float
+    wokenBy: Annotated[str | None, "Null: the time was over."]
+
+
 class Sleep(Tool[SleepArgs]):
     search_hint = "wait pause until time passes or task finishes"
+    output_type = SleepData
     uses = (Wakeups,)
     effects = Effects.pure()
     interrupt = "cancel"
@@ -33,7 +41,8 @@ class Sleep(Tool[SleepArgs]):
         woken_by = await ctx[Wakeups].sleep(args.seconds)
         slept_s = round(time.monotonic() - started, 1)
         text = f"Slept {args.seconds:g} s." if woken_by is None else f"Woken early: {woken_by}"
-        return ToolResult(text, data={"sleptSeconds": slept_s, "wokenBy": woken_by})
+        data: SleepData = {"sleptSeconds": slept_s, "wokenBy": woken_by}
+        return ToolResult(text, data=data)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         what = partial_input.get("reason") or f"{partial_input.get('seconds', '?')} s"

@@ -1,11 +1,13 @@
 """TodoWrite: the simple list of what to do."""
 
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypedDict, cast
+
+import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items
 from handaxe.contract.effects import Effects
-from handaxe.contract.events import Todo
+from handaxe.contract.events import Todo, TodoStatus
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.todos import Todos
@@ -18,8 +20,24 @@ class TodoWriteArgs(ToolArgs, kw_only=True):
     todos: Annotated[list[Todo], "The whole list, in the order of work."]
 
 
+class TodoData(TypedDict):
+    """Something to do, and how far it is."""
+
+    content: str
+    status: TodoStatus
+    activeForm: str
+
+
+class TodoWriteData(TypedDict):
+    """The list before and after."""
+
+    oldTodos: list[TodoData]
+    newTodos: list[TodoData]
+
+
 class TodoWrite(Tool[TodoWriteArgs]):
     search_hint = "plan steps, track progress in a checklist"
+    output_type = TodoWriteData
     uses = (Todos,)
     effects = Effects.on_state("todos")
 
@@ -31,12 +49,11 @@ class TodoWrite(Tool[TodoWriteArgs]):
         notes = ()
         if len(active) > 1:
             notes = ("More than one item is in progress; work on one at a time.",)
-        return ToolResult(
-            text,
-            data={"oldTodos": before, "newTodos": tuple(args.todos)},
-            display=_to_display(args.todos),
-            notes=notes,
-        )
+        data: TodoWriteData = {
+            "oldTodos": msgspec.to_builtins(list(before)),
+            "newTodos": msgspec.to_builtins(args.todos),
+        }
+        return ToolResult(text, data=data, display=_to_display(args.todos), notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         todos = partial_input.get("todos")

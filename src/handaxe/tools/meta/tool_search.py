@@ -1,7 +1,7 @@
 """ToolSearch: find tools whose schemas are not loaded yet, and load them."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
@@ -35,9 +35,28 @@ class ToolSearchArgs(ToolArgs, kw_only=True):
     ] = DEFAULT_RESULTS
 
 
+class FoundToolData(TypedDict):
+    """A tool that can be called now."""
+
+    name: str
+    description: str
+    input_schema: Annotated[dict[str, Any], "The JSON Schema of its input."]
+    was_loaded: Annotated[bool, "Whether it could be called before."]
+
+
+class ToolSearchData(TypedDict):
+    """What ToolSearch found."""
+
+    matches: Annotated[list[str], "The names, best first."]
+    query: str
+    totalDeferredTools: Annotated[int, "How many tools are not loaded."]
+    tools: list[FoundToolData]
+
+
 class ToolSearch(Tool[ToolSearchArgs]):
     aliases = ("MCPSearch",)
     search_hint = "find and load deferred tools by keyword"
+    output_type = ToolSearchData
     uses = (ToolIndex,)
     may_use = (McpServers,)
     effects = Effects.on_state("loaded tools")
@@ -52,11 +71,11 @@ class ToolSearch(Tool[ToolSearchArgs]):
             await servers.settled()
         found = await index.find(args.query, args.max_results)
         waiting = index.waiting()
-        data = {
+        data: ToolSearchData = {
             "matches": [tool.name for tool in found],
             "query": args.query,
             "totalDeferredTools": len(waiting),
-            "tools": found,
+            "tools": msgspec.to_builtins(list(found)),
         }
         text = _format_found(found) if found else _describe_nothing_found(args.query, waiting)
         notes = _describe_troubles(servers) if servers is not None and not found else ()
@@ -80,11 +99,11 @@ async def _reconnect_server(query: str, servers: McpServers | None, index: ToolI
         raise UnknownServer(name, ())
     await servers.reconnect(name)
     tools = next((one.tools for one in servers.status() if one.name == name), ())
-    data: dict[str, Any] = {
+    data: ToolSearchData = {
         "matches": [],
         "query": query,
         "totalDeferredTools": len(index.waiting()),
-        "tools": (),
+        "tools": [],
     }
     return ToolResult(
         f"The MCP server {name!r} is connected, with {format_count(len(tools), 'tool')}.", data=data

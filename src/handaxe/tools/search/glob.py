@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -29,6 +29,7 @@ from handaxe.text.paths import is_inside
 from handaxe.tools.search.search_paths import (
     BadSearchPattern,
     NotListable,
+    SkippedData,
     describe_skipped,
     describe_timeout,
     escape_path,
@@ -50,10 +51,26 @@ class GlobArgs(ToolArgs, kw_only=True):
     ignored: Annotated[bool, "Find files that ignore files name as well."] = False
 
 
+class GlobData(TypedDict):
+    """What Glob found."""
+
+    durationMs: float
+    filenames: Annotated[list[str], "Absolute paths, the newest first."]
+    numFiles: Annotated[int, "How many are named."]
+    truncated: Annotated[bool, "Whether there are or may be more."]
+    totalMatches: int
+    countIsComplete: bool
+    unvisited: NotRequired[Annotated[list[str], "Directories to go on with: time ran out."]]
+    ignoredMatches: Annotated[int, "How many are left out because of ignore files."]
+    ignoredExample: str | None
+    skipped: SkippedData
+
+
 class Glob(Tool[GlobArgs]):
     """Paths that fit a pattern."""
 
     search_hint = "find files by name or extension, list directory, fd, ls"
+    output_type = GlobData
     effects = Effects.none()
     uses = (Search, Files, Workdir, Settings)
     max_files = 100
@@ -183,21 +200,20 @@ def _build_result(
     text = "\n".join(format_path(path, cwd) for path in found.paths) or "No files found"
     if notes:
         text += "\n\n" + format_notes(notes)
-    return ToolResult(
-        text,
-        data={
-            "durationMs": round(took_s * 1000, 1),
-            "filenames": [escape_path(path) for path in found.paths],
-            "numFiles": len(found.paths),
-            "truncated": is_cut or not found.is_complete,
-            "totalMatches": found.total,
-            "countIsComplete": found.is_complete,
-            **({"unvisited": escape_paths(found.unvisited)} if not found.is_complete else {}),
-            "ignoredMatches": found.ignored_matches,
-            "ignoredExample": escape_path(example) if (example := found.ignored_example) else None,
-            "skipped": to_skipped_data(found.skipped),
-        },
-    )
+    data: GlobData = {
+        "durationMs": round(took_s * 1000, 1),
+        "filenames": [escape_path(path) for path in found.paths],
+        "numFiles": len(found.paths),
+        "truncated": is_cut or not found.is_complete,
+        "totalMatches": found.total,
+        "countIsComplete": found.is_complete,
+        "ignoredMatches": found.ignored_matches,
+        "ignoredExample": escape_path(example) if (example := found.ignored_example) else None,
+        "skipped": to_skipped_data(found.skipped),
+    }
+    if not found.is_complete:
+        data["unvisited"] = escape_paths(found.unvisited)
+    return ToolResult(text, data=data)
 
 
 def _describe_left_out(found: NamesFound) -> list[str]:

@@ -17,7 +17,7 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
 from handaxe.text.escape import find_closest_name, format_count
-from handaxe.tools.search.grep_output import SearchOutput
+from handaxe.tools.search.grep_output import GrepData, SearchOutput
 from handaxe.tools.search.search_paths import BadSearchPattern, find_search_root
 
 _MODES: dict[str, SearchMode] = {
@@ -66,6 +66,7 @@ class Grep(Tool[GrepArgs]):
     """Text that fits a regular expression."""
 
     search_hint = "search file contents, regex, ripgrep, find text usages"
+    output_type = GrepData
     effects = Effects.none()
     uses = (Search, Files, Workdir, Settings)
     default_limit = 250

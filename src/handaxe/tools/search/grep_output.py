@@ -1,7 +1,7 @@
 """What Grep answers: text for the model, data for the host, from what was found."""
 
 import re
-from typing import Any
+from typing import Annotated, Literal, TypedDict
 
 import msgspec
 
@@ -9,6 +9,7 @@ from handaxe.contract.ports.search import FallbackMatches, MatchLine, SearchMode
 from handaxe.contract.result import ToolResult
 from handaxe.text.escape import format_count
 from handaxe.tools.search.search_paths import (
+    SkippedData,
     describe_skipped,
     describe_timeout,
     escape_path,
@@ -19,9 +20,78 @@ from handaxe.tools.search.search_paths import (
     to_skipped_data,
 )
 
+OutputMode = Literal["content", "files_with_matches", "count"]
+
+
+class MatchData(TypedDict):
+    """One line."""
+
+    file: str
+    line: int
+    column: Annotated[int | None, "Where the first match begins, in characters from 1."]
+    text: str
+    ranges: Annotated[list[list[int]], "The matches in `text`: from, to (exclusive), from 0."]
+    isMatch: Annotated[bool, "False for a line around a match."]
+
+
+class CountData(TypedDict):
+    """One file."""
+
+    file: str
+    count: Annotated[int, "Its matching lines."]
+
+
+class ElsewhereData(TypedDict):
+    """What a second look found where a search does not look."""
+
+    reason: Literal["ignored", "binary", "encoding"]
+    matches: int
+    files: int
+    example: str
+    isComplete: bool
+
+
+class GrepFiles(TypedDict):
+    """The files of a page."""
+
+    filenames: Annotated[list[str], "Absolute paths."]
+    numFiles: int
+
+
+class GrepDetails(TypedDict, total=False):
+    """What some modes and some searches say."""
+
+    content: Annotated[str, "Modes `content` and `count`: what the text shows."]
+    numLines: Annotated[int, "Mode `content`: how many lines are shown."]
+    numMatches: Annotated[int | None, "Mode `content`: matching lines shown; `count`: of all."]
+    matches: Annotated[list[MatchData], "Mode `content`; the last of very many are left out."]
+    counts: Annotated[list[CountData], "Mode `count`."]
+    totalFiles: Annotated[int, "Of the whole search, where it was counted."]
+    totalLines: Annotated[int, "Of the whole search, where it was counted."]
+    appliedLimit: Annotated[int, "There is more behind so many."]
+    appliedOffset: int
+    unvisited: Annotated[list[str], "Directories to go on with: time ran out."]
+
+
+class GrepData(GrepFiles, GrepDetails):
+    """What Grep found."""
+
+    mode: OutputMode
+    truncated: Annotated[bool, "Whether there is or may be more."]
+    isComplete: Annotated[bool, "False if time ran out."]
+    skipped: SkippedData
+    elsewhere: list[ElsewhereData]
+    engine: str
+    notes: list[str]
+
+
 _MATCHING = re.compile(r"(?m)^\d+:")
 _OTHER_KINDS = {"withheld": "files such as .env", "links": "links"}
-_MODE_NAMES = {"content": "content", "files": "files_with_matches", "count": "count"}
+_MODE_NAMES: dict[SearchMode, OutputMode] = {
+    "content": "content",
+    "files": "files_with_matches",
+    "count": "count",
+}
 
 
 class SearchOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,16 +115,21 @@ class SearchOutput(msgspec.Struct, frozen=True, kw_only=True):
         body = content if content is not None else self._paths()
         notes = self._notes()
         text = "\n\n".join(filter(None, (body or self._nothing(), format_notes(notes))))
-        data: dict[str, Any] = {
+        details = self._numbers()
+        if content is not None:
+            details["content"] = content
+        if found.has_more and self.limit:
+            details["appliedLimit"] = self.limit
+        if self.offset:
+            details["appliedOffset"] = self.offset
+        if not found.is_complete:
+            details["unvisited"] = escape_paths(found.unvisited)
+        data: GrepData = {
             "mode": _MODE_NAMES[self.mode],
             **self._files(),
-            **({"content": content} if content is not None else {}),
-            **self._numbers(),
-            **({"appliedLimit": self.limit} if found.has_more and self.limit else {}),
-            **({"appliedOffset": self.offset} if self.offset else {}),
+            **details,
             "truncated": found.has_more or not found.is_complete,
             "isComplete": found.is_complete,
-            **({"unvisited": escape_paths(found.unvisited)} if not found.is_complete else {}),
             "skipped": to_skipped_data(found.skipped),
             "elsewhere": [_to_elsewhere_data(look) for look in found.elsewhere],
             "engine": found.engine,
@@ -86,7 +161,7 @@ class SearchOutput(msgspec.Struct, frozen=True, kw_only=True):
         ]
         return "\n".join(rows)
 
-    def _files(self) -> dict[str, Any]:
+    def _files(self) -> GrepFiles:
         found = self.found
         paths = [entry.path for entry in found.entries]
         if self.mode == "content":
@@ -94,9 +169,9 @@ class SearchOutput(msgspec.Struct, frozen=True, kw_only=True):
             paths = list(dict.fromkeys(item.path for item in both))
         return {"filenames": escape_paths(paths), "numFiles": len(paths)}
 
-    def _numbers(self) -> dict[str, Any]:
+    def _numbers(self) -> GrepDetails:
         found = self.found
-        numbers: dict[str, Any] = {}
+        numbers: GrepDetails = {}
         if self.mode == "content":
             shown_matches = sum(line.is_match and line.line > 0 for line in found.lines)
             more = found.shown_lines - len(found.lines)
@@ -109,8 +184,11 @@ class SearchOutput(msgspec.Struct, frozen=True, kw_only=True):
             numbers["counts"] = [
                 {"file": escape_path(entry.path), "count": entry.count} for entry in found.entries
             ]
-        totals = {"totalFiles": found.total_files, "totalLines": found.total_lines}
-        return {**numbers, **{name: n for name, n in totals.items() if n is not None}}
+        if found.total_files is not None:
+            numbers["totalFiles"] = found.total_files
+        if found.total_lines is not None:
+            numbers["totalLines"] = found.total_lines
+        return numbers
 
     def _nothing(self) -> str:
         if self.offset:
@@ -241,7 +319,7 @@ def _format_rows(text: str, name: str, *, numbered: bool) -> str:
     return "\n".join(rows)
 
 
-def _to_match_data(line: MatchLine) -> dict[str, Any]:
+def _to_match_data(line: MatchLine) -> MatchData:
     return {
         "file": escape_path(line.path),
         "line": line.line,
@@ -252,7 +330,7 @@ def _to_match_data(line: MatchLine) -> dict[str, Any]:
     }
 
 
-def _to_elsewhere_data(look: FallbackMatches) -> dict[str, Any]:
+def _to_elsewhere_data(look: FallbackMatches) -> ElsewhereData:
     return {
         "reason": look.reason,
         "matches": look.matches,

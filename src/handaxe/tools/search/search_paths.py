@@ -6,7 +6,7 @@ quoted, and what would mean something else at the beginning of a path comes afte
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Literal, TypedDict
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import ToolFault
@@ -15,6 +15,22 @@ from handaxe.contract.ports.files import FileInfo, Files
 from handaxe.contract.ports.search import SkippedFiles
 from handaxe.text.escape import find_closest_name, format_count
 from handaxe.text.paths import quote_path
+
+SkipReason = Literal["ignored", "binary", "tooLarge", "unreadable", "links", "withheld"]
+
+
+class SkippedData(TypedDict, total=False):
+    """How many files were not looked at, by reason; a reason is missing where nobody counted."""
+
+    ignored: int
+    binary: int
+    tooLarge: int
+    unreadable: int
+    links: int
+    withheld: Annotated[int, "Files that may hold secrets, such as `.env`."]
+    notCounted: list[SkipReason]
+    atLeast: Annotated[list[SkipReason], "Reasons of which there may be more than counted."]
+    denied: Annotated[bool, "Whether rules hide files."]
 
 
 def format_path(path: str, directory: str) -> str:
@@ -112,9 +128,9 @@ def describe_skipped(skipped: SkippedFiles, *, verb: str) -> list[str]:
     return notes
 
 
-def to_skipped_data(skipped: SkippedFiles) -> dict[str, Any]:
+def to_skipped_data(skipped: SkippedFiles) -> SkippedData:
     """The same as data, with the reasons that were counted."""
-    counts = {
+    counts: dict[SkipReason, int | None] = {
         "ignored": skipped.ignored,
         "binary": skipped.binary,
         "tooLarge": skipped.too_large,
@@ -122,17 +138,21 @@ def to_skipped_data(skipped: SkippedFiles) -> dict[str, Any]:
         "links": skipped.links,
         "withheld": skipped.withheld,
     }
-    known: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
-    unknown = [name for name, count in counts.items() if count is None]
+    known: SkippedData = {}
+    for name, count in counts.items():
+        if count is not None:
+            known[name] = count
+    unknown: list[SkipReason] = [name for name, count in counts.items() if count is None]
     if unknown:
         known["notCounted"] = unknown
-    least = {
+    least: dict[SkipReason, int | bool | None] = {
         "ignored": skipped.ignored_is_least and skipped.ignored,
         "withheld": skipped.withheld_is_least and skipped.withheld,
     }
     if any(least.values()):
         known["atLeast"] = [name for name, is_least in least.items() if is_least]
-    return {**known, "denied": skipped.denied}
+    known["denied"] = skipped.denied
+    return known
 
 
 def describe_timeout(timeout_s: float, unvisited: list[str], cwd: str) -> str:

@@ -4,7 +4,7 @@ import codecs
 import re
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -122,10 +122,19 @@ class MonitorArgs(ToolArgs, kw_only=True):
     persistent: Annotated[bool, "Watch until it is stopped or the session ends."] = False
 
 
+class MonitorData(TypedDict):
+    """The watch that began."""
+
+    taskId: str
+    timeoutMs: Annotated[int, "When it ends; 0 for a persistent one."]
+    persistent: NotRequired[bool]
+
+
 class Monitor(Tool[MonitorArgs]):
     """Watch a command line by line, or a web socket frame by frame."""
 
     search_hint = "watch follow tail log stream events background wait websocket"
+    output_type = MonitorData
     uses = (Shell, Jobs)
     may_use = (Confiner,)
 
@@ -167,8 +176,9 @@ class Monitor(Tool[MonitorArgs]):
             f"Monitor {job_id} watches {args.description!r} {until}. Every {what} it sees reaches "
             f"you as a message; all output is in {running.state.output_path}. End it with TaskStop."
         )
-        data: dict[str, Any] = {"taskId": job_id, "timeoutMs": timeout_ms}
-        data |= {"persistent": True} if args.persistent else {}
+        data: MonitorData = {"taskId": job_id, "timeoutMs": timeout_ms}
+        if args.persistent:
+            data["persistent"] = True
         return ToolResult(f"{text}{place}", data=data, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """TaskCreate: add a task to the shared list."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
@@ -22,8 +22,22 @@ class TaskCreateArgs(ToolArgs, kw_only=True, rename="camel"):
     metadata: Annotated[dict[str, Any] | None, "Anything to keep with the task."] = None
 
 
+class NewTaskData(TypedDict):
+    """The id and the title of a task."""
+
+    id: str
+    subject: str
+
+
+class TaskCreateData(TypedDict):
+    """The task that was added."""
+
+    task: NewTaskData
+
+
 class TaskCreate(Tool[TaskCreateArgs]):
     search_hint = "add work item to shared list with dependencies"
+    output_type = TaskCreateData
     uses = (TaskStore,)
     effects = Effects.on_state("tasks")
 
@@ -31,10 +45,8 @@ class TaskCreate(Tool[TaskCreateArgs]):
         task = await ctx[TaskStore].create(
             args.subject, args.description, args.active_form, args.metadata or {}
         )
-        return ToolResult(
-            f"Task #{task.id} created: {task.subject}",
-            data={"task": {"id": task.id, "subject": task.subject}},
-        )
+        data: TaskCreateData = {"task": {"id": task.id, "subject": task.subject}}
+        return ToolResult(f"Task #{task.id} created: {task.subject}", data=data)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         return f"TaskCreate({partial_input.get('subject', '')})"

@@ -1,12 +1,12 @@
 """TaskGet: one task of the shared list, whole."""
 
-from typing import Annotated
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects, Resource
-from handaxe.contract.ports.task_list import Task, TaskStore
+from handaxe.contract.ports.task_list import Task, TaskStatus, TaskStore
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 
@@ -16,16 +16,40 @@ class TaskGetArgs(ToolArgs, kw_only=True, rename="camel"):
     task_id: Annotated[str, "The task's id, as TaskList shows it."]
 
 
+class TaskData(TypedDict):
+    """A task, whole."""
+
+    id: str
+    subject: str
+    description: str
+    activeForm: str | None
+    status: TaskStatus
+    owner: str | None
+    blocks: Annotated[list[str], "The tasks that wait for it."]
+    blockedBy: Annotated[list[str], "The tasks it waits for."]
+    metadata: dict[str, Any]
+    takenBy: Annotated[str | None, "The session that set it under way."]
+    version: Annotated[int, "Grows with every change."]
+
+
+class TaskGetData(TypedDict):
+    """The task, if there is one of that id."""
+
+    task: TaskData | None
+
+
 class TaskGet(Tool[TaskGetArgs]):
     search_hint = "show one work item with description, dependencies"
+    output_type = TaskGetData
     uses = (TaskStore,)
     effects = Effects(reads=(Resource("state", "tasks"),))
 
     async def call(self, args: TaskGetArgs, ctx: ToolContext) -> ToolResult:
         task = await ctx[TaskStore].find(args.task_id)
+        data: TaskGetData = {"task": msgspec.to_builtins(task)}
         if task is None:
-            return ToolResult(f"There is no task #{args.task_id}.", data={"task": None})
-        return ToolResult(_format_task(task), data={"task": msgspec.to_builtins(task)})
+            return ToolResult(f"There is no task #{args.task_id}.", data=data)
+        return ToolResult(_format_task(task), data=data)
 
 
 def _format_task(task: Task) -> str:

@@ -1,6 +1,6 @@
 """TaskList: every task of the shared list in one line each."""
 
-import msgspec
+from typing import Annotated, NotRequired, TypedDict
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Table
@@ -14,40 +14,50 @@ class TaskListArgs(ToolArgs, kw_only=True):
     pass
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class TaskRowData(TypedDict):
     """A task in one line."""
 
     id: str
     subject: str
-    status: str
-    owner: str | None = None
-    blocked_by: list[str]
-    """What it still waits for: what is done holds nobody up any more."""
+    status: port.TaskStatus
+    owner: NotRequired[str]
+    blockedBy: Annotated[list[str], "The tasks it still waits for: what is done does not count."]
+
+
+class TaskListData(TypedDict):
+    """The tasks of the list."""
+
+    tasks: list[TaskRowData]
 
 
 class TaskList(Tool[TaskListArgs]):
     search_hint = "overview of work items, status, owners"
+    output_type = TaskListData
     uses = (port.TaskStore,)
     effects = Effects(reads=(Resource("state", "tasks"),))
 
     async def call(self, args: TaskListArgs, ctx: ToolContext) -> ToolResult:
         tasks = await ctx[port.TaskStore].all()
-        rows = [
-            Row(
-                id=task.id,
-                subject=task.subject,
-                status=task.status,
-                owner=task.owner,
-                blocked_by=port.find_open_blockers(task, tasks),
-            )
-            for task in tasks
-        ]
+        rows = [_to_row(task, port.find_open_blockers(task, tasks)) for task in tasks]
+        data: TaskListData = {"tasks": rows}
         text = "\n".join(port.format_task(task, tasks) for task in tasks) or "There are no tasks."
-        return ToolResult(text, data={"tasks": rows}, display=_to_display(rows))
+        return ToolResult(text, data=data, display=_to_display(rows))
 
 
-def _to_display(rows: list[Row]) -> Display | None:
+def _to_row(task: port.Task, blocked_by: list[str]) -> TaskRowData:
+    row: TaskRowData = {
+        "id": task.id,
+        "subject": task.subject,
+        "status": task.status,
+        "blockedBy": blocked_by,
+    }
+    if task.owner is not None:
+        row["owner"] = task.owner
+    return row
+
+
+def _to_display(rows: list[TaskRowData]) -> Display | None:
     if not rows:
         return None
-    cells = tuple((row.id, row.status, row.subject, row.owner or "") for row in rows)
+    cells = tuple((row["id"], row["status"], row["subject"], row.get("owner", "")) for row in rows)
     return (Table(("id", "status", "subject", "owner"), cells),)

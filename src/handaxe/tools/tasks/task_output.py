@@ -1,11 +1,11 @@
 """TaskOutput: how background work stands, and what it has said."""
 
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypedDict
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
-from handaxe.contract.job_state import JobState
+from handaxe.contract.job_state import EndedBy, JobState, JobStatus
 from handaxe.contract.ports.jobs import Job
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
@@ -25,11 +25,49 @@ class TaskOutputArgs(ToolArgs, kw_only=True):
     bash_id: Annotated[str | None, "An old name of task_id."] = None
 
 
+class JobData(TypedDict):
+    """How a piece of background work stands."""
+
+    task_id: str
+    task_type: Annotated[str, "`local_bash`, `monitor` or `local_agent`."]
+    name: str | None
+    status: JobStatus
+    description: str
+    command: str | None
+    output: Annotated[str, "What is new; of an agent, what it says."]
+    new_bytes: int
+    total_bytes: int
+    exitCode: int | None
+    signal: int | None
+    ended_by: EndedBy | None
+    output_path: Annotated[str, "A file with all of it; empty if there is none."]
+    output_is_cut: Annotated[bool, "Whether the file lacks a part."]
+    waiting_for_input: Annotated[str | None, "What it printed last, if it seems to wait."]
+    last_active_at: Annotated[float | None, "Seconds since the epoch."]
+
+
+class OneJobData(TypedDict):
+    """The work that was asked for."""
+
+    retrieval_status: Annotated[
+        Literal["success", "timeout", "not_ready"],
+        "`timeout` and `not_ready`: it goes on, after a wait or without one.",
+    ]
+    task: JobData
+
+
+class KnownJobsData(TypedDict):
+    """Without an id: all background work."""
+
+    tasks: list[JobData]
+
+
 class TaskOutput(Tool[TaskOutputArgs]):
     """Look at background work."""
 
     aliases = ("BashOutput", "AgentOutputTool")
     search_hint = "background task status result wait output shell agent"
+    output_type = OneJobData | KnownJobsData
     uses = (Jobs,)
     effects = Effects.pure()
 
@@ -48,14 +86,15 @@ class TaskOutput(Tool[TaskOutputArgs]):
             if args.block and state.status == "running":
                 await job.wait(timeout_ms / 1000)
             state = job.state
-        retrieval = "success"
+        retrieval: Literal["success", "timeout", "not_ready"] = "success"
         if state.status == "running":
             retrieval = "timeout" if args.block else "not_ready"
         else:
             await jobs.mark_reported(state.job_id)
         new_bytes = jobs.count_new_bytes(state)
         said = _read_output(state, job, new_bytes)
-        data = {"retrieval_status": retrieval, "task": _to_task_data(state, said, new_bytes)}
+        task = _to_task_data(state, said, new_bytes)
+        data: OneJobData = {"retrieval_status": retrieval, "task": task}
         return ToolResult(_format_text(state, retrieval, said, new_bytes), data=data, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
@@ -69,7 +108,8 @@ def _list_known(states: list[JobState]) -> ToolResult:
     text = (
         "\n".join(map(_format_row, states)) or "This session has no background tasks and no agents."
     )
-    return ToolResult(text, data={"tasks": [_to_task_data(state, "", 0) for state in states]})
+    data: KnownJobsData = {"tasks": [_to_task_data(state, "", 0) for state in states]}
+    return ToolResult(text, data=data)
 
 
 def _format_row(state: JobState) -> str:
@@ -124,7 +164,7 @@ def _format_text(state: JobState, retrieval: str, said: str, new_bytes: int) -> 
     return "\n".join(lines)
 
 
-def _to_task_data(state: JobState, said: str, new_bytes: int) -> dict[str, Any]:
+def _to_task_data(state: JobState, said: str, new_bytes: int) -> JobData:
     return {
         "task_id": state.job_id,
         "task_type": TYPES[state.kind],

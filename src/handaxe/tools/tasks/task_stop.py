@@ -1,7 +1,7 @@
 """TaskStop: end background work."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Decision
@@ -19,11 +19,21 @@ class TaskStopArgs(ToolArgs, kw_only=True):
     shell_id: Annotated[str | None, "An old name of task_id."] = None
 
 
+class TaskStopData(TypedDict):
+    """The work that was ended."""
+
+    message: str
+    task_id: str
+    task_type: Annotated[str, "`local_bash`, `monitor` or `local_agent`."]
+    command: NotRequired[str]
+
+
 class TaskStop(Tool[TaskStopArgs]):
     """End background work."""
 
     aliases = ("KillShell", "KillBash")
     search_hint = "kill end cancel terminate background task shell agent"
+    output_type = TaskStopData
     uses = (Jobs,)
     effects = Effects.on_state("jobs")
 
@@ -41,12 +51,13 @@ class TaskStop(Tool[TaskStopArgs]):
         await jobs.mark_reported(state.job_id)
         named = state.command or state.description
         message = f"Successfully stopped task: {state.job_id} ({named})"
-        data: dict[str, Any] = {
+        data: TaskStopData = {
             "message": message,
             "task_id": state.job_id,
             "task_type": TYPES[state.kind],
         }
-        data |= {"command": state.command} if state.command else {}
+        if state.command:
+            data["command"] = state.command
         return ToolResult(message, data=data)
 
     def title(self, partial_input: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """TaskUpdate: change, claim, finish or delete a task of the shared list."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 
@@ -36,8 +36,21 @@ class TaskUpdateArgs(ToolArgs, kw_only=True, rename="camel"):
     ] = None
 
 
+StatusChangeData = TypedDict("StatusChangeData", {"from": str, "to": str})
+
+
+class TaskUpdateData(TypedDict):
+    """What changed."""
+
+    success: bool
+    taskId: str
+    updatedFields: Annotated[list[str], "The fields that changed; `deleted` for a deleted task."]
+    statusChange: NotRequired[StatusChangeData]
+
+
 class TaskUpdate(Tool[TaskUpdateArgs]):
     search_hint = "change status, claim ownership, set work dependencies"
+    output_type = TaskUpdateData
     uses = (TaskStore, SessionIdentity)
     effects = Effects.on_state("tasks")
 
@@ -56,7 +69,7 @@ class TaskUpdate(Tool[TaskUpdateArgs]):
         before, after = await ctx[TaskStore].change(args.task_id, change)
         deleted = args.status == "deleted"
         fields = ["deleted"] if deleted else _list_changed(before, after)
-        data: dict[str, Any] = {"success": True, "taskId": before.id, "updatedFields": fields}
+        data: TaskUpdateData = {"success": True, "taskId": before.id, "updatedFields": fields}
         if deleted or before.status != after.status:
             now = "deleted" if deleted else after.status
             data["statusChange"] = {"from": before.status, "to": now}

@@ -24,6 +24,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
 from handaxe.text.escape import format_count
+from handaxe.tools.files.read.read_data import ReadData
 from handaxe.tools.files.read.text import LINE_CHARS, TextPage
 
 
@@ -45,6 +46,7 @@ class Read(Tool[ReadArgs]):
     """What is in a file."""
 
     search_hint = "show file contents, view image, PDF, notebook, cat"
+    output_type = ReadData
     effects = Effects.none()
     uses = (Files, Workdir, ReadLedger, Settings)
     may_use = (Media, ToolIndex)

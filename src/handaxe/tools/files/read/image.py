@@ -1,7 +1,6 @@
 """A picture for the model to look at, within what a model takes."""
 
 from base64 import b64encode
-from typing import Any
 
 from handaxe.config.settings import Settings
 from handaxe.contract.content import ImageBlock
@@ -12,6 +11,7 @@ from handaxe.contract.ports.media import ImageLimits, Media, Picture
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.tools.files.edit_faults import TooLargeToShow
+from handaxe.tools.files.read.read_data import ImageData
 
 MAX_FILE_BYTES = 128 * 1024 * 1024
 
@@ -71,7 +71,7 @@ def _describe_image(path: str, picture: Picture, size_bytes: int) -> str:
     return text
 
 
-def _to_data(path: str, picture: Picture, block: ImageBlock, size_bytes: int) -> dict[str, Any]:
+def _to_data(path: str, picture: Picture, block: ImageBlock, size_bytes: int) -> ImageData:
     return {
         "type": "image",
         "file": {

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import binascii
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,12 @@ from handaxe.text.notebook.cell_outputs import Output, read_outputs
 from handaxe.text.notebook.document import Cell, NotANotebook, Notebook, join_lines, read_notebook
 from handaxe.tools.files.read.image import read_image_limits, to_image_block
 from handaxe.tools.files.read.outline import Outline, OutlineEntry, format_outline, sample_evenly
+from handaxe.tools.files.read.read_data import (
+    CellData,
+    CellOutputData,
+    NotebookData,
+    NotebookFileData,
+)
 
 MAX_FILE_BYTES = 100 * 1024 * 1024
 SMALL_BYTES = 256 * 1024
@@ -92,7 +97,7 @@ class _Page:
         self._media = ctx.find(Media)
         self._limits = read_image_limits(ctx)
         self._parts: list[str] = []
-        self._cells: list[dict[str, Any]] = []
+        self._cells: list[CellData] = []
         self._pictures: list[ImageBlock] = []
 
     async def add(self, shown: ShownCell) -> None:
@@ -104,7 +109,7 @@ class _Page:
             )
         if cell.attachments:
             parts.append(f"[attached to the cell, not shown: {', '.join(cell.attachments)}]")
-        outputs: list[dict[str, Any]] = []
+        outputs: list[CellOutputData] = []
         for number, output in enumerate(shown.outputs, 1):
             note = await self._look(output) if output.image else ""
             parts.append(self._format_output(cell, number, output, note))
@@ -132,16 +137,18 @@ class _Page:
         outline = _build_outline(notebook) if offset == 1 and 0 < len(shown) < total else None
         if outline is not None:
             self._parts.append(f"[{format_outline(outline, 'cell, counted from 1')}]")
-        file = {
+        file: NotebookFileData = {
             "filePath": self._path,
             "cells": self._cells,
             "totalCells": total,
             "language": notebook.language,
         }
+        data: NotebookData = {"type": "notebook", "file": file, "sizeBytes": size_bytes}
+        if outline is not None:
+            data["outline"] = msgspec.to_builtins(outline)
         return ToolResult(
             "\n\n".join([head, *self._parts, *([f"[{notice}]"] if notice else [])]),
-            data={"type": "notebook", "file": file, "sizeBytes": size_bytes}
-            | ({"outline": msgspec.to_builtins(outline)} if outline is not None else {}),
+            data=data,
             content=tuple(self._pictures),
         )
 
@@ -217,8 +224,8 @@ def _decode_image(data: bytes, span: Span) -> bytes:
     return base64.b64decode(join_lines(value))
 
 
-def _to_output_data(output: Output, note: str) -> dict[str, Any]:
-    data: dict[str, Any] = {"output_type": output.kind, "text": output.text}
+def _to_output_data(output: Output, note: str) -> CellOutputData:
+    data: CellOutputData = {"output_type": output.kind, "text": output.text}
     if output.image is not None:
         data["image"] = output.image[0]
         data["isShown"] = "attached" in note

@@ -4,12 +4,13 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.ports.files import Files, FileWindow
+from handaxe.tools.files.read.read_data import OutlineFacts
 
 P = TypeVar("P")
 
@@ -118,7 +119,7 @@ _SMALL_BYTES = 128 * 1024
 
 async def describe_outline(
     window: FileWindow, path: str, ctx: ToolContext
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, OutlineFacts]:
     """What to tell of a cut file, in words and as data; both empty where nothing is known."""
     data = window.content
     if data is None:

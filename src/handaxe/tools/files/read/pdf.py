@@ -1,7 +1,5 @@
 """Pages of a PDF: their text, and how they look."""
 
-from typing import Any
-
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import BadInput
 from handaxe.contract.faults.media import NoPage
@@ -13,6 +11,7 @@ from handaxe.text.escape import format_count
 from handaxe.text.page_ranges import BadRange, count_pages, parse_pages
 from handaxe.tools.files.edit_faults import TooLargeToShow
 from handaxe.tools.files.read.image import read_image_limits, require_media, to_image_block
+from handaxe.tools.files.read.read_data import PageImageData, PdfData, PdfPageData
 
 DEFAULT_PAGES = 10
 MAX_PAGES = 20
@@ -73,17 +72,18 @@ def _build_result(path: str, version: FileVersion, found: PdfPages) -> ToolResul
     notices = _format_notices(path, found)
     if notices:
         parts.append("\n".join(f"[{line}]" for line in notices))
+    data: PdfData = {
+        "type": "pdf",
+        "file": {
+            "filePath": path,
+            "originalSize": version.size_bytes,
+            "numPages": total,
+            "pages": [_to_page_data(page) for page in found.pages],
+        },
+    }
     return ToolResult(
         "\n\n".join(parts),
-        data={
-            "type": "pdf",
-            "file": {
-                "filePath": path,
-                "originalSize": version.size_bytes,
-                "numPages": total,
-                "pages": [_to_page_data(page) for page in found.pages],
-            },
-        },
+        data=data,
         content=tuple(to_image_block(page.picture) for page in found.pages if page.picture),
     )
 
@@ -99,9 +99,11 @@ def _format_page(page: PdfPage, total: int) -> str:
     return f"--- page {page.number} of {total} ---\n{shown}"
 
 
-def _to_page_data(page: PdfPage) -> dict[str, Any]:
+def _to_page_data(page: PdfPage) -> PdfPageData:
     picture = page.picture
-    drawn = {"width": picture.width, "height": picture.height} if picture else None
+    drawn: PageImageData | None = None
+    if picture:
+        drawn = {"width": picture.width, "height": picture.height}
     return {"page": page.number, "text": page.text, "image": drawn}
 
 

@@ -1,18 +1,17 @@
 """A window of a text file with line numbers."""
 
-from typing import Any
-
 from handaxe.contract.ports.files import FileWindow
 from handaxe.contract.result import ToolResult
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.text.escape import format_count
 from handaxe.text.line_window import LineFormat, number_lines
+from handaxe.tools.files.read.read_data import Indentation, TextData, TextFileData
 
 CHARS_PER_TOKEN = 4
 LINE_CHARS = 2_000
 SHOWN_CUTS = 5
 
-_TOLD = {
+_TOLD: dict[str | None, str] = {
     "tabs": "The file is indented with tabs.",
     "mixed": "Some lines of the file are indented with tabs, others with spaces.",
 }
@@ -157,10 +156,10 @@ class TextPage:
             shown=(window.first_line, last) if self._has_tags else None,
         )
 
-    def _data(self, shown: list[str]) -> dict[str, Any]:
+    def _data(self, shown: list[str]) -> TextData:
         window = self._window
         content = "\n".join(shown)
-        file: dict[str, Any] = {
+        file: TextFileData = {
             "filePath": self._path,
             "content": content,
             "numLines": len(shown),
@@ -179,7 +178,7 @@ class TextPage:
         }
 
 
-def _detect_indentation(content: str) -> str | None:
+def _detect_indentation(content: str) -> Indentation | None:
     """What the lines shown begin with, where they are indented at all."""
     has_tabs = "\n\t" in content or content.startswith("\t")
     if "\n  " in content or content.startswith("  "):

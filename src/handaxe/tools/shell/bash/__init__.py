@@ -23,6 +23,7 @@ from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.jobs import Jobs
 from handaxe.session.read_ledger import ReadLedger
 from handaxe.session.workdir import Workdir
+from handaxe.tools.shell.bash.bash_data import BashData
 
 
 class BashArgs(ToolArgs, kw_only=True):
@@ -52,6 +53,7 @@ class Bash(Tool[BashArgs]):
     """Run a command."""
 
     search_hint = "shell command terminal execute script program cli"
+    output_type = BashData
     uses = (Shell, Jobs, Workdir, Settings, Files)
     may_use = (CommandPreviews, Confiner, ReadLedger)
     max_result_chars = float("inf")

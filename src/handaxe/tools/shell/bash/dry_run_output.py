@@ -4,6 +4,7 @@ from handaxe.contract.display import Block, Diff, Items, Text
 from handaxe.contract.ports.dry_run import Preview
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.contract.result import ToolResult
+from handaxe.tools.shell.bash.bash_data import BashData
 from handaxe.tools.shell.bash.output import join_output
 from handaxe.tools.shell.bash.timeout import format_duration
 
@@ -31,13 +32,12 @@ def format_preview(
         *(f"Not looked at: {path}" for path in preview.left_out),
         f"[tried in {command.cwd}]",
     ]
-    data = {
+    data: BashData = {
         "stdout": said,
         "stderr": "",
         "interrupted": is_late,
         "exitCode": end.exit_code,
         "durationMs": round(end.duration_s * 1000, 1),
-        **({"timedOutAfterMs": round(timeout_s * 1000)} if is_late else {}),
         "cwd": command.cwd,
         "nextCwd": next_cwd,
         "totalBytes": output.total_bytes,
@@ -47,6 +47,8 @@ def format_preview(
         "otherChanges": list(preview.others),
         "leftOut": list(preview.left_out),
     }
+    if is_late:
+        data["timedOutAfterMs"] = round(timeout_s * 1000)
     display: list[Block] = [Text(f"$ {command.command}"), *preview.diffs]
     if preview.others:
         display.append(Items(preview.others))

@@ -1,7 +1,6 @@
 """What the model and the host are told of a command: its output, its end, its directory."""
 
 import signal as signals
-from typing import Any
 
 import msgspec
 
@@ -12,6 +11,7 @@ from handaxe.shell.analysis.analyzer import analyze
 from handaxe.text.escape import format_count
 from handaxe.text.framing import frame
 from handaxe.text.line_window import PREVIEW_CHARS
+from handaxe.tools.shell.bash.bash_data import BashData, BashDetails
 from handaxe.tools.shell.command_faults import CommandFailed
 
 FAILURE_CHARS = 10_000
@@ -39,11 +39,9 @@ def format_end(
     text, output, kept = (
         _format_success(running, max_chars) if is_fine else _format_failure(running)
     )
-    data = _to_data(running, output, where, stdout=text)
-    data |= _end_data(end)
+    data = _to_data(running, output, where, _end_data(end) | kept, stdout=text)
     if meaning is not None:
         data["returnCodeInterpretation"] = meaning
-    data |= kept
     notices = [where.notice, _describe_survivors(end), *end.notes]
     data["stderr"] = "\n".join(filter(None, notices))
     ended = f"exit code {code}" if is_fine else _describe_bad_end(end)
@@ -54,7 +52,7 @@ def format_end(
         return ToolResult("\n".join(filter(None, shown)), data=data)
     first = f"Exit code {code if code is not None else 'unknown'}"
     shown = (first, text, _describe_full_output(running, output), *notices, trailer)
-    return ToolResult.from_fault(CommandFailed("\n".join(filter(None, shown)), data))
+    return ToolResult.from_fault(CommandFailed("\n".join(filter(None, shown)), {**data}))
 
 
 def format_timeout(
@@ -63,8 +61,8 @@ def format_timeout(
     """The result of a command that was ended because nobody waits for it any longer."""
     text, output, _ = _format_failure(running)
     said = f"{why} and was ended with all it had started."
-    data = _to_data(running, output, where, stdout=text) | _end_data(running.end)
-    data |= {"interrupted": True, "stderr": said}
+    data = _to_data(running, output, where, _end_data(running.end), stdout=text)
+    data["interrupted"], data["stderr"] = True, said
     if timed_out_s is not None:
         data["timedOutAfterMs"] = round(timed_out_s * 1000)
     trailer = f"[in {where.ran_in}]"
@@ -79,8 +77,8 @@ def format_cancellation(running: RunningCommand, where: Directories) -> ToolResu
     text, output, _ = _format_failure(running)
     said = "The command was stopped before it finished, with all it had started."
     printed = f"It had printed:\n{text}" if text else "It had printed nothing."
-    data = _to_data(running, output, where, stdout=text) | _end_data(running.end)
-    data |= {"interrupted": True, "stderr": said}
+    data = _to_data(running, output, where, _end_data(running.end), stdout=text)
+    data["interrupted"], data["stderr"] = True, said
     shown = f"{said} Check what it did before you repeat it. {printed}\n[in {where.ran_in}]"
     return ToolResult(shown, data=data, ok=False, code=Cancelled.code)
 
@@ -92,7 +90,7 @@ def format_background(
     state = running.state
     output = running.output(PREVIEW_CHARS)
     said = join_output(output)
-    data = _to_data(running, output, where, stdout="" if not why else said)
+    data = _to_data(running, output, where, {}, stdout="" if not why else said)
     data["backgroundTaskId"] = state.job_id
     path = state.output_path
     if not why:
@@ -116,7 +114,7 @@ def format_background(
 
 def _format_success(
     running: RunningCommand, max_chars: int
-) -> tuple[str, CommandOutput, dict[str, Any]]:
+) -> tuple[str, CommandOutput, BashDetails]:
     output = running.output(max_chars)
     path = running.state.output_path
     if output.is_binary:
@@ -136,7 +134,7 @@ def _format_success(
     return str(text), short, _to_persisted_data(path, output)
 
 
-def _to_persisted_data(path: str, output: CommandOutput) -> dict[str, Any]:
+def _to_persisted_data(path: str, output: CommandOutput) -> BashDetails:
     return {"persistedOutputPath": path, "persistedOutputSize": output.kept_bytes}
 
 
@@ -148,7 +146,7 @@ def _describe_kept_output(path: str, output: CommandOutput) -> str:
     return f"Full output{whole} saved to: {path}\n{how}"
 
 
-def _format_failure(running: RunningCommand) -> tuple[str, CommandOutput, dict[str, Any]]:
+def _format_failure(running: RunningCommand) -> tuple[str, CommandOutput, BashDetails]:
     output = running.output(FAILURE_CHARS)
     if output.is_binary:
         return f"[binary output, {output.total_bytes:,} bytes]", output, {}
@@ -193,9 +191,16 @@ def _list_shown_ranges(output: CommandOutput) -> list[list[int]]:
 
 
 def _to_data(
-    running: RunningCommand, output: CommandOutput, where: Directories, *, stdout: str
-) -> dict[str, Any]:
-    path = running.state.output_path
+    running: RunningCommand,
+    output: CommandOutput,
+    where: Directories,
+    details: BashDetails,
+    *,
+    stdout: str,
+) -> BashData:
+    details["shownRanges"] = _list_shown_ranges(output) if stdout else []
+    if path := running.state.output_path:
+        details["rawOutputPath"] = path
     return {
         "stdout": stdout,
         "stderr": "",
@@ -204,16 +209,20 @@ def _to_data(
         "nextCwd": where.next,
         "totalBytes": output.total_bytes,
         "totalLines": output.total_lines,
-        "shownRanges": _list_shown_ranges(output) if stdout else [],
-        **({"rawOutputPath": path} if path else {}),
+        **details,
     }
 
 
-def _end_data(end: CommandEnd | None) -> dict[str, Any]:
+def _end_data(end: CommandEnd | None) -> BashDetails:
     if end is None:
         return {}
-    signal = {} if end.signal is None else {"signal": end.signal}
-    return {"exitCode": end.exit_code, "durationMs": round(end.duration_s * 1000, 1), **signal}
+    data: BashDetails = {
+        "exitCode": end.exit_code,
+        "durationMs": round(end.duration_s * 1000, 1),
+    }
+    if end.signal is not None:
+        data["signal"] = end.signal
+    return data
 
 
 def _describe_bad_end(end: CommandEnd) -> str:
