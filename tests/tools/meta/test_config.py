@@ -44,7 +44,7 @@ async def test_it_shows_one_setting_with_its_meaning_or_a_group(project):
         unset = await session.call("Config", key="env.NOPE")
         foreign = await session.call("Config", key="theme")
     assert one.text.startswith('read.line_format = "arrow" (default)\n')
-    assert group.data.value == {"deny": ["Bash"]}
+    assert group.data["value"] == {"deny": ["Bash"]}
     assert (unset.ok, foreign.ok) == (True, True)
 
 
