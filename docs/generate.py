@@ -26,7 +26,7 @@ from handaxe.contract.tool import Tool
 from handaxe.frontends.cli import exit_codes as exits
 from handaxe.frontends.cli.agent_options import add_agent_options
 from handaxe.frontends.cli.main import COMMANDS
-from handaxe.schema.tool_schema import build_input_schema
+from handaxe.schema.tool_schema import build_input_schema, build_output_schema
 from handaxe.text.tokens import estimate_tokens
 from handaxe.tools import build_loaders
 
@@ -83,7 +83,9 @@ def pages() -> dict[Path, str]:
 def tools_page() -> Iterator[str]:
     yield "# Tools\n"
     yield "The built-in tools, as a model is told about them. `handaxe tools NAME` shows the same"
-    yield "with the JSON schema; `session.tools(provider)` gives the schemas to a program.\n"
+    yield "with the JSON schemas; `session.tools(provider)` gives those of the input to a program."
+    yield "`result.data` of a successful call has the shape that is shown for each tool; what a"
+    yield "failed call gives depends on its code. Later versions may add fields.\n"
     yield from _table(
         ("preset", "tools"),
         [
@@ -107,6 +109,7 @@ def _tool(name: str, tool: Tool[Any]) -> Iterator[str]:
         for field, given in schema.get("properties", {}).items()
     ]
     yield from _table(("input", "type", "required", "meaning"), rows)
+    yield from _data(tool)
     limit = tool.max_result_chars
     size = "bounds its own result" if limit == inf else f"at most {limit:,} characters, then stored"
     yield f"\n- Result: {size}."
@@ -116,6 +119,64 @@ def _tool(name: str, tool: Tool[Any]) -> Iterator[str]:
     if tool.aliases:
         yield f"- Also known as: {', '.join(f'`{alias}`' for alias in tool.aliases)}."
     yield f"- Module: `{type(tool).__module__}`."
+
+
+def _data(tool: Tool[Any]) -> Iterator[str]:
+    """What `result.data` of a successful call holds, one table for each shape of it."""
+    schema = build_output_schema(tool.output_type)
+    if schema is None:
+        return
+    shapes: list[dict[str, Any]] = schema.get("anyOf", [schema])
+    defs: dict[str, dict[str, Any]] = schema.get("$defs", {})
+    for number, given in enumerate(shapes):
+        shape = defs[given["$ref"].rpartition("/")[2]] if "$ref" in given else given
+        lead = "`result.data`" if number == 0 else "or"
+        about = shape.get("description", "") if len(shapes) > 1 else ""
+        yield f"\n{lead}{': ' if about else ':'}{about}\n"
+        yield from _table(("data", "type", "always", "meaning"), _data_rows(shape, "", defs))
+
+
+def _data_rows(
+    shape: dict[str, Any], prefix: str, defs: dict[str, dict[str, Any]]
+) -> list[tuple[str, ...]]:
+    """A row for each field, and below it one for each field of the object that it holds."""
+    rows: list[tuple[str, ...]] = []
+    required = shape.get("required", [])
+    fields = shape.get("properties", {}).items()
+    for field, given in sorted(fields, key=lambda one: one[0] not in required):
+        inner, path = given, f"{prefix}{field}"
+        while True:
+            if "$ref" in inner:
+                inner = defs[inner["$ref"].rpartition("/")[2]]
+            elif "anyOf" in inner:
+                inner = next(one for one in inner["anyOf"] if one.get("type") != "null")
+            elif inner.get("type") == "array" and "items" in inner:
+                inner, path = inner["items"], f"{path}[]"
+            else:
+                break
+        is_object = bool(inner.get("properties"))
+        meaning = given.get("description", "")
+        if not meaning and is_object:
+            meaning = inner.get("description", "")
+        always = "yes" if field in required else ""
+        rows.append((f"`{prefix}{field}`", _data_type(given, defs), always, meaning))
+        if is_object:
+            rows += _data_rows(inner, f"{path}.", defs)
+    return rows
+
+
+def _data_type(given: dict[str, Any], defs: dict[str, dict[str, Any]]) -> str:
+    if "$ref" in given:
+        return _data_type(defs[given["$ref"].rpartition("/")[2]], defs)
+    if "anyOf" in given:
+        return " or ".join(_data_type(one, defs) for one in given["anyOf"])
+    if "enum" in given:
+        return " or ".join(f"`{value}`" for value in given["enum"])
+    kind = given.get("type", "any")
+    kinds = [kind] if isinstance(kind, str) else list(kind)
+    if kinds == ["array"]:
+        return f"list of {_data_type(given.get('items', {}), defs)}"
+    return " or ".join(kinds)
 
 
 def _type_of(schema: dict[str, Any]) -> str:

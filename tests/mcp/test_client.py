@@ -14,6 +14,7 @@ from tests.waiting import until
 
 from handaxe.app.session import Session, get_parts
 from handaxe.app.slash_commands import expand_prompt
+from handaxe.app.tool_listing import get_data_schema
 from handaxe.contract.events import CallProgress, McpServerChanged
 from handaxe.contract.faults import SetupError
 
@@ -186,6 +187,31 @@ async def test_results_carry_text_pictures_files_and_data(bench):
         assert "[Resource linked of a at a://d]" in resource.text
         structured = await session.call("mcp__a__structured")
         assert (structured.text, structured.data) == ('{"answer":42}', {"answer": 42})
+
+
+@pytest.mark.proves("TC-17")
+async def test_an_output_schema_is_kept_as_it_came_and_data_has_to_fit_it(bench):
+    async with bench.session({"a": thin()}) as session:
+        fits = await session.call("mcp__a__structured", data={"answer": 1, "more": 2})
+        tool, _ = get_parts(session).catalog.find("mcp__a__structured")
+        assert get_data_schema(tool) == {
+            "title": "Kept",
+            "type": "object",
+            "properties": {"answer": {"type": "integer", "x-own": [1]}},
+            "required": ["answer"],
+            "$comment": "no key of it is lost",
+        }
+        assert (fits.ok, fits.data) == (True, {"answer": 1, "more": 2})
+        for data, sentence in [
+            ({"answer": "x"}, "the field `answer` is string, not integer"),
+            ({}, "the field `answer` is missing"),
+            (None, "it gave no data"),
+        ]:
+            broken = await session.call("mcp__a__structured", data=data)
+            assert broken.code == "mcp.bad_output"
+            assert sentence in broken.text
+            # What the server did say is not lost.
+            assert broken.text.endswith("\nsaid")
 
 
 async def test_a_long_result_is_stored_and_a_tool_may_ask_for_more_room(bench):

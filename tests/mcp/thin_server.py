@@ -18,6 +18,15 @@ def send(message):
     sys.stdout.flush()
 
 
+OUTPUT = {
+    "title": "Kept",
+    "type": "object",
+    "properties": {"answer": {"type": "integer", "x-own": [1]}},
+    "required": ["answer"],
+    "$comment": "no key of it is lost",
+}
+
+
 def tool(name, **more):
     return {
         "name": name,
@@ -55,7 +64,7 @@ TOOLS = [
     tool("picture"),
     tool("sound"),
     tool("resource"),
-    tool("structured"),
+    tool("structured", outputSchema=OUTPUT),
     tool("broken"),
     tool("rpc_error"),
     tool("change"),
@@ -164,7 +173,9 @@ def call(request_id, params):
             ]
         }
     elif name == "structured":
-        return {"content": [], "structuredContent": {"answer": 42}}
+        given = params.get("arguments", {}).get("data", {"answer": 42})
+        said = [{"type": "text", "text": "said"}] if "data" in params.get("arguments", {}) else []
+        return {"content": said} | ({} if given is None else {"structuredContent": given})
     elif name == "broken":
         return {"content": "this is no list"}
     elif name == "rpc_error":

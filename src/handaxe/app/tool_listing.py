@@ -36,6 +36,16 @@ def get_tool_schema(tool: Tool[Any], provider: str, prompt: str | None = None) -
     )
 
 
+def get_data_schema(tool: Tool[Any]) -> dict[str, Any] | None:
+    """What a tool says its data is; None if nothing, or nothing that JSON can hold."""
+    from handaxe.schema.tool_schema import build_output_schema
+
+    try:
+        return build_output_schema(tool.output_type)
+    except (TypeError, ValueError, NameError):
+        return None
+
+
 def find_unavailable_tool(name: str) -> tuple[Tool[Any], str] | None:
     """A built-in tool that only some sessions can offer, and a sentence on which those are."""
     if name in {"StructuredOutput", "SyntheticOutput"}:

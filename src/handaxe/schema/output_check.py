@@ -44,7 +44,8 @@ def _build_validator(output_type: Any, *, closed: bool) -> Any:  # noqa: ANN401 
 
     build = build_closed_output_schema if closed else build_output_schema
     try:
-        return jsonschema_rs.validator_for(build(output_type), offline=True)
+        schema = cast("dict[str, Any]", build(output_type))
+        return jsonschema_rs.validator_for(schema, offline=True)
     except Exception:  # noqa: BLE001 - a type or schema of others, in any way it can be broken
         return None
 

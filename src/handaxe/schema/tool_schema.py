@@ -58,7 +58,11 @@ def _build_own_output_schema(output_type: Any, *, closed: bool) -> JsonSchema:  
     from handaxe.schema.from_type import build_type_schema
 
     schema = _normalize_schema(build_type_schema(output_type, is_input=False), closed=closed)
-    branches: list[JsonSchema] = schema.get("anyOf", [])
+    given: list[JsonSchema] = schema.get("anyOf", [])
+    branches = [
+        schema["$defs"][_get_reference_name(branch)] if "$ref" in branch else branch
+        for branch in given
+    ]
     if branches and all(branch.get("type") == "object" for branch in branches):
         # MCP wants to read at the root that data is an object.
         schema = {"type": "object", **schema}

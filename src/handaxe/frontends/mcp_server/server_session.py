@@ -34,6 +34,8 @@ class SessionFactory(NamedTuple):
     root: str | None = None
     """The project, where a person named it; otherwise the client's first root or the cwd."""
     add_dirs: tuple[str, ...] = ()
+    output_schemas: bool = False
+    """Whether clients get the output schemas of built-in tools, too."""
     is_lent: bool = False
     """Whether the session is the program's own: it stays where it is, and open."""
     shelf: "Callable[[Session], ContentProvider] | None" = None
@@ -102,7 +104,8 @@ class ServerSession:
         catalog = get_parts(session).catalog
         offered = catalog.list_offered()
         self._offered = tuple(tool.name for tool in offered)
-        return build_definitions(offered, catalog.describe)
+        schemas = self._blueprint.output_schemas
+        return build_definitions(offered, catalog.describe, output_schemas=schemas)
 
     async def call(
         self,
@@ -131,7 +134,9 @@ class ServerSession:
             await self._close_if_unused(session)
         from handaxe.frontends.mcp_server.tool_list import build_call_result
 
-        return build_call_result(session, append_notices(result, session.jobs))
+        told = append_notices(result, session.jobs)
+        schemas = self._blueprint.output_schemas
+        return build_call_result(session, told, output_schemas=schemas)
 
     async def fetch(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Answer one of the methods about prompts and resources."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from handaxe.app.session import Session, get_parts
-from handaxe.app.tool_listing import get_tool_schema
+from handaxe.app.tool_listing import get_data_schema, get_tool_schema
 from handaxe.contract.content import ImageBlock
 from handaxe.contract.faults import UnknownTool
 from handaxe.contract.result import ToolResult, to_json_data
@@ -38,16 +38,27 @@ def list_default_tools(known: Collection[str]) -> list[str]:
 
 
 def build_definitions(
-    tools: Iterable[Tool[Any]], describe: Callable[[Tool[Any]], str] | None = None
+    tools: Iterable[Tool[Any]],
+    describe: Callable[[Tool[Any]], str] | None = None,
+    *,
+    output_schemas: bool = False,
 ) -> list[dict[str, Any]]:
-    """What `tools/list` says; `describe` gives the prompts of a session."""
-    return [_build_definition(tool, describe and describe(tool)) for tool in tools]
+    """What `tools/list` says.
+
+    `describe` gives the prompts of a session; `output_schemas`: also those of built-in tools.
+    """
+    return [
+        _build_definition(tool, describe and describe(tool), output_schemas=output_schemas)
+        for tool in tools
+    ]
 
 
-def _build_definition(tool: Tool[Any], prompt: str | None) -> dict[str, Any]:
+def _build_definition(
+    tool: Tool[Any], prompt: str | None, *, output_schemas: bool
+) -> dict[str, Any]:
     definition = get_tool_schema(tool, "json-schema", prompt)
     definition["inputSchema"] = {"type": "object", **definition["inputSchema"]}
-    output = get_output_schema(tool)
+    output = get_output_schema(tool, of_builtin=output_schemas)
     if output is not None:
         definition["outputSchema"] = output
     definition["annotations"] = build_annotations(tool)
@@ -81,11 +92,15 @@ def _has_web_access(tool: Tool[Any]) -> bool:
     return any(port.__module__.rpartition(".")[2] in {"web", "http"} for port in tool.reach)
 
 
-def get_output_schema(tool: Tool[Any]) -> dict[str, Any] | None:
-    """The schema of a result's data, where the tool promises an object."""
-    from handaxe.schema.tool_schema import build_output_schema
+def get_output_schema(tool: Tool[Any], *, of_builtin: bool = False) -> dict[str, Any] | None:
+    """The schema of a result's data, where the tool promises an object.
 
-    schema = build_output_schema(tool.output_type)
+    Those of built-in tools would double what the list costs a client's model, and their data
+    may be long, so they are given only where somebody asked for them.
+    """
+    if not of_builtin and type(tool).__module__.startswith("handaxe.tools."):
+        return None
+    schema = get_data_schema(tool)
     return schema if schema is not None and schema.get("type") == "object" else None
 
 
@@ -95,13 +110,18 @@ MAX_TOLD_TWICE_CHARS = 10_000
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
-def build_call_result(session: Session, result: ToolResult) -> dict[str, Any]:
-    """What `tools/call` gives; a tool that does not exist is an error of the protocol."""
+def build_call_result(
+    session: Session, result: ToolResult, *, output_schemas: bool = False
+) -> dict[str, Any]:
+    """What `tools/call` gives; a tool that does not exist is an error of the protocol.
+
+    `output_schemas`: whether the list says what the data of built-in tools is.
+    """
     if result.code == UnknownTool.code:
         raise RpcError(INVALID_PARAMS, result.text)
     told = session.tool_result(msgspec.structs.replace(result, data=None), "json-schema")
     content: list[dict[str, Any]] = told["content"]
-    data = _get_schema_data(session, result) if result.ok else None
+    data = _get_schema_data(session, result, of_builtin=output_schemas) if result.ok else None
     if data is None:
         data = _build_data(
             result, "\n\n".join(block["text"] for block in content if "text" in block)
@@ -113,7 +133,9 @@ def build_call_result(session: Session, result: ToolResult) -> dict[str, Any]:
     return told
 
 
-def _get_schema_data(session: Session, result: ToolResult) -> dict[str, Any] | None:
+def _get_schema_data(
+    session: Session, result: ToolResult, *, of_builtin: bool
+) -> dict[str, Any] | None:
     """The data of a tool that has a schema for it, as it is."""
     try:
         tool, _ = get_parts(session).catalog.find(result.tool)
@@ -121,7 +143,8 @@ def _get_schema_data(session: Session, result: ToolResult) -> dict[str, Any] | N
         return None
     if tool.output_type is None:
         return None
-    return to_json_data(result.data) if get_output_schema(tool) is not None else None
+    schema = get_output_schema(tool, of_builtin=of_builtin)
+    return to_json_data(result.data) if schema is not None else None
 
 
 def _build_data(result: ToolResult, text: str) -> dict[str, Any] | None:

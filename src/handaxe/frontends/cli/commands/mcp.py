@@ -57,6 +57,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"the token HTTP clients must send (default: ${TOKEN_VARIABLE}, or a new one)",
     )
+    parser.add_argument(
+        "--output-schemas",
+        action="store_true",
+        help="serve: list the output schemas of built-in tools, too",
+    )
     parser.add_argument("--write", action="store_true", help="install: change the client's file")
     parser.add_argument("--name", default="handaxe", help="install: the entry's name")
     _add_server_options(parser)
@@ -181,7 +186,12 @@ def _build_session_factory(arguments: argparse.Namespace) -> SessionFactory:
         chosen["shared_session"] = arguments.shared_session or arguments.http is not None
         return open_session(argparse.Namespace(**chosen), on_ask=on_ask, default_tools=served)
 
-    return SessionFactory(open_one, arguments.root, tuple(arguments.add_dir))
+    return SessionFactory(
+        open_one,
+        arguments.root,
+        tuple(arguments.add_dir),
+        output_schemas=arguments.output_schemas,
+    )
 
 
 def _install(arguments: argparse.Namespace) -> int:

@@ -6,8 +6,14 @@ import json
 from typing import Any
 
 from handaxe.app.session import get_parts
-from handaxe.app.tool_listing import explain_hidden_tool, find_unavailable_tool, get_tool_schema
+from handaxe.app.tool_listing import (
+    explain_hidden_tool,
+    find_unavailable_tool,
+    get_data_schema,
+    get_tool_schema,
+)
 from handaxe.contract.faults import SetupError, UnknownTool
+from handaxe.contract.tool import Tool
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_line
 from handaxe.frontends.cli.render import print_error, print_out, write_out
@@ -32,16 +38,28 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what is on offer."""
     schemas, tool, remark = asyncio.run(_read(arguments))
     if arguments.json:
-        shown = schemas if arguments.name is None else schemas[0]
+        shown = schemas if arguments.name is None else _add_output(schemas[0], tool, arguments)
         if remark:
             # The schema stays what a provider takes, so the remark stands beside it.
             print_error(f"{to_visible_text(tool.name)}: {remark}")
         write_line(json.dumps(shown, indent=2, ensure_ascii=False))
     elif tool is not None:
+        output = get_data_schema(tool)
         head = "\n\n".join(filter(None, (tool.name, remark, tool.prompt())))
         write_out(f"{head}\n\nInput schema:\n")
         write_line(json.dumps(schemas[0], indent=2, ensure_ascii=False))
+        if output is not None:
+            write_out("\nOutput schema:\n")
+            write_line(json.dumps(output, indent=2, ensure_ascii=False))
     return DONE
+
+
+def _add_output(
+    schema: dict[str, Any], tool: Tool[Any], arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """In the neutral dialect the schema of the data, too; a provider takes no such thing."""
+    output = get_data_schema(tool) if arguments.provider == "json-schema" else None
+    return schema if output is None else {**schema, "outputSchema": output}
 
 
 async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], Any, str]:
