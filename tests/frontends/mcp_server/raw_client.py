@@ -157,8 +157,10 @@ OWN_TOOLS = ("Read", "Write", "Edit", "Glob", "Grep", "Undo", wait_long, count_u
 def blueprint_of(root: Path | None = None, **options: Any) -> SessionFactory:
     """Sessions with our own tools beside the built-in ones."""
     options.setdefault("tools", OWN_TOOLS)
+    output_schemas = options.pop("output_schemas", False)
 
     def open_one(project: str, add_dirs: Sequence[str], on_ask: OnAsk) -> Session:
         return Session(project, add_dirs=add_dirs, on_ask=on_ask, **options)
 
-    return SessionFactory(open_one, str(root) if root is not None else None)
+    named = str(root) if root is not None else None
+    return SessionFactory(open_one, named, output_schemas=output_schemas)

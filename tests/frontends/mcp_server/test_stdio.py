@@ -151,6 +151,33 @@ async def test_a_long_text_is_sent_once(connect, project):
     assert "structuredContent" not in result
 
 
+@pytest.mark.proves("TC-17")
+@pytest.mark.parametrize("asked", [False, True])
+async def test_output_schemas_of_built_in_tools_are_given_where_they_are_asked_for(
+    connect, project, asked
+):
+    import jsonschema
+
+    (project / "a.txt").write_text("a line of some length\n" * 1000)
+    client = connect(tools=list_default_tools(BUILTIN), output_schemas=asked)
+    await client.open()
+    listed = {tool["name"]: tool for tool in (await client.ask("tools/list"))["result"]["tools"]}
+    assert all(("outputSchema" in tool) is asked for tool in listed.values())
+    for name, arguments in {
+        "Read": {"file_path": "a.txt"},
+        "Glob": {"pattern": "*"},
+        "Grep": {"pattern": "line", "output_mode": "content"},
+    }.items():
+        result = await client.call(name, **arguments)
+        if asked:
+            data, schema = result["structuredContent"], listed[name]["outputSchema"]
+            jsonschema.Draft202012Validator(schema).validate(data)
+            assert "text" not in data
+    failed = await client.call("Read", file_path="none.txt")
+    assert failed["isError"]
+    assert failed["structuredContent"]["code"] == "file.not_found"
+
+
 async def test_a_tool_that_promises_data_gives_it_as_it_is(connect):
     class Sum(msgspec.Struct):
         total: int
