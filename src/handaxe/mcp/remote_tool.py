@@ -19,6 +19,7 @@ from handaxe.contract.ports.mcp_servers import McpTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.schema.json_schema_input import JsonSchemaInput
+from handaxe.schema.output_check import find_output_problems
 from handaxe.schema.repair import MAX_DOC_CHARS
 from handaxe.text.escape import strip_hidden
 from handaxe.text.framing import neutralize
@@ -90,13 +91,11 @@ class RemoteTool(Tool[Args]):
         """The result, failed if its data breaks the schema that the server promised."""
         if self.output_type is None or not result.ok:
             return result
-        from handaxe.schema.output_check import find_output_problems
-
         data: Any = result.data
         problems = find_output_problems(self.output_type, data)
         if problems and isinstance(data, dict) and data.keys() == {"value"}:
             # What is no object was wrapped in one.
-            value: object = cast("dict[str, Any]", data)["value"]
+            value = cast("Args", data)["value"]
             problems = find_output_problems(self.output_type, value) and problems
         if not problems:
             return result
@@ -153,6 +152,7 @@ def build_remote_tool(
     wanted_chars = meta.get("anthropic/maxResultSizeChars")
     if isinstance(wanted_chars, int) and not isinstance(wanted_chars, bool) and wanted_chars > 0:
         result_chars = min(wanted_chars, MAX_RESULT_CHARS)
+    output = cast("dict[str, Any] | None", definition.get("outputSchema"))
     effects = infer_effects(annotations)
     digest = sha256(b"\0".join((server.reach_digest.encode(), name.encode(), plain))).hexdigest()
     members: dict[str, Any] = {
@@ -167,7 +167,7 @@ def build_remote_tool(
         ),
         "annotations": annotations,
         "description": description or f"{definition['name']} of {server.name}.",
-        "output_type": OutputShape(output) if (output := _read_output_schema(definition)) else None,
+        "output_type": OutputShape(output) if isinstance(output, dict) else None,
         "search_hint": strip_hidden(str(definition.get("title") or ""), 100),
         "effects": effects,
         "interrupt": "cancel" if effects.is_read_only else "block",
@@ -178,11 +178,6 @@ def build_remote_tool(
         "send": staticmethod(send),
     }
     return cast("RemoteTool", type("RemoteTool", (RemoteTool,), members)())
-
-
-def _read_output_schema(definition: dict[str, Any]) -> dict[str, Any] | None:
-    schema = definition.get("outputSchema")
-    return cast("dict[str, Any]", schema) if isinstance(schema, dict) else None
 
 
 def _list_parts(reached: str, definition: dict[str, Any]) -> Iterator[tuple[str, str]]:

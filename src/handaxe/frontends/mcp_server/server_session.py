@@ -104,8 +104,7 @@ class ServerSession:
         catalog = get_parts(session).catalog
         offered = catalog.list_offered()
         self._offered = tuple(tool.name for tool in offered)
-        schemas = self._blueprint.output_schemas
-        return build_definitions(offered, catalog.describe, output_schemas=schemas)
+        return build_definitions(offered, catalog.describe, self._blueprint.output_schemas)
 
     async def call(
         self,
@@ -135,8 +134,7 @@ class ServerSession:
         from handaxe.frontends.mcp_server.tool_list import build_call_result
 
         told = append_notices(result, session.jobs)
-        schemas = self._blueprint.output_schemas
-        return build_call_result(session, told, output_schemas=schemas)
+        return build_call_result(session, told, self._blueprint.output_schemas)
 
     async def fetch(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Answer one of the methods about prompts and resources."""

@@ -40,8 +40,7 @@ def list_default_tools(known: Collection[str]) -> list[str]:
 def build_definitions(
     tools: Iterable[Tool[Any]],
     describe: Callable[[Tool[Any]], str] | None = None,
-    *,
-    output_schemas: bool = False,
+    output_schemas: bool = False,  # noqa: FBT001, FBT002 - an option of the server, as it stands
 ) -> list[dict[str, Any]]:
     """What `tools/list` says.
 
@@ -111,7 +110,9 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 def build_call_result(
-    session: Session, result: ToolResult, *, output_schemas: bool = False
+    session: Session,
+    result: ToolResult,
+    output_schemas: bool = False,  # noqa: FBT001, FBT002 - an option of the server, as it stands
 ) -> dict[str, Any]:
     """What `tools/call` gives; a tool that does not exist is an error of the protocol.
 

@@ -17,7 +17,8 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.workdir import Workdir
 from handaxe.text.escape import find_closest_name, format_count
-from handaxe.tools.search.grep_output import GrepData, SearchOutput
+from handaxe.tools.search.grep_data import GrepData
+from handaxe.tools.search.grep_output import SearchOutput
 from handaxe.tools.search.search_paths import BadSearchPattern, find_search_root
 
 _MODES: dict[str, SearchMode] = {

@@ -1,15 +1,21 @@
 """What Grep answers: text for the model, data for the host, from what was found."""
 
 import re
-from typing import Annotated, Literal, TypedDict
 
 import msgspec
 
 from handaxe.contract.ports.search import FallbackMatches, MatchLine, SearchMode, TextFound
 from handaxe.contract.result import ToolResult
 from handaxe.text.escape import format_count
+from handaxe.tools.search.grep_data import (
+    ElsewhereData,
+    GrepData,
+    GrepDetails,
+    GrepFiles,
+    MatchData,
+    OutputMode,
+)
 from handaxe.tools.search.search_paths import (
-    SkippedData,
     describe_skipped,
     describe_timeout,
     escape_path,
@@ -19,71 +25,6 @@ from handaxe.tools.search.search_paths import (
     format_paths,
     to_skipped_data,
 )
-
-OutputMode = Literal["content", "files_with_matches", "count"]
-
-
-class MatchData(TypedDict):
-    """One line."""
-
-    file: str
-    line: int
-    column: Annotated[int | None, "Where the first match begins, in characters from 1."]
-    text: str
-    ranges: Annotated[list[list[int]], "The matches in `text`: from, to (exclusive), from 0."]
-    isMatch: Annotated[bool, "False for a line around a match."]
-
-
-class CountData(TypedDict):
-    """One file."""
-
-    file: str
-    count: Annotated[int, "Its matching lines."]
-
-
-class ElsewhereData(TypedDict):
-    """What a second look found where a search does not look."""
-
-    reason: Literal["ignored", "binary", "encoding"]
-    matches: int
-    files: int
-    example: str
-    isComplete: bool
-
-
-class GrepFiles(TypedDict):
-    """The files of a page."""
-
-    filenames: Annotated[list[str], "Absolute paths."]
-    numFiles: int
-
-
-class GrepDetails(TypedDict, total=False):
-    """What some modes and some searches say."""
-
-    content: Annotated[str, "Modes `content` and `count`: what the text shows."]
-    numLines: Annotated[int, "Mode `content`: how many lines are shown."]
-    numMatches: Annotated[int | None, "Mode `content`: matching lines shown; `count`: of all."]
-    matches: Annotated[list[MatchData], "Mode `content`; the last of very many are left out."]
-    counts: Annotated[list[CountData], "Mode `count`."]
-    totalFiles: Annotated[int, "Of the whole search, where it was counted."]
-    totalLines: Annotated[int, "Of the whole search, where it was counted."]
-    appliedLimit: Annotated[int, "There is more behind so many."]
-    appliedOffset: int
-    unvisited: Annotated[list[str], "Directories to go on with: time ran out."]
-
-
-class GrepData(GrepFiles, GrepDetails):
-    """What Grep found."""
-
-    mode: OutputMode
-    truncated: Annotated[bool, "Whether there is or may be more."]
-    isComplete: Annotated[bool, "False if time ran out."]
-    skipped: SkippedData
-    elsewhere: list[ElsewhereData]
-    engine: str
-    notes: list[str]
-
 
 _MATCHING = re.compile(r"(?m)^\d+:")
 _OTHER_KINDS = {"withheld": "files such as .env", "links": "links"}
