@@ -27,11 +27,9 @@ from handaxe.text.framing import neutralize
 if TYPE_CHECKING:
     from handaxe.mcp.discovery import Entry
 
-DEFAULT_RESULT_CHARS = 100_000
-MAX_RESULT_CHARS = 500_000
+DEFAULT_RESULT_CHARS, MAX_RESULT_CHARS = 100_000, 500_000
 MAX_SCHEMA_BYTES = 256 << 10
-MAX_PART_CHARS = 2000
-MAX_PARTS = 20
+MAX_PART_CHARS, MAX_PARTS = 2000, 20
 _REPORT_EVERY_S = 0.1
 _PART_NAMES = {
     "inputSchema": "input schema",
@@ -89,14 +87,14 @@ class RemoteTool(Tool[Args]):
 
     def _check_data(self, result: ToolResult) -> ToolResult:
         """The result, failed if its data breaks the schema that the server promised."""
-        if self.output_type is None or not result.ok:
+        if not result.ok:
             return result
         data: Any = result.data
         problems = find_output_problems(self.output_type, data)
         if problems and isinstance(data, dict) and data.keys() == {"value"}:
             # What is no object was wrapped in one.
-            value = cast("Args", data)["value"]
-            problems = find_output_problems(self.output_type, value) and problems
+            wrapped = cast("Args", data)["value"]
+            problems = problems if find_output_problems(self.output_type, wrapped) else []
         if not problems:
             return result
         failed = ToolResult.from_fault(BadStructuredContent(self.server, problems, result.text))
