@@ -16,7 +16,7 @@ SAYS = {
     "own_tool.py": "rows=(('tea', '2'),)",
     "many_users.py": "change: undo.nothing\n     1→Ada's secret",
     "permission_callback.py": "script.sh: permission.denied",
-    "plain_loop.py": "toolu_2 worked\ntoolu_3 failed\nx is 2 now.",
+    "plain_loop.py": "toolu_1 worked\ntoolu_2 failed\nx is 1 now.",
     "provider_schemas.py": '"is_error": true',
     "quick_start.py": "has been updated successfully",
     "sync_connect.py": "True file.not_found",
@@ -54,8 +54,9 @@ def test_the_quick_starts_have_at_most_ten_lines_of_code(name: str):
     assert len([line for line in example.splitlines() if line.strip()]) <= 10
 
 
-def test_the_own_tools_of_the_guide_need_fewer_than_thirty_lines():
-    example = (HOUSE / "docs" / "examples" / "own_tool.py").read_text()
+@pytest.mark.parametrize("name", ["own_tool.py", "many_users.py", "plain_loop.py"])
+def test_an_example_of_one_thing_needs_fewer_than_thirty_lines(name: str):
+    example = (HOUSE / "docs" / "examples" / name).read_text()
     assert len(example.splitlines()) < 30
 
 
