@@ -176,7 +176,8 @@ class PendingStep(msgspec.Struct):
     @property
     def is_shared(self) -> bool:
         """Whether the file has other names, now or as it is to be."""
-        return bool(self.step.target.shared_with or self.step.expected.shared_with)
+        step = self.step
+        return bool(step.target.shared_with or step.expected.shared_with or self.now.born_ns)
 
     @property
     def is_rejoining(self) -> bool:

@@ -51,7 +51,10 @@ class CallContents:
 
     def read_left_content(self, entry: CallEntry, place: str) -> bytes | None:
         """The content a call left, if it was small."""
-        left = (entry.after or {})[place]
+        left = (entry.after or {}).get(place)
+        if left is None:
+            # It wrote the file under another name.
+            return None
         found = entry.found(place)
         old = b"" if found.kind != "file" else self.read_small_content(entry, found)
         if old is None or left.splice is None:

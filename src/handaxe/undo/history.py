@@ -46,6 +46,7 @@ from handaxe.undo.loss_check import resolve_parents
 from handaxe.undo.path_state import is_shared_otherwise, read_state
 from handaxe.undo.plan import (
     UndoStep,
+    drop_foreign_names,
     find_ambiguous,
     find_foreign_entry,
     find_touched,
@@ -187,7 +188,7 @@ class JournalHistory(ChangeHistory):
             wanted = msgspec.structs.replace(wanted, paths=paths)
         entries = self._journal.entries()
         targets = self._choose(entries, wanted)
-        steps = plan_steps(targets, wanted)
+        steps = drop_foreign_names(plan_steps(targets, wanted))
         if not steps and wanted.paths:
             raise NothingToUndo(redo=wanted.redo, of_paths=True)
         if not steps and (alone := self._describe_left_alone(targets, wanted)):
@@ -243,7 +244,9 @@ class JournalHistory(ChangeHistory):
         is_same = now.is_same(target) and not is_shared_otherwise(target, now)
         if target.kind == "file" and not is_same:
             try:
-                content = self._contents.open_content(step.target_entry, target, opened)
+                content = self._contents.open_content(
+                    step.target_entry, step.kept or target, opened
+                )
             except ContentNotSaved as fault:
                 raise PrunedCall(step.target_entry.call_id, str(fault)) from fault
         return PendingStep(step, now, found, content)

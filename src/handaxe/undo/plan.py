@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -13,7 +13,12 @@ from handaxe.contract.ports.undo import TouchedPath, UndoRequest
 from handaxe.disk.versions import get_birth_ns
 from handaxe.text.paths import is_within
 from handaxe.undo.journal_files.call_entries import CallEntry, StateChange
-from handaxe.undo.journal_files.records import AfterRecord, PathState, UndoRecord
+from handaxe.undo.journal_files.records import (
+    AfterRecord,
+    PathState,
+    UndoRecord,
+    encode_path,
+)
 from handaxe.undo.path_state import find_changes, ignore_closed_directories, read_clock, read_state
 from handaxe.undo.restore import OwnLinks, has_other_names
 
@@ -32,6 +37,10 @@ class UndoStep(msgspec.Struct):
     last_entry: CallEntry
     broken: tuple[CallEntry, PathState, PathState] | None = None
     """A later call that found something else than the call before it had left."""
+    kept: PathState | None = None
+    """The state by whose record the content of the target is found, where that is another name."""
+    is_implied: bool = False
+    """Whether no call tells of the path: one of them wrote the file there by another name."""
     is_continued: bool = False
     """Whether an earlier undo of it broke off, which may have left the path half put back."""
 
@@ -139,6 +148,9 @@ def find_ambiguous(
 def plan_steps(targets: Sequence[CallEntry], wanted: UndoRequest) -> list[UndoStep]:
     """One step per path, from what the last call left to what the first one found."""
     steps: dict[str, UndoStep] = {}
+    written: dict[_Inode, _WrittenFile] = {}
+    names: dict[_Inode, set[bytes]] = {}
+    holders: dict[_Inode, list[UndoStep]] = {}
     alone = {(entry.call_id, place) for entry, place in find_ambiguous(targets, wanted)}
     for entry, place, piece in _list_in_order(targets):
         is_named = not wanted.paths or is_within(place, wanted.paths)
@@ -147,15 +159,143 @@ def plan_steps(targets: Sequence[CallEntry], wanted: UndoRequest) -> list[UndoSt
         found, left = piece.found, piece.left
         step = steps.get(place)
         if step is None:
-            steps[place] = UndoStep(place, _strip_privileges(found, entry), entry, left, entry)
-            continue
-        if entry is step.last_entry and found.is_same(step.target):
-            # What it did before was put back while it went on.
-            step.broken = None
-        elif not found.is_same(step.expected):
-            step.broken = step.broken or (entry, step.expected, found)
-        step.expected, step.last_entry = left, entry
+            step = UndoStep(place, _strip_privileges(found, entry), entry, left, entry)
+            _join_names(step, found, written)
+            steps[place] = step
+        else:
+            if entry is step.last_entry and found.is_same(step.target):
+                # What it did before was put back while it went on.
+                step.broken = None
+            elif not found.is_same(step.expected):
+                step.broken = step.broken or (entry, step.expected, found)
+            step.expected, step.last_entry = left, entry
+        for state in (found, left):
+            names.setdefault(_get_inode(state), set()).update(state.shared_with)
+        inode = _get_inode(left)
+        if _is_written_in_place(found, left):
+            kept = _strip_privileges(found, entry)
+            written.setdefault(inode, _WrittenFile(kept, entry)).lefts.append((left, entry))
+            _change_other_names(holders.get(inode, ()), entry, left)
+        holders.setdefault(inode, []).append(step)
+    _join_targets(steps)
+    if not wanted.paths:
+        _add_other_names(steps, written, names)
     return sorted(steps.values(), key=_get_sort_key)
+
+
+_Inode = tuple[int, int]
+
+
+class _WrittenFile(msgspec.Struct):
+    """A file that calls wrote in place, by whatever name."""
+
+    found: PathState
+    """What the first of them found."""
+    entry: CallEntry
+    lefts: list[tuple[PathState, CallEntry]] = []
+
+
+def _get_inode(state: PathState) -> _Inode:
+    return state.dev, state.ino
+
+
+def _is_written_in_place(found: PathState, left: PathState) -> bool:
+    """Whether a call changed a file without putting another in its place."""
+    is_one = found.kind == left.kind == "file" and _get_inode(found) == _get_inode(left)
+    return is_one and (not found.is_same(left) or found.mode != left.mode)
+
+
+def _change_other_names(steps: Iterable[UndoStep], entry: CallEntry, left: PathState) -> None:
+    """What a call wrote into a file stands under its other names too, if it tells only of one."""
+    for step in steps:
+        state = step.expected
+        is_one = state.kind == "file" and _get_inode(state) == _get_inode(left)
+        if is_one and step.place not in entry.pieces:
+            step.expected, step.last_entry = _give_content(state, left), entry
+
+
+def _join_names(step: UndoStep, found: PathState, written: Mapping[_Inode, _WrittenFile]) -> None:
+    """A file that an earlier call wrote under another name was what that call had found."""
+    first = written.get(_get_inode(found))
+    # A call that wrote it again may tell of the other name first.
+    if (
+        first is not None
+        and first.found.born_ns
+        and found.kind == "file"
+        and any(found.is_same(left) for left, _ in first.lefts)
+    ):
+        _take_found(step, first)
+
+
+def _join_targets(steps: Mapping[str, UndoStep]) -> None:
+    """Names that were names of one file when the first was taken away become that again."""
+    for step in steps.values():
+        for other in map(steps.get, map(os.fsdecode, step.target.shared_with)):
+            if other is None or other.target.kind != "file":
+                continue
+            is_one = _get_inode(other.target) == _get_inode(step.target)
+            if is_one and other.target.is_same(step.target):
+                other.target = _add_name(other.target, step.place)
+
+
+def _add_other_names(
+    steps: dict[str, UndoStep],
+    written: Mapping[_Inode, _WrittenFile],
+    names: Mapping[_Inode, Collection[bytes]],
+) -> None:
+    """Other names of a file, which keep what was written in it when the first one is replaced."""
+    whole = {
+        _get_inode(step.target)
+        for step in steps.values()
+        if _get_inode(step.target) == _get_inode(step.expected)
+    }
+    for inode, first in written.items():
+        # One that had a single name then got the others from somebody since.
+        if inode in whole or not first.found.born_ns:
+            continue
+        left, last_entry = first.lefts[-1]
+        for name in {os.fsdecode(name) for name in names[inode]} - steps.keys():
+            text, raw = encode_path(name)
+            there = PathState(text, "file", raw)
+            step = UndoStep(
+                name, there, first.entry, _give_content(there, left), last_entry, is_implied=True
+            )
+            _take_found(step, first)
+            steps[name] = step
+    _join_targets(steps)
+
+
+def _take_found(step: UndoStep, first: _WrittenFile) -> None:
+    """Let a step put back what the first call found that wrote the file, by another name."""
+    step.target = _add_name(_give_content(step.target, first.found), first.found.place)
+    step.target_entry, step.kept = first.entry, first.found
+
+
+def drop_foreign_names(steps: Sequence[UndoStep]) -> list[UndoStep]:
+    """The steps but for names that no call tells of and that are names of another file by now."""
+    return [step for step in steps if not step.is_implied or _is_name_of(step.place, step.expected)]
+
+
+def _is_name_of(place: str, state: PathState) -> bool:
+    try:
+        info, born_ns = os.lstat(place), get_birth_ns(place)
+    except OSError:
+        return False
+    # A new file may have got the number of one that is gone.
+    is_older = born_ns is None or not state.born_ns or born_ns <= state.born_ns
+    return is_older and (info.st_dev, info.st_ino) == _get_inode(state)
+
+
+def _give_content(state: PathState, other: PathState) -> PathState:
+    """A state with all that a file has under each of its names from another state of it."""
+    return msgspec.structs.replace(
+        other, path=state.path, raw_path=state.raw_path, shared_with=state.shared_with
+    )
+
+
+def _add_name(state: PathState, place: str) -> PathState:
+    names = {*state.shared_with, os.fsencode(place)}
+    return msgspec.structs.replace(state, shared_with=tuple(sorted(names)))
 
 
 def _list_in_order(targets: Sequence[CallEntry]) -> list[tuple[CallEntry, str, StateChange]]:
@@ -187,7 +327,8 @@ def _get_sort_key(step: UndoStep) -> tuple[int, int, str]:
 
 def find_touched(step: UndoStep, targets: Sequence[CallEntry]) -> list[TouchedPath]:
     """The paths that a step changes, and whether the user's own seal is on the record of them."""
-    is_sealed = all(entry.is_sealed for entry in targets if step.place in (entry.after or ()))
+    telling = [entry for entry in targets if step.place in (entry.after or ())]
+    is_sealed = all(entry.is_sealed for entry in telling or targets)
     shared = () if is_sealed else map(os.fsdecode, step.target.shared_with)
     return [TouchedPath(place, is_sealed) for place in (step.place, *shared)]
 

@@ -105,7 +105,11 @@ class Restorer:
         if now.kind == "file" and (now.dev, now.ino) == (target.dev, target.ino):
             return False
         made = self._made.get((target.dev, target.ino))
-        for other in (made, *map(os.fsdecode, target.shared_with)):
+        others = sorted(
+            map(os.fsdecode, target.shared_with),
+            key=lambda other: not _is_inode(other, target),
+        )
+        for other in (made, *others):
             if other is not None and other != target.place and self._is_it(other, target):
                 _put_name(target.place, other, now)
                 if stat.S_IMODE(os.lstat(other).st_mode) != target.mode:
@@ -250,6 +254,14 @@ def _put_name(place: str, other: str, now: PathState) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(unnamed, dir_fd=directory.fd)
         directory.sync()
+
+
+def _is_inode(path: str, target: PathState) -> bool:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return False
+    return (info.st_dev, info.st_ino) == (target.dev, target.ino)
 
 
 def _has_content(path: str, target: PathState) -> bool:

@@ -80,6 +80,10 @@ class TreeStates:
         """The names of files that have several: those that changed, and those that did not."""
         linked = [(p, n) for p, n in nodes if n is not None and n.links > 1 and n.is_file]
         names = self._snapshot.find_shared_names(node for _, node in linked)
+        # What is known of a changed path at that time counts, not what is there at another.
+        changed = {path for path, _ in nodes}
+        for paths in names.values():
+            paths.difference_update(changed)
         for path, node in linked:
             names[node.dev, node.ino].add(path)
         return names

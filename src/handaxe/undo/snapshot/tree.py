@@ -175,12 +175,17 @@ class Tree:
         elif self.linked:
             self.linked.discard((directory, name))
 
-    def find_names(self, inodes: set[tuple[int, int]]) -> None:
-        """Find the other names of files that got one; of those nothing was told."""
+    def find_names(self, inodes: set[tuple[int, int]]) -> dict[str, list[str]]:
+        """Find the other names of files that got one, by directory; of those nothing was told."""
+        found: dict[str, list[str]] = {}
         for directory, listing in self.directories.items() if inodes else ():
             for name, node in listing.items():
-                if (node.dev, node.ino) in inodes and not node.pack.startswith(LINK):
+                if (node.dev, node.ino) not in inodes or node.pack.startswith(LINK):
+                    continue
+                if (directory, name) not in self.linked:
                     self.linked.add((directory, name))
+                    found.setdefault(directory, []).append(name)
+        return found
 
     def is_entered(self, path: str, info: os.stat_result) -> bool:
         """Whether a directory is looked into; if not for a reason, the reason is noted."""
@@ -296,9 +301,12 @@ class _Look:
     def finish(self) -> list[NodeChange]:
         """What was found; a file that only moved along with its directory keeps its content."""
         if not self.is_full:
-            self._tree.find_names(
+            names = self._tree.find_names(
                 {(n.dev, n.ino) for _, _, n in self.changes if n and n.links > 1 and n.is_file}
             )
+            for directory, others in names.items():
+                # Whoever takes one of them away has to know that they had more.
+                self.compare_names(directory, others)
         gone: dict[tuple[int, int], Node] = {}
         for change in self.changes:
             if change.old is not None and change.old.pack:
