@@ -11,8 +11,7 @@ from typing import Annotated, TypedDict
 import msgspec
 
 from handaxe.text.line_window import find_line_end, find_line_start, split_keeping_ends
-from handaxe.text.replace.align import Block, align_blocks
-from handaxe.text.replace.plan import ByteSplice, Plan
+from handaxe.text.replace.plan import Block, ByteSplice, Plan, align_blocks
 
 NO_NEWLINE = "\\ No newline at end of file"
 _MAX_PAIRS = 100_000

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from handaxe.text.encoding import UnencodableCharacter, encode_part
-from handaxe.text.replace.align import Block, align_blocks
 from handaxe.text.replace.find import MatchSpan
 from handaxe.text.replace.haystack import Haystack
 from handaxe.text.replace.indentation import Indenter, build_indent_map
 from handaxe.text.replace.normalize import detect_sign_style, keep_typography
-from handaxe.text.replace.plan import ByteSplice, MatchedWith
+from handaxe.text.replace.plan import Block, ByteSplice, MatchedWith, align_blocks
 
 _NEARBY_UNITS = 20_000
 # From lines as given, the file's lines beside them and the lines wanted, to the lines to write.

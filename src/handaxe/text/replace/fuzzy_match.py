@@ -19,7 +19,7 @@ from handaxe.text.line_window import (
     find_line_start,
     split_keeping_ends,
 )
-from handaxe.text.replace.align import align_blocks
+from handaxe.text.replace.plan import align_blocks
 
 _MAX_CLUES = 12
 _MAX_FOUND = 20

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
-from handaxe.text.replace.align import align_blocks
+from handaxe.text.replace.plan import align_blocks
 
 _Runs = Callable[[], Iterable[tuple[int, int]]]
 
