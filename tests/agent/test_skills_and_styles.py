@@ -96,13 +96,15 @@ async def test_a_woken_agent_knows_what_it_invoked(project: Path):
     assert any("The skill tidy is already loaded" in text for text in told)
 
 
-async def test_a_lone_command_that_nobody_knows_is_no_prompt(session: Session, project: Path):
+async def test_a_command_that_nobody_knows_is_no_prompt(session: Session, project: Path):
     write_skill(project, "tidy", "")
     with pytest.raises(SetupError, match="There is no command /nonsense"):
         await expand_prompt(session, "/nonsense")
     with pytest.raises(SetupError, match="Did you mean /tidy"):
         await expand_prompt(session, "/tidi the hall")
-    for text in ("/tmp", "/nonsense is what I heard", "/nonsense/at/all", "Run /nonsense"):
+    with pytest.raises(SetupError, match=r"These can be typed: .*/tidy"):
+        await expand_prompt(session, "/nonsense is what I heard")
+    for text in ("/tmp", "/tmp is full", "/nonsense/at/all", "Run /nonsense", '"/nonsense" it is'):
         assert await expand_prompt(session, text) == text
 
 

@@ -115,14 +115,15 @@ async def test_a_call_of_a_tool_that_is_not_there_is_told_why(project, name, too
 
 
 @pytest.mark.proves("RG-4")
+@pytest.mark.parametrize("said", ["1", "true"])
 @pytest.mark.parametrize("variable", ["HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE"])
-async def test_the_variable_for_simple_holds_beside_own_tools(project, monkeypatch, variable):
+async def test_the_variable_for_simple_holds_beside_own_tools(project, monkeypatch, variable, said):
     @tool(effects=Effects.pure())
     async def measure() -> str:
         """Measure it now."""
         return "1"
 
-    monkeypatch.setenv(variable, "1")
+    monkeypatch.setenv(variable, said)
     async with Session(project, tools=[measure]) as session:
         assert [known["name"] for known in session.tools()] == ["Bash", "Edit", "Read", "measure"]
     async with Session(project, tools=[measure, "Glob"]) as session:

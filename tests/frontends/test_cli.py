@@ -521,3 +521,10 @@ sys.exit(run(["run"]))
         timeout=HANG_S, check=False,
     )  # fmt: skip
     assert (out.returncode, out.stdout, out.stderr) == (143, b"", b"")
+
+
+def test_an_input_that_begins_with_a_dash_is_shown_where_it_stands(project):
+    out = run("call", "Grep", "-i=true", "pattern=x", cwd=project)
+    assert out.returncode == 2
+    assert b"-- -i=true" in out.stderr
+    assert run("call", "Grep", "pattern=x", "--", "-i=true", cwd=project).returncode == 0

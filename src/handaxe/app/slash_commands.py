@@ -23,6 +23,8 @@ from handaxe.text.framing import neutralize
 _NAME = r"[A-Za-z][\w.:-]*|[\w.-]+(?:/[\w.-]+)+:[\w.-]+"
 _COMMAND = re.compile(rf"/({_NAME})(?:\s+(.*))?", re.DOTALL)
 MAX_STACKED = 6
+_MAX_NAMED = 10
+_AS_TEXT = "Put quotation marks around it if it is meant as text."
 
 
 class SlashCommand(msgspec.Struct, frozen=True):
@@ -60,10 +62,10 @@ async def expand_prompt(session: Session, text: str) -> str:
     skill = known.get(typed.name)
     if skill is None:
         near = find_closest_name(typed.name, list(known))
-        if near is None and _can_be_path(typed):
+        if near is None and _is_path(typed):
             return text
-        hint = f" Did you mean /{near}?" if near else ""
-        raise SetupError(f"There is no command /{typed.name}.{hint}")
+        hint = f"Did you mean /{near}?" if near else _list_known(list(known))
+        raise SetupError(f"There is no command /{typed.name}. {hint}")
     stacked, arguments = _parse_stacked(skill, typed.arguments, known)
     for one in stacked:
         await _ask_hooks(session, one, arguments, text)
@@ -124,8 +126,17 @@ async def _ask_hooks(session: Session, skill: SkillInfo, arguments: str, text: s
     get_parts(session).pipeline_context.hooks.late += outcome.messages
 
 
-def _can_be_path(typed: SlashCommand) -> bool:
-    return bool(typed.arguments) or Path(f"/{typed.name}").exists()
+def _is_path(typed: SlashCommand) -> bool:
+    return Path(f"/{typed.name}").exists()
+
+
+def _list_known(names: list[str]) -> str:
+    """What may be typed instead of a command that nobody knows."""
+    if not names:
+        return _AS_TEXT
+    shown = ", ".join(f"/{name}" for name in sorted(names)[:_MAX_NAMED])
+    more = ", ..." if len(names) > _MAX_NAMED else ""
+    return f"These can be typed: {shown}{more}. {_AS_TEXT}"
 
 
 async def render_command(session: Session, skill: SkillInfo, arguments: str) -> str:

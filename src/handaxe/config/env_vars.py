@@ -4,6 +4,7 @@ Files say it with more weight. A value that is none is left out: a mistyped vari
 session from opening.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -45,6 +46,11 @@ _TASKS = "CLAUDE_CODE_ENABLE_TASKS"
 _TASK_TOOLS = frozenset({"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"})
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
+
+
+def is_env_true(variable: str) -> bool:
+    """Whether a variable of the environment says yes."""
+    return os.environ.get(variable, "").strip().lower() in _YES
 
 
 def read_env_settings(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class _Record(msgspec.Struct, frozen=True):
     approved: dict[str, dict[str, str]] = {}
     """By folder: what its files may do, each by the key and the note of the wish."""
     imports: dict[str, tuple[str, ...]] = {}
-    """By folder: files outside it that its instructions may bring in."""
+    """By folder: files outside it that its instructions may bring in, after their digests."""
     rules: dict[str, dict[str, float]] = {}
     """By settings file: the rules the user allowed as an answer, and when."""
     approvals: msgspec.Raw = msgspec.Raw(b"{}")
@@ -102,16 +102,17 @@ class TrustRecord:
         approved = {**record.approved, real: known}
         self._write(msgspec.structs.replace(record, approved=approved), version)
 
-    def imports(self, folder: str) -> tuple[str, ...]:
-        """The files outside a project that its instructions may bring in."""
-        return self._read()[0].imports.get(os.path.realpath(folder), ())
+    def is_import_approved(self, folder: str, path: str, digest: str) -> bool:
+        """Whether a project's instructions may bring in a file from outside with this content."""
+        known = self._read()[0].imports.get(os.path.realpath(folder), ())
+        return f"{digest} {path}" in known
 
-    def approve_import(self, folder: str, path: str) -> None:
-        """Let a project's instructions bring in a file from outside."""
+    def approve_import(self, folder: str, path: str, digest: str) -> None:
+        """Let a project's instructions bring in a file from outside, as it is now."""
         record, version = self._read()
         real = os.path.realpath(folder)
-        known = dict.fromkeys((*record.imports.get(real, ()), path))
-        imports = {**record.imports, real: tuple(known)}
+        known = [one for one in record.imports.get(real, ()) if not one.endswith(f" {path}")]
+        imports = {**record.imports, real: (*known, f"{digest} {path}")}
         self._write(msgspec.structs.replace(record, imports=imports), version)
 
     def rules(self) -> dict[str, dict[str, float]]:

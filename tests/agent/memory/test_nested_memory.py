@@ -128,6 +128,22 @@ async def test_a_person_decides_about_an_import(
     assert len(asked) == asks
 
 
+async def test_an_import_that_was_approved_and_has_changed_is_asked_about_again(importing: Path):
+    asked: list[PermissionRequest] = []
+
+    async def on_ask(request: PermissionRequest) -> Allow | Deny:
+        asked.append(request)
+        return Allow(remember="always")
+
+    counts: list[int] = []
+    for text in ("From outside.", "From outside.", "Something else.", "Something else."):
+        (importing.parent / "outside.md").write_text(text)
+        async with Session(importing, on_ask=on_ask) as session:
+            await Agent(Player(says("x")), session).ask("Go.")
+        counts.append(len(asked))
+    assert counts == [1, 1, 2, 2]
+
+
 async def test_the_setting_keeps_files_out(nested: Path):
     settings = {"claudeMdExcludes": ["**/a/CLAUDE.md"]}
     async with Session(nested, settings=settings) as session:

@@ -25,6 +25,9 @@ from handaxe.contract.decision import Allow, PermissionRequest
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentDefinition
 from handaxe.contract.ports.model import ToolSpec
+from handaxe.disk.errors import DiskFault
+from handaxe.disk.threads import run_in_thread
+from handaxe.disk.versions import Version, read_version
 from handaxe.git.discovery import UnclearRepository, describe_head, find_repository
 from handaxe.storage.home import MANAGED_DIRECTORIES, get_user_directories
 
@@ -215,17 +218,19 @@ class ExternalIncludes:
     async def allows(self, importer: str, path: str) -> bool:
         """Whether a file may be imported; without anybody to ask it may not."""
         if path not in self._answers:
-            self._answers[path] = self._is_approved(path) or await self._ask(importer, path)
+            digest = await run_in_thread(lambda: _hash_file(path))
+            is_known = bool(digest) and self._is_approved(path, digest)
+            self._answers[path] = is_known or await self._ask(importer, path, digest)
         return self._answers[path]
 
-    def _is_approved(self, path: str) -> bool:
+    def _is_approved(self, path: str, digest: str) -> bool:
         configuration = get_parts(self._session).configuration
         try:
-            return path in configuration.trust.imports(configuration.root)
+            return configuration.trust.is_import_approved(configuration.root, path, digest)
         except SetupError:
             return False
 
-    async def _ask(self, importer: str, path: str) -> bool:
+    async def _ask(self, importer: str, path: str, digest: str) -> bool:
         asker = get_parts(self._session).pipeline_context.asker
         if asker is None or not asker.is_there:
             return False
@@ -242,8 +247,17 @@ class ExternalIncludes:
         answer = await asker.ask(request)
         if not isinstance(answer, Allow):
             return False
-        if answer.remember in {"project", "always"}:
+        if digest and answer.remember in {"project", "always"}:
             configuration = get_parts(self._session).configuration
             with suppress(SetupError):
-                configuration.trust.approve_import(configuration.root, path)
+                configuration.trust.approve_import(configuration.root, path, digest)
         return True
+
+
+def _hash_file(path: str) -> str:
+    """The digest of a file's content; empty if it cannot be read."""
+    try:
+        version = read_version(os.path.realpath(path))
+    except (OSError, DiskFault):
+        return ""
+    return version.digest if isinstance(version, Version) else ""

@@ -10,13 +10,13 @@ import msgspec
 
 from handaxe.catalog.catalog import Catalog
 from handaxe.catalog.edit_formats import add_edit_formats
-from handaxe.config.env_vars import list_excluded_tools
+from handaxe.config.env_vars import is_env_true, list_excluded_tools
 from handaxe.contract.faults import SetupError, describe_error
 from handaxe.contract.tool import Tool
 from handaxe.tools import BUILTIN, build_loaders
 
 SIMPLE_VARIABLES = ("HANDAXE_SIMPLE", "CLAUDE_CODE_SIMPLE")
-"""Set to 1, they choose the preset `simple` where no tools are named."""
+"""Set to 1, true, yes or on, they choose the preset `simple` where no tools are named."""
 
 ENTRY_POINT_GROUP = "handaxe.tools"
 """Under this name installed packages tell of their tools."""
@@ -110,7 +110,7 @@ def _return_tool(tool: Tool[Any]) -> Tool[Any]:
 
 def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
     """The names that select built-in tools, and the own tools that are added."""
-    is_simple = any(os.environ.get(name) == "1" for name in SIMPLE_VARIABLES)
+    is_simple = any(is_env_true(name) for name in SIMPLE_VARIABLES)
     unless_named = "simple" if is_simple else None
     if tools is None or isinstance(tools, str):
         return (unless_named if tools is None else tools), []

@@ -17,13 +17,14 @@ from handaxe.app.agent import Agent
 from handaxe.app.services.configuration import open_configuration
 from handaxe.app.session import get_parts
 from handaxe.app.slash_commands import expand_prompt
+from handaxe.config.env_vars import is_env_true
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound, compute_cost
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, HUNG_UP, INTERRUPTED, REFUSED, TERMINATED
 from handaxe.frontends.cli.headless_output import TextOutput, create_output, print_status
 from handaxe.frontends.cli.render import print_notice, write_out
-from handaxe.frontends.cli.session_options import is_env_true, read_settings_option
+from handaxe.frontends.cli.session_options import read_settings_option
 from handaxe.frontends.line_input import read_chunks, stream_lines
 from handaxe.frontends.signals import SignalListener, list_ending_signals
 from handaxe.frontends.stream_json.codec import StreamOptions

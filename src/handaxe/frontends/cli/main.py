@@ -156,6 +156,9 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         from handaxe.text.escape import to_visible_text
 
+        _, _, words = message.partition("unrecognized arguments: ")
+        if self.prog == "handaxe call" and words.startswith("-") and "=" in words:
+            message += f" (inputs that begin with a dash stand after --: -- {words})"
         super().error(to_visible_text(message))
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from handaxe.app.services.tool_selection import has_installed_tools
 from handaxe.app.session import Session
+from handaxe.config.env_vars import is_env_true
 from handaxe.config.keys import BadSettingsJson
 from handaxe.config.project import ADDED_SKILLS, EVERYTHING, NOTHING, Discovery, read_given
 from handaxe.config.source import SettingsFragment, read_text
@@ -199,7 +200,6 @@ def _print_warnings(event: Event) -> None:
 BARE_VARIABLE = "CLAUDE_CODE_SIMPLE"
 SAFE_VARIABLE = "CLAUDE_CODE_SAFE_MODE"
 BARE_TOOLS = "Bash,Read,Edit"
-_YES = frozenset({"1", "true", "yes", "on"})
 
 
 def apply_mode(arguments: argparse.Namespace) -> Discovery:
@@ -225,11 +225,6 @@ def apply_mode(arguments: argparse.Namespace) -> Discovery:
     if arguments.disable_slash_commands:
         return msgspec.structs.replace(found, skills="none")
     return found
-
-
-def is_env_true(variable: str) -> bool:
-    """Whether a variable of the environment says yes."""
-    return os.environ.get(variable, "").strip().lower() in _YES
 
 
 def _disable_hooks(given: str | None) -> str:
