@@ -179,7 +179,11 @@ def _make_context(session: Session) -> ToolContext:
     from handaxe.tools.meta.skill import Skill
 
     offers = get_parts(session).pipeline_context.offers
-    return ToolContext(get_parts(session).new_call_id(), offers, Skill().reach, lambda _: None)
+    return ToolContext(get_parts(session).new_call_id(), offers, Skill().reach, _report_nothing)
+
+
+def _report_nothing(*_: object) -> None:
+    """Nobody waits for the progress of a text."""
 
 
 def _frame_command(skill: SkillInfo, arguments: str, body: str) -> str:
