@@ -81,7 +81,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
 
     async def prepare(self) -> None:
         """Calls that could change anything may come: keep the roots in the background."""
-        if self._is_on and self._options.shell_ahead:
+        if self._is_on and self._settings.undo.shell_ahead:
             await self._checkpoints.prepare()
 
     async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
@@ -103,7 +103,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
 
     def open_trace(self, call_id: str) -> int | None:
         """Where the processes of a running call are to be traced to; None: nowhere."""
-        if not self._has_begun or not self._options.trace_commands:
+        if not self._has_begun or not self._settings.undo.trace_commands:
             return None
         return self._checkpoints.open_trace(call_id)
 
@@ -180,7 +180,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
 
     async def _prune_if_full(self, call_id: str) -> tuple[str, ...]:
         """Keep within the budget while the session works; what has to be told of that."""
-        options, recorded = self._options, self._store.recorded_bytes
+        options, recorded = self._settings.undo, self._store.recorded_bytes
         if recorded - self._measured_bytes <= options.max_bytes // _MEASURED_PARTS:
             return ()
         self._measured_bytes = recorded
@@ -247,8 +247,8 @@ class ChangeTracker(Checkpoints, ChangeHistory):
             known=self._known,
             replacing=REPLACING.difference(self.stand_ins),
             waiting=WAITING.difference(self.stand_ins),
-            roots=self._get_roots,
-            tree=self._tree if self._options.shell_max_files else None,
+            roots=lambda: self._workdir.roots,
+            tree=self._tree if self._settings.undo.shell_max_files else None,
             unfinished=self._unfinished,
         )
 
@@ -258,12 +258,12 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         from handaxe.undo.journal_files.record_key import KEY_NAME
         from handaxe.undo.snapshot.snapshot import SnapshotLimits
 
-        options = self._options
+        options = self._settings.undo
         limits = SnapshotLimits(options.shell_max_files, options.shell_max_bytes)
         return TreeTracker(
             self._home,
             self._session_id,
-            self._get_roots,
+            lambda: self._workdir.roots,
             limits,
             self._journal,
             self._store,
@@ -275,16 +275,9 @@ class ChangeTracker(Checkpoints, ChangeHistory):
 
         return SharedContentGuard(self._home, self._store)(intent)
 
-    def _get_roots(self) -> Sequence[str]:
-        return self._workdir.roots
-
     @property
     def _settings(self) -> Settings:
         return Settings() if self._configuration is None else self._configuration.settings
-
-    @property
-    def _options(self) -> UndoOptions:
-        return self._settings.undo
 
     @property
     def _is_on(self) -> bool:
