@@ -501,6 +501,42 @@ def test_a_run_is_recorded_and_played_strictly_in_another_project(project, scrip
     assert b"recorded: 'work'\n  now:      'play'" in out.stdout + out.stderr
 
 
+@pytest.mark.proves("TC-10")
+def test_verbose_tells_every_moment_of_a_call_on_standard_error(project, script):
+    read = [{"tool": "Read", "input": {"file_path": name}} for name in ("a.txt", "b.txt")]
+    model = script(WRITE, {"call": read}, {"text": "Done."})
+    words = ["--verbose", "--disallowedTools", "Edit(b.txt)", "--permission-mode", "acceptEdits"]
+    out = run("-p", "go", "--model", model, *words, cwd=project)
+    assert out.stdout == b"Done.\n"
+    told = out.stderr.decode()
+    for line in (
+        "handaxe: Write(a.txt)\n",
+        "handaxe: Write(a.txt): File created",
+        "1→hi\n",
+        "handaxe: Read(b.txt) failed (file.not_found)\n  File does not exist.",
+        "handaxe: 2 of 2 calls done, 1 without success\n",
+    ):
+        assert line in told, told
+
+
+@pytest.mark.proves("TC-10")
+def test_stream_json_tells_how_calls_look_where_that_is_wanted(project, script):
+    model = script(WRITE, {"text": "Done."})
+    words = ["--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"]
+    shown = {}
+    for option in ("--include-call-display", "--include-partial-messages"):
+        words.append(option)
+        out = run("-p", "go", "--model", model, *words, cwd=project)
+        lines = [json.loads(line) for line in out.stdout.splitlines()]
+        shown[option] = [line for line in lines if line.get("subtype") == "call_display"]
+    moments = [line["moment"] for line in shown["--include-call-display"]]
+    assert moments[-2:] == ["started", "finished"]
+    end = shown["--include-call-display"][-1]
+    assert (end["tool_name"], end["title"], end["agent_id"]) == ("Write", "Write(a.txt)", "")
+    assert [block["block"] for block in end["blocks"]] == ["text", "code"]
+    assert "input" in [line["moment"] for line in shown["--include-partial-messages"]]
+
+
 def test_a_place_that_takes_no_recording_is_wrong_usage(project, script):
     model = script({"text": "Hi."})
     out = run("-p", "hi", "--model", model, "--record", str(project), cwd=project)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from handaxe.agent.compaction import request_text
 from handaxe.agent.limits import Meter
 from handaxe.contract.content import TextBlock
@@ -10,7 +12,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.faults.agent import ModelBudgetReached, ModelUnreachable
 from handaxe.contract.messages import UserMessage
 from handaxe.contract.ports.conversation import AgentAccess, Conversation, ModelQuestion
-from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest
+from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, RequestOrigin
 from handaxe.pipeline.context import PipelineContext
 
 if TYPE_CHECKING:
@@ -22,8 +24,9 @@ SMALL = "small"
 class LoopAccess(AgentAccess):
     """The agent of one loop, for the tools that it calls from now on."""
 
-    def __init__(self, loop: "AgentLoop", context: PipelineContext) -> None:
+    def __init__(self, loop: "AgentLoop", context: PipelineContext, origin: RequestOrigin) -> None:
         self._loop = loop
+        self._origin = origin
         self._context = context
         context.agent = self
 
@@ -38,7 +41,10 @@ class LoopAccess(AgentAccess):
 
     async def ask_model(self, question: ModelQuestion) -> str:
         """The text of the answer; what it costs counts for the run."""
-        return await ask_question(self._choose_model(question.model), question, self._loop.meter)
+        origin = msgspec.structs.replace(self._origin, agent=f"{self._origin.agent}.tool")
+        return await ask_question(
+            self._choose_model(question.model), question, self._loop.meter, origin
+        )
 
     def _choose_model(self, name: str | None) -> Model:
         model, open_model = self._loop.model, self._context.open_model
@@ -56,7 +62,9 @@ class LoopAccess(AgentAccess):
             raise ModelUnreachable(str(error)) from None
 
 
-async def ask_question(model: Model, question: ModelQuestion, meter: Meter) -> str:
+async def ask_question(
+    model: Model, question: ModelQuestion, meter: Meter, origin: RequestOrigin | None = None
+) -> str:
     """What a model answers, within the budget of a run.
 
     Raises:
@@ -69,6 +77,7 @@ async def ask_question(model: Model, question: ModelQuestion, meter: Meter) -> s
         system=(question.system,) if question.system else (),
         messages=(UserMessage((TextBlock(question.prompt),)),),
         max_tokens=question.max_tokens,
+        origin=origin or RequestOrigin(),
     )
     try:
         return await request_text(model, request, meter)

@@ -24,6 +24,7 @@ from handaxe.session.jobs import Jobs
 from handaxe.storage.event_recorder import Listener
 
 if TYPE_CHECKING:
+    from handaxe.agent.presenter import CallPresenter
     from handaxe.app.services.mcp import McpArguments
     from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
@@ -248,6 +249,12 @@ class Session:
         from handaxe.schema.user_turn import build_tool_result
 
         return build_tool_result(result, provider)
+
+    def presenter(self) -> "CallPresenter":
+        """What turns events of calls, of this session or its agent, into blocks to show."""
+        from handaxe.agent.presenter import CallPresenter
+
+        return CallPresenter(self._parts.catalog)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Be told every event soon after it happens; calling what comes back ends it."""

@@ -4,10 +4,8 @@ from typing import Any
 
 import msgspec
 
-from handaxe.catalog.catalog import Catalog
 from handaxe.contract.call import ToolCall
-from handaxe.contract.display import Display
-from handaxe.contract.faults import Cancelled, UnknownTool
+from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.permission.decide import Policy, build_hidden_check
@@ -82,19 +80,6 @@ def explain_hidden_tool(tool: str, policy: Policy) -> str:
     if build_hidden_check(policy)(tool):
         return f"It is hidden while the session is in {policy.mode} mode."
     return ""
-
-
-def build_display(
-    catalog: Catalog, result: ToolResult, call_input: dict[str, Any]
-) -> Display | None:
-    """What a human sees of a result; None means its text."""
-    from handaxe.schema.validate import InputProblems, read_input
-
-    try:
-        tool, _ = catalog.find(result.tool)
-        return tool.show(read_input(tool.args_type, call_input)[0], result)
-    except (InputProblems, UnknownTool):
-        return None
 
 
 def make_closed_result(call: ToolCall) -> ToolResult:

@@ -3,7 +3,7 @@
 Tools say *what* there is to see; colours, widths and folding belong to the painters.
 """
 
-from typing import cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -67,3 +67,35 @@ class Items(msgspec.Struct, frozen=True, tag_field="block", tag="items"):
 
 Block = Text | Code | Diff | Table | Items
 Display = tuple[Block, ...]
+
+Moment = Literal[
+    "input", "queued", "started", "progress", "finished", "rejected", "failed", "group"
+]
+
+
+class CallDisplay(msgspec.Struct, frozen=True, kw_only=True):
+    """One moment of a call, or of the calls of one answer, as it is shown."""
+
+    moment: Moment
+    call_id: str = ""
+    """Empty for a group."""
+    tool: str = ""
+    title: str = ""
+    """The call in one line, as its tool words it."""
+    headline: str
+    """The moment in one line: all that a condensed view shows."""
+    summary: str = ""
+    """Of a call that went well: its result in one line, as its tool words it."""
+    tone: str = "plain"
+    """What the headline means, as `Text.tone`."""
+    blocks: Display = ()
+    """What a full view shows below the headline."""
+    agent_id: str = ""
+    """Which subagent makes the call; empty for the main agent."""
+    agent_type: str = ""
+    parent_call_id: str | None = None
+    """The call that started the subagent."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return msgspec.to_builtins(self)

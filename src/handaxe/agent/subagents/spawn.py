@@ -254,7 +254,7 @@ class SpawnedAgents(Agents):
             meter=meter,
             options=self.build_child_options(effort=state.effort),
         )
-        LoopAccess(loop, seat.workplace.pipeline_context)
+        LoopAccess(loop, seat.workplace.pipeline_context, seat.workplace.origin)
         run = AgentRun(
             loop,
             msgspec.structs.replace(state, model=model.name),

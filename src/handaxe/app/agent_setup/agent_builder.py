@@ -144,7 +144,7 @@ class AgentBuilder:
             prompts=prompts,
             options=options,
             loop=loop,
-            access=LoopAccess(loop, context.pipeline_context),
+            access=LoopAccess(loop, context.pipeline_context, context.origin),
             agents=attach_subagents(session, loop, context, prompts, subagents),
         )
 

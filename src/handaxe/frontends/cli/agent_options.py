@@ -88,6 +88,7 @@ def _add_formats(parser: argparse.ArgumentParser) -> None:
     for name, text in (
         ("--include-partial-messages", "stream-json: every piece of an answer as it comes"),
         ("--include-hook-events", "stream-json: what hooks did"),
+        ("--include-call-display", "stream-json: how calls look, as blocks to show"),
         ("--replay-user-messages", "stream-json: repeat what was said to the agent"),
         ("--forward-subagent-text", "stream-json: also what sub-agents say"),
         ("--prompt-suggestions", "stream-json: what the person may say next, after each turn"),

@@ -175,7 +175,8 @@ async def _answer_prompt(
     """Answer one prompt, in the format that was asked for."""
     agent = opener.open(ClientOptions())
     ending.suspend, ending.interrupt = agent.suspend, agent.interrupt
-    teller = create_output(arguments, build_codec(agent, _build_serve_options(arguments, opener)))
+    codec = build_codec(agent, _build_serve_options(arguments, opener))
+    teller = create_output(arguments, codec, agent.session.presenter())
     calls = _Calls()
     final: RunFinished | None = None
     try:
@@ -288,6 +289,7 @@ def _build_serve_options(arguments: argparse.Namespace, opener: AgentFactory) ->
             partial_messages=arguments.include_partial_messages,
             user_messages=arguments.replay_user_messages,
             hook_events=arguments.include_hook_events,
+            call_display=arguments.include_call_display,
             agents_text=arguments.forward_subagent_text
             or os.environ.get("CLAUDE_CODE_FORWARD_SUBAGENT_TEXT") == "1",
         ),

@@ -5,21 +5,29 @@ import sys
 from typing import Any
 
 from handaxe.agent.events import AgentEvent, Told, ToolAnswered, ToolCalled
+from handaxe.agent.presenter import CallPresenter
 from handaxe.agent.run_hooks import SlowHooks, describe_hook_failure
+from handaxe.contract.display import CallDisplay
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.ports.model import Retrying
 from handaxe.frontends.cli.json_output import write_json
-from handaxe.frontends.cli.render import print_notice, write_answer
+from handaxe.frontends.cli.render import BlockRenderer, print_notice, write_answer
 from handaxe.frontends.stream_json.codec import StreamCodec
-from handaxe.frontends.stream_json.json_lines import LineWriter, encode
+from handaxe.frontends.stream_json.json_lines import LineWriter
+from handaxe.text.escape import format_count
+
+_MAX_LINES = 20
+"""So many lines of a result are shown beside the answer."""
 
 
 class TextOutput:
     """Prints a run as text: the answer on standard output, everything else beside it."""
 
-    def __init__(self, codec: StreamCodec, *, verbose: bool) -> None:
+    def __init__(self, codec: StreamCodec, presenter: CallPresenter, *, verbose: bool) -> None:
         self._codec = codec
+        self._presenter = presenter
         self._verbose = verbose
+        self._inputs: dict[str, Any] = {}
         self._slow = SlowHooks().heard
 
     def handle_hook_event(self, event: Event) -> None:
@@ -38,16 +46,17 @@ class TextOutput:
             print_status(event.sentence)
         elif isinstance(event, Retrying):
             print_status(f"{event.sentence} Trying again in {event.delay_s:.1f} s.")
-        elif isinstance(event, ToolCalled) and self._verbose:
-            print_status(
-                f"{event.call.tool} {encode({'input': event.call.input}).decode()[:300]}".strip()
-            )
-        elif isinstance(event, ToolAnswered) and (
-            self._verbose or (event.result.code or "").startswith("permission.")
-        ):
-            print_status(f"{event.result.tool}: {event.result.text[:300]}")
         elif isinstance(event, HookRan) and self._verbose and (slow := self._slow(event)):
             print_status(slow)
+        elif self._verbose:
+            for shown in self._presenter.present(event):
+                print_call(shown)
+        elif isinstance(event, ToolCalled):
+            self._inputs[event.call.id] = event.call.input
+        elif isinstance(event, ToolAnswered):
+            given = self._inputs.pop(event.result.id, {})
+            if (event.result.code or "").startswith("permission."):
+                print_call(self._presenter.present_result(event.result, given))
 
     def handle_session_event(self, event: Any) -> None:  # noqa: ANN401 - any event of the session
         """Tell what happens beside the run."""
@@ -81,8 +90,8 @@ class JsonOutput(TextOutput):
 class StreamJsonOutput(TextOutput):
     """Prints every message as it comes."""
 
-    def __init__(self, codec: StreamCodec, *, verbose: bool) -> None:
-        super().__init__(codec, verbose=verbose)
+    def __init__(self, codec: StreamCodec, presenter: CallPresenter, *, verbose: bool) -> None:
+        super().__init__(codec, presenter, verbose=verbose)
         self._write = LineWriter()
 
     def event(self, event: AgentEvent, *, is_last: bool = True) -> None:  # noqa: ARG002
@@ -100,10 +109,26 @@ class StreamJsonOutput(TextOutput):
             self._write(message)
 
 
-def create_output(arguments: argparse.Namespace, codec: StreamCodec) -> TextOutput:
+def create_output(
+    arguments: argparse.Namespace, codec: StreamCodec, presenter: CallPresenter
+) -> TextOutput:
     """Who prints in the format that was asked for."""
     kinds = {"text": TextOutput, "json": JsonOutput, "stream-json": StreamJsonOutput}
-    return kinds[arguments.output_format](codec, verbose=arguments.verbose)
+    return kinds[arguments.output_format](codec, presenter, verbose=arguments.verbose)
+
+
+def print_call(shown: CallDisplay) -> None:
+    """Say how a call stands, and what there is to see of it."""
+    if shown.moment in {"input", "started"}:
+        return
+    who = f"{shown.agent_type}: " if shown.agent_id else ""
+    lines = [who + (shown.title if shown.moment == "queued" else shown.headline)]
+    if shown.moment not in {"queued", "progress", "group"}:
+        below = BlockRenderer(colour=False).blocks(shown.blocks).splitlines()
+        lines += below[:_MAX_LINES]
+        if len(below) > _MAX_LINES:
+            lines.append(f"... {format_count(len(below) - _MAX_LINES, 'more line')}")
+    print_status("\n".join(lines))
 
 
 def print_status(sentence: str) -> None:

@@ -42,19 +42,11 @@ class BlockRenderer:
 
     def result(self, session: "Session", result: ToolResult, call_input: dict[str, Any]) -> str:
         """A whole result, with its notes."""
-        from handaxe.app.session import get_parts
-        from handaxe.app.tool_listing import build_display
+        return self.blocks(session.presenter().present_result(result, call_input).blocks)
 
-        blocks: Display | None = None
-        if result.ok:
-            blocks = build_display(get_parts(session).catalog, result, call_input)
-        if blocks is None:
-            blocks = (Text(result.text, "plain" if result.ok else "bad"),)
-        elif not any(isinstance(block, Text | Items | Table) for block in blocks):
-            # A diff shows what changed; the words say where, and how it went.
-            blocks = blocks if result.tool == "Read" else (Text(result.text), *blocks)
-        notes = tuple(Text(note, "muted") for note in result.notes)
-        return "".join(self.block(block) for block in (*blocks, *notes))
+    def blocks(self, blocks: Display) -> str:
+        """Some blocks, one below the other."""
+        return "".join(self.block(block) for block in blocks)
 
     def block(self, block: Block) -> str:
         """One block, ending with a line break."""

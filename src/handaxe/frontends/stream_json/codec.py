@@ -20,6 +20,7 @@ from handaxe.agent.events import (
     ToolCalled,
     TurnEnded,
 )
+from handaxe.agent.presenter import CallPresenter
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (
     AgentEnded,
@@ -61,6 +62,7 @@ from handaxe.frontends.stream_json.subagent_tasks import (
     build_task_started,
 )
 from handaxe.frontends.stream_json.wire_types import (
+    CallDisplays,
     Json,
     MessageBuilder,
     PartialEvents,
@@ -82,6 +84,7 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
     user_messages: bool = False
     hook_events: bool = False
     agents_text: bool = False
+    call_display: bool = False
 
 
 class StreamCodec:
@@ -93,9 +96,12 @@ class StreamCodec:
         facts: Callable[[RunStarted], Json],
         shown: StreamOptions,
         lookups: MessageLookups,
+        presenter: CallPresenter | None = None,
     ) -> None:
         self._session_id = session_id
         self._builder = MessageBuilder(session_id)
+        presenter = presenter if shown.call_display else None
+        self._displays = CallDisplays(self._builder, presenter, partial=shown.partial_messages)
         self._facts = facts
         self._shown = shown
         self._lookups = lookups
@@ -130,11 +136,13 @@ class StreamCodec:
             yield from self._flush_due()
         for message in self._of(event):
             yield {**message, "session_id": self._session_id}
+        yield from self._displays.messages(event)
 
     def convert_session_event(self, event: Event) -> Iterator[Json]:
         """The messages that follow from an event of the session itself."""
         if isinstance(event, AgentStarted | JobStarted):
             yield from self._flush_due()
+        yield from self._displays.started(event)
         if isinstance(event, JobStarted | JobEnded):
             yield self._builder.build_system(
                 "background_tasks_changed", tasks=self._tasks.update_live(event.job)

@@ -373,6 +373,7 @@ def build_codec(agent: Agent, serving: ServeOptions) -> StreamCodec:
             output_of=_create_output_lookup(agent),
             context_of=_create_context_lookup(agent),
         ),
+        agent.session.presenter(),
     )
 
 

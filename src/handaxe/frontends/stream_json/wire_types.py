@@ -7,9 +7,10 @@ from uuid import uuid4
 import msgspec
 
 from handaxe.agent.conversation import split_block
-from handaxe.agent.events import AgentEvent, MessageAdded, RunFinished, ToolCalled
+from handaxe.agent.events import AgentEvent, MessageAdded, RunFinished, RunStarted, ToolCalled
+from handaxe.agent.presenter import CallPresenter
 from handaxe.contract.content import ImageBlock, TextBlock
-from handaxe.contract.events import HookRan
+from handaxe.contract.events import CallStarted, HookRan
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
@@ -256,3 +257,35 @@ class MessageBuilder:
             duration_ms=event.duration_ms,
             **named,
         )
+
+
+class CallDisplays:
+    """How calls look, as messages for clients that want to know."""
+
+    def __init__(
+        self, builder: MessageBuilder, presenter: CallPresenter | None, *, partial: bool
+    ) -> None:
+        """`partial`: also while the input of a call comes in."""
+        self._builder = builder
+        self._presenter = presenter
+        self._partial = partial
+
+    def messages(self, event: object) -> Iterator[Json]:
+        """What an event changes."""
+        # Nothing comes before the first message of a run, or after its last.
+        if self._presenter is None or isinstance(event, RunStarted | RunFinished):
+            return
+        for shown in self._presenter.present(event):
+            if shown.moment != "input" or self._partial:
+                fields = shown.to_json()
+                named = {
+                    "tool_use_id": fields.pop("call_id") or None,
+                    "tool_name": fields.pop("tool") or None,
+                    "parent_tool_use_id": fields.pop("parent_call_id"),
+                }
+                yield self._builder.build_system("call_display", **named, **fields)
+
+    def started(self, event: object) -> Iterator[Json]:
+        """The same for an event of the session; the agent tells of all others itself."""
+        if isinstance(event, CallStarted):
+            yield from self.messages(event)

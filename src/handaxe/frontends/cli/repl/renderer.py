@@ -1,10 +1,7 @@
 """What a person sees of a run: the answer, every call in a line, every change as a diff."""
 
 import sys
-from collections.abc import Sequence
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from handaxe.agent.events import (
     AgentEvent,
@@ -17,9 +14,9 @@ from handaxe.agent.events import (
     ToolCalled,
 )
 from handaxe.agent.run_hooks import SlowHooks
-from handaxe.app.session import Session, get_parts
-from handaxe.app.tool_listing import build_display
-from handaxe.contract.display import Diff, Display, Items, Table, Text
+from handaxe.app.session import Session
+from handaxe.contract.call import ToolCall
+from handaxe.contract.display import Diff, Table, Text
 from handaxe.contract.events import Compacted, Event, HookRan
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.model import Retrying, TextDelta
@@ -49,7 +46,7 @@ class ReplRenderer:
                 self._answer.add(event.text)
             case ToolCalled():
                 self._inputs[event.call.id] = event.call.input
-                self.say(_format_title(session, event.call.tool, event.call.input))
+                self.say(f"● {_format_title(session, event.call)}")
             case ToolAnswered():
                 self._result(session, event.result)
             case MessageAdded() if isinstance(event.message, AssistantMessage):
@@ -104,33 +101,23 @@ class ReplRenderer:
 
     def _result(self, session: Session, result: ToolResult) -> None:
         self._answer.end()
-        given = self._inputs.pop(result.id, {})
+        shown = session.presenter().present_result(result, self._inputs.pop(result.id, {}))
         if not result.ok:
-            self._show_failure(
-                _format_title(session, result.tool, given).removeprefix("● "), result
-            )
+            lines = to_visible_text(result.text, lines=True).splitlines()[:_MAX_FAULT_LINES]
+            self.say("\n".join((f"  ✗ {shown.headline}", *(f"    {each}" for each in lines))),
+                     shown.tone)  # fmt: skip
             return
-        shown = build_display(get_parts(session).catalog, result, _to_mapping(given)) or ()
-        for block in shown:
+        for block in shown.blocks:
             if isinstance(block, Diff):
                 write_rendered(_truncate_diff(self._painter.block(block)))
-        self.say(f"  ✓ {_summarize_result(result)}", "muted")
-
-    def _show_failure(self, title: str, result: ToolResult) -> None:
-        """That a call was refused or failed, and the beginning of why."""
-        for number, block in enumerate(render_unsuccessful(title, result)):
-            if isinstance(block, Text):
-                lines = to_visible_text(block.text, lines=True).splitlines()[:_MAX_FAULT_LINES]
-                mark = "✗" if number == 0 else " "
-                self.say("\n".join(f"  {mark} {line}" for line in lines), block.tone)
+        self.say(f"  ✓ {shown.summary or 'done'}", "muted")
 
     def _handle_agent_event(self, event: FromAgent, session: Session) -> None:
         inner = event.event
         if isinstance(inner, FromAgent):
             self._handle_agent_event(inner, session)
         elif isinstance(inner, ToolCalled):
-            title = _format_title(session, inner.call.tool, inner.call.input).removeprefix("● ")
-            self.say(f"  ↳ {event.agent_type}: {title}", "muted")
+            self.say(f"  ↳ {event.agent_type}: {_format_title(session, inner.call)}", "muted")
 
     def _finish(self, final: RunFinished) -> None:
         self._answer.end()
@@ -142,25 +129,9 @@ class ReplRenderer:
         self.say(f"({took}, {tokens}{cost})", "muted")
 
 
-def _format_title(session: Session, tool: str, given: object) -> str:
+def _format_title(session: Session, call: ToolCall) -> str:
     """A call in one line."""
-    try:
-        text = get_parts(session).catalog.find(tool)[0].title(_to_mapping(given))
-    except Exception:  # noqa: BLE001 - a name nobody knows, or a title that trips over its input
-        text = f"{tool}({msgspec.json.encode(given, enc_hook=str).decode()})"
-    line = " ".join(to_visible_text(text).split())
-    return f"● {line if len(line) <= _MAX_TITLE_CHARS else line[:_MAX_TITLE_CHARS] + '…'}"
-
-
-def _to_mapping(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _summarize_result(result: ToolResult) -> str:
-    lines = result.text.strip().splitlines()
-    first = lines[0].strip() if lines else "done"
-    more = f" (+{format_count(len(lines) - 1, 'line')})" if len(lines) > 1 else ""
-    return f"{first[:_MAX_TITLE_CHARS]}{more}"
+    return to_visible_text(session.presenter().present_title(call.tool, call.input))
 
 
 def _truncate_diff(text: str) -> str:
@@ -169,55 +140,3 @@ def _truncate_diff(text: str) -> str:
         return text
     more = format_count(len(lines) - _MAX_DIFF_LINES, "more line")
     return "".join(lines[:_MAX_DIFF_LINES]) + f"... {more}; `handaxe history` has all\n"
-
-
-_REFUSALS = ("permission.", "hook.")
-
-
-def render_queued(title: str) -> Display:
-    """The call waits for its turn."""
-    return (Text(f"{title} (waiting)", "muted"),)
-
-
-def render_progress(title: str, progress: str) -> Display:
-    """The call runs and says how far it is."""
-    return (Text(title), Text(progress, "muted"))
-
-
-def render_rejection(title: str, result: ToolResult) -> Display:
-    """The call was not allowed to run."""
-    rule = result.decision.rule if result.decision else None
-    by = f" (rule {rule})" if rule else ""
-    return (Text(f"{title} was not run{by}", "warning"), Text(result.text, "warning"))
-
-
-def render_failure(title: str, result: ToolResult) -> Display:
-    """The call ran into something."""
-    return (
-        Text(f"{title} failed ({result.code})", "bad"),
-        Text(result.text, "bad"),
-    )
-
-
-def render_unsuccessful(title: str, result: ToolResult) -> Display:
-    """Refused or failed, whichever it was."""
-    is_refusal = (result.code or "").startswith(_REFUSALS)
-    return render_rejection(title, result) if is_refusal else render_failure(title, result)
-
-
-def render_summary(title: str, summary: str) -> Display:
-    """A result in one line."""
-    return (Text(f"{title}: {summary}" if summary else title),)
-
-
-def render_group(titles: Sequence[str], results: Sequence[ToolResult | None]) -> Display:
-    """Several calls of one message as one list; None stands for a call that still runs."""
-    done = sum(result is not None for result in results)
-    lines = tuple(f"{_mark(result)} {title}" for title, result in zip(titles, results, strict=True))
-    return (Text(f"{done} of {len(titles)} calls done"), Items(lines))
-
-
-def _mark(result: ToolResult | None) -> str:
-    if result is None:
-        return "…"
-    return "✓" if result.ok else "✗"

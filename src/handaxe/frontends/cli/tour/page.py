@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from handaxe.app.session import Session, get_parts
-from handaxe.app.tool_listing import build_display
+from handaxe.app.session import Session
 from handaxe.contract.decision import PermissionRequest
 from handaxe.contract.display import Code, Diff, Text
 from handaxe.contract.result import ToolResult
@@ -72,13 +71,10 @@ class TourPage:
 
     def result(self, session: Session, result: ToolResult, call_input: dict[str, Any]) -> None:
         """What a call gave: its diff or its text, or why it was refused."""
-        blocks = (
-            build_display(get_parts(session).catalog, result, call_input) if result.ok else None
-        )
-        if any(isinstance(block, Code | Diff) for block in blocks or ()):
-            tidy = msgspec.structs.replace(result, text=self._clean_text(result.text))
-            painted = self._painter.result(session, tidy, call_input)
-            write_rendered(_indent_text(painted, MARGIN))
+        tidy = msgspec.structs.replace(result, text=self._clean_text(result.text))
+        blocks = session.presenter().present_result(tidy, call_input).blocks
+        if result.ok and any(isinstance(block, Code | Diff) for block in blocks):
+            write_rendered(_indent_text(self._painter.blocks(blocks), MARGIN))
             return
         if not result.ok:
             self.line(f"refused: {result.code}", "bad")

@@ -1,0 +1,324 @@
+"""What a person sees of calls: events turned into display blocks, for any front end.
+
+A front end gives every event to `present` and paints what comes back. The words come from the
+tool's own `title`, `show` and `summary`; where one of them fails, its default is shown.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from handaxe.agent.events import (
+    FromAgent,
+    MessageAdded,
+    RunStarted,
+    ToolAnswered,
+    ToolCalled,
+    TurnEnded,
+)
+from handaxe.catalog.catalog import Catalog
+from handaxe.contract.display import CallDisplay, Display, Items, Moment, Table, Text
+from handaxe.contract.events import CallDeferred, CallFinished, CallProgress, CallStarted
+from handaxe.contract.ports.model import ToolInputDelta, ToolStarted
+from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import Tool
+from handaxe.text.escape import format_count
+from handaxe.text.partial_json import parse_partial_input
+
+MAX_LINE_CHARS = 200
+MAX_PARTIAL_CHARS = 1_000
+"""Later pieces of an input no longer change the title of its call."""
+_MAX_KNOWN = 1_000
+_REFUSALS = ("permission.", "hook.")
+
+
+class _ShownCall:
+    """What is known of one call while it is shown."""
+
+    def __init__(self, tool: str, given: object, agent: FromAgent | None) -> None:
+        self.tool = tool
+        self.given = given
+        self.agent = agent
+        self.title = ""
+        self.partial = ""
+        self.moment: Moment = "input"
+        self.result: ToolResult | None = None
+
+
+class CallPresenter:
+    """Presents the calls of one session; events of an agent and of the session may be mixed."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._calls: dict[tuple[str, str], _ShownCall] = {}
+        self._groups: dict[str, list[str]] = {}
+        self._ended: deque[tuple[str, str]] = deque(maxlen=_MAX_KNOWN)
+
+    def present(self, event: object) -> tuple[CallDisplay, ...]:
+        """What is to be shown now; nothing for events that are not about calls."""
+        return self._present(event, None)
+
+    def present_title(self, tool: str, given: object) -> str:
+        """A call in one line, also while its input is not complete."""
+        found = self._find_tool(tool)
+        fields = _to_mapping(given)
+        title: str | None = None if found is None else _ask(lambda: found.title(fields), str)
+        if title is None or not title.strip():
+            encoded = _ask(lambda: msgspec.json.encode(given, enc_hook=str).decode(), str)
+            title = f"{tool}({encoded or ''})"
+        return _to_line(title)
+
+    def present_result(
+        self, result: ToolResult, given: object, *, title: str | None = None
+    ) -> CallDisplay:
+        """How a call ended: with its blocks, refused, or failed."""
+        title = self.present_title(result.tool, given) if title is None else title
+        notes = tuple(Text(note, "muted") for note in result.notes)
+        named = {"call_id": result.id, "tool": result.tool, "title": title}
+        if result.ok:
+            blocks, summary = self._show(result, given)
+            return CallDisplay(
+                **named,
+                moment="finished",
+                headline=_to_line(f"{title}: {summary}" if summary else title),
+                summary=_to_line(summary),
+                blocks=(*blocks, *notes),
+            )
+        if (result.code or "").startswith(_REFUSALS):
+            rule = result.decision.rule if result.decision is not None else None
+            by = f" (rule {rule})" if rule else ""
+            return CallDisplay(
+                **named,
+                moment="rejected",
+                headline=_to_line(f"{title} was not run{by}"),
+                tone="warning",
+                blocks=(Text(result.text, "warning"), *notes),
+            )
+        return CallDisplay(
+            **named,
+            moment="failed",
+            headline=_to_line(f"{title} failed ({result.code})"),
+            tone="bad",
+            blocks=(Text(result.text, "bad"), *notes),
+        )
+
+    def present_group(self, agent_id: str = "") -> CallDisplay | None:
+        """The calls of the answer at hand as one list; None where there are fewer than two."""
+        calls = [
+            call
+            for call_id in self._groups.get(agent_id, ())
+            if (call := self._calls.get((agent_id, call_id))) is not None
+        ]
+        if len(calls) < 2:
+            return None
+        results = [call.result for call in calls if call.result is not None]
+        bad = sum(not result.ok for result in results)
+        said = f"{len(results)} of {len(calls)} calls done"
+        headline = f"{said}, {bad} without success" if bad else said
+        items = tuple(f"{_mark(call.result)} {self._condense(call)}" for call in calls)
+        agent = calls[0].agent
+        return CallDisplay(
+            moment="group", headline=headline, blocks=(Items(items),), **_name_agent(agent)
+        )
+
+    def _present(self, event: object, agent: FromAgent | None) -> tuple[CallDisplay, ...]:
+        shown: tuple[CallDisplay, ...] = ()
+        match event:
+            case FromAgent():
+                shown = self._present(event.event, event)
+            case ToolStarted():
+                call = self._open(event.id, event.name, {}, agent)
+                shown = self._step(event.id, call, "input")
+            case ToolInputDelta():
+                shown = self._grow(event, agent)
+            case ToolCalled(call=asked):
+                call = self._open(asked.id, asked.tool, asked.input, agent)
+                shown = self._step(asked.id, call, "queued")
+            case CallStarted():
+                call = self._open(event.call_id, event.tool, event.input, agent)
+                shown = self._step(event.call_id, call, "started")
+            case CallProgress():
+                call = self._open(event.call_id, event.tool, None, agent)
+                shown = self._step(event.call_id, call, "progress", event.text)
+            case ToolAnswered(result=result) | CallFinished(result=result):
+                shown = self._end(result, agent)
+            case CallDeferred():
+                self._calls.pop((_get_id(agent), event.call_id), None)
+            case RunStarted() | TurnEnded():
+                shown = self._end_group(agent)
+            case MessageAdded() if event.results and agent is not None:
+                # An agent's turns are not told to its parent; their results are.
+                shown = self._end_group(agent)
+            case _:
+                pass
+        return shown
+
+    def _open(
+        self, call_id: str, tool: str, given: object, agent: FromAgent | None
+    ) -> _ShownCall | None:
+        """The call of this id; None if its end was shown already."""
+        key = _get_id(agent), call_id
+        if key in self._ended:
+            return None
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = _ShownCall(tool, given, agent)
+            self._groups.setdefault(key[0], []).append(call_id)
+        if given is not None and (not call.title or given != call.given):
+            call.tool, call.given = tool, given
+            call.title = self.present_title(tool, given)
+        return call
+
+    def _step(
+        self, call_id: str, call: _ShownCall | None, moment: Moment, progress: str = ""
+    ) -> tuple[CallDisplay, ...]:
+        """A moment before the end, unless a later one was shown already."""
+        order: tuple[Moment, ...] = ("input", "queued", "started", "progress")
+        if call is None or order.index(moment) < order.index(call.moment):
+            return ()
+        call.moment = moment
+        call.title = call.title or self.present_title(call.tool, call.given)
+        added = {"input": " ...", "queued": " (waiting)", "started": ""}.get(moment)
+        line = f"{call.title}: {progress}" if added is None else f"{call.title}{added}"
+        blocks = (Text(progress, "muted"),) if progress else ()
+        return (
+            CallDisplay(
+                moment=moment,
+                call_id=call_id,
+                tool=call.tool,
+                title=call.title,
+                headline=_to_line(line),
+                tone="plain" if moment == "started" else "muted",
+                blocks=blocks,
+                **_name_agent(call.agent),
+            ),
+        )
+
+    def _grow(self, event: ToolInputDelta, agent: FromAgent | None) -> tuple[CallDisplay, ...]:
+        """A piece of an input came in; shown where it changes the title."""
+        call = self._calls.get((_get_id(agent), event.id))
+        if call is None or call.moment != "input" or len(call.partial) > MAX_PARTIAL_CHARS:
+            return ()
+        call.partial += event.json
+        title = self.present_title(call.tool, parse_partial_input(call.partial))
+        if title == call.title:
+            return ()
+        call.title = title
+        return self._step(event.id, call, "input")
+
+    def _end(self, result: ToolResult, agent: FromAgent | None) -> tuple[CallDisplay, ...]:
+        key = _get_id(agent), result.id
+        if key in self._ended:
+            return ()
+        call = self._open(result.id, result.tool, None, agent)
+        assert call is not None
+        self._ended.append(key)
+        call.result = result
+        shown = self.present_result(result, call.given, title=call.title or None)
+        if len(self._calls) > _MAX_KNOWN:
+            self._forget(_get_id(agent))
+        return (msgspec.structs.replace(shown, **_name_agent(call.agent)),)
+
+    def _end_group(self, agent: FromAgent | None) -> tuple[CallDisplay, ...]:
+        """The calls of an answer are over: shown as one list if there are several."""
+        shown = self.present_group(_get_id(agent))
+        self._forget(_get_id(agent))
+        return () if shown is None else (shown,)
+
+    def _forget(self, agent_id: str) -> None:
+        """Drop the calls of an agent that have ended."""
+        kept: list[str] = []
+        for call_id in self._groups.pop(agent_id, []):
+            call = self._calls.get((agent_id, call_id))
+            if call is not None and call.result is None:
+                kept.append(call_id)
+            else:
+                self._calls.pop((agent_id, call_id), None)
+        if kept:
+            self._groups[agent_id] = kept
+
+    def _show(self, result: ToolResult, given: object) -> tuple[Display, str]:
+        """The blocks of a success, and its summary."""
+        from handaxe.schema.validate import InputProblems, read_input
+
+        blocks: Display | None = None
+        summary: str | None = None
+        if (tool := self._find_tool(result.tool)) is not None:
+            try:
+                args = read_input(tool.args_type, _to_mapping(given))[0]
+            except InputProblems:
+                args = None
+            if args is not None:
+                blocks = _ask(lambda: tool.show(args, result), Display)
+                summary = _ask(lambda: tool.summary(args, result), str)
+        if blocks is None:
+            blocks = (Text(result.text),)
+        elif result.tool != "Read" and not any(isinstance(b, Text | Items | Table) for b in blocks):
+            # A diff shows what changed; the words say where, and how it went.
+            blocks = (Text(result.text), *blocks)
+        return blocks, _summarize(result) if summary is None else summary
+
+    def _condense(self, call: _ShownCall) -> str:
+        if call.result is None:
+            return call.title
+        return self.present_result(call.result, call.given, title=call.title).headline
+
+    def _find_tool(self, name: str) -> Tool[Any] | None:
+        # A name nobody knows, or a tool that fails to load.
+        return _ask(lambda: self._catalog.find(name)[0], None)
+
+
+def _ask(method: Callable[[], Any], kind: Any) -> Any:  # noqa: ANN401 - any type of a method
+    """What own code gives if it is of this kind; None where it fails, however it does."""
+    try:
+        shown = method()
+        if kind is None or shown is None:
+            return shown
+        if hasattr(shown, "close") and hasattr(shown, "send"):
+            # It was declared as an async function.
+            shown.close()
+        if not isinstance(shown, str if kind is str else list | tuple):
+            return None
+        # Blocks with members of other types would fail where they are painted.
+        return msgspec.convert(msgspec.to_builtins(shown), kind)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - what is shown never ends a session, nor does sys.exit
+        return None
+
+
+def _get_id(agent: FromAgent | None) -> str:
+    return "" if agent is None else agent.agent_id
+
+
+def _name_agent(agent: FromAgent | None) -> dict[str, Any]:
+    if agent is None:
+        return {}
+    return {
+        "agent_id": agent.agent_id,
+        "agent_type": agent.agent_type,
+        "parent_call_id": agent.call_id,
+    }
+
+
+def _to_mapping(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _to_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_LINE_CHARS else f"{line[: MAX_LINE_CHARS - 1]}…"
+
+
+def _summarize(result: ToolResult) -> str:
+    lines: Sequence[str] = result.text.strip().splitlines()
+    first = lines[0].strip() if lines else ""
+    return f"{first} (+{format_count(len(lines) - 1, 'line')})" if len(lines) > 1 else first
+
+
+def _mark(result: ToolResult | None) -> str:
+    if result is None:
+        return "…"
+    return "✓" if result.ok else "✗"
