@@ -174,8 +174,13 @@ BAD = {
 
 
 @pytest.mark.proves("TC-10")
-@pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("method", ["title", "show", "summary"])
+@pytest.mark.parametrize(
+    ("method", "bad"),
+    [
+        *((method, bad) for method in ("title", "show", "summary") for bad in BAD),
+        *(("user_facing_name", bad) for bad in BAD if bad != "awaits"),
+    ],
+)
 async def test_a_display_method_that_fails_shows_the_default_and_ends_nothing(
     project: Path, method: str, bad: str
 ):
@@ -186,6 +191,7 @@ async def test_a_display_method_that_fails_shows_the_default_and_ends_nothing(
             return ToolResult("first\nsecond")
 
     setattr(Mine, method, lambda *_: BAD[bad]())
+    Mine.has_display_name = method == "user_facing_name"
     async with Session(project, tools=[Mine()]) as session:
         shown = await present_run(Player(calls(("c", "Mine", {})), says("Done.")), session)
         assert (await session.call("Mine")).ok

@@ -293,7 +293,7 @@ def get_display_name(tool: Tool[Args], args: Args | None = None) -> str | None:
         return None
     try:
         shown = cast("object", tool.user_facing_name(args))
-    except Exception:  # noqa: BLE001 - a name that trips over its input is no reason to fail
+    except (Exception, SystemExit):  # noqa: BLE001 - a name that fails is no reason to fail
         return None
     return shown if isinstance(shown, str) and shown.strip() and shown != tool.name else None
 
