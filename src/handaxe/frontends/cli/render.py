@@ -42,7 +42,11 @@ class BlockRenderer:
 
     def result(self, session: "Session", result: ToolResult, call_input: dict[str, Any]) -> str:
         """A whole result, with its notes."""
-        return self.blocks(session.presenter().present_result(result, call_input).blocks)
+        from handaxe.app.session import get_parts
+        from handaxe.catalog.result_presenter import ResultPresenter
+
+        presenter = ResultPresenter(get_parts(session).catalog)
+        return self.blocks(presenter.present_result(result, call_input).blocks)
 
     def blocks(self, blocks: Display) -> str:
         """Some blocks, one below the other."""
