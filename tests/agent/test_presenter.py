@@ -12,7 +12,7 @@ from players import Player, call, calls, ended, says
 
 from handaxe import Agent, Session, Tool, ToolArgs, ToolResult
 from handaxe.agent.events import FromAgent, ToolAnswered, ToolCalled
-from handaxe.agent.presenter import CallPresenter
+from handaxe.app.services.call_presenter import CallPresenter
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import Block, CallDisplay, Diff, Items, Table, Text
 from handaxe.contract.effects import Effects

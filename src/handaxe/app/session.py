@@ -24,7 +24,7 @@ from handaxe.session.jobs import Jobs
 from handaxe.storage.event_recorder import Listener
 
 if TYPE_CHECKING:
-    from handaxe.agent.presenter import CallPresenter
+    from handaxe.app.services.call_presenter import CallPresenter
     from handaxe.app.services.mcp import McpArguments
     from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
@@ -252,7 +252,7 @@ class Session:
 
     def presenter(self) -> "CallPresenter":
         """What turns events of calls, of this session or its agent, into blocks to show."""
-        from handaxe.agent.presenter import CallPresenter
+        from handaxe.app.services.call_presenter import CallPresenter
 
         return CallPresenter(self._parts.catalog)
 

@@ -5,8 +5,8 @@ import sys
 from typing import Any
 
 from handaxe.agent.events import AgentEvent, Told, ToolAnswered, ToolCalled
-from handaxe.agent.presenter import CallPresenter
 from handaxe.agent.run_hooks import SlowHooks, describe_hook_failure
+from handaxe.app.services.call_presenter import CallPresenter
 from handaxe.contract.display import CallDisplay
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.ports.model import Retrying

@@ -43,7 +43,7 @@ class BlockRenderer:
     def result(self, session: "Session", result: ToolResult, call_input: dict[str, Any]) -> str:
         """A whole result, with its notes."""
         from handaxe.app.session import get_parts
-        from handaxe.catalog.result_presenter import ResultPresenter
+        from handaxe.app.tool_listing import ResultPresenter
 
         presenter = ResultPresenter(get_parts(session).catalog)
         return self.blocks(presenter.present_result(result, call_input).blocks)

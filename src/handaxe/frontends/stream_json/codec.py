@@ -20,7 +20,7 @@ from handaxe.agent.events import (
     ToolCalled,
     TurnEnded,
 )
-from handaxe.agent.presenter import CallPresenter
+from handaxe.app.services.call_presenter import CallPresenter
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (
     AgentEnded,

@@ -8,7 +8,7 @@ import msgspec
 
 from handaxe.agent.conversation import split_block
 from handaxe.agent.events import AgentEvent, MessageAdded, RunFinished, RunStarted, ToolCalled
-from handaxe.agent.presenter import CallPresenter
+from handaxe.app.services.call_presenter import CallPresenter
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import CallStarted, HookRan
 from handaxe.contract.messages import (

@@ -17,8 +17,8 @@ from handaxe.agent.events import (
     ToolCalled,
     TurnEnded,
 )
+from handaxe.app.tool_listing import ResultPresenter, to_display_line
 from handaxe.catalog.catalog import Catalog
-from handaxe.catalog.result_presenter import ResultPresenter, to_display_line
 from handaxe.contract.display import CallDisplay, Items, Moment, Text
 from handaxe.contract.events import CallDeferred, CallFinished, CallProgress, CallStarted
 from handaxe.contract.ports.model import ToolInputDelta, ToolStarted
