@@ -83,6 +83,10 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self.main, keys.encode())
 
+    def has_ended(self) -> bool:
+        """Read what is there; whether the process is gone."""
+        return not self._read(0.2) and self.process.poll() is not None
+
     def end(self) -> int:
         """Read to the end; the exit code."""
         blocked_until(lambda: not self._read(0.1) and self.process.poll() is not None)

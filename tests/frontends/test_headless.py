@@ -542,3 +542,42 @@ def test_a_place_that_takes_no_recording_is_wrong_usage(project, script):
     out = run("-p", "hi", "--model", model, "--record", str(project), cwd=project)
     assert (out.returncode, out.stdout) == (2, b"")
     assert b"is not a file. Name a file." in out.stderr
+
+
+def start_in_background(command: str) -> dict:
+    run = {"command": command, "run_in_background": True, "description": "Work"}
+    return {"call": [{"tool": "Bash", "input": run}]}
+
+
+def test_a_run_goes_on_until_background_work_has_ended(project, script):
+    heard = {"expect": "/exit code 3/", "text": "It failed."}
+    model = script(start_in_background("sleep 0.3; exit 3"), {"text": "Started."}, heard)
+    out = run("-p", "go", "--model", model, "--allowedTools", "Bash", cwd=project)
+    assert (out.stdout, out.returncode) == (b"It failed.\n", 0), out.stderr
+
+
+def test_an_answer_in_a_form_waits_for_background_work_too(project, script):
+    answer = {"call": [{"tool": "StructuredOutput", "input": {"ok": True}}]}
+    again = {"call": [{"tool": "StructuredOutput", "input": {"ok": False}}]}
+    model = script(start_in_background("sleep 0.3"), answer, {"expect": "/exit code 0/", **again})
+    schema = json.dumps({"type": "object", "properties": {"ok": {"type": "boolean"}}})
+    words = ["-p", "go", "--model", model, "--allowedTools", "Bash", "--json-schema", schema]
+    out = run(*words, cwd=project)
+    assert (json.loads(out.stdout), out.returncode) == ({"ok": False}, 0), out.stderr
+
+
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_a_server_that_never_ends_does_not_hold_a_run_for_ever(project, script, how):
+    model = script(start_in_background("sleep 600"), {"text": "Started."})
+    words = ["-p", "go", "--model", model, "--allowedTools", "Bash"]
+    words += ["--background-wait", "0.2"] if how == "option" else []
+    env = {"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "200"} if how == "variable" else {}
+    out = run(*words, cwd=project, env=env)
+    assert (out.stdout, out.returncode) == (b"Started.\n", 0), out.stderr
+    assert b"--background-wait" in out.stderr
+
+
+@pytest.mark.parametrize("given", ["-1", "nan", "soon"])
+def test_a_wait_that_is_none_is_refused(project, script, given):
+    words = ["-p", "go", "--model", script({"text": "Hi."}), f"--background-wait={given}"]
+    assert run(*words, cwd=project).returncode == 2

@@ -1,12 +1,13 @@
 """Whether a run begins, and goes on after an answer; what the model is told then."""
 
+import time
 from collections.abc import Callable, Sequence
 
 from handaxe.agent import reminders
 from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent, Nudged
 from handaxe.agent.input_messages import InputMessages, Prompt
-from handaxe.agent.limits import ContinuationBudget, LoopOptions
+from handaxe.agent.limits import ContinuationBudget, LoopOptions, Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.run_hooks import RunHooks
 from handaxe.agent.structured_output import FinalOutput, RunResult, make_deferred_result
@@ -25,12 +26,36 @@ class RunContinuation:
         hooks: RunHooks,
         tell: Callable[[AgentEvent], None],
         output: FinalOutput | None,
+        meter: Meter,
     ) -> None:
+        self._meter = meter
         self._conversation = conversation
         self._speaker = speaker
         self._hooks = hooks
         self._tell = tell
         self._output = output
+        self.last_ending: str | None = None
+        """Why the last run was over; None: there was none."""
+
+    @property
+    def may_wake(self) -> bool:
+        """Whether a run may begin that nobody asked for: the last one came to its own end."""
+        if self._conversation.put_off is not None:
+            return False
+        if self.last_ending is None:
+            return True
+        return self.last_ending == "completed" and self._meter.has_room_for_turn()
+
+    @property
+    def wants_run(self) -> bool:
+        """Whether such a run has something to hear."""
+        return self.may_wake and self._speaker.has_anything
+
+    def begin(self, prompt: Prompt | None) -> None:
+        """A run begins; one that only hears news counts for the limits of the last."""
+        is_woken = prompt is None and self.last_ending == "completed" and self.wants_run
+        self._meter.start(goes_on=is_woken)
+        self._meter.turns += is_woken
 
     async def submit_prompt(
         self, prompt: Prompt, message_id: str | None, options: LoopOptions
@@ -61,7 +86,7 @@ class RunContinuation:
         wishes: list[str] = []
         if self._output is not None and self._output.heard(results):
             wishes = await self._ask_to_stop(self._output.text, rest, options)
-            if not wishes:
+            if not wishes and not (_waits(options) and await self._has_more(rest, options)):
                 return RunResult("completed", self._output.text, output=self._output.value)
             self._output.reject()
             wishes.append(reminders.NOT_ACCEPTED)
@@ -89,22 +114,51 @@ class RunContinuation:
         if (unfinished := reminders.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
             self._speaker.remind([unfinished])
             return None
-        if self._speaker.flush_queue() or await self._speaker.wait_for_work(
-            options.wait_for_agents_s
-        ):
+        if await self._has_more(rest, options) and self._speaker.flush_queue():
+            self._meter.turns += 1
             return None
         if turn.stop_reason == "refusal":
             said = self._conversation.last_text or "The model refused to answer."
             return RunResult("refused", said, stop_reason="refusal", is_error=True, errors=(said,))
         if self._output is not None and not self._output.is_given:
-            if self._output.is_hopeless:
-                return self._output.ending()
-            self._speaker.remind([self._output.demand()])
-            return None
+            return self._demand_output(self._output)
         said = self._conversation.last_text
         wishes = await self._ask_to_stop(said, rest, options)
         self._speaker.remind(wishes)
-        return None if wishes else RunResult("completed", said, stop_reason=turn.stop_reason)
+        if wishes or (self._speaker.has_waiting and self._speaker.flush_queue()):
+            return None
+        return RunResult("completed", said, stop_reason=turn.stop_reason)
+
+    def _demand_output(self, output: FinalOutput) -> RunResult | None:
+        """Ask for the answer in its form, a few times."""
+        if output.is_hopeless:
+            return output.ending()
+        self._speaker.remind([output.demand()])
+        return None
+
+    async def _has_more(self, rest: ContinuationBudget, options: LoopOptions) -> bool:
+        """Whether there is more to hear, once background work was waited for.
+
+        Lines of a watch that never ends keep a run only as long as it would wait for them.
+        """
+        speaker = self._speaker
+        if not self._meter.has_room_for_turn():
+            return speaker.has_waiting
+        if _waits(options):
+            now = time.monotonic()
+            rest.idle_since = now if rest.idle_since is None else rest.idle_since
+            idle_s = now - rest.idle_since
+            agents_s = options.wait_for_agents_s - idle_s
+            commands_s = options.wait_for_commands_s - idle_s
+            if not speaker.has_news and max(agents_s, commands_s) > 0:
+                await speaker.wait_for_work(agents_s, commands_s)
+            if speaker.has_news:
+                rest.idle_since = None
+            elif max(agents_s, commands_s) <= 0:
+                return False
+        # Lines alone begin a run of their own, so that a person's words come between.
+        is_for_lines = _waits(options) or options.is_sub_agent
+        return speaker.has_anything if is_for_lines else speaker.has_news
 
     async def _ask_to_stop(
         self, answer: str, rest: ContinuationBudget, options: LoopOptions
@@ -118,3 +172,8 @@ class RunContinuation:
         # What a hook adds for the model would not be heard if the work ended here.
         wishes = [*outcome.messages, *filter(None, (outcome.blocked,))]
         return wishes if wishes and outcome.stop is None and rest.use_stop_block() else []
+
+
+def _waits(options: LoopOptions) -> bool:
+    """Whether a run that could end waits for background work."""
+    return max(options.wait_for_agents_s, options.wait_for_commands_s) > 0

@@ -1,5 +1,6 @@
 """What is said to the model: by the person, by hooks, by background work, by the runtime."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from uuid import uuid4
 
@@ -10,7 +11,7 @@ from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import UserSaid
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import UserBlock, UserMessage
-from handaxe.text.framing import Framed, frame_reminder
+from handaxe.text.framing import frame_reminder
 
 Prompt = str | Sequence[TextBlock | ImageBlock]
 
@@ -28,6 +29,7 @@ class InputMessages:
         self._conversation = conversation
         self._tell = tell
         self._waiting: list[Prompt] = []
+        self._arrived = asyncio.Event()
 
     def say(
         self,
@@ -36,13 +38,16 @@ class InputMessages:
         synthetic: bool = False,
         message_id: str | None = None,
         is_beside_results: bool = False,
+        notices: tuple[str, ...] = (),
     ) -> None:
         """Add a message; it is in the log before the model hears it."""
         content: tuple[UserBlock, ...] = (
             (TextBlock(str(prompt)),) if isinstance(prompt, str) else tuple(prompt)
         )
         message = UserMessage(content, synthetic=synthetic)
-        said = UserSaid(message_id=message_id or make_message_id(), message=message)
+        said = UserSaid(
+            message_id=message_id or make_message_id(), message=message, notices=notices
+        )
         self._workplace.pipeline_context.emit(said)
         self._conversation.take(said)
         self._tell(MessageAdded(said.message, said.message_id, (), is_beside_results))
@@ -55,22 +60,55 @@ class InputMessages:
     def keep(self, prompt: Prompt) -> None:
         """Hold something back until the model can hear it."""
         self._waiting.append(prompt)
+        self._arrived.set()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether somebody said something that was not heard yet."""
+        return bool(self._waiting)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to hear beside lines of work that goes on."""
+        if self._waiting or self._workplace.pipeline_context.hooks.late:
+            return True
+        return any(notice.is_final for notice in self._workplace.notices())
+
+    @property
+    def has_anything(self) -> bool:
+        """Whether there is something to hear."""
+        return self.has_news or bool(self._workplace.notices())
 
     def flush_queue(self) -> bool:
         """Say what came in meanwhile: from the person, and from background work."""
         waiting, self._waiting = self._waiting, []
+        self._arrived.clear()
         for prompt in waiting:
-            # What an agent said to this one comes framed; no person typed it.
-            self.say(prompt, synthetic=isinstance(prompt, Framed))
-        notices = (*self._workplace.notices(), *self._workplace.pipeline_context.hooks.take_late())
-        self.remind(notices)
-        return bool(waiting or notices)
+            self.say(prompt)
+        notices = self._workplace.notices()
+        for notice in notices:
+            # The log has the notice, and that it was told, as one record.
+            self.say(frame_reminder(notice.text), synthetic=True, notices=(notice.id,))
+        self._workplace.mark_told(notices)
+        late = self._workplace.pipeline_context.hooks.take_late()
+        self.remind(late)
+        return bool(waiting or notices or late)
 
-    async def wait_for_work(self, limit_s: float) -> bool:
-        """Wait for agents in the background, as long as the host allows; whether one ended."""
-        if limit_s <= 0 or not await self._workplace.await_work(limit_s):
-            return False
-        return self.flush_queue()
+    def stop_waiting(self) -> None:
+        """Something came that background work knows nothing of."""
+        self._arrived.set()
+
+    async def wait_for_work(self, agents_s: float, commands_s: float) -> None:
+        """Wait for what background work has to tell, or until somebody says something."""
+        waits = (
+            asyncio.ensure_future(self._workplace.await_work(agents_s, commands_s)),
+            asyncio.ensure_future(self._arrived.wait()),
+        )
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
 
 def refuse_if_empty(prompt: Prompt) -> None:

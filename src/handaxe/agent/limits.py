@@ -64,6 +64,14 @@ class LimitReached(msgspec.Struct, frozen=True):
     sentence: str
 
 
+class _Spent(msgspec.Struct, frozen=True):
+    """What a prompt and what followed it have used of the limits."""
+
+    turns: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
 class Meter:
     """What was used; a sub-agent's use counts for its parent as well."""
 
@@ -79,13 +87,17 @@ class Meter:
         self.prices: Mapping[str, Price] = {} if prices is None else prices
         self._parent = parent
         self._now = now
-        self.start()
-
-    def start(self) -> None:
-        """A new run: everything from zero."""
         self.turns = 0
         self.by_model: dict[str, TokenUsage] = {}
         self._cost_usd: float | None = 0.0
+        self.start()
+
+    def start(self, *, goes_on: bool = False) -> None:
+        """A new run: everything from zero; with `goes_on` the limits still know the last one."""
+        self._earlier = self._spent() if goes_on else _Spent()
+        self.turns = 0
+        self.by_model = {}
+        self._cost_usd = 0.0
         self.model_s = 0.0
         self._began = self._now()
         self._has_warned = False
@@ -154,24 +166,26 @@ class Meter:
         if self._has_warned:
             return None
         tokens, cost = self.limits.max_tokens, self.limits.max_cost_usd
+        spent = self._spent()
         told: list[str] = []
-        if tokens is not None and self.used_tokens >= SOFT_SHARE * tokens:
-            told.append(f"{self.used_tokens:,} of {tokens:,} tokens")
-        if cost is not None and (used := self.cost_usd) is not None and used >= SOFT_SHARE * cost:
-            told.append(f"${used:.4f} of ${cost:.4f}")
+        if tokens is not None and spent.tokens >= SOFT_SHARE * tokens:
+            told.append(f"{spent.tokens:,} of {tokens:,} tokens")
+        if cost is not None and self.cost_usd is not None and spent.cost_usd >= SOFT_SHARE * cost:
+            told.append(f"${spent.cost_usd:.4f} of ${cost:.4f}")
         self._has_warned = bool(told)
         return f"The budget is nearly used up: {' and '.join(told)}." if told else None
 
     def check_limits(self) -> LimitReached | None:
         """The limit that is used up, if any; a parent's limits hold for its agents."""
-        limits, used = self.limits, self.used_tokens
-        if limits.max_turns is not None and self.turns >= limits.max_turns:
+        limits, spent = self.limits, self._spent()
+        used = spent.tokens
+        if limits.max_turns is not None and spent.turns >= limits.max_turns:
             sentence = f"Reached the limit of {format_count(limits.max_turns, 'turn')}."
             return LimitReached("error_max_turns", "max_turns", sentence)
         if limits.max_tokens is not None and used >= limits.max_tokens:
             sentence = f"Reached the limit of {limits.max_tokens:,} tokens ({used:,} used)."
             return LimitReached("error_during_execution", "token_limit", sentence)
-        cost = self.cost_usd
+        cost = None if self.cost_usd is None else spent.cost_usd
         if limits.max_cost_usd is not None and cost is not None and cost >= limits.max_cost_usd:
             sentence = f"Budget limit reached: ${cost:.4f} of ${limits.max_cost_usd:.4f} used."
             return LimitReached("error_max_budget_usd", "budget_exhausted", sentence)
@@ -180,6 +194,20 @@ class Meter:
             return LimitReached("error_during_execution", "time_limit", sentence)
         above = self._parent.check_limits() if self._parent is not None else None
         return above if above is not None and above.reason != "max_turns" else None
+
+    def has_room_for_turn(self) -> bool:
+        """Whether the limits leave room for one more answer that nobody asked for."""
+        most = self.limits.max_turns
+        is_last = most is not None and self._spent().turns + 1 >= most
+        return not is_last and self.check_limits() is None
+
+    def _spent(self) -> _Spent:
+        earlier = self._earlier
+        return _Spent(
+            earlier.turns + self.turns,
+            earlier.tokens + self.used_tokens,
+            earlier.cost_usd + (self.cost_usd or 0.0),
+        )
 
     def check_time_limit(self) -> LimitReached | None:
         """The limit of time, if that is the one that is used up."""
@@ -197,6 +225,8 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How many times a model that goes in circles is told so before it is stopped; None: never."""
     wait_for_agents_s: float = 0.0
     """How long a run that could end waits for agents it started in the background."""
+    wait_for_commands_s: float = 0.0
+    """The same for commands and watches; one that never ends must not hold a run for ever."""
     auto_compact: bool = True
     """Whether a conversation that grows too long is summed up without being asked."""
     is_sub_agent: bool = False
@@ -215,6 +245,8 @@ class ContinuationBudget:
         self.stop_blocks = 0
         self.was_broken = False
         """Whether the last answer broke off."""
+        self.idle_since: float | None = None
+        """When the run could first have ended, had it not waited for background work."""
         self._continuations = 0
 
     def may_go_on(self) -> bool:

@@ -62,9 +62,9 @@ class AgentLoop:
         )
         self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
         self._hooks = RunHooks(workplace, self.tell)
-        self._speaker = InputMessages(workplace, conversation, self.tell)
-        self._continuation = RunContinuation(
-            conversation, self._speaker, self._hooks, self.tell, output
+        self.inputs = InputMessages(workplace, conversation, self.tell)
+        self.continuation = RunContinuation(
+            conversation, self.inputs, self._hooks, self.tell, output, meter
         )
         self._task: asyncio.Task[None] | None = None
         self._turn: ModelTurn | None = None
@@ -80,7 +80,7 @@ class AgentLoop:
 
     def send(self, prompt: Prompt) -> None:
         """Say something to a running agent: it hears it as soon as its calls are done."""
-        self._speaker.keep(prompt)
+        self.inputs.keep(prompt)
 
     def interrupt(self) -> bool:
         """Stop the run: the model, and every call that is not in the background."""
@@ -114,9 +114,9 @@ class AgentLoop:
         """Work on a prompt; the last event says how it ended. None goes on without a new one."""
         if self.is_running:
             raise RuntimeError("This agent is at work; use `send` to tell it something.")
-        self._events = asyncio.Queue()
+        self.continuation.begin(prompt)
+        self._events, self._denials = asyncio.Queue(), []
         self._has_begun = self._is_interrupted = self._is_silent = False
-        self._denials = []
         self._task = task = asyncio.ensure_future(self._run_task(prompt, message_id))
         task.add_done_callback(lambda _: self._events.put_nowait(None))
         try:
@@ -150,7 +150,6 @@ class AgentLoop:
 
     async def _run_task(self, prompt: Prompt | None, message_id: str | None) -> None:
         self._has_begun = True
-        self.meter.start()
         if self.output is not None:
             self.output.start()
         stop_listening = self._workplace.subscribe(self._handle_session_event)
@@ -161,6 +160,7 @@ class AgentLoop:
         last = structured_output.build_run_finished(
             ending, self.meter, self._workplace.pipeline_context.session_id, self._denials
         )
+        self.continuation.last_ending = last.terminal_reason
         self._workplace.pipeline_context.emit(structured_output.build_run_ended(last))
         self._workplace.flush()
         self.tell(last)
@@ -199,7 +199,7 @@ class AgentLoop:
         if self._is_silent:
             said = reminders.SUSPENDED
         elif mark and self.conversation.put_off is None:
-            self._speaker.say(said, synthetic=True)
+            self.inputs.say(said, synthetic=True)
         return structured_output.make_aborted_result(said, had_calls=had_calls)
 
     async def _work(self, prompt: Prompt | None, message_id: str | None) -> RunResult:
@@ -207,7 +207,7 @@ class AgentLoop:
         rest = ContinuationBudget()
         ending = await self._open(guard, rest)
         if ending is None and prompt is not None:
-            ending = await self._continuation.submit_prompt(prompt, message_id, self.options)
+            ending = await self.continuation.submit_prompt(prompt, message_id, self.options)
         return ending or await self._answers(guard, rest)
 
     async def _answers(self, guard: LoopGuard, rest: ContinuationBudget) -> RunResult:
@@ -218,19 +218,19 @@ class AgentLoop:
                 return structured_output.make_limit_result(reached)
             if (near := self.meter.check_near_limit()) is not None:
                 self.tell(Told(near))
-                self._speaker.remind([f"{near} {reminders.COME_TO_AN_END}"])
+                self.inputs.remind([f"{near} {reminders.COME_TO_AN_END}"])
             turn = await self._answer(rest)
             results = await self._results(turn)
             self._count(turn)
             if rest.was_broken:
                 rest.was_broken = False
-                self._speaker.remind([reminders.BROKEN_OFF])
+                self.inputs.remind([reminders.BROKEN_OFF])
                 if not turn.calls:
                     continue
             ending = (
-                await self._continuation.handle_results(turn, results, guard, rest, self.options)
+                await self.continuation.handle_results(turn, results, guard, rest, self.options)
                 if turn.calls
-                else await self._continuation.handle_final_answer(turn, rest, self.options)
+                else await self.continuation.handle_final_answer(turn, rest, self.options)
             )
             if ending is not None:
                 return ending
@@ -258,12 +258,12 @@ class AgentLoop:
             )
             turn.resume_call(call)
             results = await self._results(turn)
-            ending = await self._continuation.handle_results(
+            ending = await self.continuation.handle_results(
                 turn, results, guard, rest, self.options
             )
             if ending is not None:
                 return ending
-        self._speaker.remind(context.hooks.take_late())
+        self.inputs.flush_queue()
         return None
 
     async def _can_defer(self, call_id: str) -> bool:
@@ -276,7 +276,7 @@ class AgentLoop:
         while True:
             specs = self._workplace.specs()
             system = self._system(specs)
-            self._speaker.remind(await self._workplace.changes())
+            self.inputs.remind(await self._workplace.changes())
             self._workplace.pipeline_context.effort = self.options.effort
             shorter = await self._compactor.make_room(self.model, system, specs, self.meter)
             if shorter is not None:

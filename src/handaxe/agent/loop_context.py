@@ -11,14 +11,23 @@ from handaxe.hooks.notify import fire_hooks
 from handaxe.hooks.outcome import Outcome
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.streaming import CallStream, OnResult
+from handaxe.session.jobs import Notice
 
 
 def _return_empty() -> tuple[str, ...]:
     return ()
 
 
-async def _wait_for_nothing(limit_s: float) -> bool:  # noqa: ARG001 - nothing to wait for
+async def _wait_for_nothing(agents_s: float, commands_s: float) -> bool:  # noqa: ARG001
     return False
+
+
+def _return_no_notices() -> tuple[Notice, ...]:
+    return ()
+
+
+def _ignore_notices(notices: Sequence[Notice]) -> None:  # noqa: ARG001 - nobody keeps them
+    return None
 
 
 async def _return_no_reminders() -> tuple[str, ...]:
@@ -51,10 +60,12 @@ class LoopContext(msgspec.Struct, kw_only=True):
     """Sections of the system prompt that only this place knows; asked for once."""
     changes: Callable[[], Awaitable[Sequence[str]]] = _return_no_reminders
     """What differs from the notes by now; told with the next request, and no reason for one."""
-    notices: Callable[[], Sequence[str]] = _return_empty
-    """What background work has to say, each thing once."""
-    await_work: Callable[[float], Awaitable[bool]] = _wait_for_nothing
-    """Wait so long for background agents; whether one has ended."""
+    notices: Callable[[], Sequence[Notice]] = _return_no_notices
+    """What background work has to say and nobody was told."""
+    mark_told: Callable[[Sequence[Notice]], None] = _ignore_notices
+    """These are in the conversation and its log now."""
+    await_work: Callable[[float, float], Awaitable[bool]] = _wait_for_nothing
+    """Wait so long for background agents, and so long for commands; whether there are notices."""
     origin: RequestOrigin = RequestOrigin()
     """What the requests of this place say of themselves."""
     nearby: NestedMemory | None = None

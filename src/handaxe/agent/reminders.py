@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from handaxe.contract.ports.agents import AgentState, describe_worktree
 from handaxe.contract.result import ToolResult
-from handaxe.text.framing import Framed, frame, frame_field, join_framed, quote_line
+from handaxe.text.framing import quote_line
 
 MAX_REFUSALS = 5
 INTERRUPTED = "[Request interrupted by user]"
@@ -21,19 +21,6 @@ NOT_ACCEPTED = (
 )
 COME_TO_AN_END = "Finish what matters most now, and say what is left undone."
 BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
-
-
-def format_agent_notice(state: AgentState, max_chars: int) -> Framed:
-    """That an agent in the background has ended, and what it said."""
-    notice = frame(
-        "task-notification",
-        frame_field("task-id", state.agent_id),
-        frame_field("output-file", state.output_file),
-        frame_field("status", state.status),
-        frame_field("summary", f'Agent "{state.description}" {state.status}'),
-        frame("result", shorten_report(state, max_chars)),
-    )
-    return join_framed("No person said this.", notice)
 
 
 def format_agent_message(state: AgentState, text: str) -> str:

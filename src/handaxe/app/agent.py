@@ -20,6 +20,7 @@ from handaxe.app.agent_setup.agent_builder import (
     add_edit_tool,
     hold_conversation,
 )
+from handaxe.app.agent_setup.agent_wakes import AgentWakes
 from handaxe.app.services.service import Arriving, CleanupService
 from handaxe.app.services.session_model import OpenModel
 from handaxe.app.session import PathLike, Session, get_parts
@@ -71,6 +72,7 @@ class Agent:
         agent_limits: SpawnLimits | None = None,
         context_apart: bool = False,
         wait_for_agents_s: float = 600.0,
+        wait_for_commands_s: float = 0.0,
         defer_calls: bool = True,
         record: PathLike | None = None,
         **session_options: Any,  # noqa: ANN401 - those of `Session`
@@ -83,15 +85,15 @@ class Agent:
         self._session_parts = get_parts(self.session)
         options = AgentArguments(
             model=model, open_model=open_model, system_prompt=system_prompt,
-            append_system_prompt=append_system_prompt,
-            append_subagent_system_prompt=append_subagent_system_prompt,
-            style=style, output_style=output_style, agent=agent, effort=effort, memory=memory,
+            append_system_prompt=append_system_prompt, style=style, output_style=output_style,
+            append_subagent_system_prompt=append_subagent_system_prompt, agent=agent, effort=effort,
             max_turns=max_turns, max_tokens=max_tokens, max_cost_usd=max_cost_usd,
             max_wall_s=max_wall_s, prices=prices, output_schema=output_schema,
             max_output_tokens=max_output_tokens, thinking_tokens=thinking_tokens,
             stop_after_nudges=stop_after_nudges, agents=agents, agent_limits=agent_limits,
-            context_apart=context_apart, wait_for_agents_s=wait_for_agents_s,
-            defer_calls=defer_calls, record=None if record is None else Path(record).expanduser(),
+            context_apart=context_apart, memory=memory, defer_calls=defer_calls,
+            wait_for_agents_s=wait_for_agents_s, wait_for_commands_s=wait_for_commands_s,
+            record=None if record is None else Path(record).expanduser(),
         )  # fmt: skip
         self._take_parts(AgentBuilder(self.session, options).build())
 
@@ -114,6 +116,7 @@ class Agent:
         self._is_left = self._has_waited = False
         self.patience: Arriving = "needed"
         """What the first run waits for: servers that always have to be there, or all of them."""
+        self.wakes = AgentWakes(self.loop, self.session)
         self._at_end = CleanupService(self._end_agents)
         self._session_parts.services.members.append(self._at_end)
 
@@ -129,11 +132,12 @@ class Agent:
         await self._end_agents()
         if self._at_end in self._session_parts.services.members:
             self._session_parts.services.members.remove(self._at_end)
-        hooks = self._session_parts.pipeline_context.hooks
-        if hooks.models is self._hook_models:
-            hooks.models = None
-        if self._session_parts.pipeline_context.agent is self._parts.access:
-            self._session_parts.pipeline_context.agent = None
+        self.wakes.close()
+        context = self._session_parts.pipeline_context
+        if context.hooks.models is self._hook_models:
+            context.hooks.models = None
+        if context.agent is self._parts.access:
+            context.agent = None
         await self._hook_models.close()
         await self._parts.models.close()
         if self._owns_session:
@@ -221,12 +225,16 @@ class Agent:
 
     async def ask(self, prompt: Prompt | None) -> RunFinished:
         """Work on a prompt to its end."""
-        final: RunFinished | None = None
+        last: AgentEvent | None = None
         async for event in self.run(prompt):
-            if isinstance(event, RunFinished):
-                final = event
-        assert final is not None
-        return final
+            last = event
+        assert isinstance(last, RunFinished)
+        return last
+
+    async def wait_for_work(self, timeout_s: float | None = None) -> bool:
+        """Wait until background work has something to tell, which `run(None)` lets it hear."""
+        await self._close_left()
+        return await self.wakes.wait(timeout_s)
 
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now, with wishes for the summary."""

@@ -226,6 +226,10 @@ class AgentConnection:
         """Work on a prompt to its end."""
         return self._thread.wait(self._agent.ask(prompt))
 
+    def wait_for_work(self, timeout_s: float | None = None) -> bool:
+        """Wait until background work has something to tell; then `run(None)` lets it hear."""
+        return self._thread.wait(self._agent.wait_for_work(timeout_s))
+
     def send(self, prompt: "Prompt") -> None:
         """Say something to the agent while it works."""
         self._thread.do(lambda: self._agent.send(prompt))

@@ -191,16 +191,26 @@ class JobEnded(_Event, frozen=True, tag="job_ended", kw_only=True):
 
 
 class JobSaid(_Event, frozen=True, tag="job_said", kw_only=True):
-    """A watched command printed a line; shown and told to the model, not logged."""
+    """A watched command printed a line; shown, and told to the model."""
 
     job_id: str
     line: str
+    is_kept: bool = True
+    """Whether it is logged; one that finds many others waiting is in the output file alone."""
+
+
+class MessagePosted(_Event, frozen=True, tag="message_posted", kw_only=True):
+    """An agent has something to say to the session's own agent, which hears it when it can."""
+
+    message_id: str
+    text: str
 
 
 class JobsTold(_Event, frozen=True, tag="jobs_told", kw_only=True):
-    """The model was told of the end of these jobs."""
+    """The model was told of the end of these jobs, or of what else their ids stand for."""
 
     job_ids: tuple[str, ...]
+    """The id of a job: its end. With a colon behind it: its lines so far. Others are messages."""
 
 
 class ModeChanged(_Event, frozen=True, tag="mode_changed", kw_only=True):
@@ -293,6 +303,8 @@ class UserSaid(_Event, frozen=True, tag="user_said", kw_only=True):
 
     message_id: str
     message: UserMessage
+    notices: tuple[str, ...] = ()
+    """What background work had to tell and is told herewith, named as in `JobsTold`."""
 
 
 class AssistantSaid(_Event, frozen=True, tag="assistant_said", kw_only=True):
@@ -390,6 +402,7 @@ Event = (
     | JobEnded
     | JobSaid
     | JobsTold
+    | MessagePosted
     | ModeChanged
     | PermissionsChanged
     | TodosChanged

@@ -6,13 +6,23 @@ after a restart.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
 
 import msgspec
 
-from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
+from handaxe.contract.events import (
+    JobEnded,
+    JobSaid,
+    JobStarted,
+    JobsTold,
+    MessagePosted,
+    UserSaid,
+)
 from handaxe.contract.job_state import JobState
 from handaxe.contract.ports.jobs import Job
 
@@ -23,13 +33,189 @@ if TYPE_CHECKING:
 
 MAX_RUNNING = 40
 MAX_OF_USER = 200
-MAX_LINES = 200
-"""So many lines of one watched command wait for the model; older ones make way."""
 HOST_ENDED = "was killed because handaxe ended"
 
-Announce = Callable[[JobStarted | JobEnded | JobSaid | JobsTold], object]
+Announcement = JobStarted | JobEnded | JobSaid | JobsTold | MessagePosted
+Announce = Callable[[Announcement], object]
 AtEnd = Callable[[JobState], Awaitable[None]]
 """Sees to what work leaves behind, before anybody is told of its end."""
+
+
+MAX_LINES = 200
+"""So many lines of one watched command wait for the model; older ones make way."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """One thing that an agent has to be told."""
+
+    id: str
+    """What the log calls it once it was told."""
+    text: str
+    is_final: bool = True
+    """Whether it is more than lines of a watched command, which may be followed by many more."""
+
+
+class PendingNotices:
+    """What was not told yet: lines of watched commands, messages of agents, ends of work."""
+
+    def __init__(
+        self,
+        find_recipient: Callable[[str], str | None],
+        find_state: Callable[[str], JobState | None],
+    ) -> None:
+        """`find_recipient` returns the sub-agent that is told of work; None: the session's own."""
+        self._find_recipient = find_recipient
+        self._find_state = find_state
+        self._ends: dict[str, str] = {}
+        self._messages: dict[str, str] = {}
+        self._lines: dict[str, list[str]] = {}
+        self._left_out: dict[str, int] = {}
+        self._waiters: set[asyncio.Future[None]] = set()
+        self.listeners: list[Callable[[], object]] = []
+        """Called whenever there is something new to tell."""
+
+    def add_end(self, state: JobState, summary: str) -> None:
+        """Work has ended."""
+        self._ends[state.job_id] = format_notice(
+            state.job_id,
+            output_file=state.output_path,
+            status=state.status,
+            summary=summary,
+            result=state.result,
+        )
+        self._announce()
+
+    def add_line(self, job_id: str, line: str) -> bool:
+        """A watched command printed a line; whether there was room for it beside the others."""
+        lines = self._lines.setdefault(job_id, [])
+        lines.append(line)
+        has_room = len(lines) <= MAX_LINES
+        if not has_room:
+            lines.pop(0)
+            self._left_out[job_id] = self._left_out.get(job_id, 0) + 1
+        self._announce()
+        return has_room
+
+    def add_message(self, posted: MessagePosted) -> None:
+        """An agent has something to say to the session's own."""
+        self._messages[posted.message_id] = posted.text
+        self._announce()
+
+    def forget(self, notice_id: str) -> bool:
+        """It was told; whether it waited for that."""
+        if notice_id.endswith(":"):
+            job_id = notice_id.removesuffix(":")
+            self._left_out.pop(job_id, None)
+            return self._lines.pop(job_id, None) is not None
+        waits = (self._ends.pop(notice_id, None), self._messages.pop(notice_id, None))
+        return any(text is not None for text in waits)
+
+    def is_empty(self, viewer: str | None) -> bool:
+        """Whether there is nothing to tell this agent."""
+        if viewer is None and self._messages:
+            return False
+        return not any(self._find_recipient(job_id) == viewer for job_id in self._list_job_ids())
+
+    def list_for(self, viewer: str | None) -> tuple[Notice, ...]:
+        """What this agent has to be told; the lines of a command come before its end."""
+        notices = [
+            Notice(f"{job_id}:", self._format_lines(job_id, lines), is_final=False)
+            for job_id, lines in self._lines.items()
+            if self._find_recipient(job_id) == viewer
+        ]
+        if viewer is None:
+            notices += [Notice(one, text) for one, text in self._messages.items()]
+        notices += [
+            Notice(job_id, text)
+            for job_id, text in self._ends.items()
+            if self._find_recipient(job_id) == viewer
+        ]
+        return tuple(notices)
+
+    async def wait_until(self, is_met: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Wait until something holds that only changes here; False if the time was up first."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not is_met():
+                    waiter = loop.create_future()
+                    self._waiters.add(waiter)
+                    try:
+                        await waiter
+                    finally:
+                        self._waiters.discard(waiter)
+        except TimeoutError:
+            return is_met()
+        return True
+
+    async def wait_while(
+        self,
+        goes_on: Callable[[tuple[bool, ...]], bool],
+        viewer: str | None,
+        agents_s: float | None,
+        commands_s: float | None,
+    ) -> None:
+        """Wait until there is something to tell, while agents or others go on, each so long."""
+        agents = math.inf if agents_s is None else agents_s
+        commands = math.inf if commands_s is None else commands_s
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for limit_s, kinds in (
+            (min(agents, commands), (True, False)),
+            (max(agents, commands), (agents > commands,)),
+        ):
+            left_s = limit_s - (loop.time() - began)
+            if left_s > 0:
+                is_over = partial(self._is_over, goes_on, kinds, viewer)
+                await self.wait_until(is_over, None if left_s == math.inf else left_s)
+
+    def _is_over(
+        self,
+        goes_on: Callable[[tuple[bool, ...]], bool],
+        kinds: tuple[bool, ...],
+        viewer: str | None,
+    ) -> bool:
+        return not self.is_empty(viewer) or not goes_on(kinds)
+
+    def notify(self) -> None:
+        """Let everybody who waits look again."""
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def pass_on(self) -> None:
+        """Somebody who was told of work is gone; what waits may be for another one now."""
+        self._announce()
+
+    def _announce(self) -> None:
+        self.notify()
+        for listener in tuple(self.listeners):
+            listener()
+
+    def _list_job_ids(self) -> Iterable[str]:
+        yield from self._lines
+        yield from self._ends
+
+    def _format_lines(self, job_id: str, lines: Sequence[str]) -> str:
+        state = self._find_state(job_id)
+        left_out = self._left_out.get(job_id, 0)
+        more = [f"({left_out:,} earlier lines are only in the output file)"] if left_out else []
+        named = f'"{state.description}"' if state is not None else job_id
+        return format_notice(
+            job_id,
+            output_file=state.output_path if state is not None else "",
+            summary=f"Monitor {named} saw:",
+            event="\n".join([*more, *lines]),
+        )
+
+
+def format_notice(job_id: str, **fields: str) -> "Framed":
+    """A message for the model; nothing inside can be taken for its frame."""
+    from handaxe.text.framing import frame, frame_field
+
+    named = {"task-id": job_id, **{name.replace("_", "-"): value for name, value in fields.items()}}
+    inside = [frame_field(name, value) for name, value in named.items() if value]
+    return frame("task-notification", *inside)
 
 
 class Jobs:
@@ -63,16 +249,14 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._ended: dict[str, JobState] = {}
         self._lost: dict[str, JobState] = {}
-        self._untold: dict[str, str] = {}
-        self._lines: dict[str, list[str]] = {}
-        self._left_out: dict[str, int] = {}
         self._looked_at: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: dict[str, asyncio.Task[None]] = {}
-        self._news = asyncio.Event()
         self._owners: dict[str, str] = {}
         self._present: set[str] = set()
         self._viewer: str | None = None
+        self.notices = PendingNotices(self._find_recipient, self._find_state)
+        """What was not told yet."""
 
     def share_with_agent(self, agent_id: str) -> Self:
         """The same work for a sub-agent: it is told of what it starts, as long as it is there."""
@@ -94,8 +278,7 @@ class Jobs:
             mine = [state.job_id for state in self.running() if self._is_mine(state)]
             await asyncio.gather(*(self._jobs[job_id].stop() for job_id in mine))
         self._present.discard(self._viewer or "")
-        if self._untold or self._lines:
-            self._news.set()
+        self.notices.pass_on()
 
     def refuse_if_full(self) -> None:
         """Raise a fault if so much runs that nothing may be added."""
@@ -175,13 +358,14 @@ class Jobs:
 
     def say(self, job_id: str, line: str) -> None:
         """A watched command printed a line that the model wants to know."""
-        self._announce(JobSaid(job_id=job_id, line=line))
-        lines = self._lines.setdefault(job_id, [])
-        lines.append(line)
-        if len(lines) > MAX_LINES:
-            lines.pop(0)
-            self._left_out[job_id] = self._left_out.get(job_id, 0) + 1
-        self._news.set()
+        is_kept = self.notices.add_line(job_id, line)
+        self._announce(JobSaid(job_id=job_id, line=line, is_kept=is_kept))
+
+    def post_message(self, text: str) -> None:
+        """Tell the session's own agent something, as soon as it can hear it."""
+        posted = MessagePosted(message_id=str(uuid4()), text=text)
+        self._announce(posted)
+        self.notices.add_message(posted)
 
     def count_new_bytes(self, state: JobState) -> int:
         """How much work has said since somebody last looked; looking is noted."""
@@ -197,35 +381,46 @@ class Jobs:
         job = self._jobs.get(job_id)
         if job is not None and job_id not in self._ended and job.state.status != "running":
             await asyncio.wait([self._ends[job_id]])
-        if self._untold.pop(job_id, None) is not None:
+        if self.notices.forget(job_id):
             self._announce(JobsTold(job_ids=(job_id,)))
+            self.notices.notify()
 
     async def news(self, timeout_s: float | None = None) -> bool:
         """Wait until there is something to tell; False if the time was up first."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await self.notices.wait_until(lambda: self.has_notices, timeout_s)
+
+    async def wait_for_work(
+        self, agents_s: float | None = None, commands_s: float | None = None
+    ) -> bool:
+        """Wait until there is something to tell; False if nothing goes on that could tell it.
+
+        Agents are waited for so long, and so long commands and watches; None is no limit.
+        """
+        await self.notices.wait_while(self._goes_on, self._viewer, agents_s, commands_s)
+        return self.has_notices
+
+    @property
+    def has_notices(self) -> bool:
+        """Whether there is something to tell."""
+        return not self.notices.is_empty(self._viewer)
+
+    def list_notices(self) -> tuple[Notice, ...]:
+        """What the model has to be told; `mark_told` says that it was."""
+        return self.notices.list_for(self._viewer)
+
+    def mark_told(self, notices: Iterable[Notice]) -> None:
+        """The model was told these."""
+        told = tuple(notice.id for notice in notices if self.notices.forget(notice.id))
+        if told:
+            self._announce(JobsTold(job_ids=told))
 
     def take_notices(self) -> tuple[str, ...]:
         """What the model has to be told, each thing once."""
-        notices: list[str] = []
-        for job_id in [
-            job_id for job_id in self._lines if self._find_recipient(job_id) == self._viewer
-        ]:
-            notices.append(self._format_line_notice(job_id, self._lines.pop(job_id)))
-            self._left_out.pop(job_id, None)
-        ended = [job_id for job_id in self._untold if self._find_recipient(job_id) == self._viewer]
-        notices += [self._untold.pop(job_id) for job_id in ended]
-        if ended:
-            self._announce(JobsTold(job_ids=tuple(ended)))
-        if not self._lines and not self._untold:
-            self._news.clear()
-        return tuple(notices)
+        notices = self.list_notices()
+        self.mark_told(notices)
+        return tuple(notice.text for notice in notices)
 
-    def replay(self, event: JobStarted | JobEnded | JobsTold) -> None:
+    def replay(self, event: Announcement | UserSaid) -> None:
         """Take over what an earlier run of the session had announced."""
         match event:
             case JobStarted():
@@ -233,10 +428,17 @@ class Jobs:
             case JobEnded():
                 self._lost.pop(event.job.job_id, None)
                 self._ended[event.job.job_id] = event.job
-                self._tell(event.job, event.summary)
+                self.notices.add_end(event.job, event.summary)
+            case JobSaid():
+                self.notices.add_line(event.job_id, event.line)
+            case MessagePosted():
+                self.notices.add_message(event)
             case JobsTold():
-                for job_id in event.job_ids:
-                    self._untold.pop(job_id, None)
+                for notice_id in event.job_ids:
+                    self.notices.forget(notice_id)
+            case UserSaid():
+                for notice_id in event.notices:
+                    self.notices.forget(notice_id)
 
     def close_lost(self) -> None:
         """Give work that an earlier run left without an end the end it had."""
@@ -250,13 +452,6 @@ class Jobs:
     def forget_lost(self) -> None:
         """Work without an end goes on in another process, which will tell it."""
         self._lost.clear()
-
-    async def wait_for_commands(self, limit_s: float) -> None:
-        """Let commands come to their end, if that is near."""
-        states = self.running()
-        ends = [self._ends[state.job_id] for state in states if state.kind != "agent"]
-        if ends:
-            await asyncio.wait(ends, timeout=limit_s)
 
     async def close(self) -> None:
         """Stop all work and see to its end."""
@@ -285,22 +480,25 @@ class Jobs:
     def _end(self, state: JobState, summary: str) -> None:
         self._ended[state.job_id] = state
         self._announce(JobEnded(job=state, summary=summary))
-        self._tell(state, summary)
-
-    def _tell(self, state: JobState, summary: str) -> None:
-        self._untold[state.job_id] = format_notice(
-            state.job_id,
-            output_file=state.output_path,
-            status=state.status,
-            summary=summary,
-            result=state.result,
-        )
-        self._news.set()
+        self.notices.add_end(state, summary)
 
     def _find_recipient(self, job_id: str) -> str | None:
         """The sub-agent that is told of work; None: the session's own agent."""
         owner = self._owners.get(job_id)
         return owner if owner in self._present else None
+
+    def _find_state(self, job_id: str) -> JobState | None:
+        job = self._jobs.get(job_id)
+        return job.state if job is not None else self._ended.get(job_id) or self._lost.get(job_id)
+
+    def _goes_on(self, kinds: tuple[bool, ...]) -> bool:
+        """Whether work goes on that this agent is told of: agents, others, or both."""
+        return any(
+            job_id not in self._ended
+            and (job.state.kind == "agent") in kinds
+            and self._find_recipient(job_id) == self._viewer
+            for job_id, job in self._jobs.items()
+        )
 
     def _is_mine(self, state: JobState) -> bool:
         return state.kind != "agent" and self._owners.get(state.job_id) == self._viewer
@@ -319,27 +517,6 @@ class Jobs:
             else agent
             for agent in self._kept_agents()
         )
-
-    def _format_line_notice(self, job_id: str, lines: list[str]) -> str:
-        job = self._jobs.get(job_id)
-        left_out = self._left_out.get(job_id, 0)
-        more = [f"({left_out:,} earlier lines are only in the output file)"] if left_out else []
-        named = f'"{job.state.description}"' if job is not None else job_id
-        return format_notice(
-            job_id,
-            output_file=job.state.output_path if job is not None else "",
-            summary=f"Monitor {named} saw:",
-            event="\n".join([*more, *lines]),
-        )
-
-
-def format_notice(job_id: str, **fields: str) -> "Framed":
-    """A message for the model; nothing inside can be taken for its frame."""
-    from handaxe.text.framing import frame, frame_field
-
-    named = {"task-id": job_id, **{name.replace("_", "-"): value for name, value in fields.items()}}
-    inside = [frame_field(name, value) for name, value in named.items() if value]
-    return frame("task-notification", *inside)
 
 
 def summarize_job(state: JobState) -> str:

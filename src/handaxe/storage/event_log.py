@@ -29,6 +29,7 @@ from handaxe.contract.events import (
     JobSaid,
     JobStarted,
     JobsTold,
+    MessagePosted,
     UserSaid,
 )
 from handaxe.contract.faults import ResultLost
@@ -84,10 +85,9 @@ MAX_WAITING = 64
 LONG_CHARS = 16_000
 """A result so long takes longer to write than most calls take to run."""
 
-_NEVER_WRITTEN = (CallProgress, JobSaid)
-_WRITTEN_AT_ONCE = (JobStarted, JobEnded, JobsTold)
+_WRITTEN_AT_ONCE = (JobStarted, JobEnded, JobsTold, MessagePosted)
 """Work that a killed host leaves behind must be known, and told once, ever after."""
-_WRITTEN_SOON = (UserSaid, AssistantEnded)
+_WRITTEN_SOON = (UserSaid, AssistantEnded, JobSaid)
 
 _OFFSET_BYTES = 8
 _log = logging.getLogger("handaxe.storage")
@@ -214,7 +214,7 @@ class EventLog(PooledFile):
                 self.flush()
         elif isinstance(event, CallFinished):
             self._take_finished(event)
-        elif isinstance(event, _NEVER_WRITTEN):
+        elif isinstance(event, CallProgress) or (isinstance(event, JobSaid) and not event.is_kept):
             return None
         else:
             self._waiting.append(event)

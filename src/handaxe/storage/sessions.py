@@ -26,8 +26,10 @@ from handaxe.contract.events import (
     HookRan,
     InstructionsHeard,
     JobEnded,
+    JobSaid,
     JobStarted,
     JobsTold,
+    MessagePosted,
     ModeChanged,
     SessionClosed,
     SessionStarted,
@@ -103,7 +105,8 @@ class SessionHistory(msgspec.Struct):
     edits: list[EditApplied] = []
     said: list[UserSaid | AssistantSaid | AssistantEnded | Compacted] = []
     """The conversation since it was last made shorter; results are looked up by their ids."""
-    jobs: list[JobStarted | JobEnded | JobsTold] = []
+    jobs: list[JobStarted | JobEnded | JobSaid | JobsTold | MessagePosted | UserSaid] = []
+    """What background work did and had to tell, and what of that was told."""
     directory: str | None = None
     mode: str | None = None
     chosen: AgentChosen | None = None
@@ -161,12 +164,14 @@ class SessionHistory(msgspec.Struct):
                 self.seen.append(event)
             case EditApplied():
                 self.edits.append(event)
-            case JobStarted() | JobEnded() | JobsTold():
+            case JobStarted() | JobEnded() | JobSaid() | JobsTold() | MessagePosted():
                 self.jobs.append(event)
             case UserSaid() | AssistantSaid() | AssistantEnded() | Compacted():
                 # Nothing before a summary is ever sent again.
                 self.said = [] if isinstance(event, Compacted) else self.said
                 self.said.append(event)
+                if isinstance(event, UserSaid) and event.notices:
+                    self.jobs.append(event)
             case _:
                 self._take_state(event)
 

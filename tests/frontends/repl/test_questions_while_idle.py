@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,14 @@ def background(script, project: Path):
 
 
 def leave(me: Terminal) -> None:
-    me.type("\x15\x04")
+    """Leave; keys that come while an agent is woken by what ended are kept as words."""
+
+    def has_left() -> bool:
+        with suppress(OSError):
+            me.type("\x15\x04")
+        return me.has_ended()
+
+    blocked_until(has_left)
     assert me.end() == 0
 
 
@@ -94,7 +102,8 @@ def test_keys_typed_before_the_question_stands_there_are_no_answer(background, p
 
 def test_questions_of_several_agents_come_one_after_the_other(background, project):
     helpers = [[{"call": [wait("go"), write(f"{n}.txt")]}, {"text": "Written."}] for n in range(3)]
-    me = background(*helpers, then=({"text": "Hi."},))
+    # What ends in the background may wake the agent before and after the prompt.
+    me = background(*helpers, then=({"text": "Hi."},) * 5)
     (project / "go").touch()
     for answer in ("y", "n", "y"):
         me.wait_for("Allow?")
@@ -137,7 +146,7 @@ def test_ctrl_c_is_no_answer_to_the_questions_that_nobody_has_seen(background, p
 def test_a_question_that_outlasts_the_turn_keeps_the_prompt_away(background, project):
     helper = [{"call": [wait("go"), write("a.txt")]}, {"text": "Written."}]
     busy = {"call": [wait("done")]}
-    me = background(helper, then=(busy, {"text": "I am done."}, {"text": "Hi."}))
+    me = background(helper, then=(busy, {"text": "I am done."}, *({"text": "Hi."},) * 3))
     me.type("work\r")
     me.wait_for("● Bash")
     (project / "go").touch()
@@ -150,4 +159,13 @@ def test_a_question_that_outlasts_the_turn_keeps_the_prompt_away(background, pro
     me.wait_for("Hi.")
     me.wait_for("›")
     blocked_until((project / "a.txt").exists)
+    leave(me)
+
+
+def test_what_ends_in_the_background_wakes_the_agent_at_the_idle_prompt(background, project):
+    helper = [{"call": [wait("go")]}, {"text": "It is green."}]
+    me = background(helper, then=({"expect": "It is green.", "text": "I heard."},))
+    (project / "go").touch()
+    me.wait_for("I heard.")
+    me.wait_for("›")
     leave(me)

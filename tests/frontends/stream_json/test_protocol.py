@@ -5,6 +5,7 @@ import signal
 
 import pytest
 from claude_agent_sdk._internal.message_parser import parse_message
+from tests.waiting import blocked_until
 
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import read_events
@@ -424,6 +425,54 @@ def test_a_command_in_the_background_is_announced_and_told(connect, script):
     assert live == [[task], []]
     client.close()
     parsed(client.seen)
+
+
+def start_waiting(more="") -> dict:
+    command = f"while [ ! -e go ]; do sleep 0.05; done; {more}"
+    run = {"command": command, "run_in_background": True, "description": "Wait"}
+    return {"call": [{"tool": "Bash", "input": run}]}
+
+
+def test_an_idle_connection_starts_a_turn_when_background_work_ends(connect, script, project):
+    heard = {"expect": "/exit code 3/", "text": "It failed."}
+    model = script(start_waiting("exit 3"), {"text": "Started."}, {"text": "Yes?"}, heard)
+    client = connect("--model", model, "--allowedTools", "Bash")
+    client.say("go")
+    assert client.until("result")["result"] == "Started."
+    client.say("still there?")
+    assert client.until("result")["result"] == "Yes?"
+    (project / "go").touch()
+    assert client.until("result")["result"] == "It failed."
+    assert client.close() == 0
+    parsed(client.seen)
+
+
+def test_what_ends_after_the_input_is_still_told(connect, script):
+    heard = {"expect": "/exit code 0/", "text": "It is over."}
+    run = {"command": "sleep 0.5", "run_in_background": True}
+    model = script({"call": [{"tool": "Bash", "input": run}]}, {"text": "Started."}, heard)
+    client = connect("--model", model, "--allowedTools", "Bash")
+    client.say("go")
+    assert client.close() == 0
+    results = [m["result"] for m in client.seen if m["type"] == "result"]
+    assert results == ["Started.", "It is over."]
+
+
+def test_a_connection_whose_turn_was_interrupted_is_not_woken(connect, script, project):
+    blocks = {"call": [{"tool": "Bash", "input": {"command": "touch busy; sleep 600"}}]}
+    heard = {"expect": "/go on/", "text": "I hear."}
+    model = script(start_waiting(), blocks, heard)
+    client = connect("--model", model, "--allowedTools", "Bash")
+    client.say("go")
+    blocked_until((project / "busy").exists)
+    client.ask("interrupt")
+    assert client.until("result")["is_error"]
+    (project / "go").touch()
+    client.until("system", "task_notification")
+    client.say("go on")
+    assert client.until("result")["result"] == "I hear."
+    assert client.close() == 0
+    assert len([m for m in client.seen if m["type"] == "result"]) == 2
 
 
 def test_a_hook_wakes_an_agent_that_waits_for_a_message(connect, script, project):

@@ -56,6 +56,8 @@ class AgentRun(Job):
         self._finish = finish
         self._final: RunFinished | None = None
         self._counts: dict[str, int] = {}
+        self.is_over = False
+        """Whether it cannot hear anything any more."""
         self._task: asyncio.Task[None] | None = None
         self._is_preparing = False
         self._was_stopped = False
@@ -129,9 +131,9 @@ class AgentRun(Job):
                 if not await self._is_ready():
                     status = "killed"
                     return
-                async for event in self.loop.run(prompt):
-                    self._hear(event)
+                await self._listen(prompt)
             finally:
+                self.is_over = True
                 await self._finish()
             final = self._final
             if final is not None and final.terminal_reason.startswith("aborted"):
@@ -140,6 +142,15 @@ class AgentRun(Job):
                 status = "completed"
         finally:
             self._move(status)
+
+    async def _listen(self, prompt: str | None) -> None:
+        """Hear one run after another, as long as somebody says something at the end of one."""
+        while True:
+            async for event in self.loop.run(prompt):
+                self._hear(event)
+            if not (self.loop.continuation.may_wake and self.loop.inputs.has_waiting):
+                return
+            prompt = None
 
     async def _is_ready(self) -> bool:
         """Whether it can begin; False if it was stopped while it waited for that."""

@@ -12,14 +12,13 @@ from handaxe.agent.conversation import AgentConversation
 from handaxe.agent.events import AgentEvent
 from handaxe.agent.limits import LoopOptions, Price
 from handaxe.agent.loop_context import LoopContext
-from handaxe.agent.reminders import format_agent_notice
 from handaxe.agent.subagents.definitions import GENERAL
 from handaxe.agent.subagents.execution import AgentRun
 from handaxe.contract.events import AgentEnded, Event
 from handaxe.contract.faults.agent import TooManyAgents, UnknownAgentType
 from handaxe.contract.ports.agents import AgentDefinition, AgentState
-from handaxe.contract.ports.jobs import JobRegistry
 from handaxe.contract.ports.model import Model, ToolSpec
+from handaxe.session.jobs import Jobs
 from handaxe.storage.agent_files import AgentFiles
 from handaxe.text.escape import find_closest_name
 
@@ -92,14 +91,11 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
     """Gives agents that want one a checkout of their own."""
     emit: Callable[[Event], object]
     tell: Callable[[AgentEvent], None]
-    say_to_main: Callable[[str], None] = lambda _: None
-    """Says something to the session's own agent, as soon as it can hear it."""
     limits: SpawnLimits = SpawnLimits()
     prices: Mapping[str, Price] = {}
     options: LoopOptions = LoopOptions()
-    book: JobRegistry | None = None
+    book: Jobs
     runs: dict[str, AgentRun] = {}
-    notices: list[str] = []
     closing: set[asyncio.Future[None]] = set()
 
     def list_states(self) -> tuple[AgentState, ...]:
@@ -175,10 +171,6 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
                 summary=run.agent.result[:500],
             )
         )
-        if run.in_background and self.book is None:
-            limit = self.limits.max_output_chars
-            self.notices.append(format_agent_notice(run.agent, limit))
-            self.mark_read(run)
 
     async def release_checkout(self, run: AgentRun, seat: SubagentSession) -> None:
         """Give back an agent's own checkout, which stays where something was changed."""
@@ -187,20 +179,9 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
             await seat.close()
             run.agent = await self.housing.close(run.agent)
 
-    async def wait_for_background(self, limit_s: float) -> bool:
-        """Wait until an agent in the background has ended; False if there is none."""
-        going = [run for run in self.runs.values() if run.is_running and run.in_background]
-        if not going:
-            return bool(self.notices)
-        waits = [asyncio.ensure_future(run.wait()) for run in going]
-        try:
-            done, _ = await asyncio.wait(
-                waits, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            for wait in waits:
-                wait.cancel()
-        # Whoever announces the end runs right after it, in a task of its own.
-        for _ in range(5):
-            await asyncio.sleep(0)
-        return bool(done)
+    async def wait_until_ended(self, run: AgentRun) -> None:
+        """Wait until an agent that is about to end has given back what was its own."""
+        await run.wait()
+        # Whoever sees to its end begins right after it.
+        await asyncio.sleep(0)
+        await asyncio.gather(*self.closing, return_exceptions=True)

@@ -86,6 +86,7 @@ class SpawnedAgents(Agents):
             is_sub_agent=True,
             may_put_off=False,
             wait_for_agents_s=0.0,
+            wait_for_commands_s=0.0,
             effort=effort or options.effort,
         )
 
@@ -140,9 +141,13 @@ class SpawnedAgents(Agents):
             known = [f"{s.name or s.agent_id} ({s.description})" for s in self.listed()]
             raise AgentNotFound(to, known)
         run = self._family.runs.get(state.agent_id)
-        if run is not None and run.is_running:
+        if run is not None and run.is_running and not run.is_over:
             run.loop.send(neutralize(text))
             return run.agent
+        if run is not None and run.is_running:
+            # It cannot hear it any more; what was its own is given back first.
+            await self._family.wait_until_ended(run)
+            state = run.agent
         if state.stopped_by_user:
             raise AgentStoppedByUser(to)
         if not self._family.limits.background:
@@ -156,7 +161,7 @@ class SpawnedAgents(Agents):
         """Tell the session's own agent something; False if that is the one who speaks."""
         if self._state is None:
             return False
-        self._family.say_to_main(frame_reminder(format_agent_message(self._state, text)))
+        self._family.book.post_message(format_agent_message(self._state, text))
         return True
 
     async def stop(self, who: str) -> AgentState:
@@ -178,15 +183,6 @@ class SpawnedAgents(Agents):
     def find(self, who: str) -> AgentRun | None:
         """The running work of an agent, by id or name."""
         return self._family.find_running(who)
-
-    def take_notices(self) -> tuple[str, ...]:
-        """What ended in the background, each told once."""
-        notices, self._family.notices[:] = tuple(self._family.notices), []
-        return notices
-
-    async def await_work(self, limit_s: float) -> bool:
-        """Wait until one of those in the background has ended; False if there is none."""
-        return await self._family.wait_for_background(limit_s)
 
     async def close(self) -> None:
         """Stop every agent; what they did stays."""
@@ -285,9 +281,8 @@ class SpawnedAgents(Agents):
 
     def _move_to_background(self, run: AgentRun) -> None:
         run.in_background = True
-        if self._family.book is not None:
-            # Whoever started it is told of its end.
-            self.pipeline_context.offers.get(Jobs, self._family.book).add(run)
+        # Whoever started it is told of its end.
+        self.pipeline_context.offers.get(Jobs, self._family.book).add(run)
 
     def _get_widest_mode(self, kind: AgentDefinition) -> str | None:
         mine = self._state.permission_mode if self._state is not None else None

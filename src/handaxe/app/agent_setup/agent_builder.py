@@ -72,6 +72,7 @@ class AgentArguments(msgspec.Struct, frozen=True, kw_only=True):
     agent_limits: SpawnLimits | None
     context_apart: bool
     wait_for_agents_s: float
+    wait_for_commands_s: float
     defer_calls: bool
     record: Path | None
 
@@ -210,6 +211,7 @@ class AgentBuilder:
             auto_compact=settings.auto_compact_enabled,
             stop_after_nudges=given.stop_after_nudges,
             wait_for_agents_s=given.wait_for_agents_s,
+            wait_for_commands_s=given.wait_for_commands_s,
             may_put_off=given.defer_calls,
         )
 
@@ -223,11 +225,10 @@ class AgentBuilder:
         options: LoopOptions,
     ) -> AgentLoop:
         """The loop, with the conversation so far."""
-        conversation = build_conversation(self._session_parts, self._history)
         return AgentLoop(
             model,
             context,
-            conversation,
+            build_conversation(self._session_parts, self._history),
             system=prompts.system,
             meter=meter,
             output=output,

@@ -19,7 +19,6 @@ from handaxe.app.services.background import AGENTS
 from handaxe.app.session import Session, get_parts
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.agents import AgentDefinition, Agents
-from handaxe.contract.ports.jobs import JobRegistry
 from handaxe.contract.ports.model import Model
 from handaxe.contract.ports.skills import Skills
 from handaxe.storage.agent_files import AgentFiles
@@ -53,9 +52,6 @@ def attach_subagents(
     # What agents say in the background is there to be read.
     if str(directory) not in workdir.free_to_read:
         workdir.free_to_read = (*workdir.free_to_read, str(directory))
-    book = next(
-        (offer for offer in context.offers.values() if isinstance(offer, JobRegistry)), None
-    )
     family = SubagentRegistry(
         files=AgentFiles(directory, parts.configuration.redactor),
         kinds=kinds,
@@ -64,11 +60,10 @@ def attach_subagents(
         housing=WorktreeIsolation(context, parts.configuration),
         emit=context.emit,
         tell=loop.tell,
-        say_to_main=loop.send,
         limits=wanted.limits or _read_limits(session),
         prices=loop.meter.prices,
         options=wanted.options,
-        book=book,
+        book=session.jobs,
     )
     if context.asker is not None:
         context.asker.is_background = partial(_is_background, family)
@@ -81,8 +76,9 @@ def attach_subagents(
     )
     context.offers[Agents] = agents
     session.jobs.agents = agents
-    workplace.await_work = agents.await_work
-    workplace.notices = agents.take_notices if book is None else book.take_notices
+    workplace.await_work = session.jobs.wait_for_work
+    workplace.notices = session.jobs.list_notices
+    workplace.mark_told = session.jobs.mark_told
     return agents
 
 

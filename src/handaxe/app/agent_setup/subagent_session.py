@@ -152,7 +152,8 @@ class _SubagentState:
             reminders=lambda: collect_reminders(built.ports, nearby, skills),
         )
         if built.jobs is not None:
-            workplace.notices = built.jobs.take_notices
+            workplace.notices = built.jobs.list_notices
+            workplace.mark_told = built.jobs.mark_told
         return workplace
 
     async def ready(self) -> None:

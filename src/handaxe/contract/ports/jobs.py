@@ -1,7 +1,6 @@
 """Background work: something that runs on after the call that started it, and can be watched."""
 
 from abc import ABC, abstractmethod
-from typing import Protocol, runtime_checkable
 
 from handaxe.contract.job_state import JobState
 
@@ -25,16 +24,3 @@ class Job(ABC):
     @abstractmethod
     def tail(self, limit_chars: int) -> str:
         """The end of what it has said so far, fit for a model."""
-
-
-@runtime_checkable
-class JobRegistry(Protocol):
-    """Where background work is listed, so that it can be found, watched and stopped by its id."""
-
-    def add(self, job: Job) -> str:
-        """Take over a running piece of work; its id."""
-        ...
-
-    def take_notices(self) -> tuple[str, ...]:
-        """What the model has to be told, each thing once."""
-        ...

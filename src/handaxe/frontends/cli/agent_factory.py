@@ -17,7 +17,7 @@ from handaxe.app.start import SessionStart, Setup
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import Model
-from handaxe.frontends.cli.agent_options import list_ignored_options, read_agent_wait
+from handaxe.frontends.cli.agent_options import list_ignored_options, read_background_wait
 from handaxe.frontends.cli.mcp_config_option import (
     parse_json_object,
     partition_servers,
@@ -75,8 +75,8 @@ class AgentFactory:
             raise
         self._default_model: str | None = arguments.model
         self._open_model: OpenModel = open_model
-        self.wait_for_agents_s = read_agent_wait(os.environ)
-        """How long the end of a run waits for agents in the background."""
+        self.wait_s = read_background_wait(arguments.background_wait, os.environ)
+        """How long the end of a run waits for agents in the background, and for commands."""
         self.permission_tool = _open_permission_tool(arguments.permission_prompt_tool)
         """Who is asked where the other end brings nobody."""
         self.defers_calls = True
@@ -104,7 +104,8 @@ class AgentFactory:
             agent=arguments.agent,
             effort=arguments.effort,
             append_subagent_system_prompt=arguments.append_subagent_system_prompt or "",
-            wait_for_agents_s=self.wait_for_agents_s,
+            wait_for_agents_s=self.wait_s[0],
+            wait_for_commands_s=self.wait_s[1],
             defer_calls=self.defers_calls,
             context_apart=brought.context_apart,
             record=arguments.record,

@@ -1,6 +1,7 @@
 """The options of the agent, headless or at a terminal."""
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 
 from handaxe.contract.faults import SetupError
@@ -9,8 +10,9 @@ from handaxe.frontends.cli.variadic_options import check_prompt, expand_variadic
 from handaxe.text.escape import find_closest_name
 
 WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
-_WAIT_S = 600.0
-_FOR_EVER_S = 1e8
+_AGENTS_S = 600.0
+_COMMANDS_S = 120.0
+"""As long as a command may take in the foreground; a server would hold the run for ever."""
 
 _WITHOUT_EFFECT = (
     "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",
@@ -37,6 +39,9 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-turns", type=int, metavar="N", help="most rounds of tool calls")
     parser.add_argument("--max-budget-usd", type=float, metavar="USD", help="most money to spend")
     parser.add_argument("--max-thinking-tokens", type=int, metavar="N", help="room for thoughts")
+    parser.add_argument("--background-wait", type=float, metavar="SECONDS",
+                        help="most time -p waits for background work after its answer "
+                        "(600 for agents, 120 for commands)")  # fmt: skip
     parser.add_argument("--json-schema", metavar="JSON", help="the final answer has to fit this")
     parser.add_argument("--agent", metavar="TYPE", help="which type of agent leads the session")
     parser.add_argument("--agents", metavar="JSON", help="types of agents for this run")
@@ -161,9 +166,14 @@ def is_headless(arguments: argparse.Namespace) -> bool:
     return bool(arguments.print or streams or alone)
 
 
-def read_agent_wait(env: Mapping[str, str]) -> float:
-    """How many seconds a run waits for agents in the background; 0 in the variable is for ever."""
+def read_background_wait(given_s: float | None, env: Mapping[str, str]) -> tuple[float, float]:
+    """How many seconds a run waits for agents, and for commands; 0 in the variable is for ever."""
+    if given_s is not None:
+        if not given_s >= 0:
+            raise SetupError("--background-wait takes seconds: 0 or more, or inf.")
+        return given_s, given_s
     given_ms = env.get(WAIT_VARIABLE, "")
     if not given_ms.strip().isdecimal():
-        return _WAIT_S
-    return int(given_ms) / 1000 or _FOR_EVER_S
+        return _AGENTS_S, _COMMANDS_S
+    wait_s = int(given_ms) / 1000 or math.inf
+    return wait_s, wait_s

@@ -10,6 +10,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
+
 from handaxe.agent.events import AgentEvent, RunFinished, ToolAnswered, TurnEnded
 from handaxe.agent.message_display import display_events
 from handaxe.agent.run_hooks import BEGINNING, describe_hook_failure
@@ -48,8 +50,6 @@ _GRACE_S = 5.0
 _PLANNED = "ExitPlanMode"
 _RESUME_VARIABLE = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
 _GO_ON = "Continue from where you left off."
-COMMANDS_GRACE_S = 5.0
-"""How long commands in the background may still work when the answer was given."""
 
 
 def run_headless(arguments: argparse.Namespace) -> int:
@@ -116,7 +116,12 @@ async def _serve_stream(
     arguments: argparse.Namespace, opener: AgentFactory, ending: _RunSignals
 ) -> int:
     """Serve a program until it closes its side."""
-    conversation = StreamConversation(_build_serve_options(arguments, opener), LineWriter())
+    # A program goes on talking; what ends in the background begins a turn of its own.
+    serving = msgspec.structs.replace(
+        _build_serve_options(arguments, opener), background_wait_s=opener.wait_s
+    )
+    opener.wait_s = 0.0, 0.0
+    conversation = StreamConversation(serving, LineWriter())
     ending.suspend = ending.interrupt = conversation.suspend
     try:
         await conversation.serve(stream_lines(sys.stdin.fileno()))
@@ -205,12 +210,21 @@ async def _answer_prompt(
         else:
             if arguments.prompt_suggestions:
                 await _suggest(agent, final, teller)
-            await agent.session.jobs.wait_for_commands(COMMANDS_GRACE_S)
+            _tell_unfinished(agent)
         stop()
     finally:
         await agent.close()
         await agent.session.close()
     return calls.exit_code(final)
+
+
+def _tell_unfinished(agent: Agent) -> None:
+    """Name what ends now although it works on."""
+    running = agent.session.jobs.running()
+    if running:
+        named = ", ".join(repr(job.description or job.command or job.job_id) for job in running)
+        how = "--background-wait SECONDS waits longer."
+        print_status(f"Background work is stopped with this run: {to_visible_text(named)}. {how}")
 
 
 async def _suggest(agent: Agent, final: RunFinished | None, teller: TextOutput) -> None:

@@ -91,6 +91,8 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the client wants to know what the person may say next."""
     going_on: str | None = None
     """What is said to an agent whose conversation ended in the middle of a turn; None: nothing."""
+    background_wait_s: tuple[float, float] = (0.0, 0.0)
+    """How long agents, and commands, in the background may still work when the input has ended."""
     heartbeat_s: float = HEARTBEAT_S
     """How often calls that take long are told to be alive."""
 
@@ -99,7 +101,7 @@ class QueuedMessage(msgspec.Struct):
     """A message that waits for its turn."""
 
     prompt: Prompt | None
-    """None: nobody said anything, but a hook has something for the model."""
+    """None: nobody said anything, but a hook or background work has something for the model."""
     uuid: str | None = None
 
 
@@ -220,12 +222,12 @@ class StreamConversation:
                 self._write(message)
 
         agent.session.subscribe(tell)
-        get_parts(agent.session).hooks.hooks.wake = self._wake
+        agent.wakes.on_wake = self._wake
         if serving.going_on and agent.loop.conversation.is_unfinished:
             self._queue.put_nowait(QueuedMessage(serving.going_on))
 
     def _wake(self) -> None:
-        """A hook has something for the model: a turn of its own if none is under way."""
+        """The agent has something to hear: a turn of its own if none is under way."""
         if not self._is_busy and self._queue.empty():
             self._drop_suggestion()
             self._queue.put_nowait(QueuedMessage(None))
@@ -279,11 +281,38 @@ class StreamConversation:
 
     async def _work(self) -> None:
         while (waiting := await self._queue.get()) is not None:
-            self._is_busy = True
-            try:
+            await self._handle_message(waiting)
+            if self._agent is not None and self._agent.wakes.wants_run:
+                # It came while the turn ended.
+                self._wake()
+        if self._agent is not None:
+            await self._hear_background(self._agent)
+
+    async def _handle_message(self, waiting: QueuedMessage) -> None:
+        self._is_busy = True
+        try:
+            if waiting.prompt is not None or self.agent.wakes.wants_run:
                 await self._turn(waiting)
-            finally:
-                self._is_busy = self._wants_interrupt = False
+        finally:
+            self._is_busy = self._wants_interrupt = False
+
+    async def _hear_background(self, agent: Agent) -> None:
+        """After the end of the input: what background work has to tell, if it does so in time.
+
+        Lines of a watch do not keep the connection for longer; the end of work does.
+        """
+        jobs, loop = agent.session.jobs, asyncio.get_running_loop()
+        agents_s, commands_s = self._serving.background_wait_s
+        idle_since = loop.time()
+        while agent.wakes.may_wake:
+            idle_s = loop.time() - idle_since
+            if not await jobs.wait_for_work(agents_s - idle_s, commands_s - idle_s):
+                return
+            if any(notice.is_final for notice in jobs.list_notices()):
+                idle_since = loop.time()
+            elif idle_s >= max(agents_s, commands_s):
+                return
+            await self._handle_message(QueuedMessage(None))
 
     async def _turn(self, waiting: QueuedMessage) -> None:
         agent = self.agent

@@ -37,7 +37,7 @@ from handaxe.hooks.notify import notify_hooks
 from handaxe.storage.home import find_data_home
 from handaxe.text.escape import format_count, to_visible_text
 
-WOKEN = "(a hook woke the agent)"
+WOKEN = "(something woke the agent)"
 CYCLE = ("default", "acceptEdits", "plan")
 Answer = TypeVar("Answer")
 _TWICE_S = 2.0
@@ -88,7 +88,7 @@ class Repl:
         self.arguments = arguments
         self.opener = opener
         # Somebody is here to go on talking; what works in the background reports later.
-        opener.wait_for_agents_s = 0.0
+        opener.wait_s = 0.0, 0.0
         opener.defers_calls = False
         self.screen = ReplRenderer(colour=can_show_colour(sys.stdout))
         self.usage = TokenUsage()
@@ -176,7 +176,7 @@ class Repl:
         )
         agent = self.opener.open(brought)
         agent.session.subscribe(self.screen.hear)
-        get_parts(agent.session).hooks.hooks.wake = self._wake
+        agent.wakes.on_wake = self._wake
         return agent
 
     def _greet(self) -> None:
@@ -244,9 +244,7 @@ class Repl:
         return reading
 
     def _wake(self) -> None:
-        """A hook has something for the model; somebody who is typing is not disturbed."""
-        if self.agent.loop.is_running:
-            return
+        """The agent has something to hear; somebody who is typing is not disturbed."""
         self._is_woken = True
         if self._reading is not None and not self._editor.has_text:
             self._reading.cancel()
@@ -270,6 +268,8 @@ class Repl:
     async def _work(self, text: str | None) -> None:
         """Let the agent work on a line; None: on what came in without one."""
         self._is_woken = False
+        if text is None and not self.agent.wakes.wants_run:
+            return
         with self._keys.watched(), _on_interrupt(self._handle_interrupt):
             prompt = None if text is None else await self._expanded(text)
             if prompt is None and text is not None:
@@ -285,6 +285,9 @@ class Repl:
                     elif isinstance(event, RunFinished):
                         self._count(event)
                         self._has_answered = True
+        if self.agent.wakes.wants_run:
+            # It came while the run ended.
+            self._is_woken = True
 
     async def _expanded(self, text: str) -> str | None:
         """What a line stands for; None if that was stopped before it was known."""
