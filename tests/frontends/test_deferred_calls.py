@@ -1,5 +1,6 @@
 """`permissionDecision: "defer"`: a headless run stops before a call, and `--resume` makes it."""
 
+import gc
 import json
 import os
 import subprocess
@@ -185,6 +186,7 @@ def test_a_run_that_died_while_it_made_the_call_is_not_repeated(project, script,
     crashed.append(started)
     crashed.flush()
     del crashed
+    gc.collect()  # A killed process holds no lock of the log either.
     model = script(ASKED, {"expect": "/had already started/", "text": "I look."})
     last = ask("--resume", first["session_id"], "--model", model)
     assert last["result"] == "I look."
