@@ -76,7 +76,8 @@ async def _run_after_hooks(
     name = "PostToolUse" if result.ok else "PostToolUseFailure"
     if context.hooks.watches(name):
         event = build_hook_event(parsed, context, name)
-        event["tool_response"] = _build_response(result)
+        known = {"id": parsed.call.id, "tool": parsed.tool.name, "duration_ms": took_ms}
+        event["tool_response"] = _build_response(result, known)
         event["duration_ms"] = took_ms
         if not result.ok:
             event |= {"error": result.text, "is_interrupt": False}
@@ -108,12 +109,12 @@ def _record_remark(said: object, prepared: PreparedCall, context: PipelineContex
         del context.remarks[:-MAX_REMARKS]
 
 
-def _build_response(result: ToolResult) -> dict[str, Any]:
+def _build_response(result: ToolResult, known: dict[str, Any]) -> dict[str, Any]:
     """What the tool gave, by the names that the ecosystem knows, beside our result object."""
     own = result.to_json()
     data = own["data"]
     given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    return {**own, **given, "text": result.text, "data": data}
+    return {**own, **known, **given, "text": result.text, "data": data}
 
 
 def _replace_output(

@@ -6,7 +6,7 @@ import json
 import pytest
 from tests.waiting import is_alive, number_in, until
 
-from handaxe import Allow, Deny, Session, SetupError, ToolCall
+from handaxe import Allow, Deny, Effects, Session, SetupError, ToolCall, tool
 from handaxe.contract.events import CallAsked, HookRan, SessionClosed, SessionStarted
 from handaxe.storage.sessions import read_events
 
@@ -110,6 +110,25 @@ async def test_a_program_is_told_everything_about_a_call(project, tmp_path):
     assert before["transcript_path"].endswith(f"{session.id}/events.jsonl")
     assert after["tool_response"]["text"] == result.text
     assert after["duration_ms"] > 0
+
+
+async def test_the_response_of_any_tool_says_which_call_it_belongs_to(project, tmp_path):
+    seen = tmp_path / "seen"
+
+    @tool(effects=Effects.pure())
+    async def count() -> dict[str, int]:
+        """Count."""
+        return {"total": 3}
+
+    hooks = {"PostToolUse": [group(f"cat >> {seen}; echo >> {seen}")]}
+    async with Session(project, hooks=hooks, tools=["Glob", count]) as session:
+        results = [await session.call("count"), await session.call("Glob", pattern="*")]
+    for result, line in zip(results, seen.read_text().splitlines(), strict=True):
+        event = json.loads(line)
+        response = event["tool_response"]
+        assert (response["id"], response["tool"]) == (result.id, result.tool)
+        assert response["duration_ms"] == event["duration_ms"] > 0
+        assert response["data"] == result.data
 
 
 @pytest.mark.proves("HK-1")
