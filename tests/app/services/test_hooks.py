@@ -127,7 +127,8 @@ async def test_the_response_of_any_tool_says_which_call_it_belongs_to(project, t
         event = json.loads(line)
         response = event["tool_response"]
         assert (response["id"], response["tool"]) == (result.id, result.tool)
-        assert response["duration_ms"] == event["duration_ms"]
+        # Zero is what a result says that has not been timed.
+        assert response["duration_ms"] > 0
         assert response["data"] == result.data
 
 
