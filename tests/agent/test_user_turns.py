@@ -224,3 +224,34 @@ def test_any_results_make_a_turn_that_providers_take(results):
     assert [message["tool_call_id"] for message in tools] == [result.id for result in results]
     for provider in PROVIDERS:
         json.dumps(build_user_turn(results, provider)).encode()
+
+
+@pytest.mark.proves("RG-8")
+async def test_a_loop_of_ones_own_sends_the_tools_and_names_that_an_agent_sends(project):
+    from handaxe import tool
+
+    def make(number):
+        @tool(name=f"Own{number}")
+        async def own(text: str) -> str:
+            """Say something, at some length, so that many of these are too long to be sent."""
+            return text
+
+        return own
+
+    tools = [*map(make, range(300)), "ToolSearch", "Read"]
+    asked = [("c1", "ToolSearch", {"query": "select:Own5,Own2"}), ("c2", "Own9", {"text": "x"})]
+    model = Player(calls(asked[0]), calls(asked[1]), says("done"))
+    async with Agent(model, root=project, tools=tools) as agent:
+        await agent.ask("go")
+    async with Session(project, tools=tools) as session:
+        names = session.deferred_tools()
+        assert names
+        assert names in "\n\n".join(model.requests[0].system)
+        for request, (call_id, name, given) in zip(model.requests, [*asked, asked[1]], strict=True):
+            sent = [tool["name"] for tool in session.tools("anthropic", deferred=True)]
+            assert sent == [spec.name for spec in request.tools]
+            results = await session.run_many([ToolCall(call_id, name, given)])
+            turn = session.user_turn(results, "anthropic")
+            if request is not model.requests[-1]:
+                following = model.requests[model.requests.index(request) + 1]
+                assert len(turn["content"]) == len(following.messages[-1].content)

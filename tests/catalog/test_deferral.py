@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from handaxe import Session
+from handaxe import Effects, Session
 from handaxe.app.session import get_parts
 from handaxe.catalog.deferral import ToolEntry, format_deferred_tools, rank_tools
 from handaxe.contract.result import ToolResult
@@ -82,12 +82,12 @@ async def test_three_hundred_tools_cost_little_before_the_first_search(tmp_path)
 
 
 @pytest.mark.proves("RG-5")
-async def test_a_call_before_loading_is_answered_with_the_schema(tmp_path):
+async def test_a_wrong_call_before_loading_is_answered_with_the_schema(tmp_path):
     async with Session(
         tmp_path, home=tmp_path / "home", tools=remote_tools(300), allow=["mcp__big__*"]
     ) as session:
         session.tools(deferred=True)
-        early = await session.call("mcp__big__tool_001", text="hello")
+        early = await session.call("mcp__big__tool_001", txt="hello")
         assert early.code == "call.not_loaded"
         assert "text" in early.data["inputSchema"]["properties"]
         now = await session.call("mcp__big__tool_001", text="hello")
@@ -127,3 +127,64 @@ async def test_without_the_search_tool_nothing_is_deferred(tmp_path):
         tmp_path, home=tmp_path / "home", settings=settings, tools="Read,Config"
     ) as session:
         assert [tool["name"] for tool in session.tools(deferred=True)] == ["Config", "Read"]
+
+
+def own_tools(count, chars=100):
+    """Tools of a program, each with a name that looks like its neighbours'."""
+
+    class Args(ToolArgs):
+        text: str
+
+    def make(number):
+        async def call(self, args, ctx):
+            return ToolResult(f"{number}: {args.text}")
+
+        cls = type(f"Own{number}", (Tool,), {"name": f"Own{number}", "__doc__": "x" * chars})
+        cls.args_type, cls.call = Args, call
+        cls.effects = Effects.pure()
+        return cls
+
+    return [make(number) for number in range(count)]
+
+
+@pytest.mark.proves("RG-5", "RG-8")
+async def test_many_own_tools_wait_and_few_do_not(tmp_path):
+    for count, waits in ((3, False), (200, True)):
+        async with Session(tmp_path, tools=own_tools(count)) as session:
+            names = {tool["name"] for tool in session.tools(deferred=True)}
+            assert ("Own1" not in names) is waits
+            assert {"Read", "ToolSearch"} <= names
+
+
+@pytest.mark.proves("RG-5", "RG-8")
+async def test_a_valid_call_before_loading_runs_and_loads_its_schema(tmp_path):
+    async with Session(tmp_path, tools=own_tools(200)) as session:
+        before = session.tools(deferred=True)
+        result = await session.call("Own17", text="hi")
+        assert (result.ok, result.text) == (True, "17: hi")
+        after = session.tools(deferred=True)
+        assert after[: len(before)] == before
+        assert [tool["name"] for tool in after[len(before) :]] == ["Own17"]
+
+
+@pytest.mark.proves("RG-5", "RG-8")
+@pytest.mark.parametrize("query", ["Own1", "select:Own1", " Own1 ", "select: Own1"])
+async def test_an_exact_name_loads_that_tool_and_no_other(tmp_path, query):
+    async with Session(tmp_path, tools=own_tools(200)) as session:
+        session.tools(deferred=True)
+        found = await session.call("ToolSearch", query=query)
+        assert found.data["matches"] == ["Own1"]
+
+
+@pytest.mark.proves("RG-5", "RG-8")
+async def test_all_selected_tools_are_loaded_and_wrong_names_are_reported(tmp_path):
+    async with Session(tmp_path, tools=own_tools(200)) as session:
+        session.tools(deferred=True)
+        names = [f"Own{number}" for number in range(9)]
+        found = await session.call("ToolSearch", query=f"select:{','.join(names)},Owm12,zzzz")
+        assert found.data["matches"] == names
+        assert "There is no tool 'Owm12'. Did you mean 'Own" in found.text
+        assert "There is no tool 'zzzz'." in found.text
+        lost = await session.call("ToolSearch", query="select:Onw5")
+        assert lost.data["matches"] == []
+        assert "There is no tool 'Onw5'. Did you mean 'Own5'?" in lost.text

@@ -13,6 +13,7 @@ EXAMPLES = sorted((HOUSE / "docs" / "examples").glob("*.py"))
 SAYS = {
     "agent_quick_start.py": "There is no such file.",
     "agent.py": "Read gave 1→hello\nsuccess - It says hello.",
+    "deferred_tools.py": "Report 7 of 2025: all is well.",
     "own_tool.py": "rows=(('tea', '2'),)",
     "many_users.py": "change: undo.nothing\n     1→Ada's secret",
     "permission_callback.py": "script.sh: permission.denied",

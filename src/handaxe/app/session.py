@@ -10,6 +10,7 @@ from handaxe.app.main_session_builder import MainSessionBuilder, SessionOptions,
 from handaxe.app.services.hooks import HookArguments
 from handaxe.app.services.tool_selection import Tools
 from handaxe.app.tool_listing import get_tool_schema, make_closed_result
+from handaxe.catalog.deferred_tools import DeferredToolAnnouncer
 from handaxe.config.project import EVERYTHING, Discovery, Given
 from handaxe.config.reload import validate_mode
 from handaxe.config.settings import Settings
@@ -89,6 +90,7 @@ class Session:
         self.workdir = parts.session_context.workdir
         self.permissions = parts.session_context.permissions
         self.jobs: Jobs = parts.ports[Jobs]
+        self._announcer: DeferredToolAnnouncer | None = None
 
     @property
     def settings(self) -> Settings:
@@ -242,7 +244,17 @@ class Session:
         """The whole user message after the calls of an answer; for OpenAI a list of messages."""
         from handaxe.schema.user_turn import build_user_turn
 
-        return build_user_turn(results, provider, self.jobs.take_notices())
+        announcer = self._announcer
+        changes = announcer() if announcer is not None else ()
+        return build_user_turn(results, provider, (*self.jobs.take_notices(), *changes))
+
+    def deferred_tools(self) -> str:
+        """The names of the tools that wait, for the system prompt of a loop of one's own.
+
+        Empty if none does. From then on `user_turn` tells what changed.
+        """
+        self._announcer = DeferredToolAnnouncer(self._parts.deferral)
+        return self._announcer.first()
 
     def tool_result(self, result: ToolResult, provider: str) -> dict[str, Any]:
         """A result as the block or message a provider expects for it, with its messages as text."""

@@ -148,6 +148,10 @@ class Connection:
         """The schemas of the tools on offer."""
         return self._thread.do(lambda: self._session.tools(provider, deferred=deferred))
 
+    def deferred_tools(self) -> str:
+        """The names of the tools that wait, for the system prompt of a loop of one's own."""
+        return self._thread.do(self._session.deferred_tools)
+
     def user_turn(self, results: Sequence[ToolResult], provider: str) -> Any:  # noqa: ANN401
         """The whole user message after the calls of an answer; for OpenAI a list of messages."""
         return self._thread.do(lambda: self._session.user_turn(results, provider))

@@ -133,6 +133,10 @@ class Catalog:
         """Whether a tool of this very name is known, on offer or not."""
         return name in self._builtin or name in self._external
 
+    def is_builtin(self, name: str) -> bool:
+        """Whether the tool of this name comes with handaxe."""
+        return name in self._builtin
+
     def names(self) -> frozenset[str]:
         """Every tool that is known, on offer or not; nothing is loaded to know it."""
         return frozenset((*self._builtin, *self._external))

@@ -5,7 +5,7 @@ that are loaded later are appended in the order they came.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -45,6 +45,8 @@ class Deferral(ToolIndex):
         self._sizes: dict[int, int] = {}
         self.is_on = False
         """Whether tools wait."""
+        self._has_many_own = False
+        """Whether the host's own tools wait: alone they are longer than all together may be."""
         self._beside_sent: tuple[str, ...] = ()
 
     def sent(self) -> list[AnyTool]:
@@ -55,7 +57,7 @@ class Deferral(ToolIndex):
         steady: list[AnyTool] = []
         by_name: dict[str, AnyTool] = {}
         for tool in offered:
-            if _can_wait(tool):
+            if self._can_wait(tool):
                 by_name[tool.name] = tool
             else:
                 steady.append(tool)
@@ -73,7 +75,7 @@ class Deferral(ToolIndex):
             return ()
         offered = self._catalog.list_offered()
         return tuple(
-            tool.name for tool in offered if _can_wait(tool) and tool.name not in self._loaded
+            tool.name for tool in offered if self._can_wait(tool) and tool.name not in self._loaded
         )
 
     @property
@@ -81,15 +83,24 @@ class Deferral(ToolIndex):
         """The names of tools that waited once and are loaded now."""
         return self._loaded.names
 
-    def refuse_unloaded(self, tool: AnyTool) -> None:
-        """Answer a call that was made before its tool was loaded with the tool's schema."""
-        if self.is_on and _can_wait(tool) and tool.name not in self._loaded:
+    def load_called(self, tool: AnyTool) -> bool:
+        """A tool is called: its schema is sent from now on; whether it was not before."""
+        is_new = self.is_on and self._can_wait(tool) and tool.name not in self._loaded
+        if is_new:
             self._loaded.load((tool.name,))
-            raise NotLoaded(tool.name, self._catalog.describe(tool), _read_schema(tool))
+        return is_new
+
+    def refuse_unloaded(self, tool: AnyTool, problems: Sequence[str]) -> None:
+        """Answer a wrong call that was made before its tool was loaded with the tool's schema."""
+        if self.load_called(tool):
+            description = self._catalog.describe(tool)
+            raise NotLoaded(tool.name, description, _read_schema(tool), problems)
 
     async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
         """The best matches among all tools that can wait, loaded ones too."""
-        candidates = {tool.name: tool for tool in self._catalog.list_offered() if _can_wait(tool)}
+        candidates = {
+            tool.name: tool for tool in self._catalog.list_offered() if self._can_wait(tool)
+        }
         entries = [_make_entry(tool, self._catalog.describe(tool)) for tool in candidates.values()]
         names = rank_tools(query, entries, max_results)
         new = set(self._loaded.load(names))
@@ -103,12 +114,24 @@ class Deferral(ToolIndex):
             for name in names
         )
 
+    def explain_unknown(self, query: str) -> tuple[str, ...]:
+        """A sentence for each name in `select:` that no tool has."""
+        offered = [tool.name for tool in self._catalog.list_offered()]
+        return tuple(
+            f"There is no tool {name!r}." + (f" Did you mean {near!r}?" if near else "")
+            for name, near in find_unknown_names(query, offered).items()
+        )
+
     def is_shown(self, edit_tool: str) -> bool:
         """Whether this is the one of the tools that change text which a model is shown."""
         return self._catalog.is_shown(edit_tool)
 
     def _is_used(self, offered: list[AnyTool]) -> bool:
         """Whether tools wait; once they do they always do, so that nothing moves."""
+        if not self._has_many_own:
+            own = [tool for tool in offered if self._is_own(tool)]
+            is_long = bool(own) and sum(map(self._size, own)) > self._limit_chars
+            self._has_many_own = bool(own) and (is_long or self._when == "always")
         self.is_on = self.is_on or self._is_worth_it(offered)
         return self.is_on
 
@@ -116,8 +139,22 @@ class Deferral(ToolIndex):
         if self._when == "never" or not any(tool.name == SEARCH_TOOL for tool in offered):
             return False
         if self._when == "always":
-            return any(_can_wait(tool) for tool in offered)
+            return any(self._can_wait(tool) for tool in offered)
         return sum(self._size(tool) for tool in offered) > self._limit_chars
+
+    def _can_wait(self, tool: AnyTool) -> bool:
+        """Whether a tool may send only its name.
+
+        It says so, or a server brought it, or it is one of many of the host's program.
+        """
+        if tool.always_load or tool.name == SEARCH_TOOL:
+            return False
+        if tool.defer is not None:
+            return tool.defer
+        return _is_foreign(tool) or (self._has_many_own and self._is_own(tool))
+
+    def _is_own(self, tool: AnyTool) -> bool:
+        return not _is_foreign(tool) and not self._catalog.is_builtin(tool.name)
 
     def _size(self, tool: AnyTool) -> int:
         size = self._sizes.get(id(tool))
@@ -145,11 +182,8 @@ def format_deferred_tools(names: Sequence[str]) -> "Framed":
     return frame("available-deferred-tools", head, *lines)
 
 
-def _can_wait(tool: AnyTool) -> bool:
-    """Whether a tool may send only its name: it says so, or a server brought it."""
-    if tool.always_load or tool.name == SEARCH_TOOL:
-        return False
-    return tool.name.startswith("mcp__") if tool.defer is None else tool.defer
+def _is_foreign(tool: AnyTool) -> bool:
+    return tool.name.startswith("mcp__")
 
 
 def _make_entry(tool: AnyTool, prompt: str) -> "ToolEntry":
@@ -163,6 +197,7 @@ def _read_schema(tool: AnyTool) -> dict[str, Any]:
 
 
 SELECT = "select:"
+MAX_SELECTED = 50
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _WEIGHTS = {"name": 12.0, "hint": 5.0, "description": 2.0, "parameters": 1.5}
@@ -196,14 +231,30 @@ def rank_tools(query: str, entries: Sequence[ToolEntry], max_results: int) -> li
     `select:A,B` names tools; `+word` has to occur; several queries stand on several lines or
     between semicolons and take turns.
     """
+    named = {entry.name for entry in entries}
+    if query.strip() in named:
+        # A whole name means that tool and no other.
+        return [query.strip()]
     queries = [part.strip() for part in re.split(r"[;\n]", query) if part.strip()]
     rankings = [_rank_entries(part, entries) for part in queries]
+    if all(part.casefold().startswith(SELECT) for part in queries):
+        # Whoever names tools wants all of them.
+        max_results = max(max_results, MAX_SELECTED)
     found: dict[str, None] = {}
     for place in range(max((len(ranking) for ranking in rankings), default=0)):
         for ranking in rankings:
             if place < len(ranking):
                 found.setdefault(ranking[place])
     return list(found)[:max_results]
+
+
+def find_unknown_names(query: str, known: Collection[str]) -> dict[str, str | None]:
+    """The names in `select:` that no tool has, each with the nearest one that a tool has."""
+    from handaxe.text.escape import find_closest_name
+
+    folded = {name.casefold() for name in known}
+    unknown = [name for name in _parse_selected(query) if name.casefold() not in folded]
+    return {name: find_closest_name(name, known) for name in unknown}
 
 
 def _parse_selected(query: str) -> list[str]:

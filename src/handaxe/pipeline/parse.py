@@ -97,14 +97,16 @@ def _parse_call(item: object, call_id: str) -> ToolCall:
 def parse(call: ToolCall, context: PipelineContext) -> ParsedCall:
     """Find the tool, read its input, resolve what it touches; faults for what cannot be read."""
     tool, renamed = context.catalog.find(call.tool)
-    if context.deferral is not None and context.deferral.is_on:
-        context.deferral.refuse_unloaded(tool)
     filled = _fill_handles(call, tool.name, context) if _can_hold_handles(call.input) else None
     given = call if filled is None else filled.call
     try:
         args, coerced = read_input(tool.args_type, given.input)
     except InputProblems as problems:
+        if context.deferral is not None:
+            context.deferral.refuse_unloaded(tool, problems.problems)
         raise BadInput(tool.name, problems.problems) from None
+    if context.deferral is not None:
+        context.deferral.load_called(tool)
     notes = (renamed, *coerced) if renamed else tuple(coerced)
     effects = tool.effects_of(args)
     subjects = tool.subjects(args)

@@ -91,18 +91,27 @@ class BadInput(ToolFault):
 
 
 class NotLoaded(ToolFault):
-    """The tool's schema had not been sent to the model; the answer holds it."""
+    """The schema had not been sent to the model and the input is wrong; the answer holds it."""
 
     code = "call.not_loaded"
 
-    def __init__(self, tool: str, description: str, schema: dict[str, Any]) -> None:
+    def __init__(
+        self, tool: str, description: str, schema: dict[str, Any], problems: Sequence[str]
+    ) -> None:
         import msgspec
 
         shown = msgspec.json.encode(schema).decode()
+        listed = "\n".join(problems)
         super().__init__(
-            f"{tool} was not loaded, so nothing was done. It is loaded now; call it again with "
-            f"an input that fits.\n{description}\nInput: {shown}",
-            data={"name": tool, "description": description, "inputSchema": schema},
+            f"{tool} was called before its schema was loaded, and the input does not fit; nothing "
+            f"was done:\n{listed}\nThe schema is loaded now; call it again with an input that "
+            f"fits.\n{description}\nInput: {shown}",
+            data={
+                "name": tool,
+                "description": description,
+                "inputSchema": schema,
+                "problems": list(problems),
+            },
         )
 
 

@@ -29,6 +29,10 @@ class ToolIndex(ABC):
         """The names of all tools that are not loaded."""
 
     @abstractmethod
+    def explain_unknown(self, query: str) -> tuple[str, ...]:
+        """A sentence for each name in `select:` that no tool has."""
+
+    @abstractmethod
     def is_shown(self, edit_tool: str) -> bool:
         """Whether this is the one of the tools that change text which a model is shown."""
 

@@ -78,6 +78,8 @@ class ToolSearch(Tool[ToolSearchArgs]):
             "tools": msgspec.to_builtins(list(found)),
         }
         text = _format_found(found) if found else _describe_nothing_found(args.query, waiting)
+        if unknown := index.explain_unknown(args.query):
+            text = "\n".join((*unknown, text))
         notes = _describe_troubles(servers) if servers is not None and not found else ()
         return ToolResult(
             text, data=data, display=(Items(tuple(tool.name for tool in found)),), notes=notes
