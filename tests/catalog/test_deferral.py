@@ -147,7 +147,7 @@ def own_tools(count, chars=100):
     return [make(number) for number in range(count)]
 
 
-@pytest.mark.proves("RG-5", "RG-8")
+@pytest.mark.proves("RG-5")
 async def test_many_own_tools_wait_and_few_do_not(tmp_path):
     for count, waits in ((3, False), (200, True)):
         async with Session(tmp_path, tools=own_tools(count)) as session:
@@ -156,7 +156,7 @@ async def test_many_own_tools_wait_and_few_do_not(tmp_path):
             assert {"Read", "ToolSearch"} <= names
 
 
-@pytest.mark.proves("RG-5", "RG-8")
+@pytest.mark.proves("RG-5")
 async def test_a_valid_call_before_loading_runs_and_loads_its_schema(tmp_path):
     async with Session(tmp_path, tools=own_tools(200)) as session:
         before = session.tools(deferred=True)
@@ -167,7 +167,7 @@ async def test_a_valid_call_before_loading_runs_and_loads_its_schema(tmp_path):
         assert [tool["name"] for tool in after[len(before) :]] == ["Own17"]
 
 
-@pytest.mark.proves("RG-5", "RG-8")
+@pytest.mark.proves("RG-5")
 @pytest.mark.parametrize("query", ["Own1", "select:Own1", " Own1 ", "select: Own1"])
 async def test_an_exact_name_loads_that_tool_and_no_other(tmp_path, query):
     async with Session(tmp_path, tools=own_tools(200)) as session:
@@ -176,7 +176,7 @@ async def test_an_exact_name_loads_that_tool_and_no_other(tmp_path, query):
         assert found.data["matches"] == ["Own1"]
 
 
-@pytest.mark.proves("RG-5", "RG-8")
+@pytest.mark.proves("RG-5")
 async def test_all_selected_tools_are_loaded_and_wrong_names_are_reported(tmp_path):
     async with Session(tmp_path, tools=own_tools(200)) as session:
         session.tools(deferred=True)
