@@ -5,7 +5,7 @@ that are loaded later are appended in the order they came.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -116,11 +116,16 @@ class Deferral(ToolIndex):
 
     def explain_unknown(self, query: str) -> tuple[str, ...]:
         """A sentence for each name in `select:` that no tool has."""
-        offered = [tool.name for tool in self._catalog.list_offered()]
-        return tuple(
-            f"There is no tool {name!r}." + (f" Did you mean {near!r}?" if near else "")
-            for name, near in find_unknown_names(query, offered).items()
-        )
+        from handaxe.text.escape import find_closest_name
+
+        offered = {tool.name.casefold(): tool.name for tool in self._catalog.list_offered()}
+        told: list[str] = []
+        for name in (name for name in _parse_selected(query) if name.casefold() not in offered):
+            near = find_closest_name(name, offered.values())
+            told.append(
+                f"There is no tool {name!r}." + (f" Did you mean {near!r}?" if near else "")
+            )
+        return tuple(told)
 
     def is_shown(self, edit_tool: str) -> bool:
         """Whether this is the one of the tools that change text which a model is shown."""
@@ -143,10 +148,7 @@ class Deferral(ToolIndex):
         return sum(self._size(tool) for tool in offered) > self._limit_chars
 
     def _can_wait(self, tool: AnyTool) -> bool:
-        """Whether a tool may send only its name.
-
-        It says so, or a server brought it, or it is one of many of the host's program.
-        """
+        """Whether a tool says that it may send only its name, is a server's, or one of many."""
         if tool.always_load or tool.name == SEARCH_TOOL:
             return False
         if tool.defer is not None:
@@ -246,15 +248,6 @@ def rank_tools(query: str, entries: Sequence[ToolEntry], max_results: int) -> li
             if place < len(ranking):
                 found.setdefault(ranking[place])
     return list(found)[:max_results]
-
-
-def find_unknown_names(query: str, known: Collection[str]) -> dict[str, str | None]:
-    """The names in `select:` that no tool has, each with the nearest one that a tool has."""
-    from handaxe.text.escape import find_closest_name
-
-    folded = {name.casefold() for name in known}
-    unknown = [name for name in _parse_selected(query) if name.casefold() not in folded]
-    return {name: find_closest_name(name, known) for name in unknown}
 
 
 def _parse_selected(query: str) -> list[str]:
