@@ -1,5 +1,7 @@
 """The system prompt: the same bytes for the same arguments, stable parts first."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -112,3 +114,57 @@ async def test_what_differs_from_place_to_place_can_stand_in_the_first_message(t
         prompts.append(model.requests[0].system)
         assert "Be kind." in str(prompts[-1])
     assert prompts[0] == prompts[1]
+
+
+def run_prompt(project: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    keys = {name for name in os.environ if name.endswith(("_API_KEY", "_AUTH_TOKEN"))}
+    return subprocess.run(
+        [sys.executable, "-m", "handaxe", "prompt", "--root", str(project), *words],
+        capture_output=True, check=False,
+        env={name: value for name, value in os.environ.items() if name not in keys},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", [None, "reviewer"])
+async def test_the_prompt_command_shows_what_a_model_gets(project: Path, agent: str | None):
+    (project / "CLAUDE.md").write_text("Use tabs.\n")
+    folder = project / ".claude" / "agents"
+    folder.mkdir(parents=True)
+    text = "---\nname: reviewer\ndescription: reviews\ntools: Read\n---\nYou review.\n"
+    (folder / "reviewer.md").write_text(text)
+    model = Player(says("hi"))
+    async with Agent(model, root=project, agent=agent, append_system_prompt="Be kind.") as used:
+        await used.ask("hello")
+    chosen = () if agent is None else ("--agent", agent)
+    out = run_prompt(
+        project, "--json", "--model", "openai/player", "--append-system-prompt", "Be kind.", *chosen
+    )
+    shown = json.loads(out.stdout)
+    blocks: dict[int, list[str]] = {}
+    for part in shown["parts"]:
+        assert part["chars"] == len(part["text"])
+        blocks.setdefault(part["block"], []).append(part["text"])
+    assert tuple("\n\n".join(texts) for texts in blocks.values()) == model.requests[0].system
+    assert (shown["agent"], shown["model"]) == (agent, "player")
+    assert shown["chars"] == sum(part["chars"] for part in shown["parts"])
+    names = [part["name"] for part in shown["parts"]]
+    assert names[0] == ("replacement" if agent else "identity")
+    assert {"instructions", "appended", "environment"} < set(names)
+
+
+def test_the_prompt_command_runs_no_hook_and_keeps_no_session(project: Path):
+    (project / "CLAUDE.md").write_text("Use tabs.\n")
+    hook = {"hooks": [{"type": "command", "command": "touch ran"}]}
+    settings = {"hooks": {name: [hook] for name in ("SessionStart", "InstructionsLoaded")}}
+    out = run_prompt(project, "--settings", json.dumps(settings))
+    assert (out.returncode, out.stderr) == (0, b"")
+    assert b"----- instructions: " in out.stdout
+    assert not (project / "ran").exists()
+    listed = subprocess.run(
+        [sys.executable, "-m", "handaxe", "sessions", "--root", str(project), "--json"],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert b'"id"' not in listed.stdout
+    unknown = run_prompt(project, "--agent", "reviewr")
+    assert unknown.returncode == 2
+    assert b"There is no agent" in unknown.stderr

@@ -68,16 +68,33 @@ def load_prompt(name: str) -> str:
     return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
+class PromptSection(msgspec.Struct, frozen=True):
+    """A piece of a system prompt, by the name of its subject."""
+
+    name: str
+    text: str
+    block: int
+    """Sections of one block go to the model as one text."""
+
+
 def build_system_prompt(parts: PromptParts) -> tuple[str, ...]:
     """The prompt in parts, the stable ones first."""
-    head = _build_head(parts) if parts.replace is None else parts.replace.strip()
-    sections = (
-        head,
-        "\n\n".join(_build_stable_sections(parts)),
-        "\n\n".join(_build_project_sections(parts)),
-        _format_environment(parts.environment) if parts.environment is not None else "",
-    )
-    return tuple(section for section in sections if section)
+    blocks: dict[int, list[str]] = {}
+    for section in list_prompt_sections(parts):
+        blocks.setdefault(section.block, []).append(section.text)
+    return tuple("\n\n".join(texts) for texts in blocks.values())
+
+
+def list_prompt_sections(parts: PromptParts) -> list[PromptSection]:
+    """Everything that the prompt says, in its order, without what is empty."""
+    environment = parts.environment
+    found = [
+        *_build_head(parts),
+        *_build_stable_sections(parts),
+        *_build_project_sections(parts),
+        ("environment", "" if environment is None else _format_environment(environment), 3),
+    ]
+    return [PromptSection(*section) for section in found if section[1]]
 
 
 def build_context_text(
@@ -88,28 +105,39 @@ def build_context_text(
     return "\n\n".join(section for section in sections if section)
 
 
-def _build_head(parts: PromptParts) -> str:
+_Section = tuple[str, str, int]
+
+
+def _build_head(parts: PromptParts) -> list[_Section]:
+    if parts.replace is not None:
+        return [("replacement", parts.replace.strip(), 0)]
     rules = "conduct" if parts.style_is_whole else "rules"
-    return "\n\n".join((load_prompt("identity"), load_prompt(rules)))
+    return [("identity", load_prompt("identity"), 0), ("rules", load_prompt(rules), 0)]
 
 
-def _build_stable_sections(parts: PromptParts) -> list[str]:
-    found = [load_prompt("tools")] if parts.tools else []
+def _build_stable_sections(parts: PromptParts) -> list[_Section]:
+    found = [("tools", load_prompt("tools"), 1)] if parts.tools else []
     if parts.kinds and "Agent" in parts.tools:
         lines = [quote_line(f"- {kind.name}: {kind.description}") for kind in parts.kinds]
-        found.append("\n".join(("# Agents you can start with the Agent tool", "", *lines)))
+        text = "\n".join(("# Agents you can start with the Agent tool", "", *lines))
+        found.append(("agents", text, 1))
     return found
 
 
-def _build_project_sections(parts: PromptParts) -> list[str]:
-    found = [note.strip() for note in parts.notes]
+def _build_project_sections(parts: PromptParts) -> list[_Section]:
+    found = [(_name_note(note), note.strip(), 2) for note in parts.notes]
     if parts.style:
-        found.append(f"# Style\n\n{neutralize(parts.style.strip())}")
+        found.append(("style", f"# Style\n\n{neutralize(parts.style.strip())}", 2))
     if parts.memory:
-        found.append(_format_memory(parts.memory))
-    if parts.append:
-        found.append(parts.append.strip())
-    return [section for section in found if section]
+        found.append(("instructions", _format_memory(parts.memory), 2))
+    found.append(("appended", parts.append.strip(), 2))
+    return found
+
+
+def _name_note(note: str) -> str:
+    """The heading of a note, or the name of its frame, as the name of its section."""
+    first = note.strip().partition("\n")[0]
+    return first.strip("#<> ").lower() if first.startswith(("# ", "<")) else "notes"
 
 
 def _format_memory(memory: Sequence[MemoryText]) -> str:

@@ -104,7 +104,7 @@ class Agent:
         self.kind = parts.kind
         """The type of agent that leads the session, if one was chosen."""
         self.meter, self.loop, self.agents = parts.meter, parts.loop, parts.agents
-        self.workplace = parts.loop_context
+        self.workplace, self.prompts = parts.loop_context, parts.prompts
         self.styles, self.output_style = parts.styles, parts.output_style
         self._hook_models = SessionHookModels(
             self.agents, self.meter, parts.models.open, parts.loop_context.origin
@@ -175,9 +175,9 @@ class Agent:
             if self._parts.main is not None:
                 await self._parts.main.open()
             await self._wait_for_services()
-            for note in await self._parts.prompts.load(self.workplace):
+            for note in await self.prompts.load(self.workplace):
                 yield Told(note)
-            if not self.messages and (context := self._parts.prompts.context):
+            if not self.messages and (context := self.prompts.context):
                 self._session_parts.pipeline_context.hooks.late.insert(0, context)
             self._note_choice()
             prompt = self._add_initial_prompt(prompt)
@@ -239,7 +239,7 @@ class Agent:
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now, with wishes for the summary."""
         with hold_conversation(self._session_parts, self.loop, self):
-            await self._parts.prompts.load(self.workplace)
+            await self.prompts.load(self.workplace)
             return await self.loop.compact(instructions)
 
     def send(self, prompt: Prompt) -> None:
@@ -262,7 +262,7 @@ class Agent:
         self.meter.check_prices(chosen.name)
         self._parts.models.switch(chosen, model if isinstance(model, str) else "")
         self.loop.model = chosen
-        self._parts.prompts.model = chosen.name
+        self.prompts.model = chosen.name
         add_edit_tool(self.session, chosen)
 
     def _note_choice(self) -> None:
@@ -297,4 +297,4 @@ class Agent:
 
     def system_prompt(self) -> tuple[str, ...]:
         """What the model is told before the conversation, in parts."""
-        return self._parts.prompts.system(self.workplace.specs())
+        return self.prompts.system(self.workplace.specs())

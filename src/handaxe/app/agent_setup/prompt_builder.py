@@ -157,11 +157,18 @@ class SystemPromptBuilder:
 
     def system(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
         """The prompt for these tools; the very same value while nothing changes."""
+        parts = self.list_parts(specs)
+        if self._last is None or self._last[0] != parts:
+            self._last = parts, build_system_prompt(parts)
+        return self._last[1]
+
+    def list_parts(self, specs: Sequence[ToolSpec]) -> PromptParts:
+        """What the prompt for these tools is made of."""
         environment = self._environment or describe_environment(self._session, self.model)
         if environment.model != self.model:
             environment = msgspec.structs.replace(environment, model=self.model)
         apart = self._options.apart
-        parts = PromptParts(
+        return PromptParts(
             tools=tuple(spec.name for spec in specs),
             environment=None if apart else environment,
             memory=() if apart else self._memory,
@@ -172,9 +179,6 @@ class SystemPromptBuilder:
             replace=self._options.replace,
             append=self._options.append,
         )
-        if self._last is None or self._last[0] != parts:
-            self._last = parts, build_system_prompt(parts)
-        return self._last[1]
 
 
 def _format_attribution(options: AttributionOptions) -> str:

@@ -47,7 +47,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agents", metavar="JSON", help="types of agents for this run")
     parser.add_argument("-w", "--worktree", nargs="?", const="", metavar="NAME",
                         help="work in a git worktree of the project")  # fmt: skip
-    _add_prompts(parser)
+    add_prompt_options(parser)
     _add_formats(parser)
     _add_sessions(parser)
     group = parser.add_argument_group("more")
@@ -73,7 +73,8 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, help=argparse.SUPPRESS, action="store_true")
 
 
-def _add_prompts(parser: argparse.ArgumentParser) -> None:
+def add_prompt_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what changes the system prompt."""
     group = parser.add_argument_group("system prompt")
     group.add_argument("--system-prompt", metavar="TEXT", help="in place of ours")
     group.add_argument("--system-prompt-file", metavar="FILE", help="the same from a file")

@@ -19,6 +19,7 @@ COMMANDS = {
     "call": "run one tool through the whole pipeline",
     "run": "run many calls in one session, JSON lines in and out",
     "tools": "list the tools on offer, or show one tool's schema and prompt",
+    "prompt": "show the system prompt as it would be sent, part by part with sizes",
     "explain": "say whether a command or call would be allowed, and why",
     "mcp": "serve the tools to other agents, or list and change the servers used here",
     "config": "show, get or set settings, and where each comes from",

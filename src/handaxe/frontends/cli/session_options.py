@@ -218,7 +218,7 @@ def apply_mode(arguments: argparse.Namespace) -> Discovery:
     elif arguments.safe_mode or is_env_true(SAFE_VARIABLE):
         os.environ[SAFE_VARIABLE] = "1"
         arguments.strict_mcp_config, arguments.mcp_config = True, []
-        arguments.settings = _disable_hooks(arguments.settings)
+        arguments.settings = disable_hooks(arguments.settings)
         found = NOTHING
     else:
         found = EVERYTHING
@@ -227,7 +227,7 @@ def apply_mode(arguments: argparse.Namespace) -> Discovery:
     return found
 
 
-def _disable_hooks(given: str | None) -> str:
+def disable_hooks(given: str | None) -> str:
     """The value of `--settings`, with no hook in force."""
     import json
 
