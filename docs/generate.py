@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
+from api_pages import agent_events, api_page, contract_page
 
 import handaxe
 from handaxe.app.services.tool_selection import PRESETS
@@ -60,6 +61,8 @@ def pages() -> dict[Path, str]:
         "settings": settings_page,
         "cli": cli_page,
         "edit-formats": edit_formats_page,
+        "api": api_page,
+        "tool-contract": contract_page,
     }
     texts = {reference / f"{name}.md": _page(page()) for name, page in made.items()}
     texts[reference / "result.schema.json"] = json.dumps(handaxe.result_schema(), indent=2) + "\n"
@@ -316,9 +319,15 @@ def _all_faults() -> list[type[ToolFault]]:
 def events_page() -> Iterator[str]:
     yield "# Events\n"
     yield "Everything that happens in a session is one of these. `session.subscribe(listener)`"
-    yield "gets them as objects of `handaxe.contract.events`; the session's log `events.jsonl`"
-    yield "holds them as JSON lines; `handaxe sessions show ID` prints them.\n"
-    yield "Every event also has `at`, the time in seconds since the epoch."
+    yield "gets them as objects of `handaxe.events`; the session's log `events.jsonl`"
+    yield "holds them as JSON lines; `handaxe sessions show ID` prints them."
+    yield "[A running agent](#events-of-a-running-agent) has some more.\n"
+    yield "Every event of a session also has `at`, the time in seconds since the epoch.\n"
+    yield "`event.to_json()` gives any of them as JSON data: `type` is the name in the heading,"
+    yield "every field has the name in the table, and parts inside follow the same rule. Results"
+    yield "and decisions are the objects that `result.to_json()` and `decision.to_json()` give."
+    yield "The log spells some parts in another way, such as `jobId`: read it with"
+    yield "`handaxe.sessions.read_events(ID)`."
     module = ast.parse((SOURCE / "contract" / "events.py").read_text(encoding="utf-8"))
     for node in module.body:
         if not isinstance(node, ast.ClassDef):
@@ -330,6 +339,10 @@ def events_page() -> Iterator[str]:
             if rows:
                 yield ""
                 yield from _table(("field", "type", "meaning"), rows)
+    yield "\n## Events of a running agent\n"
+    yield "`agent.run(prompt)` gives these as objects of `handaxe.events`, and of the events above"
+    yield "those about calls, hooks, sub-agents and what the model said. They are not in the log."
+    yield from agent_events()
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str, str]]:

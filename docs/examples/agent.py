@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import handaxe
-from handaxe.agent.events import RunFinished, ToolAnswered
-from handaxe.contract.messages import TokenUsage
-from handaxe.contract.ports.model import (
+from handaxe.events import RunFinished, ToolAnswered
+from handaxe.models import (
     MessageEnded,
     Model,
     ModelEvent,
     ModelRequest,
     TextDelta,
+    TokenUsage,
     ToolEnded,
 )
 

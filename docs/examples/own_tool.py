@@ -3,7 +3,7 @@
 from typing import Any
 
 from handaxe import Effects, State, ToolContext, ToolFault, ToolResult, connect, tool
-from handaxe.contract.display import Table
+from handaxe.content import Table
 
 
 class Cart(State):

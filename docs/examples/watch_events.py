@@ -3,7 +3,7 @@
 import asyncio
 
 from handaxe import Effects, Session, ToolContext, tool
-from handaxe.contract.events import CallFinished, CallProgress, Event
+from handaxe.events import CallFinished, CallProgress, Event
 
 
 @tool(effects=Effects.pure())

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from handaxe.agent.limits import Price
+    from handaxe.agent.subagents.registry import SpawnLimits
     from handaxe.app.agent import Agent
     from handaxe.app.agent_setup.session_loop_context import open_tasks
     from handaxe.app.session import Session
@@ -19,9 +21,11 @@ if TYPE_CHECKING:
         Ask,
         Deny,
         Effects,
+        PathSubject,
         PermissionRequest,
         SetupError,
         State,
+        TextSubject,
         Tool,
         ToolArgs,
         ToolCall,
@@ -29,11 +33,16 @@ if TYPE_CHECKING:
         ToolFault,
         ToolResult,
     )
+    from handaxe.contract.permission_subjects import CommandSubject, HostSubject
     from handaxe.contract.ports.conversation import Conversation, SessionInfo
+    from handaxe.contract.ports.files import Files
     from handaxe.contract.ports.questions import ElicitationForm
     from handaxe.contract.result_schema import result_schema
     from handaxe.frontends.mcp_server.lent_session import serve_mcp
+    from handaxe.hooks.outcome import Outcome
     from handaxe.schema.provider_results import image_message
+    from handaxe.session.read_ledger import ReadLedger
+    from handaxe.session.workdir import Workdir
     from handaxe.sessions import SessionsModule
     from handaxe.tools.function_tool import tool
     from handaxe.version import __version__ as __version__
@@ -46,30 +55,40 @@ _HOMES = {
     "AgentConnection": "handaxe.app.sync",
     "Allow": "handaxe.contract",
     "Ask": "handaxe.contract",
+    "CommandSubject": "handaxe.contract.permission_subjects",
+    "connect": "handaxe.app.sync",
     "Connection": "handaxe.app.sync",
     "Conversation": "handaxe.contract.ports.conversation",
     "Deny": "handaxe.contract",
     "Effects": "handaxe.contract",
     "ElicitationForm": "handaxe.contract.ports.questions",
+    "Files": "handaxe.contract.ports.files",
+    "HostSubject": "handaxe.contract.permission_subjects",
+    "image_message": "handaxe.schema.provider_results",
+    "open_tasks": "handaxe.app.agent_setup.session_loop_context",
+    "Outcome": "handaxe.hooks.outcome",
+    "PathSubject": "handaxe.contract",
     "PermissionRequest": "handaxe.contract",
+    "Price": "handaxe.agent.limits",
+    "ReadLedger": "handaxe.session.read_ledger",
+    "result_schema": "handaxe.contract.result_schema",
+    "serve_mcp": "handaxe.frontends.mcp_server.lent_session",
     "Session": "handaxe.app.session",
     "SessionInfo": "handaxe.contract.ports.conversation",
+    "sessions": "handaxe.sessions",
     "Settings": "handaxe.config.settings",
     "SetupError": "handaxe.contract",
+    "SpawnLimits": "handaxe.agent.subagents.registry",
     "State": "handaxe.contract",
+    "TextSubject": "handaxe.contract",
     "Tool": "handaxe.contract",
+    "tool": "handaxe.tools.function_tool",
     "ToolArgs": "handaxe.contract",
     "ToolCall": "handaxe.contract",
     "ToolContext": "handaxe.contract",
     "ToolFault": "handaxe.contract",
     "ToolResult": "handaxe.contract",
-    "connect": "handaxe.app.sync",
-    "image_message": "handaxe.schema.provider_results",
-    "open_tasks": "handaxe.app.agent_setup.session_loop_context",
-    "result_schema": "handaxe.contract.result_schema",
-    "serve_mcp": "handaxe.frontends.mcp_server.lent_session",
-    "sessions": "handaxe.sessions",
-    "tool": "handaxe.tools.function_tool",
+    "Workdir": "handaxe.session.workdir",
 }
 
 __all__ = [
@@ -77,23 +96,33 @@ __all__ = [
     "AgentConnection",
     "Allow",
     "Ask",
+    "CommandSubject",
     "Connection",
     "Conversation",
     "Deny",
     "Effects",
     "ElicitationForm",
+    "Files",
+    "HostSubject",
+    "Outcome",
+    "PathSubject",
     "PermissionRequest",
+    "Price",
+    "ReadLedger",
     "Session",
     "SessionInfo",
     "Settings",
     "SetupError",
+    "SpawnLimits",
     "State",
+    "TextSubject",
     "Tool",
     "ToolArgs",
     "ToolCall",
     "ToolContext",
     "ToolFault",
     "ToolResult",
+    "Workdir",
     "connect",
     "image_message",
     "open_tasks",

@@ -18,6 +18,7 @@ from handaxe.contract.events import (
     CallProgress,
     Compacted,
     HookRan,
+    JsonEvent,
 )
 from handaxe.contract.messages import AssistantMessage, TokenUsage, UserMessage
 from handaxe.contract.ports.model import (
@@ -43,7 +44,7 @@ TerminalReason = Literal[
 ]  # fmt: skip
 
 
-class RunStarted(msgspec.Struct, frozen=True, tag=True):
+class RunStarted(JsonEvent, frozen=True, tag=True):
     """The agent begins: which model, with which tools."""
 
     session_id: str
@@ -51,19 +52,19 @@ class RunStarted(msgspec.Struct, frozen=True, tag=True):
     tools: tuple[str, ...]
 
 
-class ToolCalled(msgspec.Struct, frozen=True, tag=True):
+class ToolCalled(JsonEvent, frozen=True, tag=True):
     """The model's call is complete and on its way."""
 
     call: ToolCall
 
 
-class ToolAnswered(msgspec.Struct, frozen=True, tag=True):
+class ToolAnswered(JsonEvent, frozen=True, tag=True):
     """A call has its result; calls side by side end in any order."""
 
     result: ToolResult
 
 
-class MessageAdded(msgspec.Struct, frozen=True, tag=True):
+class MessageAdded(JsonEvent, frozen=True, tag=True):
     """A whole message entered the conversation."""
 
     message: UserMessage | AssistantMessage
@@ -74,7 +75,7 @@ class MessageAdded(msgspec.Struct, frozen=True, tag=True):
     """Whether results brought it along, such as the text of a skill."""
 
 
-class TurnEnded(msgspec.Struct, frozen=True, tag=True):
+class TurnEnded(JsonEvent, frozen=True, tag=True):
     """The model answered once, and its calls are done."""
 
     turn: int
@@ -83,19 +84,19 @@ class TurnEnded(msgspec.Struct, frozen=True, tag=True):
     context_tokens: int
 
 
-class Nudged(msgspec.Struct, frozen=True, tag=True):
+class Nudged(JsonEvent, frozen=True, tag=True):
     """The model goes in circles and was told so."""
 
     sentence: str
 
 
-class Told(msgspec.Struct, frozen=True, tag=True):
+class Told(JsonEvent, frozen=True, tag=True):
     """Something a person should know while the agent goes on."""
 
     sentence: str
 
 
-class FromAgent(msgspec.Struct, frozen=True, tag=True):
+class FromAgent(JsonEvent, frozen=True, tag=True):
     """What a sub-agent does, as it would say it itself."""
 
     agent_id: str
@@ -104,7 +105,7 @@ class FromAgent(msgspec.Struct, frozen=True, tag=True):
     event: Any
 
 
-class RunFinished(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+class RunFinished(JsonEvent, frozen=True, tag=True, kw_only=True):
     """The last event: how it ended."""
 
     subtype: Subtype
@@ -117,7 +118,7 @@ class RunFinished(msgspec.Struct, frozen=True, tag=True, kw_only=True):
     stop_reason: str | None = None
     structured_output: Any = None
     usage: TokenUsage = TokenUsage()
-    model_usage: dict[str, TokenUsage] = {}
+    model_usage: dict[str, TokenUsage] = msgspec.field(default_factory=dict[str, TokenUsage])
     cost_usd: float | None = None
     """None where no price is known."""
     duration_ms: float = 0.0

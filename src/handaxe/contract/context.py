@@ -67,6 +67,7 @@ class ToolContext:
         """
         self._host = host
         self.call_id = call_id
+        """The id of the call."""
         self.cwd = cwd
         """Where the session stood when the call was judged; a command has to run right there."""
         self._offers = offers

@@ -18,7 +18,7 @@ from handaxe.contract.messages import (
     UserMessage,
 )
 from handaxe.contract.permission_updates import PermissionChange
-from handaxe.contract.result import ToolResult
+from handaxe.contract.result import ToolResult, to_plain_struct
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 
@@ -31,7 +31,21 @@ class Todo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     active_form: Annotated[str, "The same as something under way: `Running the tests`."]
 
 
-class _Event(msgspec.Struct, frozen=True, tag_field="type", kw_only=True):
+class JsonEvent(msgspec.Struct, frozen=True):
+    """Anything that happens and can be told as JSON."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The event as JSON data: `type`, which is its name in snake case, then its fields."""
+        fields = {name: to_plain_struct(getattr(self, name)) for name in self.__struct_fields__}
+        return {"type": to_event_type(type(self)), **fields}
+
+
+def to_event_type(event: type[JsonEvent]) -> str:
+    """The `type` of an event in JSON: `call_started` for `CallStarted`."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in event.__name__).lstrip("_")
+
+
+class _Event(JsonEvent, frozen=True, tag_field="type", kw_only=True):
     at: float = 0.0
     """Seconds since the epoch."""
 

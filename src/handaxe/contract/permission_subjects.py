@@ -38,7 +38,7 @@ class HostSubject(msgspec.Struct, frozen=True):
     """A host of the network that a call wants to reach: judged by rules for domains."""
 
     host: str
-    """As `handaxe.text.urls` writes it; empty if the call names none that can be read."""
+    """As rules for domains spell it; empty if the call names none that can be read."""
 
 
 Subject = PathSubject | TextSubject | CommandSubject | HostSubject

@@ -18,19 +18,30 @@ class ToolResult(msgspec.Struct, frozen=True):
     """
 
     text: str = ""
+    """What the model sees."""
     data: Any = None
+    """The same facts for a program; of the tool's `output_type`, where it has one."""
     content: tuple[ContentBlock, ...] = ()
+    """Blocks for the model beside the text, such as pictures."""
     display: Display | None = None
+    """What people see; None: the text."""
     notes: tuple[str, ...] = ()
+    """Remarks of the runtime, such as what was read leniently."""
     messages: tuple[str, ...] = ()
     """Extra messages for the conversation, beside the result itself."""
     ok: bool = True
+    """Whether the call succeeded."""
     code: str | None = None
+    """Which fault it is, where the call did not succeed."""
     id: str = ""
+    """The id of the call."""
     tool: str = ""
+    """The name of the tool."""
     decision: Decision | None = None
+    """Whether the call was allowed, by whom and why."""
     duration_ms: float = 0.0
     tokens: int = 0
+    """About how many tokens the text is."""
     size_chars: int = 0
     """How long the text was before an oversized one was replaced by its preview."""
     stops: str | None = None
@@ -82,3 +93,27 @@ def to_json_data(data: Any) -> Any:  # noqa: ANN401 - whatever a tool gave
         except Exception:  # noqa: BLE001, S112 - code of whoever made the data may run here
             continue
     return f"({type(cast('object', data)).__name__})"
+
+
+def to_plain_struct(value: Any) -> Any:  # noqa: ANN401 - any part of an event
+    """A struct of handaxe as JSON data, each field by its name in Python; anything else as data."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if _is_own_struct(value):
+        if hasattr(value, "to_json"):
+            return value.to_json()
+        config = cast("msgspec.Struct", value).__struct_config__
+        fields = {name: to_plain_struct(getattr(value, name)) for name in value.__struct_fields__}
+        return fields if config.tag is None else {str(config.tag_field): config.tag, **fields}
+    if isinstance(value, tuple):
+        return [to_plain_struct(item) for item in cast("tuple[object, ...]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[str, object]", value)
+        if any(map(_is_own_struct, items.values())):
+            return {name: to_plain_struct(item) for name, item in items.items()}
+    return to_json_data(value)
+
+
+def _is_own_struct(value: object) -> bool:
+    """Whether the fields of a value are ours to name; those of other programs have names."""
+    return hasattr(value, "__struct_fields__") and type(value).__module__.startswith("handaxe.")

@@ -75,9 +75,13 @@ class Tool(Generic[Args]):
     """
 
     name: ClassVar[str]
+    """What models, rules and logs know it by; the class's name unless set."""
     aliases: ClassVar[tuple[str, ...]] = ()
+    """Other names by which it can be called."""
     search_hint: ClassVar[str] = ""
+    """Three to ten words by which a deferred tool is found."""
     input_examples: ClassVar[tuple[dict[str, Any], ...]] = ()
+    """Inputs for the model to see; `problems_of` calls the tool with each."""
     prompt_file: ClassVar[str | None] = None
     """A Markdown file beside the module that holds the prompt; without one it is the docstring."""
     output_type: ClassVar[Any] = None
@@ -90,6 +94,7 @@ class Tool(Generic[Args]):
     uses: ClassVar[tuple[type[Any], ...]] = ()
     """Ports and state the tool cannot do without; it is on offer only where all are there."""
     may_use: ClassVar[tuple[type[Any], ...]] = ()
+    """Ports and state that it uses where the session has them."""
     reach: ClassVar[frozenset[type[Any]]] = frozenset()
     """All that a call's context hands out; derived from `uses` and `may_use`."""
 
@@ -103,9 +108,11 @@ class Tool(Generic[Args]):
     """Whether some of it is made for each call: state, the conversation."""
 
     effects: ClassVar[Effects] = Effects.unknown()
+    """What every call reads and writes, unless `effects_of` says it by the input."""
     max_result_chars: ClassVar[float] = 50_000
     """Longer results go to the result store; `inf` if the tool bounds itself."""
     timeout_s: ClassVar[float | None] = None
+    """After how long a call is cancelled; None: never."""
     interrupt: ClassVar[Literal["cancel", "block"]] = "block"
     """Whether new input from the user stops a running call. An explicit cancel always does."""
     asks_person: ClassVar[bool] = False
@@ -117,9 +124,11 @@ class Tool(Generic[Args]):
     definition: ClassVar[ToolDefinition | None] = None
     """What a lasting yes to a server's tool is bound to; None for every other tool."""
     strict: ClassVar[bool] = False
+    """Whether providers that can are asked to hold the model to the schema."""
     defer: ClassVar[bool | None] = None
     """Send only the name until the tool is searched for; None leaves that to the host."""
     always_load: ClassVar[bool] = False
+    """Whether the schema is sent from the start, however many tools there are."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 - passed through unseen
         """Fill what can be derived: the name from the class, the input type from the generic."""

@@ -47,7 +47,7 @@ def open_model(
     if choice is not None and not isinstance(choice, str):
         raise SetupError(
             f"A {type(choice).__name__} is not a model. An official SDK's client needs the name "
-            "of one beside it: handaxe.models.sdk_clients.from_client(client, 'NAME')."
+            "of one beside it: handaxe.models.from_client(client, 'NAME')."
         )
     name = _resolve_alias((choice or "").strip() or _suggest_model(env))
     return _open_offline(name) or _open_online(name, env, http)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from handaxe.contract.events import JsonEvent
 from handaxe.contract.messages import Message, StopReason, TokenUsage
 
 
@@ -48,34 +49,34 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     origin: RequestOrigin = RequestOrigin()
 
 
-class TextDelta(msgspec.Struct, frozen=True, tag=True):
+class TextDelta(JsonEvent, frozen=True, tag=True):
     """A piece of the answer."""
 
     text: str
 
 
-class ThinkingDelta(msgspec.Struct, frozen=True, tag=True):
+class ThinkingDelta(JsonEvent, frozen=True, tag=True):
     """A piece of what the model thinks aloud; the signature comes with the last one."""
 
     thinking: str
     signature: str = ""
 
 
-class ToolStarted(msgspec.Struct, frozen=True, tag=True):
+class ToolStarted(JsonEvent, frozen=True, tag=True):
     """The model begins a call; its input follows."""
 
     id: str
     name: str
 
 
-class ToolInputDelta(msgspec.Struct, frozen=True, tag=True):
+class ToolInputDelta(JsonEvent, frozen=True, tag=True):
     """A piece of a call's input, as JSON text."""
 
     id: str
     json: str
 
 
-class ToolEnded(msgspec.Struct, frozen=True, tag=True):
+class ToolEnded(JsonEvent, frozen=True, tag=True):
     """A call is complete and may start."""
 
     id: str
@@ -85,7 +86,7 @@ class ToolEnded(msgspec.Struct, frozen=True, tag=True):
     """The raw text where the input is not JSON."""
 
 
-class MessageEnded(msgspec.Struct, frozen=True, tag=True):
+class MessageEnded(JsonEvent, frozen=True, tag=True):
     """The response is complete: exactly one, and the last."""
 
     stop_reason: StopReason
@@ -94,7 +95,7 @@ class MessageEnded(msgspec.Struct, frozen=True, tag=True):
     message_id: str = ""
 
 
-class Retrying(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+class Retrying(JsonEvent, frozen=True, tag=True, kw_only=True):
     """An attempt failed before anything was said; another follows after a pause."""
 
     attempt: int
