@@ -216,7 +216,7 @@ def _name_section(module: str, name: str, heading: str) -> Iterator[str]:
         yield _docstring(found.node)
     else:
         assert isinstance(found.node, ast.Assign)
-        yield f"```python\n{name} = {ast.unparse(found.node.value)}\n```"
+        yield f"```text\n{name} = {ast.unparse(found.node.value)}\n```"
 
 
 def _class_text(module: str, name: str) -> Iterator[str]:
@@ -228,7 +228,7 @@ def _class_text(module: str, name: str) -> Iterator[str]:
     has_init = [f for node in classes for f in node.body
                 if isinstance(f, FUNCTIONS) and f.name == "__init__"]  # fmt: skip
     if has_init and name not in MADE_BY_SESSIONS:
-        yield f"```python\n{_format_signature(has_init[0], name)}\n```\n"
+        yield f"```text\n{_format_signature(has_init[0], name)}\n```\n"
     yield _docstring(classes[0])
     if fields:
         yield ""
@@ -251,7 +251,7 @@ def _members_table(functions: Iterable[Function]) -> Iterator[str]:
 def _signature_block(module: str, name: str) -> Iterator[str]:
     node = _locate(module, name).node
     assert isinstance(node, FUNCTIONS)
-    yield f"```python\n{_format_signature(node, name)}\n```\n"
+    yield f"```text\n{_format_signature(node, name)}\n```\n"
 
 
 # Reading the source
