@@ -21,7 +21,9 @@ PUBLIC = {
 """Modules with names for programs; `handaxe.adapters` has one more for each framework."""
 FRAMEWORKS = ("agno", "autogen", "langchain", "openai_agents", "pydantic_ai")
 GROUPS = {
-    "Sessions": ("Session", "connect", "Connection", "Settings", "sessions"),
+    "Sessions": (
+        "Session", "connect", "Connection", "CallPresenter", "Settings", "sessions",
+    ),
     "Calls and results": ("ToolCall", "ToolResult", "result_schema", "image_message"),
     "Agents": ("Agent", "AgentConnection", "Price", "SpawnLimits", "open_tasks"),
     "Permission": ("Allow", "Ask", "Deny", "PermissionRequest", "Outcome"),
@@ -44,6 +46,7 @@ LISTED_ELSEWHERE = {
 }
 MADE_BY_SESSIONS = (
     "ToolContext", "Workdir", "ReadLedger", "Conversation", "Connection", "AgentConnection",
+    "CallPresenter",
 )  # fmt: skip
 DERIVED = ("args_type", "reach", "states")
 HIDDEN = {

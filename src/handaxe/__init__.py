@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from handaxe.agent.subagents.registry import SpawnLimits
     from handaxe.app.agent import Agent
     from handaxe.app.agent_setup.session_loop_context import open_tasks
+    from handaxe.app.services.call_presenter import CallPresenter
     from handaxe.app.session import Session
     from handaxe.app.sync import AgentConnection, Connection, connect
     from handaxe.config.settings import Settings
@@ -57,6 +58,7 @@ _HOMES = {
     "Ask": "handaxe.contract",
     "CommandSubject": "handaxe.contract.permission_subjects",
     "connect": "handaxe.app.sync",
+    "CallPresenter": "handaxe.app.services.call_presenter",
     "Connection": "handaxe.app.sync",
     "Conversation": "handaxe.contract.ports.conversation",
     "Deny": "handaxe.contract",
@@ -96,6 +98,7 @@ __all__ = [
     "AgentConnection",
     "Allow",
     "Ask",
+    "CallPresenter",
     "CommandSubject",
     "Connection",
     "Conversation",

@@ -10,6 +10,7 @@ from handaxe.contract.content import (
 )
 from handaxe.contract.display import (
     Block,
+    CallDisplay,
     Code,
     Diff,
     DiffHunk,
@@ -35,6 +36,7 @@ __all__ = [
     "AssistantBlock",
     "AssistantMessage",
     "Block",
+    "CallDisplay",
     "Code",
     "ContentBlock",
     "Diff",

@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).parent.parent.parent
-PAGES = ["docs/tutorial/first-session.md", "docs/guides/permissions.md", "docs/guides/evaluation.md"]
+PAGES = [
+    "docs/tutorial/first-session.md",
+    "docs/guides/permissions.md",
+    "docs/guides/evaluation.md",
+]
 _BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _VARYING = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|call_\w+")

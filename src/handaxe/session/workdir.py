@@ -41,6 +41,7 @@ class Workdir:
         self.own_places = tuple(own_places)
         """Data and settings of handaxe and its ecosystem, which are no part of any root."""
         self.current = self.roots[0]
+        """The directory that relative paths start from now."""
         self._announce = announce
 
     @property

@@ -9,12 +9,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from handaxe.testing.conformance import problems_of
+    from handaxe.testing.conformance import check_every_output, problems_of
     from handaxe.testing.scenario import Scenario, ScenarioCall, read_scenario, run_scenario
 
 _HOMES = {
     "Scenario": "handaxe.testing.scenario",
     "ScenarioCall": "handaxe.testing.scenario",
+    "check_every_output": "handaxe.testing.conformance",
     "problems_of": "handaxe.testing.conformance",
     "read_scenario": "handaxe.testing.scenario",
     "run_scenario": "handaxe.testing.scenario",
@@ -23,6 +24,7 @@ _HOMES = {
 __all__ = [
     "Scenario",
     "ScenarioCall",
+    "check_every_output",
     "problems_of",
     "read_scenario",
     "run_scenario",
