@@ -140,6 +140,9 @@ def mcp(root: Path, version: str) -> str:
         return told + server.stdout.read() + server.stderr.read()
 
 
+QUESTIONS = ("into the instructions that the agent gets", "wants to start the MCP server")
+
+
 def terminal(root: Path, version: str) -> str:
     words = ("--model", script(root, version), "--permission-mode", "dontAsk")
     me = Terminal(*words, *ALLOW, cwd=root, columns=400)
@@ -148,11 +151,13 @@ def terminal(root: Path, version: str) -> str:
             me.type("n\n")
             me.wait_for("›")
         me.type("/cmd\r")
-        if me.wait_for_one("outside.md, which lies outside", "That is all.") != "That is all.":
-            me.wait_for("Allow?")
-            me.type("n\n")
-            me.wait_for("That is all.")
-        me.wait_for("›")
+        end = "That is all."
+        while (shown := me.wait_for_one(*QUESTIONS, end)) != "›":
+            if shown == end:
+                end = "›"
+            else:
+                me.wait_for("Allow?")
+                me.type("n later\n")
         me.type("/exit\r")
         me.end()
         return me.shown
