@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from handaxe.contract import (
         Allow,
         Ask,
+        Defer,
         Deny,
         Effects,
         PathSubject,
@@ -61,6 +62,7 @@ _HOMES = {
     "CallPresenter": "handaxe.app.services.call_presenter",
     "Connection": "handaxe.app.sync",
     "Conversation": "handaxe.contract.ports.conversation",
+    "Defer": "handaxe.contract",
     "Deny": "handaxe.contract",
     "Effects": "handaxe.contract",
     "ElicitationForm": "handaxe.contract.ports.questions",
@@ -102,6 +104,7 @@ __all__ = [
     "CommandSubject",
     "Connection",
     "Conversation",
+    "Defer",
     "Deny",
     "Effects",
     "ElicitationForm",

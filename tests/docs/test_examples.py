@@ -14,6 +14,8 @@ SAYS = {
     "agent_quick_start.py": "There is no such file.",
     "agent.py": "Read gave 1→hello\nsuccess - It says hello.",
     "deferred_tools.py": "Report 7 of 2025: all is well.",
+    "approve_diff.py": "-one\n+two\na.txt changed",
+    "later_answer.py": "w1 Written.",
     "own_tool.py": "rows=(('tea', '2'),)",
     "many_users.py": "change: undo.nothing\n     1→Ada's secret",
     "permission_callback.py": "script.sh: permission.denied",

@@ -10,8 +10,14 @@ from handaxe.agent.input_messages import InputMessages, Prompt
 from handaxe.agent.limits import ContinuationBudget, LoopOptions, Meter
 from handaxe.agent.loop_guard import LoopGuard
 from handaxe.agent.run_hooks import RunHooks
-from handaxe.agent.structured_output import FinalOutput, RunResult, make_deferred_result
+from handaxe.agent.structured_output import (
+    FinalOutput,
+    RunResult,
+    make_deferred_result,
+    make_pending_result,
+)
 from handaxe.agent.turn import ModelTurn
+from handaxe.contract.faults import AnswerPending
 from handaxe.contract.result import ToolResult
 from handaxe.schema.user_turn import collect_messages
 
@@ -79,10 +85,18 @@ class RunContinuation:
         guard: LoopGuard,
         rest: ContinuationBudget,
         options: LoopOptions,
+        *,
+        has_prompt: bool = False,
     ) -> RunResult | None:
         """What follows on results: the end, or something more to say to the model."""
-        if (call := self._conversation.put_off) is not None:
-            return make_deferred_result(call, self._conversation.last_text)
+        if open_calls := self._conversation.open_calls:
+            said = self._conversation.last_text
+            waiting = sum(result.code == AnswerPending.code for result in results)
+            return (
+                make_pending_result(waiting, said, has_prompt=has_prompt)
+                if waiting
+                else make_deferred_result(open_calls[0], said)
+            )
         wishes: list[str] = []
         if self._output is not None and self._output.heard(results):
             wishes = await self._ask_to_stop(self._output.text, rest, options)
@@ -98,7 +112,8 @@ class RunContinuation:
         for text in collect_messages(results):
             self._speaker.say(text, synthetic=True, is_beside_results=True)
         self._speaker.remind(wishes)
-        circle = guard.watch(turn.calls, results)
+        made = {call.id for call in turn.calls}
+        circle = guard.watch(turn.calls, [result for result in results if result.id in made])
         if circle is not None:
             self._tell(Nudged(circle.sentence))
             if circle.action == "stop":

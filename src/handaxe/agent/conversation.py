@@ -2,7 +2,7 @@
 
 The same events that build it live are in the session's log, so a resumed or forked session has
 the same conversation. Where a log breaks off, what is missing is filled in: no provider accepts
-a call without its result. Only a call that a hook put off stays open, until it is made.
+a call without its result. Only calls that were put off stay open, until they are made.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from handaxe.agent import reminders
 from handaxe.contract.call import ToolCall
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import AssistantEnded, AssistantSaid, Compacted, UserSaid
-from handaxe.contract.faults import Deferred, ResultLost
+from handaxe.contract.faults import LEFT_OPEN, ResultLost
 from handaxe.contract.messages import (
     AssistantBlock,
     AssistantMessage,
@@ -39,7 +39,9 @@ class AgentConversation:
         self._open_id: str | None = None
         self._open_blocks: list[AssistantBlock] = []
         self._unanswered: dict[str, None] = {}
-        self._put_off: str | None = None
+        self._left_open: tuple[str, ...] = ()
+        self._held: dict[str, ToolResult] = {}
+        """Results of the same answer's other calls, until all of them have one."""
         self.call_ids: dict[str, int] = {}
         """Every id a call of this conversation ever had, each with the number of its call."""
 
@@ -49,13 +51,16 @@ class AgentConversation:
         events: Iterable[ConversationEvent],
         result_of: ResultOf,
         put_off: str | None = None,
+        asked: Collection[str] = (),
     ) -> "AgentConversation":
-        """The conversation that a log holds, ready to go on."""
+        """The conversation that a log holds, ready to go on.
+
+        `put_off` is the call that a hook put off, `asked` are those that wait for a person.
+        """
         conversation = cls()
         for event in events:
             conversation.take(event, result_of)
-        if put_off is not None:
-            conversation.leave_open(put_off)
+        conversation._reopen(result_of, put_off, asked)
         conversation.repair(result_of, is_cut_off=True)
         return conversation
 
@@ -92,14 +97,15 @@ class AgentConversation:
         return not (isinstance(end, TextBlock) and end.text in marks)
 
     @property
-    def put_off(self) -> ToolCall | None:
-        """The call that has to be made before anything else is said."""
-        last = self._messages[-1] if self._messages and self._put_off else None
+    def open_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that have to be made before anything else is said, in the order asked."""
+        last = self._messages[-1] if self._messages and self._left_open else None
         blocks = last.content if isinstance(last, AssistantMessage) else ()
-        for block in blocks:
-            if isinstance(block, ToolUseBlock) and block.id == self._put_off:
-                return ToolCall(block.id, block.name, block.input)
-        return None
+        return tuple(
+            ToolCall(block.id, block.name, block.input)
+            for block in blocks
+            if isinstance(block, ToolUseBlock) and block.id in self._left_open
+        )
 
     def read_before(self, call_ids: Sequence[str]) -> Conversation:
         """The message that makes the first of these calls that is found, and those before it."""
@@ -113,14 +119,29 @@ class AgentConversation:
                 return Conversation(tuple(self._messages[:place]), message)
         return Conversation(self.messages)
 
-    def leave_open(self, call_id: str) -> None:
-        """A hook put this call off; it counts if it is the only one that waits for its answer."""
-        self._put_off = call_id if list(self._unanswered) == [call_id] else None
+    def complete(self, results: Sequence[ToolResult]) -> list[ToolResult]:
+        """These results, with those that other calls of the same answer had before."""
+        found = {**self._held, **{result.id: result for result in results}}
+        held = [found.pop(call_id) for call_id in self._unanswered if call_id in found]
+        return [*held, *found.values()]
+
+    def _reopen(self, result_of: ResultOf, put_off: str | None, asked: Collection[str]) -> None:
+        """Leave open what the log says was put off, or asked about without an answer."""
+        self._close_answer()
+        results = {
+            call_id: result
+            for call_id in self._unanswered
+            if (result := _find_result(call_id, result_of)) is not None
+        }
+        waiting = [call_id for call_id in self._unanswered if call_id not in results]
+        # A call that a hook put off counts if it is the only one that waits for its answer.
+        if waiting == [put_off] or any(call_id in asked for call_id in waiting):
+            self._left_open, self._held = tuple(waiting), results
 
     def take(self, event: ConversationEvent, result_of: ResultOf | None = None) -> None:
         """Go one event further."""
         # Whatever comes after a call comes after its answer.
-        self._put_off = None
+        self._left_open = ()
         match event:
             case UserSaid():
                 self.repair(result_of)
@@ -137,27 +158,27 @@ class AgentConversation:
             case Compacted():
                 self.replace(event.messages)
 
-    def settle(
-        self, results: Sequence[ToolResult], calls: Sequence[ToolCall]
-    ) -> UserMessage | None:
+    def settle(self, results: Sequence[ToolResult]) -> UserMessage | None:
         """Answer the calls of the last message; the message that carries the answers.
 
-        None if one of the `calls` was put off: it is left open.
+        None if calls were put off: they are left open, and the other results are held.
         """
-        if any(result.code == Deferred.code for result in results):
-            self.leave_open(calls[0].id)
+        found = {result.id: result for result in self.complete(results)}
+        left = tuple(call_id for call_id, one in found.items() if one.code in LEFT_OPEN)
+        if left:
+            self._left_open = left
+            self._held = {call_id: one for call_id, one in found.items() if call_id not in left}
             return None
-        return self._answer({result.id: result for result in results})
+        return self._answer(found)
 
     def repair(self, result_of: ResultOf | None = None, *, is_cut_off: bool = False) -> None:
         """Close an answer that was cut off, and answer calls that nobody answered.
 
         Where the log is cut off after results, what was to be said beside them was not said yet.
         """
-        if self._open_id is not None:
-            self._close("aborted", TokenUsage(), "", self._open_id)
-        if self._unanswered and self._put_off is None:
-            found = {
+        self._close_answer()
+        if self._unanswered and not self._left_open:
+            found = self._held | {
                 call_id: result
                 for call_id in self._unanswered
                 if result_of is not None
@@ -171,14 +192,19 @@ class AgentConversation:
     def become(self, other: "AgentConversation") -> None:
         """Go on as another conversation, which was built from the same log later."""
         self.replace(other.messages)
-        self._unanswered, self._put_off = dict(other._unanswered), other._put_off
+        self._unanswered = dict(other._unanswered)
+        self._left_open, self._held = other._left_open, dict(other._held)
         self.call_ids |= other.call_ids
+
+    def _close_answer(self) -> None:
+        if self._open_id is not None:
+            self._close("aborted", TokenUsage(), "", self._open_id)
 
     def replace(self, messages: Iterable[Message]) -> None:
         """Put other messages in place of all of these."""
         self._messages = []
         self._open_id, self._open_blocks, self._unanswered = None, [], {}
-        self._put_off = None
+        self._left_open, self._held = (), {}
         for message in messages:
             if isinstance(message, UserMessage):
                 self._append_user(message)
@@ -225,7 +251,7 @@ class AgentConversation:
             self._messages.append(UserMessage(content, message.synthetic))
 
     def _answer(self, results: Mapping[str, ToolResult]) -> UserMessage | None:
-        self._put_off = None
+        self._left_open, self._held = (), {}
         if not self._unanswered:
             return None
         blocks = tuple(

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import PermissionRequest
 from handaxe.contract.events import (
     AgentEnded,
     AgentStarted,
@@ -40,7 +41,7 @@ TerminalReason = Literal[
     "completed", "max_turns", "aborted_streaming", "aborted_tools", "hook_stopped",
     "prompt_too_long", "model_error", "budget_exhausted", "token_limit", "time_limit", "loop",
     "structured_output_retry_exhausted", "refused", "prompt_blocked", "tool_deferred",
-    "tool_deferred_unavailable",
+    "tool_deferred_unavailable", "permission_pending",
 ]  # fmt: skip
 
 
@@ -126,6 +127,8 @@ class RunFinished(JsonEvent, frozen=True, tag=True, kw_only=True):
     denials: tuple[ToolResult, ...] = ()
     """Calls that were refused for want of permission, those of sub-agents as well."""
     errors: tuple[str, ...] = ()
+    pending: tuple[PermissionRequest, ...] = ()
+    """The calls that wait for a person's answer; `run(None, answers=...)` goes on with them."""
     deferred_call: ToolCall | None = None
     """The call that a hook put off; the next run of the session makes it first."""
     error_status: int | None = None

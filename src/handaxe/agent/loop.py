@@ -99,7 +99,7 @@ class AgentLoop:
 
     def suspend(self) -> bool:
         """Stop like `interrupt`, but say nothing of it: the work is meant to go on later."""
-        self._is_silent = True
+        self._is_silent = self._workplace.pipeline_context.questions.outlive_work = True
         return self.interrupt()
 
     def tell(self, event: AgentEvent) -> None:
@@ -117,6 +117,7 @@ class AgentLoop:
         self.continuation.begin(prompt)
         self._events, self._denials = asyncio.Queue(), []
         self._has_begun = self._is_interrupted = self._is_silent = False
+        self._workplace.pipeline_context.questions.outlive_work = False
         self._task = task = asyncio.ensure_future(self._run_task(prompt, message_id))
         task.add_done_callback(lambda _: self._events.put_nowait(None))
         try:
@@ -130,22 +131,19 @@ class AgentLoop:
 
     def rewind(self, messages: tuple[Message, ...]) -> Compacted:
         """Forget what came after these messages, which the conversation once was."""
+        self._workplace.drop_pending(self.conversation.call_ids)
         return self._compactor.rewind(messages)
 
     async def compact(self, instructions: str = "") -> Compacted | None:
         """Make the conversation shorter now; None if nothing is there or a hook forbids it."""
         if self.is_running:
             raise RuntimeError("This agent is at work; it makes its conversation shorter itself.")
-        if self.conversation.put_off is not None:
+        if self.conversation.open_calls:
             raise SetupError("A call waits to be made. Go on with it first.")
         specs = self._workplace.specs()
+        system = self._system(specs)
         return await self._compactor.compact(
-            self.model,
-            self._system(specs),
-            specs,
-            self.meter,
-            trigger="manual",
-            instructions=instructions,
+            self.model, system, specs, self.meter, trigger="manual", instructions=instructions
         )
 
     async def _run_task(self, prompt: Prompt | None, message_id: str | None) -> None:
@@ -157,11 +155,13 @@ class AgentLoop:
             ending = await self._run_until_interrupted(prompt, message_id)
         finally:
             stop_listening()
+        context = self._workplace.pipeline_context
+        pending = self._workplace.list_pending(self.conversation.call_ids)
         last = structured_output.build_run_finished(
-            ending, self.meter, self._workplace.pipeline_context.session_id, self._denials
+            ending, self.meter, context.session_id, self._denials, pending
         )
         self.continuation.last_ending = last.terminal_reason
-        self._workplace.pipeline_context.emit(structured_output.build_run_ended(last))
+        context.emit(structured_output.build_run_ended(last))
         self._workplace.flush()
         self.tell(last)
 
@@ -198,14 +198,14 @@ class AgentLoop:
         said = reminders.INTERRUPTED_TOOLS if had_calls else reminders.INTERRUPTED
         if self._is_silent:
             said = reminders.SUSPENDED
-        elif mark and self.conversation.put_off is None:
+        elif mark and not self.conversation.open_calls:
             self.inputs.say(said, synthetic=True)
         return structured_output.make_aborted_result(said, had_calls=had_calls)
 
     async def _work(self, prompt: Prompt | None, message_id: str | None) -> RunResult:
         guard = LoopGuard(stop_after_nudges=self.options.stop_after_nudges)
         rest = ContinuationBudget()
-        ending = await self._open(guard, rest)
+        ending = await self._open(guard, rest, prompt)
         if ending is None and prompt is not None:
             ending = await self.continuation.submit_prompt(prompt, message_id, self.options)
         return ending or await self._answers(guard, rest)
@@ -236,35 +236,37 @@ class AgentLoop:
                 return ending
 
     async def _results(self, turn: ModelTurn) -> list[ToolResult]:
-        results = await turn.results()
+        results = self.conversation.complete(await turn.results())
         self._turn = None
         self._settle(turn, results)
         return results
 
-    async def _open(self, guard: LoopGuard, rest: ContinuationBudget) -> RunResult | None:
-        """Begin; an ending if the call that waits to be made ends it at once."""
+    async def _open(
+        self, guard: LoopGuard, rest: ContinuationBudget, prompt: Prompt | None
+    ) -> RunResult | None:
+        """Begin; an ending if the calls that wait to be made end it at once."""
         context = self._workplace.pipeline_context
         if context.opening is not None:
             await context.opening()
         self.conversation.repair()
         names = tuple(spec.name for spec in self._workplace.specs())
         self.tell(RunStarted(context.session_id, self.model.name, names))
-        call = self.conversation.put_off
-        if call is not None:
-            if not await self._workplace.has_tool(call.tool):
-                return structured_output.make_unavailable_result(call)
-            turn = self._turn = ModelTurn(
-                self._workplace, self.conversation, self.tell, make_message_id()
-            )
-            turn.resume_call(call)
+        if calls := self.conversation.open_calls:
+            if (missing := await self._workplace.find_missing(calls)) is not None:
+                return structured_output.make_unavailable_result(missing)
+            turn = self._turn = self._make_turn()
+            turn.resume_calls(calls)
             results = await self._results(turn)
             ending = await self.continuation.handle_results(
-                turn, results, guard, rest, self.options
+                turn, results, guard, rest, self.options, has_prompt=prompt is not None
             )
             if ending is not None:
                 return ending
         self.inputs.flush_queue()
         return None
+
+    def _make_turn(self) -> ModelTurn:
+        return ModelTurn(self._workplace, self.conversation, self.tell, make_message_id())
 
     async def _can_defer(self, call_id: str) -> bool:
         """Whether the work can stop before a call: it is the only one of the answer."""
@@ -290,9 +292,7 @@ class AgentLoop:
                 effort=self.options.effort,
                 origin=self._workplace.origin,
             )
-            turn = self._turn = ModelTurn(
-                self._workplace, self.conversation, self.tell, make_message_id()
-            )
+            turn = self._turn = self._make_turn()
             try:
                 await turn.hear(self.model, request)
             except ModelFailed as failed:
@@ -318,7 +318,7 @@ class AgentLoop:
 
     def _settle(self, turn: ModelTurn, results: Sequence[ToolResult]) -> None:
         self._compactor.heard(turn.usage)
-        message = self.conversation.settle(results, turn.calls)
+        message = self.conversation.settle(results)
         if message is not None:
             self.tell(MessageAdded(message, make_message_id(), tuple(results)))
         if turn.model:

@@ -1,12 +1,16 @@
 """What a loop needs of the session it works in, joined by `handaxe.app`."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 
 import msgspec
 
 from handaxe.agent.memory.nested_memory import NestedMemory
-from handaxe.contract.events import Event
+from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import PermissionRequest
+from handaxe.contract.events import CallFinished, Event
+from handaxe.contract.faults import Cancelled
 from handaxe.contract.ports.model import RequestOrigin, ToolSpec
+from handaxe.contract.result import ToolResult
 from handaxe.hooks.notify import fire_hooks
 from handaxe.hooks.outcome import Outcome
 from handaxe.pipeline.context import PipelineContext
@@ -83,3 +87,23 @@ class LoopContext(msgspec.Struct, kw_only=True):
     async def fire(self, name: str, **details: object) -> Outcome:
         """What hooks say to an occasion of the agent's."""
         return await fire_hooks(self.pipeline_context, name, **details)
+
+    async def find_missing(self, calls: Sequence[ToolCall]) -> ToolCall | None:
+        """The first of these calls whose tool is not on offer."""
+        for call in calls:
+            if not await self.has_tool(call.tool):
+                return call
+        return None
+
+    def list_pending(self, call_ids: Container[str]) -> list[PermissionRequest]:
+        """What these calls wait for an answer to."""
+        asked = self.pipeline_context.questions.requests
+        return [request for request in asked if request.call_id in call_ids]
+
+    def drop_pending(self, call_ids: Container[str]) -> None:
+        """End those of these calls that wait: nobody can answer any more."""
+        for request in self.list_pending(call_ids):
+            dropped = ToolResult.from_fault(Cancelled(started=False))
+            dropped = msgspec.structs.replace(dropped, id=request.call_id, tool=request.tool)
+            self.pipeline_context.emit(CallFinished(call_id=request.call_id, result=dropped))
+            self.pipeline_context.questions.end(request.call_id)

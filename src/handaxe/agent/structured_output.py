@@ -20,7 +20,7 @@ from handaxe.agent.events import (
 from handaxe.agent.limits import LimitReached, Meter
 from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Allow, Decision
+from handaxe.contract.decision import Allow, Decision, PermissionRequest
 from handaxe.contract.effects import Effects
 from handaxe.contract.events import RunEnded
 from handaxe.contract.faults import SetupError
@@ -75,6 +75,16 @@ def make_deferred_result(call: ToolCall, said: str) -> RunResult:
     return RunResult("tool_deferred", said, stop_reason="tool_deferred", deferred=call)
 
 
+def make_pending_result(count: int, said: str, *, has_prompt: bool) -> RunResult:
+    """The work stops before calls that wait for a person's answer."""
+    ending = RunResult("permission_pending", said, stop_reason="tool_deferred")
+    if not has_prompt:
+        return ending
+    what = "1 call waits" if count == 1 else f"{count} calls wait"
+    lost = f"The prompt was not sent: {what} for an answer. Give the answers, then send it again."
+    return msgspec.structs.replace(ending, result=lost, is_error=True, errors=(lost,))
+
+
 def make_unavailable_result(call: ToolCall) -> RunResult:
     """The call that waits cannot be made here; it waits on."""
     said = f"The call that was put off needs the tool {call.tool}, which is not on offer now."
@@ -91,7 +101,11 @@ def find_denied_results(event: AgentEvent) -> list[ToolResult]:
 
 
 def build_run_finished(
-    ending: RunResult, meter: Meter, session_id: str, denials: Sequence[ToolResult]
+    ending: RunResult,
+    meter: Meter,
+    session_id: str,
+    denials: Sequence[ToolResult],
+    pending: Sequence[PermissionRequest],
 ) -> RunFinished:
     """The last event of a run."""
     return RunFinished(
@@ -110,6 +124,7 @@ def build_run_finished(
         model_ms=round(meter.model_s * 1000, 3),
         denials=tuple(denials),
         errors=ending.errors,
+        pending=tuple(pending),
         deferred_call=ending.deferred,
         error_status=ending.status,
         failure=ending.failure,

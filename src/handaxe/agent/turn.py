@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -71,12 +71,13 @@ class ModelTurn:
         self.is_ended = False
         self._over = asyncio.Event()
 
-    def resume_call(self, call: ToolCall) -> None:
-        """In place of an answer: make the call that was put off."""
+    def resume_calls(self, calls: Sequence[ToolCall]) -> None:
+        """In place of an answer: make the calls that were put off."""
         self._is_over("tool_use")
-        self.calls.append(call)
-        self._tell(ToolCalled(call))
-        self.stream.add(call)
+        for call in calls:
+            self.calls.append(call)
+            self._tell(ToolCalled(call))
+            self.stream.add(call)
 
     async def is_only(self, call_id: str) -> bool:
         """Whether this is the one call of the whole answer; that is known at its end."""

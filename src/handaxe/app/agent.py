@@ -25,6 +25,7 @@ from handaxe.app.services.service import Arriving, CleanupService
 from handaxe.app.services.session_model import OpenModel
 from handaxe.app.session import PathLike, Session, get_parts
 from handaxe.contract.content import TextBlock
+from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.events import AgentChosen, Compacted
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
@@ -163,14 +164,20 @@ class Agent:
         return said
 
     async def run(
-        self, prompt: Prompt | None, *, message_id: str | None = None
+        self,
+        prompt: Prompt | None,
+        *,
+        message_id: str | None = None,
+        answers: Mapping[str, Allow | Deny] | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
         """Work on a prompt; every event as it happens, `RunFinished` last.
 
-        None goes on with the conversation as it is. `message_id` is what the prompt is known by
-        from then on; without one it gets a new id.
+        None goes on with the conversation as it is. `message_id` is the prompt's id from then on.
+        `answers` are those to the questions of `pending`, by the ids of the calls made first.
         """
         await self._close_left()
+        questions = self._session_parts.pipeline_context.questions
+        said = questions.check_answers({} if answers is None else answers)
         with hold_conversation(self._session_parts, self.loop, self):
             if self._parts.main is not None:
                 await self._parts.main.open()
@@ -186,6 +193,7 @@ class Agent:
             late = self._interrupt_when_late()
             try:
                 async with aclosing(self.loop.run(prompt, message_id)) as events:
+                    questions.answers |= said
                     try:
                         async for event in events:
                             yield event
@@ -195,6 +203,7 @@ class Agent:
             finally:
                 late.cancel()
                 self._is_left = False
+                questions.answers.clear()
                 # What a skill allowed and chose was for this prompt.
                 self.session.permissions.end_turn()
                 self.loop.model, self.loop.options = self.model, self._parts.options
@@ -223,10 +232,12 @@ class Agent:
         if self._is_left:
             await self.loop.stop()
 
-    async def ask(self, prompt: Prompt | None) -> RunFinished:
-        """Work on a prompt to its end."""
+    async def ask(
+        self, prompt: Prompt | None, *, answers: Mapping[str, Allow | Deny] | None = None
+    ) -> RunFinished:
+        """Work on a prompt to its end; `answers` as for `run`."""
         last: AgentEvent | None = None
-        async for event in self.run(prompt):
+        async for event in self.run(prompt, answers=answers):
             last = event
         assert isinstance(last, RunFinished)
         return last

@@ -68,6 +68,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     tools: Tools
     provide: "Provided"
     on_ask: "OnAsk | None"
+    ask_in_parallel: bool
     on_question: "OnQuestion | None"
     on_elicit: "OnElicit | None"
     classifier: Classifier | None

@@ -134,7 +134,15 @@ class MainSessionBuilder(SessionBuilder):
         if self._has_past:
             from handaxe.app.resume import resume
 
-            resume(self.history, self.log_id, self.recorder, self.pipeline, self.ports, parts.hooks)
+            resume(
+                self.history,
+                self.log_id,
+                self.recorder,
+                self.pipeline,
+                self.ports,
+                parts.hooks,
+                parts.pipeline_context.questions,
+            )
         return parts
 
     def build_workdir(self) -> Workdir:
@@ -270,13 +278,14 @@ class MainSessionBuilder(SessionBuilder):
         options = self._options
         if options.on_elicit is not None:
             connect_forms(context, self.session_context.permissions, options.on_elicit)
-        if options.on_ask or options.classifier:
+        if options.on_ask or options.classifier or self.history.questions.requests:
             connect_permission_prompts(
                 context,
                 self.session_context.permissions,
                 options.on_ask,
                 options.classifier,
                 self.configuration,
+                in_parallel=options.ask_in_parallel,
             )
         return context
 

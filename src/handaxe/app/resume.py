@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from handaxe.contract.events import CallFinished, ModeChanged, SessionResumed
+from handaxe.contract.events import CallDeferred, CallFinished, ModeChanged, SessionResumed
 from handaxe.contract.faults import Cancelled
 from handaxe.contract.result import ToolResult
 from handaxe.pipeline.pipeline import ToolPipeline
 from handaxe.session.jobs import Jobs
+from handaxe.session.pending_questions import PendingQuestions
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.read_ledger import AppliedEdits, ReadLedger
 from handaxe.session.workdir import Workdir
@@ -29,11 +30,14 @@ def resume(
     pipeline: ToolPipeline,
     offers: Mapping[type[Any], Any],
     hooks: "SessionHooks",
+    questions: PendingQuestions,
 ) -> None:
     """Take over everything that the log tells."""
     resume_state(history, offers[ReadLedger], offers[AppliedEdits], offers[Workdir])
     history, are_gone = _take_over_open(history, record)
-    resume_calls(history, session_id, record, pipeline, are_gone=are_gone)
+    if are_gone:
+        questions.take_over(history.questions, session_id)
+    resume_calls(history, session_id, record, pipeline, questions, are_gone=are_gone)
     resume_jobs(history, offers[Jobs], are_gone=are_gone)
     record.flush()
     hooks.resume(history)
@@ -71,13 +75,13 @@ def resume_agent(
 ) -> None:
     """Know the calls that an agent made."""
     history, are_gone = _take_over_open(history, record)
-    resume_calls(history, agent_id, record, pipeline, are_gone=are_gone)
+    resume_calls(history, agent_id, record, pipeline, PendingQuestions(), are_gone=are_gone)
     record.flush()
 
 
 def _take_over_open(history: SessionHistory, record: EventRecorder) -> tuple[SessionHistory, bool]:
     """The past as it stands, and whether those who left something open in it are gone."""
-    if not history.open_calls and not history.open_jobs:
+    if not (history.open_calls or history.open_jobs or history.questions.requests):
         return history, True
     if not record.log.take_over():
         return history, False
@@ -90,16 +94,19 @@ def resume_calls(
     session_id: str,
     record: EventRecorder,
     pipeline: ToolPipeline,
+    questions: PendingQuestions,
     *,
     are_gone: bool,
 ) -> None:
-    """Know the calls that were made; what was cut off gets the end it lacks."""
+    """Know the calls that were made; what was cut off gets the end it lacks, but for questions."""
     if history.started is None and not history.calls:
         return
     record.is_started = True
     for call_id, offset in history.results.items():
         record.log.replay(call_id, offset)
     for call in history.calls.values():
+        if questions.is_open(call.call_id):
+            continue
         pipeline.remember_call(call.call_id, call.tool, call.input)
     record.emit(
         SessionResumed(session_id=session_id, version=__version__, repairs=tuple(history.damage))
@@ -107,7 +114,15 @@ def resume_calls(
     if not are_gone:
         record.log.elsewhere = frozenset(call.call_id for call in history.open_calls)
         return
-    for call in history.open_calls:
-        cut_off = ToolResult.from_fault(Cancelled(started=True))
-        result = msgspec.structs.replace(cut_off, id=call.call_id, tool=call.tool)
-        record.emit(CallFinished(call_id=call.call_id, result=result))
+    asked = {request.call_id: request.tool for request in history.questions.requests}
+    open_calls = asked | {call.call_id: call.tool for call in history.open_calls}
+    for call_id, tool in open_calls.items():
+        if questions.is_open(call_id):
+            if call_id in history.calls:
+                # It never ran, so its id is free for the time that it does.
+                record.emit(CallDeferred(call_id=call_id))
+            continue
+        # Whoever was asked had not answered.
+        cut_off = ToolResult.from_fault(Cancelled(started=call_id not in asked))
+        result = msgspec.structs.replace(cut_off, id=call_id, tool=tool)
+        record.emit(CallFinished(call_id=call_id, result=result))

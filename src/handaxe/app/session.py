@@ -15,6 +15,7 @@ from handaxe.config.project import EVERYTHING, Discovery, Given
 from handaxe.config.reload import validate_mode
 from handaxe.config.settings import Settings
 from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.events import SessionClosed
 from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.undo import ChangedCall, UndoRequest
@@ -60,6 +61,7 @@ class Session:
         tools: Tools = None,
         provide: "Provided" = (),
         on_ask: "OnAsk | None" = None,
+        ask_in_parallel: bool = False,
         on_question: "OnQuestion | None" = None,
         on_elicit: "OnElicit | None" = None,
         classifier: Classifier | None = None,
@@ -79,7 +81,8 @@ class Session:
             root=root, add_dirs=add_dirs, permission_mode=permission_mode, allow=allow, ask=ask,
             deny=deny, settings=settings, env=env, profile=profile,
             setting_sources=setting_sources, trusted=trusted, tools=tools, provide=provide,
-            on_ask=on_ask, on_question=on_question, on_elicit=on_elicit, classifier=classifier,
+            on_ask=on_ask, ask_in_parallel=ask_in_parallel,
+            on_question=on_question, on_elicit=on_elicit, classifier=classifier,
             never_prompt=never_prompt, hooks=hooks, home=home, session_id=session_id,
             fork_of=fork_of, fork_at=fork_at, shared=shared, mcp_servers=mcp_servers,
             strict_mcp=strict_mcp, discovery=discovery, start=start,
@@ -160,9 +163,24 @@ class Session:
         batch = make_calls(calls, self._parts.new_call_id)
         return await self.run_many(batch, stop_on_error=stop_on_error)
 
-    async def run(self, call: ToolCall) -> ToolResult:
-        """One call under an id of the caller's; the same id again gives the same result."""
-        return await self._run(normalize_call(call, self._parts.new_call_id))
+    async def run(self, call: ToolCall, *, answer: Allow | Deny | None = None) -> ToolResult:
+        """One call under an id of the caller's; the same id again gives the same result.
+
+        `answer` is what a person said to the question of a call that waits in `pending`.
+        """
+        call = normalize_call(call, self._parts.new_call_id)
+        questions = self._parts.pipeline_context.questions
+        if answer is not None:
+            questions.answers |= questions.check_answers({call.id: answer})
+        try:
+            return await self._run(call)
+        finally:
+            questions.answers.pop(call.id, None)
+
+    @property
+    def pending(self) -> tuple[PermissionRequest, ...]:
+        """The questions about calls that wait for an answer, the oldest first."""
+        return self._parts.pipeline_context.questions.requests
 
     async def _run(self, call: ToolCall, *, is_new: bool = False) -> ToolResult:
         if self._parts.pipeline.is_closed:

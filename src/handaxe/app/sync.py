@@ -6,12 +6,13 @@ It works in code without asyncio, inside a running event loop, and from any numb
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from handaxe.app.session import PathLike, Session
 from handaxe.contract.call import ToolCall
+from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.undo import ChangedCall
 from handaxe.contract.result import ToolResult
 from handaxe.storage.event_recorder import Listener
@@ -132,9 +133,14 @@ class Connection:
         """The calls of one message."""
         return self._thread.wait(self._session.call_many(calls, stop_on_error=stop_on_error))
 
-    def run(self, call: ToolCall) -> ToolResult:
-        """One call under an id of the caller's."""
-        return self._thread.wait(self._session.run(call))
+    def run(self, call: ToolCall, *, answer: Allow | Deny | None = None) -> ToolResult:
+        """One call under an id of the caller's; `answer` is that to a question in `pending`."""
+        return self._thread.wait(self._session.run(call, answer=answer))
+
+    @property
+    def pending(self) -> tuple[PermissionRequest, ...]:
+        """The questions about calls that wait for an answer, the oldest first."""
+        return self._thread.do(lambda: self._session.pending)
 
     def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
@@ -217,18 +223,25 @@ class AgentConnection:
         """The conversation so far."""
         return self._thread.do(lambda: self._agent.messages)
 
-    def run(self, prompt: "Prompt | None") -> "Iterator[AgentEvent]":
-        """Work on a prompt; every event as it happens. Leaving the loop stops the run."""
-        events = self._agent.run(prompt)
+    def run(
+        self, prompt: "Prompt | None", *, answers: Mapping[str, Allow | Deny] | None = None
+    ) -> "Iterator[AgentEvent]":
+        """Work on a prompt; every event as it happens. Leaving the loop stops the run.
+
+        `answers` are those to the questions of `pending`, by the ids of the calls.
+        """
+        events = self._agent.run(prompt, answers=answers)
         try:
             while (event := self._thread.wait(_get_next(events))) is not None:
                 yield event
         finally:
             self._thread.wait(_close(events))
 
-    def ask(self, prompt: "Prompt | None") -> "RunFinished":
-        """Work on a prompt to its end."""
-        return self._thread.wait(self._agent.ask(prompt))
+    def ask(
+        self, prompt: "Prompt | None", *, answers: Mapping[str, Allow | Deny] | None = None
+    ) -> "RunFinished":
+        """Work on a prompt to its end; `answers` as for `run`."""
+        return self._thread.wait(self._agent.ask(prompt, answers=answers))
 
     def wait_for_work(self, timeout_s: float | None = None) -> bool:
         """Wait until background work has something to tell; then `run(None)` lets it hear."""

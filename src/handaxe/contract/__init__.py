@@ -7,7 +7,7 @@ May import: nothing else of handaxe; msgspec.
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
-from handaxe.contract.decision import Allow, Ask, Decision, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, Ask, Decision, Defer, Deny, PermissionRequest
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.permission_subjects import PathSubject, Subject, TextSubject
@@ -18,6 +18,7 @@ __all__ = [
     "Allow",
     "Ask",
     "Decision",
+    "Defer",
     "Deny",
     "Effects",
     "PathSubject",

@@ -22,7 +22,7 @@ class CallSlot:
 
     __slots__ = (
         "call", "depth", "effects", "inner", "is_alone", "is_over", "is_reader", "is_running",
-        "lanes", "order", "parent", "root_order", "scheduler", "stop", "waits",
+        "lanes", "order", "parent", "put_off", "root_order", "scheduler", "stop", "waits",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +52,8 @@ class CallSlot:
         """What limits how many of those run at once; made with the first."""
         self.waits: Callable[[], Iterable[CallSlot]] | None = None
         """The calls that it waits for just now, beside those that were made in it."""
+        self.put_off: list[CallSlot] | None = None
+        """The calls of its message that wait for an answer: none that collides overtakes them."""
         self.stop: Callable[[], None] | None = None
         """Cancels the call; known of calls that were made in another."""
 

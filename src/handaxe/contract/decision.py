@@ -153,6 +153,10 @@ class Deny(_Word, frozen=True, tag="deny"):
 Decision = Allow | Ask | Deny
 
 
+class Defer(msgspec.Struct, frozen=True, tag_field="verdict", tag="defer"):
+    """Nobody answers now: the call waits for an answer that comes later, if need be elsewhere."""
+
+
 class PermissionSuggestion(msgspec.Struct, frozen=True):
     """More than this one call that a person can allow, and for how long."""
 

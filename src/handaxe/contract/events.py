@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from handaxe.contract.decision import DecidedBy, Decision
+from handaxe.contract.decision import DecidedBy, Decision, PermissionRequest
 from handaxe.contract.job_state import JobState
 from handaxe.contract.messages import (
     AssistantBlock,
@@ -93,6 +93,10 @@ class CallAsked(_Event, frozen=True, tag="call_asked", kw_only=True):
     tool: str
     reason: str
     rule: str | None = None
+    request: PermissionRequest | None = None
+    """Everything that whoever is asked gets to see, so that the answer can come later."""
+    digest: str = ""
+    """Of what an answer would be for: another one needs another answer."""
 
 
 class CallDecided(_Event, frozen=True, tag="call_decided", kw_only=True):
@@ -120,7 +124,7 @@ class CallFinished(_Event, frozen=True, tag="call_finished", kw_only=True):
 
 
 class CallDeferred(_Event, frozen=True, tag="call_deferred", kw_only=True):
-    """A hook put the call off: it did not run, and is made when the work goes on."""
+    """The call was put off: it did not run, and is made when the work goes on."""
 
     call_id: str
 

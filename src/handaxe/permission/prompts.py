@@ -13,7 +13,14 @@ import msgspec
 
 from handaxe.contract.call import CallSlot, find_open_call
 from handaxe.contract.cancellation import is_external_stop
-from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest, ToolDefinition
+from handaxe.contract.decision import (
+    Allow,
+    DecidedBy,
+    Defer,
+    Deny,
+    PermissionRequest,
+    ToolDefinition,
+)
 from handaxe.contract.faults import describe_error
 from handaxe.contract.permission_updates import PermissionChange
 from handaxe.contract.ports.permission import Asker, PermissionChanges
@@ -21,7 +28,7 @@ from handaxe.permission.saved_rules import SavedRules
 from handaxe.session.permission_state import PermissionAnswer, PermissionState
 from handaxe.text.sanitize import escape_surrogates, to_safe_text
 
-OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
+OnAsk = Callable[[PermissionRequest], Awaitable[Allow | Deny | Defer]]
 _log = logging.getLogger("handaxe.asking")
 
 
@@ -34,14 +41,21 @@ class PermissionBroker(Asker):
 
     def __init__(
         self,
-        on_ask: OnAsk,
+        on_ask: OnAsk | None,
         state: PermissionState,
         keeper: Callable[[Iterable[ToolDefinition]], SavedRules],
         background_deadline_s: Callable[[], float | None] = lambda: None,
         changes: Callable[[], PermissionChanges | None] = lambda: None,
+        *,
+        in_parallel: bool = False,
     ) -> None:
+        """Without `on_ask` nobody is there, but answers that come later are taken.
+
+        `in_parallel` puts each question at once, beside those that are open.
+        """
         # What a host's function really gives back is anybody's guess.
-        self._on_ask: Callable[[PermissionRequest], Awaitable[object]] = on_ask
+        self._on_ask: Callable[[PermissionRequest], Awaitable[object]] | None = on_ask
+        self._is_parallel = in_parallel
         self._state = state
         self._keeper = keeper
         self._turns = PromptQueue()
@@ -52,14 +66,18 @@ class PermissionBroker(Asker):
     @property
     def is_there(self) -> bool:
         """Whether anybody may be asked now."""
-        return not self._state.never_prompt
+        return self._on_ask is not None and not self._state.never_prompt
 
-    async def ask(self, request: PermissionRequest) -> Allow | Deny:
+    async def ask(self, request: PermissionRequest) -> Allow | Deny | Defer:
         """Wait for the answer, keep it, and remember it for as long as it says."""
         if request.agent_id is None:
             answer = await self._in_turn(request)
         else:
             answer = await self._ask_with_deadline(request, request.agent_id)
+        return answer if isinstance(answer, Defer) else await self.accept(answer, request)
+
+    async def accept(self, answer: Allow | Deny, request: PermissionRequest) -> Allow | Deny:
+        """Keep the answer, and remember it for as long as it says."""
         by = "user" if answer.by == "user" else "callback"
         answer = msgspec.structs.replace(answer, by=by, reason=escape_surrogates(answer.reason))
         if isinstance(answer, Allow):
@@ -75,13 +93,17 @@ class PermissionBroker(Asker):
         )
         return answer
 
-    async def _in_turn(self, request: PermissionRequest) -> Allow | Deny:
+    async def _in_turn(self, request: PermissionRequest) -> Allow | Deny | Defer:
+        if self._is_parallel:
+            return await self._answer(request)
         agent = request.agent_id
         in_background = agent is not None and self.is_background(agent)
         async with self._turns.turn(in_background=in_background):
             return await self._answer(request)
 
-    async def _ask_with_deadline(self, request: PermissionRequest, agent: str) -> Allow | Deny:
+    async def _ask_with_deadline(
+        self, request: PermissionRequest, agent: str
+    ) -> Allow | Deny | Defer:
         """The answer to an agent; none in time is a no, while nobody waits for the agent."""
         limit = self._deadline_s()
         asking = asyncio.ensure_future(self._in_turn(request))
@@ -98,7 +120,8 @@ class PermissionBroker(Asker):
         finally:
             asking.cancel()
 
-    async def _answer(self, request: PermissionRequest) -> Allow | Deny:
+    async def _answer(self, request: PermissionRequest) -> Allow | Deny | Defer:
+        assert self._on_ask is not None
         try:
             answer = await self._on_ask(request)
         except BaseException as error:
@@ -109,9 +132,11 @@ class PermissionBroker(Asker):
             return Deny(
                 f"The permission callback failed ({type(error).__name__}: {describe_error(error)})."
             )
+        if isinstance(answer, Defer):
+            return answer
         if not isinstance(answer, Allow | Deny):
             words = repr(answer) if isinstance(answer, str) else to_safe_text(answer)
-            return Deny(f"The permission callback answered {words}, not Allow or Deny.")
+            return Deny(f"The permission callback answered {words}, not Allow, Deny or Defer.")
         try:
             return validate_answer(answer)
         except (TypeError, ValueError, RecursionError) as error:

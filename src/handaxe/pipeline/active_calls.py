@@ -55,8 +55,8 @@ class ActiveCall:
     """A call on its way."""
 
     __slots__ = (
-        "admitted", "began", "done", "fingerprint", "has_started", "interrupt", "is_cancelled",
-        "result", "slot", "task",
+        "admitted", "began", "done", "fingerprint", "has_started", "interrupt", "is_announced",
+        "is_cancelled", "result", "slot", "task",
     )  # fmt: skip
 
     def __init__(self, fingerprint: bytes) -> None:
@@ -69,6 +69,8 @@ class ActiveCall:
         self.result: ToolResult | None = None
         self.is_cancelled = False
         self.has_started = False
+        self.is_announced = True
+        """Whether the log knows of the call; it does not before the call's turn has come."""
         self.interrupt = "block"
 
     def stop(self) -> None:

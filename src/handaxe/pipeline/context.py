@@ -17,6 +17,7 @@ from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.undo import Checkpoints
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import Policy
+from handaxe.session.pending_questions import PendingQuestions
 from handaxe.session.workdir import Workdir
 from handaxe.text.redact import Redactor
 
@@ -154,6 +155,8 @@ class PipelineContext(msgspec.Struct):
     """The agent that makes the calls; None where a program makes them itself."""
     open_model: "Callable[[str], Model] | None" = None
     """Opens a model by its name, once."""
+    questions: PendingQuestions = msgspec.field(default_factory=PendingQuestions)
+    """Permission questions about unfinished calls, and answers that came later."""
     may_put_off: Callable[[str], Awaitable[bool]] | None = None
     """Whether the work can stop before this call and go on with it later; None: never."""
     commands: CommandProbes = CommandProbes()

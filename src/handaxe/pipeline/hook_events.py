@@ -9,7 +9,7 @@ import msgspec
 
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny
-from handaxe.contract.faults import Deferred
+from handaxe.contract.faults import LEFT_OPEN
 from handaxe.contract.result import ToolResult
 from handaxe.hooks.notify import build_session_event
 from handaxe.hooks.outcome import Outcome
@@ -61,7 +61,9 @@ class BatchHooks:
     ) -> list[ToolResult]:
         """Let hooks speak when all calls of a message are done; what they add is in the last."""
         hooks = self._context.hooks
-        if not results or results[-1].code == Deferred.code or not hooks.watches("PostToolBatch"):
+        if not results or not hooks.watches("PostToolBatch"):
+            return results
+        if any(result.code in LEFT_OPEN for result in results):
             return results
         running = asyncio.ensure_future(
             hooks.fire(build_batch_event(calls, results, self._context))

@@ -17,14 +17,14 @@ from handaxe.contract.decision import (
     ToolDefinition,
 )
 from handaxe.contract.display import Display
-from handaxe.contract.events import CallAsked, CallDecided
+from handaxe.contract.events import CallDecided
 from handaxe.contract.faults import Asked, Denied, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.contract.ports.permission import PermissionChanges
 from handaxe.contract.tool import get_display_name
 from handaxe.hooks.outcome import choose_strictest
 from handaxe.permission.decide import PermissionQuery, Policy, is_binding, is_final
-from handaxe.permission.reasons import deny_unasked, to_display
+from handaxe.permission.reasons import deny_unasked
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.hook_events import build_hook_event
 from handaxe.pipeline.parse import ParsedCall, to_input_dict
@@ -34,6 +34,13 @@ from handaxe.pipeline.permission_request import (
     InputRewritten,
     Undecided,
     build_rule_check,
+)
+from handaxe.pipeline.person_questions import (
+    ask_person,
+    compute_digest,
+    explain_decision,
+    record_decision,
+    take_later_answer,
 )
 
 
@@ -57,26 +64,21 @@ async def resolve_question(
         if word is not None:
             return word
     question = await _build_question(decision, request, parsed, ctx, context)
-    call_id = parsed.call.id
-    answer = await _ask_classifier(question, decision, request, parsed, ctx, context)
-    if isinstance(answer, Deny):
-        await _tell_denial(answer, parsed, heard, context)
+    call_id, digest = parsed.call.id, compute_digest(question, request, decision, context)
+    if (accepted := context.questions.find_accepted(call_id, digest)) is not None:
+        # It was said before a later question about the same call, which stays open meanwhile.
+        return accepted
+    answer = await take_later_answer(question, digest, context)
     if answer is None:
-        if context.asker is None or not context.asker.is_there:
-            raise CallRefused(
-                Asked(f"{explain_decision(decision)} Nobody is here to ask."), decision
-            )
-        context.emit(
-            CallAsked(
-                call_id=call_id, tool=question.tool, reason=decision.sentence, rule=decision.rule
-            )
-        )
-        answer = await context.asker.ask(question)
+        answer = await _ask_classifier(question, decision, request, parsed, ctx, context)
+        if isinstance(answer, Deny):
+            await _tell_denial(answer, parsed, heard, context)
+    answer = answer or await ask_person(question, digest, decision, context)
     if decision.parts:
         answer = msgspec.structs.replace(
             answer, parts=decision.parts, destructive=decision.destructive
         )
-    context.emit(CallDecided(call_id=call_id, decision=answer))
+    await record_decision(CallDecided(call_id=call_id, decision=answer), context)
     if isinstance(answer, Deny):
         raise CallRefused(Denied(f"The call was refused. {answer.sentence}".strip()), answer)
     if answer.input is not None and answer.input != question.input:
@@ -174,7 +176,7 @@ async def _ask_hooks(
     if outcome.blocked is not None:
         word = Deny(outcome.blocked, by="hook")
     if isinstance(word, Deny):
-        context.emit(CallDecided(call_id=call_id, decision=word))
+        await record_decision(CallDecided(call_id=call_id, decision=word), context)
         raise CallRefused(Denied(word.reason), word)
     if not isinstance(word, Allow):
         return None
@@ -187,7 +189,7 @@ async def _ask_hooks(
     if outcome.input is not None and outcome.input != parsed.call.input:
         raise InputRewritten(outcome.input, word)
     word = msgspec.structs.replace(word, by="hook")
-    context.emit(CallDecided(call_id=call_id, decision=word))
+    await record_decision(CallDecided(call_id=call_id, decision=word), context)
     return word
 
 
@@ -273,20 +275,3 @@ def build_suggestions(
     proposals = select_proposals(decision, request, policy)
     leaves = decision.proposals_leave_questions
     return suggest_permissions(request, policy, proposals, leaves_questions=leaves)
-
-
-def explain_decision(decision: Decision) -> str:
-    """Why a call may not just run, for the model; of a command the part, and what would help."""
-    if not decision.parts:
-        return decision.sentence
-    verb = "was denied" if decision.verdict == "deny" else "needs a yes"
-    part = next((p for p in decision.parts if p.reason == decision.reason), None)
-    is_one_of_many = part is not None and len(decision.parts) > 1
-    about = f" (in `{to_display(part.text)}`)" if part is not None and is_one_of_many else ""
-    rules = " and ".join(to_display(proposal.rule) for proposal in decision.proposals)
-    remedy = ""
-    if rules and decision.proposals_leave_questions:
-        remedy = f" The allow rule {rules} would cover a part of it; the rest would still ask."
-    elif rules:
-        remedy = f" What would let it run without one: the allow rule {rules}."
-    return f"The command {verb}: {decision.sentence.removesuffix('.')}{about}.{remedy}"

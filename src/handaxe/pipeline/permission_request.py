@@ -87,6 +87,11 @@ def build_rule_check(parsed: ParsedCall, context: PipelineContext) -> Callable[[
 class DeferredCall(Exception):
     """The call is not made now; whoever works here stops and can go on with it."""
 
+    def __init__(self, fault: ToolFault, decision: Decision | None = None) -> None:
+        super().__init__(fault.sentence)
+        self.fault = fault
+        self.decision = decision
+
 
 class CallRefused(Exception):
     """Permission was not given; the fault for the model and the decision for the record."""

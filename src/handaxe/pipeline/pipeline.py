@@ -14,11 +14,16 @@ import msgspec
 from handaxe.contract.call import CURRENT_CALL, IS_STARTING, CallSlot, ToolCall, find_open_call
 from handaxe.contract.cancellation import CancelledWithResult, is_external_stop
 from handaxe.contract.decision import Decision
-from handaxe.contract.events import CallDeferred, CallFinished, CallStarted
-from handaxe.contract.faults import Cancelled, Deferred, NestedCall, ToolFault
+from handaxe.contract.events import CallFinished
+from handaxe.contract.faults import (
+    LEFT_OPEN,
+    Cancelled,
+    Deferred,
+    NestedCall,
+    ToolFault,
+)
 from handaxe.contract.ports.tools import ToolCaller
 from handaxe.contract.result import ToolResult
-from handaxe.contract.tool import get_display_name
 from handaxe.hooks.service import Hooks
 from handaxe.pipeline.active_calls import (
     ActiveCall,
@@ -31,6 +36,14 @@ from handaxe.pipeline.active_calls import (
     find_parent,
     stop_inner_calls,
     wait_for_call,
+)
+from handaxe.pipeline.call_turn import (
+    announce,
+    announce_admitted,
+    announce_in_turn,
+    close_question,
+    enter_turn,
+    leave_open,
 )
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.finalize import finalize_result
@@ -115,16 +128,8 @@ class ToolPipeline:
 
     def expect(self, tool_name: str) -> None:
         """A call of this tool is coming: what takes long to start starts now, beside all else."""
-        if tool_name in self._expected:
-            return
-        try:
-            tool, _ = self._context.catalog.find(tool_name)
-        except ToolFault:
-            return
-        self._expected.add(tool_name)
-        for port in tool.uses:
-            if hasattr(port, "get_ready") and port in self._context.offers:
-                self._context.offers[port].get_ready()
+        if tool_name not in self._expected and _prepare_ports(tool_name, self._context):
+            self._expected.add(tool_name)
 
     def admit(
         self, call: ToolCall, fingerprint: bytes | None = None, *, is_new: bool = False
@@ -171,8 +176,7 @@ class ToolPipeline:
         activity.interrupt = admitted.parsed.tool.interrupt
         activity.admitted = admitted
         activity.began = time.perf_counter()
-        parent = find_parent(admitted.ticket.parent, self._traffic)
-        written = _announce(self._context, admitted.call, admitted.parsed, parent)
+        written = announce_in_turn(self._context, activity, admitted, self._traffic)
         outer = CURRENT_CALL.set(admitted.ticket)
         try:
             if written is not None:
@@ -191,8 +195,9 @@ class ToolPipeline:
                 # To the host it is its own cancellation, nothing more special.
                 raise asyncio.CancelledError from stop
             activity.uncancel()
-        except DeferredCall:
-            return activity.result or self._leave_open(admitted)
+        except DeferredCall as deferred:
+            left = leave_open(self._context, admitted, activity, deferred)
+            return activity.result or self._ended(admitted.call.id, left)
         except (KeyboardInterrupt, GeneratorExit):
             # The process or the task is going; the log learns how the call ended.
             stopped = ToolResult.from_fault(Cancelled(started=activity.has_started))
@@ -209,9 +214,11 @@ class ToolPipeline:
 
     def repeat_result(self, call: ToolCall, original: ToolResult) -> ToolResult:
         """Answer a call that asks for the very same as another one of its message."""
+        if original.code in LEFT_OPEN:
+            return build_fault_result(call, Deferred.behind(original.id))
         note = f"The same call as {original.id}; it was run once."
         result = msgspec.structs.replace(original, notes=(*original.notes, note))
-        _announce(self._context, call, None, find_parent(find_open_call(), self._traffic))
+        announce(self._context, call, None, find_parent(find_open_call(), self._traffic))
         admitted = AdmittedCall(call, compute_fingerprint(call.tool, call.input))
         return self._finish(admitted, result, time.perf_counter())
 
@@ -225,8 +232,7 @@ class ToolPipeline:
             # It is under way and goes on; what it may have done is not to be denied.
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             return self._finish_active(activity, cut_off)
-        parent = find_parent(admitted.ticket.parent, self._traffic)
-        _announce(self._context, admitted.call, admitted.parsed, parent)
+        announce_admitted(self._context, admitted, self._traffic)
         self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, time.perf_counter())
 
@@ -270,14 +276,17 @@ class ToolPipeline:
                 await self._context.opening()
             if not self._traffic.is_clear(ticket):
                 await self._traffic.clear(ticket)
-            if parsed.asked is not None:
-                parsed = parse(parsed.asked, self._context)  # the files have come to rest only now
+            questions = self._context.questions
+            if parsed.asked or ticket.put_off or questions.answers or not activity.is_announced:
+                parsed = await enter_turn(self._context, parsed, ticket, activity)
             prepared = await prepare(parsed, heard, self._context)
             decision = prepared.decision
             if prepared.was_rewritten:
                 self._traffic.isolate(ticket)
             if ticket.is_alone or not self._traffic.try_acquire(ticket):
                 await self._traffic.start(ticket)
+            if ticket.put_off or questions.asked:
+                await close_question(self._context, ticket, decision)
             activity.has_started = True
             try:
                 began = time.perf_counter()
@@ -300,7 +309,7 @@ class ToolPipeline:
             return build_error_result(parsed.tool.name, error)
 
     def _reject_call(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> AdmittedCall:
-        _announce(self._context, call, None, find_parent(find_open_call(), self._traffic))
+        announce(self._context, call, None, find_parent(find_open_call(), self._traffic))
         admitted = AdmittedCall(call, fingerprint)
         return msgspec.structs.replace(
             admitted, answer=self._finish(admitted, result, time.perf_counter())
@@ -309,6 +318,8 @@ class ToolPipeline:
     def _finish_active(self, activity: ActiveCall, result: ToolResult) -> ToolResult:
         """The one result of a call under way, which its session may have closed before."""
         if activity.result is None and activity.admitted is not None:
+            if not activity.is_announced:
+                announce_admitted(self._context, activity.admitted, self._traffic)
             return self._finish(activity.admitted, result, activity.began)
         return activity.result or result
 
@@ -322,14 +333,10 @@ class ToolPipeline:
         self._written = self._context.emit(
             CallFinished(at=time.time(), call_id=call.id, result=result)
         )
+        if self._context.questions.asked:
+            self._context.questions.end(call.id)
         self._made.keep(call.id, admitted.fingerprint)
         return self._ended(call.id, result)
-
-    def _leave_open(self, admitted: AdmittedCall) -> ToolResult:
-        """A call that a hook put off has no result yet, and may come again under its id."""
-        call = admitted.call
-        self._context.emit(CallDeferred(at=time.time(), call_id=call.id))
-        return self._ended(call.id, build_fault_result(call, Deferred()))
 
     def _ended(self, call_id: str, result: ToolResult) -> ToolResult:
         self._made.release(call_id)
@@ -367,24 +374,16 @@ def _complete_result(admitted: AdmittedCall, result: ToolResult, began: float) -
     )
 
 
-def _announce(
-    context: PipelineContext, call: ToolCall, parsed: ParsedCall | None, parent: CallSlot | None
-) -> asyncio.Future[None] | None:
-    """Say that a call begins; one that could not be parsed has no facts."""
-    return context.emit(
-        CallStarted(
-            at=time.time(),
-            call_id=call.id,
-            tool=parsed.tool.name if parsed else call.tool,
-            input=call.input,
-            derived=parsed.derived() if parsed else {},
-            is_read_only=parsed is None or parsed.effects.is_read_only,
-            parent_id=None if parent is None else parent.call.id,
-            display_name=get_display_name(parsed.tool, parsed.args)
-            if parsed is not None and parsed.tool.has_display_name
-            else None,
-        )
-    )
+def _prepare_ports(tool_name: str, context: PipelineContext) -> bool:
+    """Start what a tool needs and what takes long to start; whether there is such a tool."""
+    try:
+        tool, _ = context.catalog.find(tool_name)
+    except ToolFault:
+        return False
+    for port in tool.uses:
+        if hasattr(port, "get_ready") and port in context.offers:
+            context.offers[port].get_ready()
+    return True
 
 
 def _build_refused_result(refused: CallRefused, heard: HookFeedback) -> ToolResult:

@@ -15,7 +15,7 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Ask, Decision, Deny
 from handaxe.contract.events import CallProgress, Event
-from handaxe.contract.faults import HookBlocked
+from handaxe.contract.faults import Deferred, HookBlocked
 from handaxe.contract.faults.file import RedactedText
 from handaxe.contract.permission_subjects import PathSubject
 from handaxe.contract.ports.files import Files
@@ -292,5 +292,5 @@ async def defer_call(outcome: Outcome, call_id: str, context: PipelineContext) -
     if isinstance(outcome.decision, Deny):
         return outcome
     if context.may_put_off is not None and await context.may_put_off(call_id):
-        raise DeferredCall
+        raise DeferredCall(Deferred())
     return msgspec.structs.replace(outcome, decision=Ask(NOT_HERE, by="hook"))

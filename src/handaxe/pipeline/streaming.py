@@ -7,8 +7,8 @@ unfinished call before it. Results come in the order asked, one for each call, h
 import asyncio
 from collections.abc import Callable, Sequence
 
-from handaxe.contract.call import ToolCall
-from handaxe.contract.faults import Deferred, ToolFault
+from handaxe.contract.call import CallSlot, ToolCall
+from handaxe.contract.faults import LEFT_OPEN, ToolFault
 from handaxe.contract.result import ToolResult
 from handaxe.pipeline.active_calls import AdmittedCall
 from handaxe.pipeline.pipeline import CLOSE_S, ToolPipeline
@@ -119,7 +119,7 @@ class CallStream:
     def _keep(self, position: int, result: ToolResult) -> None:
         if position not in self._results:
             self._results[position] = result
-            if result.code != Deferred.code:
+            if result.code not in LEFT_OPEN:
                 self._on_result(result)
 
 
@@ -131,6 +131,7 @@ class BatchCalls:
         self._latest: dict[bytes, int] = {}
         self.calls: list[ToolCall] = []
         self.admitted: dict[int, AdmittedCall] = {}
+        self.put_off: list[CallSlot] = []
         self.twin_of: dict[int, int] = {}
         """Which calls only repeat an earlier one, by position."""
 
@@ -154,6 +155,8 @@ class BatchCalls:
 
     def _take(self, position: int, admitted: AdmittedCall) -> AdmittedCall:
         self.admitted[position] = admitted
+        if admitted.ticket is not None:
+            admitted.ticket.put_off = self.put_off
         self._latest[admitted.fingerprint] = position
         return admitted
 

@@ -20,6 +20,8 @@ import msgspec
 
 from handaxe.contract.events import (
     AssistantEnded,
+    CallAsked,
+    CallDecided,
     CallDeferred,
     CallFinished,
     CallProgress,
@@ -85,8 +87,8 @@ MAX_WAITING = 64
 LONG_CHARS = 16_000
 """A result so long takes longer to write than most calls take to run."""
 
-_WRITTEN_AT_ONCE = (JobStarted, JobEnded, JobsTold, MessagePosted)
-"""Work that a killed host leaves behind must be known, and told once, ever after."""
+_WRITTEN_AT_ONCE = (JobStarted, JobEnded, JobsTold, MessagePosted, CallAsked, CallDecided)
+"""What a killed host leaves behind must be known ever after: work, told once, and questions."""
 _WRITTEN_SOON = (UserSaid, AssistantEnded, JobSaid)
 
 _OFFSET_BYTES = 8
@@ -532,6 +534,9 @@ def _scrub_event(event: Event) -> Event:
     if isinstance(event, CallFinished):
         result = msgspec.structs.replace(event.result, data=scrub(to_json_data(event.result.data)))
         return msgspec.structs.replace(event, result=result)
+    if isinstance(event, CallAsked) and event.request is not None:
+        request = msgspec.structs.replace(event.request, input=scrub(event.request.input))
+        return msgspec.structs.replace(event, request=request)
     return event
 
 

@@ -14,6 +14,8 @@ from handaxe.contract.events import (
     AssistantEnded,
     AssistantSaid,
     BriefChanged,
+    CallAsked,
+    CallDecided,
     CallDeferred,
     CallFinished,
     CallStarted,
@@ -32,6 +34,7 @@ from handaxe.contract.events import (
     MessagePosted,
     ModeChanged,
     SessionClosed,
+    SessionResumed,
     SessionStarted,
     SkillHooksEntered,
     SkillInvoked,
@@ -43,6 +46,7 @@ from handaxe.contract.events import (
 from handaxe.contract.faults import SetupError
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.private import write_private
+from handaxe.session.pending_questions import PendingQuestions
 from handaxe.storage.event_log import LoggedEvents, append_to_log
 from handaxe.storage.home import (
     get_session_directory,
@@ -101,6 +105,10 @@ class SessionHistory(msgspec.Struct):
     calls: dict[str, CallStarted] = {}
     put_off: str | None = None
     """The call that waits to be made, since a hook put it off."""
+    questions: PendingQuestions = msgspec.field(default_factory=PendingQuestions)
+    """Permission questions about calls that have no result."""
+    holder: str = ""
+    """The session that wrote last: a copy begins with the events of the one it was made of."""
     seen: list[FileSeen | FileForgotten] = []
     edits: list[EditApplied] = []
     said: list[UserSaid | AssistantSaid | AssistantEnded | Compacted] = []
@@ -150,15 +158,23 @@ class SessionHistory(msgspec.Struct):
             case SessionStarted():
                 self.started = self.started or event
                 self.mode = event.mode
+                self.holder = event.session_id
+            case SessionResumed():
+                self.holder = event.session_id
             case CallStarted():
                 self.calls[event.call_id] = event
                 self.put_off = None
+            case CallAsked():
+                self.questions.ask(event, self.holder)
+            case CallDecided():
+                self.questions.decide(event)
             case CallDeferred():
                 # It never ran, so its id is free for the time that it does.
                 self.calls.pop(event.call_id, None)
                 self.put_off = event.call_id
             case CallFinished():
                 self.results[event.call_id] = offset
+                self.questions.end(event.call_id)
                 self.failed_calls += not event.result.ok
             case FileSeen() | FileForgotten():
                 self.seen.append(event)
@@ -169,6 +185,9 @@ class SessionHistory(msgspec.Struct):
             case UserSaid() | AssistantSaid() | AssistantEnded() | Compacted():
                 # Nothing before a summary is ever sent again.
                 self.said = [] if isinstance(event, Compacted) else self.said
+                if isinstance(event, Compacted) and event.trigger == "rewound":
+                    # Whoever went back dropped what waited for an answer.
+                    self.questions.asked.clear()
                 self.said.append(event)
                 if isinstance(event, UserSaid) and event.notices:
                     self.jobs.append(event)

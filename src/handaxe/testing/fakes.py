@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from handaxe.catalog.catalog import Catalog
-from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, Defer, Deny, PermissionRequest
 from handaxe.contract.effects import Effects
 from handaxe.contract.events import CallFinished, Event
 from handaxe.contract.ports.permission import Asker
@@ -61,11 +61,11 @@ class RecordingCheckpoints(Checkpoints):
 class ScriptedAsker(Asker):
     """Gives prepared answers in order and remembers the questions."""
 
-    def __init__(self, *answers: Allow | Deny) -> None:
+    def __init__(self, *answers: Allow | Deny | Defer) -> None:
         self._answers = list(answers)
         self.asked: list[PermissionRequest] = []
 
-    async def ask(self, request: PermissionRequest) -> Allow | Deny:
+    async def ask(self, request: PermissionRequest) -> Allow | Deny | Defer:
         """The next answer."""
         self.asked.append(request)
         return self._answers.pop(0)

@@ -10,7 +10,7 @@ from handaxe.agent.subagents.registry import AgentIsolation
 from handaxe.config.project import Configuration
 from handaxe.config.settings import Settings
 from handaxe.config.settings_paths import WORKTREES
-from handaxe.contract.decision import Allow, Deny, PermissionRequest
+from handaxe.contract.decision import Allow, Defer, Deny, PermissionRequest
 from handaxe.contract.faults.agent import IsolationUnavailable
 from handaxe.contract.ports.agents import AgentState
 from handaxe.hooks.notify import fire_hooks, notify_hooks
@@ -19,7 +19,7 @@ from handaxe.pipeline.context import PipelineContext
 from handaxe.text.escape import to_visible_text
 from handaxe.text.paths import is_inside, normalize
 
-Ask = Callable[[PermissionRequest], Awaitable[Allow | Deny]]
+Ask = Callable[[PermissionRequest], Awaitable[Allow | Deny | Defer]]
 
 MOST_SHOWN = 4_000
 
@@ -63,7 +63,9 @@ class GitProgramApproval:
             cwd=root,
         )
         answer = await ask(request)
-        if not isinstance(answer, Allow):
+        if isinstance(answer, Defer):
+            answer = Deny("nobody answers now")
+        if isinstance(answer, Deny):
             return f"{named}, and {answer.reason or 'the user said no'}".rstrip(".")
         self._approved.update(one for one in obstacles if not one.startswith("include"))
         return ""

@@ -238,7 +238,9 @@ class AgentBuilder:
 
 def build_conversation(parts: SessionParts, history: SessionHistory) -> AgentConversation:
     """The conversation that the log holds."""
-    return AgentConversation.from_events(history.said, parts.recorder.result_of, history.put_off)
+    asked = parts.pipeline_context.questions.asked
+    result_of = parts.recorder.result_of
+    return AgentConversation.from_events(history.said, result_of, history.put_off, asked)
 
 
 def read_history(parts: SessionParts) -> SessionHistory:

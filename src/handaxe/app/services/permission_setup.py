@@ -80,21 +80,23 @@ def connect_permission_prompts(
     on_ask: OnAsk | None,
     classifier: Classifier | None,
     configuration: Configuration,
+    *,
+    in_parallel: bool = False,
 ) -> None:
-    """Let a session ask whoever its host named."""
-    if on_ask is not None:
-        if not callable(on_ask):
-            raise SetupError(
-                f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
-            )
-        keeper = partial(SavedRules, configuration, context.offers[SettingsStore])
-        context.asker = PermissionBroker(
-            on_ask,
-            state,
-            keeper,
-            lambda: configuration.settings.agents.question_deadline_s,
-            lambda: context.offers.get(PermissionChanges),
+    """Let a session ask whoever its host named, or take answers to what was asked before."""
+    if on_ask is not None and not callable(on_ask):
+        raise SetupError(
+            f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
         )
+    keeper = partial(SavedRules, configuration, context.offers[SettingsStore])
+    context.asker = PermissionBroker(
+        on_ask,
+        state,
+        keeper,
+        lambda: configuration.settings.agents.question_deadline_s,
+        lambda: context.offers.get(PermissionChanges),
+        in_parallel=in_parallel,
+    )
     if classifier is not None:
         if not callable(classifier):
             raise SetupError(

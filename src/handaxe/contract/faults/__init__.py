@@ -10,7 +10,7 @@ May import: the other modules of `contract`.
 """
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -142,12 +142,19 @@ class Cancelled(ToolFault):
 
 
 class Deferred(ToolFault):
-    """A hook put the call off; it is made when the work goes on."""
+    """The call was put off; it is made when the work goes on."""
 
     code = "call.deferred"
 
-    def __init__(self) -> None:
-        super().__init__("The call was put off by a hook: it did not run.")
+    def __init__(self, sentence: str = "The call was put off by a hook: it did not run.") -> None:
+        super().__init__(sentence)
+
+    @classmethod
+    def behind(cls, call_id: str) -> Self:
+        """An earlier call that it must not overtake waits for an answer."""
+        return cls(
+            f"The call comes after the call {call_id}, which waits for an answer: it did not run."
+        )
 
 
 class TimedOut(ToolFault):
@@ -284,6 +291,39 @@ class Asked(ToolFault):
     """A human would have to agree, and nobody is there to ask."""
 
     code = "permission.asked"
+
+
+class AnswerPending(ToolFault):
+    """A person will answer later; until then the call stays as it is."""
+
+    code = "permission.pending"
+
+    def __init__(self, call_id: str, reason: str) -> None:
+        super().__init__(
+            f"The call {call_id} waits for an answer and did not run: {reason.removesuffix('.')}. "
+            "Give the answer under this id."
+        )
+
+
+LEFT_OPEN = frozenset({Deferred.code, AnswerPending.code})
+"""Codes of calls that did not run and still can, under the same id."""
+
+
+class NotPending(SetupError, ToolFault):
+    """An answer was given for a call that does not wait for one."""
+
+    code = "permission.not_pending"
+
+    def __init__(self, call_id: object, why: str, waiting: Iterable[str]) -> None:
+        listed = ", ".join(waiting)
+        told = f"Calls that wait for an answer: {listed}." if listed else "No call waits for one."
+        super().__init__(f"The call {call_id!r:.100} waits for no answer: {why}. {told}")
+
+
+class BadAnswer(SetupError, ToolFault):
+    """What was given as the answer to a permission question is none."""
+
+    code = "permission.bad_answer"
 
 
 class Denied(ToolFault):

@@ -3,7 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 
-from handaxe.contract.decision import Allow, DecidedBy, Deny, PermissionRequest, ToolDefinition
+from handaxe.contract.decision import (
+    Allow,
+    DecidedBy,
+    Defer,
+    Deny,
+    PermissionRequest,
+    ToolDefinition,
+)
 from handaxe.contract.permission_updates import PermissionChange
 
 Classifier = Callable[[PermissionRequest], Awaitable[Allow | Deny | None]]
@@ -24,8 +31,12 @@ class Asker(ABC):
         return True
 
     @abstractmethod
-    async def ask(self, request: PermissionRequest) -> Allow | Deny:
+    async def ask(self, request: PermissionRequest) -> Allow | Deny | Defer:
         """Wait for the answer."""
+
+    async def accept(self, answer: Allow | Deny, request: PermissionRequest) -> Allow | Deny:  # noqa: ARG002 - for those who keep answers
+        """Take an answer that came in another way."""
+        return answer
 
 
 class PermissionChanges(ABC):

@@ -17,7 +17,11 @@ from handaxe.app.start import SessionStart, Setup
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import Model
-from handaxe.frontends.cli.agent_options import list_ignored_options, read_background_wait
+from handaxe.frontends.cli.agent_options import (
+    defer_question,
+    list_ignored_options,
+    read_background_wait,
+)
 from handaxe.frontends.cli.mcp_config_option import (
     parse_json_object,
     partition_servers,
@@ -126,7 +130,9 @@ class AgentFactory:
         tool = self.permission_tool
         session = open_session(
             arguments,
-            on_ask=brought.on_ask or (tool and tool.ask),
+            on_ask=brought.on_ask
+            or (tool and tool.ask)
+            or (defer_question if arguments.defer_permissions else None),
             on_question=brought.on_question,
             on_elicit=brought.on_elicit,
             hooks=brought.hooks,

@@ -4,6 +4,7 @@ import argparse
 import math
 from collections.abc import Mapping, Sequence
 
+from handaxe.contract.decision import Allow, Defer, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.session_options import add_session_options
 from handaxe.frontends.cli.variadic_options import check_prompt, expand_variadic_options
@@ -55,6 +56,12 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
                        help="never ask (--permission-mode bypassPermissions)")  # fmt: skip
     group.add_argument("--permission-prompt-tool", metavar="stdio|TOOL",
                        help="who answers permission questions of a headless run")  # fmt: skip
+    group.add_argument("--defer-permissions", action="store_true",
+                       help="end a headless run where a call needs a yes; --answer gives it later"
+                       )  # fmt: skip
+    group.add_argument("--answer", action="append", default=[], metavar="CALL_ID=allow|deny[:WHY]",
+                       help="answer a call that waits, with -p and --resume; can be repeated"
+                       )  # fmt: skip
     group.add_argument("--disable-slash-commands", action="store_true",
                        help="no skills; `/name` in a prompt is plain text")  # fmt: skip
     group.add_argument("--verbose", action="store_true", help="tell every call on standard error")
@@ -158,6 +165,25 @@ def _explain_unknown_option(word: str, known: Sequence[str]) -> str:
     near = find_closest_name(name, [flag for flag in known if flag.startswith("--")])
     hint = f" Did you mean {near}?" if near else ""
     return f"There is no option {name}.{hint} `handaxe --help` lists them."
+
+
+async def defer_question(_request: PermissionRequest) -> Defer:
+    """Whoever started the run answers when it has ended."""
+    return Defer()
+
+
+def parse_answers(given: Sequence[str]) -> dict[str, Allow | Deny]:
+    """What `--answer` says, by the ids of the calls."""
+    answers: dict[str, Allow | Deny] = {}
+    for text in given:
+        call_id, _, word = text.partition("=")
+        verdict, _, reason = word.partition(":")
+        if not call_id or verdict not in {"allow", "deny"} or call_id in answers:
+            what = "names a call twice" if call_id in answers else "is no answer"
+            raise SetupError(f"--answer {text!r} {what}. Say CALL_ID=allow or CALL_ID=deny:WHY.")
+        kind = Allow if verdict == "allow" else Deny
+        answers[call_id] = kind(reason.strip(), by="user")
+    return answers
 
 
 def is_headless(arguments: argparse.Namespace) -> bool:

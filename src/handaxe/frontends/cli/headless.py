@@ -23,6 +23,7 @@ from handaxe.config.env_vars import is_env_true
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound, compute_cost
+from handaxe.frontends.cli.agent_options import parse_answers
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, HUNG_UP, INTERRUPTED, REFUSED, TERMINATED
 from handaxe.frontends.cli.headless_output import TextOutput, create_output, print_status
 from handaxe.frontends.cli.render import print_notice, write_out
@@ -191,11 +192,11 @@ async def _answer_prompt(
             return _print_events(done, teller)
         prompts = await _collect_prompts(agent, prompt, teller)
         stop = agent.session.subscribe(teller.handle_session_event)
-        for said in prompts:
-            is_last = said is prompts[-1]
-            shown = display_events(
-                get_parts(agent.session).pipeline_context, agent.run(said), by_lines=False
-            )
+        answers = parse_answers(arguments.answer)
+        for number, said in enumerate(prompts, 1):
+            is_last = number == len(prompts)
+            run = agent.run(said, answers=answers if number == 1 else None)
+            shown = display_events(get_parts(agent.session).pipeline_context, run, by_lines=False)
             async with aclosing(shown) as events:
                 async for event in events:
                     calls.count(event)
@@ -205,7 +206,7 @@ async def _answer_prompt(
                         if ending.code in {TERMINATED, HUNG_UP}:
                             break
                     teller.event(event, is_last=is_last)
-            if final is not None and final.is_error:
+            if final is not None and (final.is_error or final.pending):
                 break
         else:
             if arguments.prompt_suggestions:
@@ -289,6 +290,8 @@ class _Calls:
 
     def exit_code(self, final: RunFinished | None) -> int:
         """3 where a refusal is what it came to: nothing that was tried last was done."""
+        if final is not None and final.pending:
+            return REFUSED
         if final is None or final.is_error:
             is_refusal = final is not None and final.terminal_reason == "prompt_blocked"
             return REFUSED if is_refusal else FAILED
@@ -331,6 +334,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
     for name in ("resume_session_at", "rewind_files"):
         if getattr(arguments, name) is not None and not is_resumed:
             raise SetupError(f"--{name.replace('_', '-')} needs --resume or --continue.")
+    if parse_answers(arguments.answer) and (not is_resumed or is_stream):
+        raise SetupError("--answer needs --resume or --continue, and a prompt as text or none.")
     if arguments.resume_drops_turn is not None and arguments.resume_session_at is None:
         raise SetupError("--resume-drops-turn needs --resume-session-at.")
     tool = arguments.permission_prompt_tool

@@ -19,6 +19,8 @@ from handaxe.text.escape import format_count
 _MAX_LINES = 20
 """So many lines of a result are shown beside the answer."""
 
+_MAX_SHOWN_CHARS = 2_000
+
 
 class TextOutput:
     """Prints a run as text: the answer on standard output, everything else beside it."""
@@ -70,6 +72,12 @@ class TextOutput:
         if deferred is not None:
             how = f"`handaxe -p --resume {message['session_id']}` goes on with it"
             print_status(f"{deferred['name']} waits: a hook put the call off; {how}.")
+        if pending := message.get("pending"):
+            for waiting in pending:
+                told = encode({"input": waiting["input"]}).decode()[:_MAX_SHOWN_CHARS]
+                print_status(f"{waiting['name']} waits for an answer: {waiting['reason']} {told}")
+            answers = " ".join(f"--answer {waiting['id']}=allow|deny" for waiting in pending)
+            print_status(f"`handaxe -p --resume {message['session_id']} {answers}` goes on.")
         structured = message.get("structured_output")
         if structured is not None:
             write_json(structured)

@@ -6,9 +6,12 @@ from typing import Any
 import msgspec
 
 from handaxe.agent.events import RunFinished
+from handaxe.contract.decision import PermissionRequest
+from handaxe.contract.json_values import replace_tuples
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import Failure
 from handaxe.frontends.stream_json.wire_types import Json, convert_model_usage
+from handaxe.permission.suggestions import to_updates
 
 _CLIENT_REASONS = {
     "token_limit": "budget_exhausted",
@@ -16,6 +19,7 @@ _CLIENT_REASONS = {
     "loop": "blocking_limit",
     "refused": "model_error",
     "prompt_blocked": "hook_stopped",
+    "permission_pending": "tool_deferred",
 }
 """Our own reasons in the words that clients know; the exact one goes along as well."""
 
@@ -62,6 +66,21 @@ class MessageLookups(msgspec.Struct, frozen=True, kw_only=True):
     """Where a sub-agent writes what it says, by its id."""
 
 
+def build_pending_call(request: PermissionRequest) -> Json:
+    """A call that waits for an answer, with what a person needs to give one."""
+    return {
+        "id": request.call_id,
+        "name": request.tool,
+        "input": request.input,
+        "reason": request.reason,
+        "rule": request.rule,
+        "cwd": request.cwd,
+        "preview": replace_tuples(msgspec.to_builtins(request.preview or ())),
+        "destructive": replace_tuples(msgspec.to_builtins(request.destructive)),
+        "permission_suggestions": to_updates(request.suggestions),
+    }
+
+
 def build_result_message(
     final: RunFinished, lookups: MessageLookups, *, answers: int, inputs: Mapping[str, Any]
 ) -> Json:
@@ -100,6 +119,8 @@ def build_result_message(
         message["handaxe_reason"] = final.terminal_reason
     if final.structured_output is not None:
         message["structured_output"] = final.structured_output
+    if final.pending:
+        message["pending"] = [build_pending_call(request) for request in final.pending]
     if (call := final.deferred_call) is not None:
         message["deferred_tool_use"] = {"id": call.id, "name": call.tool, "input": call.input}
     if final.error_status is not None:

@@ -1,0 +1,148 @@
+"""Ask a person about a call, now or later: the question is in the log before anybody sees it."""
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from handaxe.contract.call import find_open_call
+from handaxe.contract.decision import Allow, Ask, Decision, Defer, Deny, PermissionRequest
+from handaxe.contract.events import CallAsked, CallDecided
+from handaxe.contract.faults import AnswerPending, Asked, Denied, ToolFault
+from handaxe.permission.decide import PermissionQuery
+from handaxe.permission.reasons import to_display
+from handaxe.pipeline.context import PipelineContext
+from handaxe.pipeline.permission_request import CallRefused, DeferredCall
+from handaxe.session.pending_questions import compute_question_digest
+from handaxe.text.paths import normalize
+
+
+def compute_digest(
+    question: PermissionRequest, request: PermissionQuery, decision: Ask, context: PipelineContext
+) -> str:
+    """What an answer to the question is for; nothing where nobody can give one."""
+    if context.asker is None and not context.questions.is_open(question.call_id):
+        return ""
+    places = _locate_operands(request, context)
+    return compute_question_digest(question, (request.paths, request.hosts, decision.parts, places))
+
+
+async def take_later_answer(
+    question: PermissionRequest, digest: str, context: PipelineContext
+) -> Allow | Deny | None:
+    """What a person said to this very question after the call was put off."""
+    answer = context.questions.find_answer(question.call_id, digest)
+    if answer is None or context.asker is None:
+        return answer
+    return await context.asker.accept(answer, question)
+
+
+async def ask_person(
+    question: PermissionRequest, digest: str, decision: Ask, context: PipelineContext
+) -> Allow | Deny:
+    """A person's answer; the question is in the log before anybody sees it.
+
+    Raises:
+        CallRefused: nobody is there to ask.
+        DeferredCall: somebody will answer later.
+    """
+    call_id, questions = question.call_id, context.questions
+    is_there = context.asker is not None and context.asker.is_there
+    waits = questions.is_open(call_id)
+    if not (is_there or waits):
+        raise CallRefused(Asked(f"{explain_decision(decision)} Nobody is here to ask."), decision)
+    if waits and questions.asked[call_id].digest != digest:
+        changed = f"What was asked before does not hold any more. {question.reason}"
+        question = msgspec.structs.replace(question, reason=changed)
+    if is_there or questions.asked[call_id].digest != digest:
+        await _record(
+            CallAsked(
+                call_id=call_id,
+                tool=question.tool,
+                reason=decision.sentence,
+                rule=decision.rule,
+                request=question,
+                digest=digest,
+            ),
+            context,
+        )
+    try:
+        answer = await context.asker.ask(question) if context.asker and is_there else Defer()
+    except asyncio.CancelledError:
+        if not questions.outlive_work:
+            raise
+        answer = Defer()
+    if not isinstance(answer, Defer):
+        return answer
+    here = find_open_call()
+    if context.agent_id is None and (here is None or here.parent is None):
+        raise DeferredCall(AnswerPending(call_id, explain_decision(decision)), decision)
+    sentence = "The answer was put off, which is possible only for a call of the session itself."
+    refusal = Deny(sentence, by="callback")
+    await record_decision(CallDecided(call_id=call_id, decision=refusal), context)
+    raise CallRefused(Asked(f"{explain_decision(decision)} {sentence}"), decision)
+
+
+async def record_decision(event: CallDecided, context: PipelineContext) -> None:
+    """Write down the answer before anything follows from it."""
+    context.questions.decide(event)
+    written = context.emit(event)
+    if written is not None:
+        await asyncio.shield(written)
+
+
+async def refuse_later(call_id: str, answer: Deny, context: PipelineContext) -> None:
+    """Refuse a call that a person said no to after it was put off."""
+    question = context.questions.asked.get(call_id)
+    context.questions.answers.pop(call_id)
+    if question is not None and context.asker is not None:
+        accepted = await context.asker.accept(answer, question.request)
+        answer = accepted if isinstance(accepted, Deny) else answer
+    await record_decision(CallDecided(call_id=call_id, decision=answer), context)
+    raise CallRefused(Denied(f"The call was refused. {answer.sentence}".strip()), answer)
+
+
+async def _record(event: CallAsked, context: PipelineContext) -> None:
+    context.questions.ask(event, context.session_id)
+    written = context.emit(event)
+    if written is not None:
+        await asyncio.shield(written)
+
+
+def _locate_operands(
+    request: PermissionQuery, context: PipelineContext
+) -> tuple[tuple[str, str], ...]:
+    """Where the paths lead now that a command names; an answer holds for these."""
+    if request.command is None:
+        return ()
+    from handaxe.permission.shell_commands import Machine, analyze_command, decide_command
+
+    policy, place = context.policy(), context.workdir
+    machine = Machine(cwd=place.current)
+    shell = decide_command(
+        analyze_command(request, policy, machine), policy, machine, tool=request.tool
+    )
+    named = {use.path for use in shell.operands if use.path is not None and not use.glob}
+    located: list[tuple[str, str]] = []
+    for path in sorted(named):
+        with contextlib.suppress(ToolFault):
+            found = context.files.locate(normalize(path), place.roots)
+            located.append((path, found.real))
+    return tuple(located)
+
+
+def explain_decision(decision: Decision) -> str:
+    """Why a call may not just run, for the model; of a command the part, and what would help."""
+    if not decision.parts:
+        return decision.sentence
+    verb = "was denied" if decision.verdict == "deny" else "needs a yes"
+    part = next((p for p in decision.parts if p.reason == decision.reason), None)
+    is_one_of_many = part is not None and len(decision.parts) > 1
+    about = f" (in `{to_display(part.text)}`)" if part is not None and is_one_of_many else ""
+    rules = " and ".join(to_display(proposal.rule) for proposal in decision.proposals)
+    remedy = ""
+    if rules and decision.proposals_leave_questions:
+        remedy = f" The allow rule {rules} would cover a part of it; the rest would still ask."
+    elif rules:
+        remedy = f" What would let it run without one: the allow rule {rules}."
+    return f"The command {verb}: {decision.sentence.removesuffix('.')}{about}.{remedy}"
