@@ -6,7 +6,6 @@ a call without its result. Only calls that were put off stay open, until they ar
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from uuid import UUID, uuid5
 
 from handaxe.agent import reminders
 from handaxe.contract.call import ToolCall
@@ -297,27 +296,3 @@ def _filter_sendable(blocks: list[AssistantBlock], *, is_cut: bool) -> tuple[Ass
     while is_cut and kept and isinstance(kept[-1], ThinkingBlock):
         kept.pop()
     return tuple(kept)
-
-
-PIECE_CHARS = 150_000
-"""A longer text goes out in pieces, because clients give up on long lines."""
-
-_SPACE = UUID("6d6f1b0e-7c1e-5f0c-9a53-2f6f1a8b7c44")
-
-
-def split_block(block: AssistantBlock) -> list[AssistantBlock]:
-    """A block as it is told: whole, or a very long text bit by bit."""
-    if not isinstance(block, TextBlock) or len(block.text) <= PIECE_CHARS:
-        return [block]
-    starts = range(0, len(block.text), PIECE_CHARS)
-    return [TextBlock(block.text[start : start + PIECE_CHARS]) for start in starts]
-
-
-def make_answer_id(message_id: str, last_piece: int) -> str:
-    """The name of the part of an answer that ends with its piece of this number."""
-    return str(uuid5(_SPACE, f"answer {message_id} {last_piece}"))
-
-
-def make_result_id(call_id: str) -> str:
-    """The name of the message that carries a call's result."""
-    return str(uuid5(_SPACE, f"result {call_id}"))

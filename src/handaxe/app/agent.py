@@ -25,15 +25,14 @@ from handaxe.app.services.service import Arriving, CleanupService
 from handaxe.app.services.session_model import OpenModel
 from handaxe.app.session import PathLike, Session, get_parts
 from handaxe.contract.content import TextBlock
-from handaxe.contract.decision import Allow, Deny
 from handaxe.contract.events import AgentChosen, Compacted
 from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model
+from handaxe.session.pending_questions import Answers
 from handaxe.session.turn_overrides import TurnOverrides
 
-_SLACK_S = 0.01
-"""The run's own clock starts a little later; it has to agree that the time is up."""
+_SLACK_S = 0.01  # The run's own clock starts a little later; it has to agree.
 _MOMENT = 5
 """So many turns of the event loop pass at most until a loop that was left is being closed."""
 
@@ -168,16 +167,16 @@ class Agent:
         prompt: Prompt | None,
         *,
         message_id: str | None = None,
-        answers: Mapping[str, Allow | Deny] | None = None,
+        answers: Answers | None = None,
     ) -> AsyncGenerator[AgentEvent, None]:
         """Work on a prompt; every event as it happens, `RunFinished` last.
 
-        None goes on with the conversation as it is. `message_id` is the prompt's id from then on.
-        `answers` are those to the questions of `pending`, by the ids of the calls made first.
+        None goes on with the conversation as it is. `message_id` is the prompt's id from then on,
+        `answers` are those to questions of `pending`, by the ids of the calls.
         """
         await self._close_left()
         questions = self._session_parts.pipeline_context.questions
-        said = questions.check_answers({} if answers is None else answers)
+        said = {} if answers is None else questions.check_answers(answers)
         with hold_conversation(self._session_parts, self.loop, self):
             if self._parts.main is not None:
                 await self._parts.main.open()
@@ -232,9 +231,7 @@ class Agent:
         if self._is_left:
             await self.loop.stop()
 
-    async def ask(
-        self, prompt: Prompt | None, *, answers: Mapping[str, Allow | Deny] | None = None
-    ) -> RunFinished:
+    async def ask(self, prompt: Prompt | None, *, answers: Answers | None = None) -> RunFinished:
         """Work on a prompt to its end; `answers` as for `run`."""
         last: AgentEvent | None = None
         async for event in self.run(prompt, answers=answers):

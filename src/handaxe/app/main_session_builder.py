@@ -135,14 +135,9 @@ class MainSessionBuilder(SessionBuilder):
             from handaxe.app.resume import resume
 
             resume(
-                self.history,
-                self.log_id,
-                self.recorder,
-                self.pipeline,
-                self.ports,
-                parts.hooks,
+                self.history, self.log_id, self.recorder, self.pipeline, self.ports, parts.hooks,
                 parts.pipeline_context.questions,
-            )
+            )  # fmt: skip
         return parts
 
     def build_workdir(self) -> Workdir:

@@ -9,12 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from handaxe.agent.conversation import (
-    AgentConversation,
-    make_answer_id,
-    make_result_id,
-    split_block,
-)
+from handaxe.agent.conversation import AgentConversation
+from handaxe.agent.message_ids import make_answer_id, make_result_id, split_block
 from handaxe.agent.truncation import estimate_message
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (

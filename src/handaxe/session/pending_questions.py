@@ -9,9 +9,11 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
-from handaxe.contract.events import CallAsked, CallDecided
+from handaxe.contract.events import CallAsked, CallDecided, CallFinished, Compacted
 from handaxe.contract.faults import BadAnswer, NotPending
 
+Answers = Mapping[str, Allow | Deny]
+"""What a person said to questions, by the ids of the calls."""
 _MAX_ANSWERED = 1_000
 
 
@@ -49,6 +51,21 @@ class PendingQuestions:
         """Whether a call waits for an answer."""
         question = self.asked.get(call_id)
         return question is not None and question.is_open
+
+    def replay(self, event: object, session_id: str) -> None:
+        """An event of the log."""
+        match event:
+            case CallAsked():
+                self.ask(event, session_id)
+            case CallDecided():
+                self.decide(event)
+            case CallFinished():
+                self.end(event.call_id)
+            case Compacted() if event.trigger == "rewound":
+                # Whoever went back dropped what waited for an answer.
+                self.asked.clear()
+            case _:
+                pass
 
     def ask(self, event: CallAsked, session_id: str = "") -> None:
         """A question was put."""

@@ -14,8 +14,6 @@ from handaxe.contract.events import (
     AssistantEnded,
     AssistantSaid,
     BriefChanged,
-    CallAsked,
-    CallDecided,
     CallDeferred,
     CallFinished,
     CallStarted,
@@ -154,6 +152,7 @@ class SessionHistory(msgspec.Struct):
         """Go one event further."""
         self.last_at = event.at
         self.is_closed = isinstance(event, SessionClosed)
+        self.questions.replay(event, self.holder)
         match event:
             case SessionStarted():
                 self.started = self.started or event
@@ -164,17 +163,12 @@ class SessionHistory(msgspec.Struct):
             case CallStarted():
                 self.calls[event.call_id] = event
                 self.put_off = None
-            case CallAsked():
-                self.questions.ask(event, self.holder)
-            case CallDecided():
-                self.questions.decide(event)
             case CallDeferred():
                 # It never ran, so its id is free for the time that it does.
                 self.calls.pop(event.call_id, None)
                 self.put_off = event.call_id
             case CallFinished():
                 self.results[event.call_id] = offset
-                self.questions.end(event.call_id)
                 self.failed_calls += not event.result.ok
             case FileSeen() | FileForgotten():
                 self.seen.append(event)
@@ -185,9 +179,6 @@ class SessionHistory(msgspec.Struct):
             case UserSaid() | AssistantSaid() | AssistantEnded() | Compacted():
                 # Nothing before a summary is ever sent again.
                 self.said = [] if isinstance(event, Compacted) else self.said
-                if isinstance(event, Compacted) and event.trigger == "rewound":
-                    # Whoever went back dropped what waited for an answer.
-                    self.questions.asked.clear()
                 self.said.append(event)
                 if isinstance(event, UserSaid) and event.notices:
                     self.jobs.append(event)

@@ -238,8 +238,7 @@ class AgentBuilder:
 
 def build_conversation(parts: SessionParts, history: SessionHistory) -> AgentConversation:
     """The conversation that the log holds."""
-    asked = parts.pipeline_context.questions.asked
-    result_of = parts.recorder.result_of
+    result_of, asked = parts.recorder.result_of, parts.pipeline_context.questions.asked
     return AgentConversation.from_events(history.said, result_of, history.put_off, asked)
 
 

@@ -7,7 +7,6 @@ from uuid import uuid4
 
 import msgspec
 
-from handaxe.agent.conversation import make_answer_id, make_result_id
 from handaxe.agent.events import (
     AgentEvent,
     FromAgent,
@@ -20,6 +19,7 @@ from handaxe.agent.events import (
     ToolCalled,
     TurnEnded,
 )
+from handaxe.agent.message_ids import make_answer_id, make_result_id
 from handaxe.app.services.call_presenter import CallPresenter
 from handaxe.contract.content import TextBlock
 from handaxe.contract.events import (

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import msgspec
 
-from handaxe.agent.conversation import split_block
 from handaxe.agent.events import AgentEvent, MessageAdded, RunFinished, RunStarted, ToolCalled
+from handaxe.agent.message_ids import split_block
 from handaxe.app.services.call_presenter import CallPresenter
 from handaxe.contract.content import ImageBlock, TextBlock
 from handaxe.contract.events import CallStarted, HookRan
