@@ -23,7 +23,7 @@ from handaxe.pipeline.permission_request import DeferredCall
 from handaxe.pipeline.scheduler import Scheduler
 
 
-def announce_in_turn(
+def report_in_turn(
     context: PipelineContext, activity: ActiveCall, admitted: AdmittedCall, order: Scheduler
 ) -> asyncio.Future[None] | None:
     """Tell of a call, unless it waits for others.
@@ -32,18 +32,18 @@ def announce_in_turn(
     """
     slot = admitted.ticket
     activity.is_announced = slot is None or (not slot.put_off and order.is_clear(slot))
-    return announce_admitted(context, admitted, order) if activity.is_announced else None
+    return report_admitted(context, admitted, order) if activity.is_announced else None
 
 
-def announce_admitted(
+def report_admitted(
     context: PipelineContext, admitted: AdmittedCall, order: object
 ) -> asyncio.Future[None] | None:
     """Tell of a call that has its place in the order, or needs none."""
     around = find_open_call() if admitted.ticket is None else admitted.ticket.parent
-    return announce(context, admitted.call, admitted.parsed, find_parent(around, order))
+    return report_start(context, admitted.call, admitted.parsed, find_parent(around, order))
 
 
-def announce(
+def report_start(
     context: PipelineContext, call: ToolCall, parsed: ParsedCall | None, parent: CallSlot | None
 ) -> asyncio.Future[None] | None:
     """Say that a call begins; one that could not be parsed has no facts."""
@@ -75,7 +75,7 @@ async def enter_turn(
     _refuse_overtaking(slot)
     if not activity.is_announced and activity.admitted is not None:
         activity.is_announced = True
-        written = announce_admitted(context, activity.admitted, slot.scheduler)
+        written = report_admitted(context, activity.admitted, slot.scheduler)
         if written is not None:
             await asyncio.shield(written)
     answer = context.questions.answers.get(parsed.call.id)

@@ -38,12 +38,12 @@ from handaxe.pipeline.active_calls import (
     wait_for_call,
 )
 from handaxe.pipeline.call_turn import (
-    announce,
-    announce_admitted,
-    announce_in_turn,
     close_question,
     enter_turn,
     leave_open,
+    report_admitted,
+    report_in_turn,
+    report_start,
 )
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.finalize import finalize_result
@@ -176,7 +176,7 @@ class ToolPipeline:
         activity.interrupt = admitted.parsed.tool.interrupt
         activity.admitted = admitted
         activity.began = time.perf_counter()
-        written = announce_in_turn(self._context, activity, admitted, self._traffic)
+        written = report_in_turn(self._context, activity, admitted, self._traffic)
         outer = CURRENT_CALL.set(admitted.ticket)
         try:
             if written is not None:
@@ -218,7 +218,7 @@ class ToolPipeline:
             return build_fault_result(call, Deferred.behind(original.id))
         note = f"The same call as {original.id}; it was run once."
         result = msgspec.structs.replace(original, notes=(*original.notes, note))
-        announce(self._context, call, None, find_parent(find_open_call(), self._traffic))
+        report_start(self._context, call, None, find_parent(find_open_call(), self._traffic))
         admitted = AdmittedCall(call, compute_fingerprint(call.tool, call.input))
         return self._finish(admitted, result, time.perf_counter())
 
@@ -232,7 +232,7 @@ class ToolPipeline:
             # It is under way and goes on; what it may have done is not to be denied.
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             return self._finish_active(activity, cut_off)
-        announce_admitted(self._context, admitted, self._traffic)
+        report_admitted(self._context, admitted, self._traffic)
         self._traffic.leave(admitted.ticket)
         return self._finish(admitted, result, time.perf_counter())
 
@@ -309,7 +309,7 @@ class ToolPipeline:
             return build_error_result(parsed.tool.name, error)
 
     def _reject_call(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> AdmittedCall:
-        announce(self._context, call, None, find_parent(find_open_call(), self._traffic))
+        report_start(self._context, call, None, find_parent(find_open_call(), self._traffic))
         admitted = AdmittedCall(call, fingerprint)
         return msgspec.structs.replace(
             admitted, answer=self._finish(admitted, result, time.perf_counter())
@@ -319,7 +319,7 @@ class ToolPipeline:
         """The one result of a call under way, which its session may have closed before."""
         if activity.result is None and activity.admitted is not None:
             if not activity.is_announced:
-                announce_admitted(self._context, activity.admitted, self._traffic)
+                report_admitted(self._context, activity.admitted, self._traffic)
             return self._finish(activity.admitted, result, activity.began)
         return activity.result or result
 
