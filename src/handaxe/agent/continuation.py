@@ -46,7 +46,7 @@ class RunContinuation:
     @property
     def may_wake(self) -> bool:
         """Whether a run may begin that nobody asked for: the last one came to its own end."""
-        if self._conversation.put_off is not None:
+        if self._conversation.open_calls:
             return False
         if self.last_ending is None:
             return True

@@ -105,8 +105,7 @@ class AgentBuilder:
     def __init__(self, session: Session, options: AgentArguments) -> None:
         self._session = session
         self._session_parts = get_parts(session)
-        self._settings = session.settings
-        self._given = options
+        self._settings, self._given = session.settings, options
 
     def build(self) -> AgentParts:
         """Take all steps."""

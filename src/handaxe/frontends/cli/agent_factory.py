@@ -18,7 +18,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import Model
 from handaxe.frontends.cli.agent_options import (
-    defer_question,
+    choose_on_ask,
     list_ignored_options,
     read_background_wait,
 )
@@ -130,9 +130,7 @@ class AgentFactory:
         tool = self.permission_tool
         session = open_session(
             arguments,
-            on_ask=brought.on_ask
-            or (tool and tool.ask)
-            or (defer_question if arguments.defer_permissions else None),
+            on_ask=brought.on_ask or (tool and tool.ask) or choose_on_ask(arguments),
             on_question=brought.on_question,
             on_elicit=brought.on_elicit,
             hooks=brought.hooks,

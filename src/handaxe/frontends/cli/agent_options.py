@@ -8,6 +8,7 @@ from handaxe.contract.decision import Allow, Defer, Deny, PermissionRequest
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.session_options import add_session_options
 from handaxe.frontends.cli.variadic_options import check_prompt, expand_variadic_options
+from handaxe.permission.prompts import OnAsk
 from handaxe.text.escape import find_closest_name
 
 WAIT_VARIABLE = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
@@ -167,9 +168,14 @@ def _explain_unknown_option(word: str, known: Sequence[str]) -> str:
     return f"There is no option {name}.{hint} `handaxe --help` lists them."
 
 
-async def defer_question(_request: PermissionRequest) -> Defer:
+async def _defer_question(_request: PermissionRequest) -> Defer:
     """Whoever started the run answers when it has ended."""
     return Defer()
+
+
+def choose_on_ask(arguments: argparse.Namespace) -> OnAsk | None:
+    """Who answers permission questions where nobody else does."""
+    return _defer_question if arguments.defer_permissions else None
 
 
 def parse_answers(given: Sequence[str]) -> dict[str, Allow | Deny]:

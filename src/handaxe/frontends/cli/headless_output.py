@@ -13,13 +13,14 @@ from handaxe.contract.ports.model import Retrying
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import BlockRenderer, print_notice, write_answer
 from handaxe.frontends.stream_json.codec import StreamCodec
-from handaxe.frontends.stream_json.json_lines import LineWriter
+from handaxe.frontends.stream_json.json_lines import LineWriter, encode
 from handaxe.text.escape import format_count
 
 _MAX_LINES = 20
 """So many lines of a result are shown beside the answer."""
 
 _MAX_SHOWN_CHARS = 2_000
+"""So many characters of an input are shown of a call that waits."""
 
 
 class TextOutput:
