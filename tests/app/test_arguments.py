@@ -103,7 +103,7 @@ async def test_a_rule_that_hides_an_own_tool_is_no_slip_of_the_pen(project):
         ("Agent", None, "It is on offer where a model is at work"),
         ("Task", None, "It is on offer where a model is at work"),
         ("ListMcpResourcesTool", None, "It is on offer where a session has MCP servers."),
-        ("Grep", "simple", "This session was opened without it."),
+        ("Grep", "simple", "The selection of tools (`--tools`, `--bare`, `tools=`) leaves it out."),
         ("Gerp", None, "Did you mean 'Grep'?"),
     ],
 )

@@ -13,6 +13,7 @@ from tests.waiting import HANG_S, blocked_until
 import handaxe
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import read_events
+from handaxe.tools import BUILTIN
 
 
 def run(*words, stdin=None, cwd=None, **options):
@@ -364,24 +365,58 @@ def test_control_characters_of_a_file_cannot_steer_the_terminal(project):
     assert "a<U+202E>b" in run("call", "Read", "file_path=a.txt", cwd=project).stdout.decode()
 
 
+def test_every_built_in_tool_is_listed_with_its_schema_or_what_withholds_it(project):
+    (project / ".claude").mkdir()
+    rules = '{"permissions": {\n"deny": ["Grep"]}}'
+    (project / ".claude" / "settings.json").write_text(rules)
+    options = ["--permission-mode", "plan"]
+    shown = json.loads(run("tools", "--json", *options, cwd=project).stdout)
+    by_name = {tool["name"]: tool for tool in shown}
+    assert by_name.keys() >= BUILTIN.keys()
+    assert all(tool["inputSchema"]["type"] == "object" for tool in shown)
+    withheld = {name: tool["withheld"] for name, tool in by_name.items() if "withheld" in tool}
+    assert "Read" not in withheld
+    assert "settings.json" in withheld["Grep"]
+    assert "plan mode" in withheld["Write"]
+    assert "a model is at work" in withheld["Agent"]
+    text = run("tools", *options, cwd=project).stdout.decode()
+    offered, _, others = text.partition("\nNot offered here:\n")
+    assert {line.split()[0] for line in others.splitlines()} == withheld.keys()
+    assert {line.split()[0] for line in offered.splitlines()} == by_name.keys() - withheld.keys()
+    sent = json.loads(run("tools", "--json", "--provider", "openai", *options, cwd=project).stdout)
+    assert len(sent) == len(by_name) - len(withheld)
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "words"),
+    [
+        (["--tools", "Read"], {}, "The selection of tools"),
+        ([], {"HANDAXE_SIMPLE": "1"}, "The variable HANDAXE_SIMPLE leaves it out."),
+        (["--disallowedTools", "Grep"], {}, "The deny rule Grep (flags) covers this tool"),
+    ],
+)
+def test_a_call_of_a_withheld_tool_says_what_withholds_it(project, options, variables, words):
+    out = run("call", "Grep", "pattern=x", *options, cwd=project, env={**os.environ, **variables})
+    assert words in out.stdout.decode()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--disallowedTools", "Edit"], "The deny rule Edit (flags) hides it"),
         (["--disallowedTools", "*"], "The deny rule * (flags) hides it"),
         (["--permission-mode", "plan"], "It is hidden while the session is in plan mode."),
-        (["--disallowedTools", "Edit(a.txt)"], ""),
+        (["--disallowedTools", "Edit(a.txt)"], "It can be called; the model is shown Edit instead"),
+        (["--tools", "Read"], "The selection of tools (`--tools`, `--bare`, `tools=`) leaves it"),
     ],
 )
 def test_a_tool_that_is_hidden_is_shown_with_what_hides_it(project, options, words):
     shown = run("tools", "MultiEdit", *options, cwd=project)
     assert shown.returncode == 0
-    assert ("hid" in shown.stdout.decode().partition("\n\n")[2].partition("\n")[0]) == bool(words)
-    assert words in shown.stdout.decode()
+    assert shown.stdout.decode().partition("\n\n")[2].startswith(words)
     data = run("tools", "MultiEdit", "--json", *options, cwd=project)
     assert json.loads(data.stdout)["name"] == "MultiEdit"
-    assert data.stderr.decode().startswith(f"MultiEdit: {words}" if words else "")
-    assert bool(data.stderr) == bool(words)
+    assert data.stderr.decode().startswith(f"MultiEdit: {words}")
 
 
 def test_tools_lists_what_is_on_offer(project):
@@ -403,7 +438,7 @@ def test_tools_lists_what_is_on_offer(project):
         assert f"It is on offer where {where}" in elsewhere.stdout.decode()
         assert b"Input schema:" in elsewhere.stdout
     assert json.loads(run("tools", "Agent", "--json", cwd=project).stdout)["name"] == "Agent"
-    assert run("tools", "Bash", "--tools", "Read", cwd=project).returncode == 2
+    assert run("tools", "NoSuchTool", cwd=project).returncode == 2
     wrong = run("tools", "--provider", "nope", cwd=project)
     assert (wrong.returncode, wrong.stdout) == (2, b"")
     assert b"nope" in wrong.stderr

@@ -6,9 +6,10 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.catalog.catalog import Catalog
+from handaxe.catalog.edit_formats import EDIT_TOOLS
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import CallDisplay, Display, Items, Table, Text
-from handaxe.contract.faults import Cancelled
+from handaxe.contract.faults import Cancelled, UnknownTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.permission.decide import Policy, build_hidden_check
@@ -55,15 +56,24 @@ def find_unavailable_tool(name: str) -> tuple[Tool[Any], str] | None:
 
         where = "a final answer has to fit a schema (`--json-schema`), which is its input"
         return FinalOutput({"type": "object"}).tool(), f"It is on offer where {where}."
+    tool = find_builtin_tool(name)
+    where = (_OFFERED_WHERE.get(port.__name__) for port in (tool.uses if tool else ()))
+    sentence = next(filter(None, where), None)
+    return None if tool is None or sentence is None else (tool, f"It is on offer where {sentence}.")
+
+
+def find_builtin_tool(name: str) -> Tool[Any] | None:
+    """The built-in tool that has or had this name, on offer or not."""
     from handaxe.tools import build_loaders
 
-    for load in build_loaders().values():
-        tool = load()
-        if name in {tool.name, *tool.aliases}:
-            where = (_OFFERED_WHERE.get(port.__name__) for port in tool.uses)
-            sentence = next(filter(None, where), None)
-            return None if sentence is None else (tool, f"It is on offer where {sentence}.")
-    return None
+    return next(
+        (
+            tool
+            for load in build_loaders().values()
+            if name in {(tool := load()).name, *tool.aliases}
+        ),
+        None,
+    )
 
 
 def explain_missing_port(port: type[Any]) -> str:
@@ -84,6 +94,30 @@ def explain_hidden_tool(tool: str, policy: Policy) -> str:
     if build_hidden_check(policy)(tool):
         return f"It is hidden while the session is in {policy.mode} mode."
     return ""
+
+
+def explain_withheld_tool(tool: Tool[Any], catalog: Catalog, policy: Policy) -> str:
+    """A sentence on what keeps a tool from being offered; empty if it is on offer."""
+    if why := explain_hidden_tool(tool.name, policy):
+        return why
+    try:
+        catalog.find(tool.name)
+    except UnknownTool as unknown:
+        return unknown.why or "This session does not have it."
+    if tool.name in EDIT_TOOLS.values() and not catalog.is_shown(tool.name):
+        shown = next(filter(catalog.is_shown, EDIT_TOOLS.values()), catalog.edit_tool)
+        return f"It can be called; the model is shown {shown} instead (setting `edit.format`)."
+    return ""
+
+
+def list_withheld_tools(catalog: Catalog, policy: Policy) -> list[tuple[Tool[Any], str]]:
+    """Every built-in or own tool that is not on offer, with what keeps it from that."""
+    from handaxe.tools import build_loaders
+
+    offered = catalog.list_visible_names()
+    builtin = [load() for name, load in build_loaders().items() if name not in offered]
+    own = [tool for tool in catalog.own_tools if tool.name not in offered]
+    return [(tool, explain_withheld_tool(tool, catalog, policy)) for tool in (*builtin, *own)]
 
 
 def make_closed_result(call: ToolCall) -> ToolResult:

@@ -212,8 +212,13 @@ class Catalog:
         names = [tool.name for tool in offered]
         from handaxe.text.escape import find_closest_name
 
-        near, why = find_closest_name(name[:100], names), self.why_missing(name)
+        near, why = find_closest_name(name[:100], names), self._explain_missing(name)
         raise UnknownTool(escape_surrogates(name)[:100], near, names, why)
+
+    def _explain_missing(self, name: str) -> str | None:
+        if self.has(name) and not self._allows(name):
+            return "The type of this agent, or what started it, leaves it out."
+        return self.why_missing(name)
 
     def _load(self, name: str) -> AnyTool:
         tool = self._loaded.get(name)

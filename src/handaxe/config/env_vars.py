@@ -42,7 +42,7 @@ _MOST_AT_ONCE = 1000
 _AUTO_BACKGROUND = "CLAUDE_AUTO_BACKGROUND_TASKS"
 _AUTO_BACKGROUND_S = 120.0
 _STAY = "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"
-_TASKS = "CLAUDE_CODE_ENABLE_TASKS"
+TASKS_VARIABLE = "CLAUDE_CODE_ENABLE_TASKS"
 _TASK_TOOLS = frozenset({"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"})
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
@@ -77,7 +77,7 @@ def read_env_settings(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def list_excluded_tools(environment: Mapping[str, str]) -> frozenset[str]:
     """Tools that variables take out where nobody names tools: TodoWrite is to do their work."""
-    return _TASK_TOOLS if _read_switch(environment, _TASKS) is False else frozenset()
+    return _TASK_TOOLS if _read_switch(environment, TASKS_VARIABLE) is False else frozenset()
 
 
 def _read_number(environment: Mapping[str, str], name: str) -> int:

@@ -99,6 +99,10 @@ async def test_agents_are_nested_only_so_deep(session: Session):
     await Agent(model, session, agent_limits=SpawnLimits(max_depth=1)).ask("Go.")
     assert "Agent" not in tools_of(model.requests[1])
     assert "There is no tool named 'Agent'" in last_result(model, 2).content[0].text
+    assert (
+        "The type of this agent, or what started it, leaves it out."
+        in last_result(model, 2).content[0].text
+    )
 
 
 async def test_only_so_many_agents_work_at_once(session: Session):

@@ -10,7 +10,7 @@ import msgspec
 
 from handaxe.catalog.catalog import Catalog
 from handaxe.catalog.edit_formats import add_edit_formats
-from handaxe.config.env_vars import is_env_true, list_excluded_tools
+from handaxe.config.env_vars import TASKS_VARIABLE, is_env_true, list_excluded_tools
 from handaxe.contract.faults import SetupError, describe_error
 from handaxe.contract.tool import Tool
 from handaxe.tools import BUILTIN, build_loaders
@@ -46,7 +46,7 @@ def build_catalog(
         hides=hides,
     )
     catalog.own_tools = tuple(own)
-    catalog.why_missing = partial(_explain_missing, selected, catalog)
+    catalog.why_missing = partial(_explain_missing, selected, catalog, _explain_selection(given))
     catalog.stand_ins = frozenset(stand_ins)
     catalog.left_out = frozenset(doubles.keys() - stand_ins.keys())
     return catalog
@@ -78,7 +78,17 @@ def has_installed_tools() -> bool:
     return False
 
 
-def _explain_missing(selected: Collection[str], catalog: Catalog, name: str) -> str | None:
+def _explain_selection(given: str | list[str] | None) -> str:
+    """What leaves out a built-in tool that was not selected."""
+    variables = [name for name in SIMPLE_VARIABLES if is_env_true(name)] if given else []
+    if given is None or (given == "simple" and variables):
+        return f"The variable {[*variables, TASKS_VARIABLE][0]} leaves it out."
+    return "The selection of tools (`--tools`, `--bare`, `tools=`) leaves it out."
+
+
+def _explain_missing(
+    selected: Collection[str], catalog: Catalog, selection: str, name: str
+) -> str | None:
     """Why a tool is not there, so that nobody looks for it under another name."""
     for tool in catalog.own_tools:
         if tool.name == name:
@@ -86,7 +96,7 @@ def _explain_missing(selected: Collection[str], catalog: Catalog, name: str) -> 
 
             return explain_not_offered(tool, catalog.ports)
     if name in BUILTIN and name not in selected:
-        return "This session was opened without it."
+        return selection
     from handaxe.app.tool_listing import describe_call_shape, find_unavailable_tool
 
     found = find_unavailable_tool(name)

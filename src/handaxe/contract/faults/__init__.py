@@ -73,6 +73,7 @@ class UnknownTool(ToolFault):
     ) -> None:
         hint = f" {why}" if why else f" Did you mean {near!r}?" if near else ""
         names = ", ".join(offered) or "none"
+        self.why = why
         super().__init__(f"There is no tool named {name!r} here.{hint} Tools on offer: {names}.")
 
 

@@ -3,21 +3,26 @@
 import argparse
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from handaxe.app.session import get_parts
 from handaxe.app.tool_listing import (
-    explain_hidden_tool,
+    explain_withheld_tool,
+    find_builtin_tool,
     find_unavailable_tool,
     get_data_schema,
     get_tool_schema,
+    list_withheld_tools,
 )
+from handaxe.catalog.catalog import Catalog
 from handaxe.contract.faults import SetupError, UnknownTool
 from handaxe.contract.tool import Tool
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_line
 from handaxe.frontends.cli.render import print_error, print_out, write_out
 from handaxe.frontends.cli.session_options import add_session_options, open_session
+from handaxe.permission.decide import Policy
 from handaxe.text.escape import to_visible_text
 
 
@@ -64,21 +69,44 @@ def _add_output(
 
 async def _read(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], Any, str]:
     async with open_session(arguments) as session:
-        parts = get_parts(session)
+        catalog = get_parts(session).catalog
+        policy = get_parts(session).session_context.policy()
         if arguments.name is None:
+            # Whoever names tools wants to see these.
+            withheld = [] if arguments.tools else list_withheld_tools(catalog, policy)
             schemas = session.tools(provider=arguments.provider)
             if not arguments.json:
-                for tool in parts.catalog.list_offered():
-                    head = parts.catalog.describe(tool).partition("\n")[0]
-                    print_out(f"{to_visible_text(tool.name):18} {to_visible_text(head)}")
+                _print_list(catalog, withheld)
+            elif arguments.provider == "json-schema":
+                schemas += [
+                    {**get_tool_schema(tool, arguments.provider), "withheld": why}
+                    for tool, why in withheld
+                ]
             return schemas, None, ""
-        try:
-            tool, _ = parts.catalog.find(arguments.name)
-            remark = explain_hidden_tool(tool.name, parts.session_context.policy())
-        except UnknownTool as unknown:
-            found = find_unavailable_tool(arguments.name)
-            if found is None:
-                raise SetupError(unknown.sentence) from None
-            tool, remark = found
-        prompt = parts.catalog.describe(tool)
+        tool, remark = _find(arguments.name, catalog, policy)
+        prompt = catalog.describe(tool)
         return [get_tool_schema(tool, arguments.provider, prompt)], tool, remark
+
+
+def _print_list(catalog: Catalog, withheld: Sequence[tuple[Tool[Any], str]]) -> None:
+    for tool in catalog.list_offered():
+        head = catalog.describe(tool).partition("\n")[0]
+        print_out(f"{to_visible_text(tool.name):18} {to_visible_text(head)}")
+    if withheld:
+        print_out("\nNot offered here:")
+    for tool, why in withheld:
+        print_out(f"{to_visible_text(tool.name):18} {to_visible_text(why)}")
+
+
+def _find(name: str, catalog: Catalog, policy: Policy) -> tuple[Tool[Any], str]:
+    """A tool, and what keeps it from being offered."""
+    try:
+        tool, _ = catalog.find(name)
+    except UnknownTool as unknown:
+        if found := find_unavailable_tool(name):
+            return found
+        own = (tool for tool in catalog.own_tools if tool.name == name)
+        tool = next(own, None) or find_builtin_tool(name)
+        if tool is None:
+            raise SetupError(unknown.sentence) from None
+    return tool, explain_withheld_tool(tool, catalog, policy)
