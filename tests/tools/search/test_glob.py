@@ -34,7 +34,54 @@ async def test_more_than_the_cap_says_how_many_and_how_to_narrow(session, projec
 
     assert len(result.data["filenames"]) == 100
     assert (result.data["totalMatches"], result.data["truncated"]) == (120, True)
-    assert "The newest 100 of 120 files are shown." in result.text
+    note = "Showing files 1-100 of 120, the newest first. To go on: offset=100"
+    assert note in result.text
+
+
+@pytest.mark.proves("FT-15")
+@pytest.mark.parametrize("limit", [1, 3, 7, 8, 1000])
+async def test_pages_put_together_are_the_whole_list(session, project, limit):
+    plant(project, [f"{n}.txt" for n in range(8)])
+    for name in ("equal-b.txt", "equal-a.txt"):
+        (project / name).write_text("")
+        os.utime(project / name, (1_600_000_000, 1_600_000_000))
+    whole = await session.call("Glob", pattern="*.txt", limit=0)
+    listed, offset = [], 0
+
+    while True:
+        page = await session.call("Glob", pattern="*.txt", limit=limit, offset=offset)
+        listed += page.data["filenames"]
+        offset += page.data["numFiles"]
+        assert page.data["totalMatches"] == 10
+        assert page.data["truncated"] == (f"To go on: offset={offset}" in page.text)
+        assert page.data.get("appliedLimit", limit) == limit
+        assert "appliedOffset" not in page.data or page.data["appliedOffset"] < offset
+        if not page.data["truncated"]:
+            break
+
+    assert listed == whole.data["filenames"]
+    assert len(listed) == 10
+    assert listed[-2].endswith("equal-a.txt")
+
+
+async def test_a_page_behind_the_last_file_says_so(session, project):
+    plant(project, ["a.txt", "b.txt"])
+
+    behind = await session.call("Glob", pattern="*.txt", offset=2)
+    nothing = await session.call("Glob", pattern="*.nothing", offset=2)
+
+    assert behind.text.startswith("No entries at this offset\n\n[Only 2 files fit: offset=2 is")
+    assert (behind.data["numFiles"], behind.data["totalMatches"]) == (0, 2)
+    assert behind.data["truncated"] is False
+    assert nothing.text == "No entries at this offset"
+
+
+@pytest.mark.parametrize("bad", [{"limit": -1}, {"offset": -1}, {"limit": "many"}, {"offset": 1.5}])
+async def test_a_page_that_cannot_be_is_refused(session, bad):
+    result = await session.call("Glob", {"pattern": "*", **bad})
+
+    assert result.code == "call.bad_input"
+    assert next(iter(bad)) in result.text
 
 
 async def test_ignored_matches_are_said(session, project):

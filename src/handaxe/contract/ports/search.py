@@ -46,7 +46,8 @@ class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str
     root: str
     """Counts even if ignore files above it say that it does not."""
-    limit: int = 100
+    limit: int | None = 100
+    """How many of the newest are wanted; None for all."""
     respect_ignore: bool = True
     hidden: bool = True
     """Whether names that begin with a dot count, where the pattern spells none."""

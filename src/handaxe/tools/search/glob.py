@@ -48,6 +48,8 @@ class GlobArgs(ToolArgs, kw_only=True):
     path: Annotated[
         str | None, "The directory to search in; the working directory if left out."
     ] = None
+    limit: Annotated[int, msgspec.Meta(ge=0), "How many files to list; 0 = all."] = 100
+    offset: Annotated[int, msgspec.Meta(ge=0), "How many files to skip first."] = 0
     ignored: Annotated[bool, "Find files that ignore files name as well."] = False
 
 
@@ -60,6 +62,8 @@ class GlobData(TypedDict):
     truncated: Annotated[bool, "Whether there are or may be more."]
     totalMatches: int
     countIsComplete: bool
+    appliedLimit: NotRequired[Annotated[int, "There are more behind so many."]]
+    appliedOffset: NotRequired[int]
     unvisited: NotRequired[Annotated[list[str], "Directories to go on with: time ran out."]]
     ignoredMatches: Annotated[int, "How many are left out because of ignore files."]
     ignoredExample: str | None
@@ -73,7 +77,6 @@ class Glob(Tool[GlobArgs]):
     output_type = GlobData
     effects = Effects.none()
     uses = (Search, Files, Workdir, Settings)
-    max_files = 100
 
     def effects_of(self, args: GlobArgs) -> Effects:
         return Effects.reading(*_list_places(args))
@@ -106,7 +109,7 @@ class Glob(Tool[GlobArgs]):
         query = NameQuery(
             pattern=_resolve_pattern(args, info.path),
             root=info.path,
-            limit=self.max_files,
+            limit=args.offset + args.limit if args.limit else None,
             respect_ignore=_is_respecting_ignore(options) and not args.ignored,
             hidden=options.glob_hidden,
             timeout_s=options.timeout_s,
@@ -120,7 +123,7 @@ class Glob(Tool[GlobArgs]):
             raise BadSearchPattern("pattern", args.pattern, bad.diagnostic, None) from None
         took_s = time.monotonic() - began
         notes = [_NO_VERSION_CONTROL] if is_kept_back else []
-        return _build_result(found, ctx[Workdir].current, options.timeout_s, took_s, notes)
+        return _build_result(found, args, ctx[Workdir].current, options.timeout_s, took_s, notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:
         where = f" in {partial_input['path']}" if partial_input.get("path") else ""
@@ -184,26 +187,30 @@ def _is_version_control(path: str, pattern: str, roots: Sequence[str]) -> bool:
 
 
 def _build_result(
-    found: NamesFound, cwd: str, timeout_s: float, took_s: float, notes: list[str]
+    found: NamesFound, args: GlobArgs, cwd: str, timeout_s: float, took_s: float, notes: list[str]
 ) -> ToolResult:
+    page = found.paths[args.offset :]
+    last = args.offset + len(page)
+    is_cut = last < found.total
+    so_far = "" if found.is_complete else " found so far"
     notes = list(notes)
-    is_cut = len(found.paths) < found.total
     if is_cut:
-        so_far = "" if found.is_complete else "found so far "
-        notes.append(
-            f"The newest {len(found.paths)} of {found.total:,} files {so_far}are shown. For "
-            "others, narrow the pattern or give a path further down."
-        )
+        shown = f"Showing files {args.offset + 1:,}-{last:,} of {found.total:,}{so_far}"
+        notes.append(f"{shown}, the newest first. To go on: offset={last}")
+    elif not page and found.total:
+        there_are = f"{format_count(found.total, 'file')} fit{so_far and ' so far'}"
+        notes.append(f"Only {there_are}: offset={args.offset} is behind the last one.")
     if not found.is_complete:
         notes.append(describe_timeout(timeout_s, found.unvisited, cwd))
     notes += _describe_left_out(found)
-    text = "\n".join(format_path(path, cwd) for path in found.paths) or "No files found"
+    nothing = "No entries at this offset" if args.offset else "No files found"
+    text = "\n".join(format_path(path, cwd) for path in page) or nothing
     if notes:
         text += "\n\n" + format_notes(notes)
     data: GlobData = {
         "durationMs": round(took_s * 1000, 1),
-        "filenames": [escape_path(path) for path in found.paths],
-        "numFiles": len(found.paths),
+        "filenames": [escape_path(path) for path in page],
+        "numFiles": len(page),
         "truncated": is_cut or not found.is_complete,
         "totalMatches": found.total,
         "countIsComplete": found.is_complete,
@@ -211,6 +218,10 @@ def _build_result(
         "ignoredExample": escape_path(example) if (example := found.ignored_example) else None,
         "skipped": to_skipped_data(found.skipped),
     }
+    if is_cut:
+        data["appliedLimit"] = args.limit
+    if args.offset:
+        data["appliedOffset"] = args.offset
     if not found.is_complete:
         data["unvisited"] = escape_paths(found.unvisited)
     return ToolResult(text, data=data)
