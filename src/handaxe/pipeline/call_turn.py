@@ -40,7 +40,8 @@ def report_admitted(
 ) -> asyncio.Future[None] | None:
     """Tell of a call that has its place in the order, or needs none."""
     around = find_open_call() if admitted.ticket is None else admitted.ticket.parent
-    return report_start(context, admitted.call, admitted.parsed, find_parent(around, order))
+    parent = None if around is None else find_parent(around, order)
+    return report_start(context, admitted.call, admitted.parsed, parent)
 
 
 def report_start(
