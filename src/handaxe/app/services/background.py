@@ -11,7 +11,7 @@ import msgspec
 
 from handaxe.app.services.service import SessionContext, SessionService
 from handaxe.config.settings import Settings
-from handaxe.contract.events import JobEnded, JobSaid, JobStarted, JobsTold
+from handaxe.contract.events import JobEnded, JobStarted
 from handaxe.contract.faults import Cancelled, SetupError, ToolFault, UnknownTool
 from handaxe.contract.job_state import JobState
 from handaxe.contract.permission_subjects import CommandSubject
@@ -21,7 +21,7 @@ from handaxe.disk import locks
 from handaxe.disk.durability import close
 from handaxe.disk.errors import DiskFault
 from handaxe.pipeline.context import CommandProbes, DiskProbe
-from handaxe.session.jobs import Jobs, Wakeups
+from handaxe.session.jobs import Announcement, Jobs, Wakeups
 from handaxe.session.port_registry import Offered
 from handaxe.session.workdir import Workdir
 from handaxe.storage.home import make_private_directory
@@ -66,7 +66,7 @@ class BackgroundWork(SessionService):
             "handaxe.contract.ports.shell.Confiner": lambda: self._confiner,
         }
 
-    def _announce(self, event: JobStarted | JobEnded | JobSaid | JobsTold) -> None:
+    def _announce(self, event: Announcement) -> None:
         if isinstance(event, JobStarted | JobEnded):
             self._running.note(len(self.jobs.running()))
         self._session_context.emit(event)
