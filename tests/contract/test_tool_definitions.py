@@ -78,7 +78,10 @@ def test_malformed_blocks_are_refused_where_they_are_made():
         ImageBlock("image/png", b"\x89PNG")
     with pytest.raises(TypeError, match="media_type"):
         ImageBlock(None, "")
+    with pytest.raises(ValueError, match="base64 text alone"):
+        ImageBlock("image/png", "data:image/png;base64,YWJj")
     assert ImageBlock.from_bytes(b"abc") == ImageBlock("image/png", "YWJj")
+    assert ImageBlock("image/png", "YWJj\r\nYWJj\n").data
     with pytest.raises(TypeError, match="one cell for each column"):
         Table(("a", "b"), (("1",),))
     with pytest.raises(TypeError, match="a cell that is no text"):

@@ -5,7 +5,7 @@ from typing import Self, cast
 
 import msgspec
 
-_BASE64_CHARS = frozenset(f"{ascii_letters}{digits}+/=-_\\r\\n")
+_BASE64_CHARS = frozenset(f"{ascii_letters}{digits}+/=-_\r\n")
 _CHECKED_CHARS = 100
 """Enough to tell what is not base64 at all, such as an address of data."""
 
