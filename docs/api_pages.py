@@ -26,7 +26,7 @@ GROUPS = {
     ),
     "Calls and results": ("ToolCall", "ToolResult", "result_schema", "image_message"),
     "Agents": ("Agent", "AgentConnection", "Price", "SpawnLimits", "open_tasks"),
-    "Permission": ("Allow", "Ask", "Deny", "PermissionRequest", "Outcome"),
+    "Permission": ("Allow", "Ask", "Deny", "Defer", "PermissionRequest", "Outcome"),
     "Own tools": (
         "tool", "Tool", "ToolArgs", "ToolContext", "Effects", "State", "ToolFault",
         "PathSubject", "CommandSubject", "HostSubject", "TextSubject",

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from handaxe import Allow, Deny, PermissionRequest, Session
-from handaxe.contract.display import Diff
+from handaxe.content import Diff
 
 
 async def main() -> None:

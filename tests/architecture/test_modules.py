@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,31 @@ def test_public_names_are_the_ones_that_are_exported():
     assert sorted(handaxe.__all__) == list(handaxe.__all__)
     for name in handaxe.__all__:
         assert getattr(handaxe, name) is not None
+
+
+PUBLIC_MODULES = (
+    "handaxe", "handaxe.content", "handaxe.events", "handaxe.models", "handaxe.sessions",
+    "handaxe.testing",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_every_name_of_a_public_module_is_there_and_in_the_reference(name: str):
+    module = import_module(name)
+    reference = (SOURCE.parent.parent / "docs" / "reference" / "api.md").read_text()
+    assert f"\n## {name}\n" in reference
+    for public in module.__all__:
+        assert getattr(module, public) is not None
+        assert public in dir(module)
+        assert re.search(rf"(^#+ |`){public}(`|$)", reference, re.MULTILINE), public
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = module.nothing
+
+
+def test_the_content_of_results_is_there_without_a_session():
+    code = "import sys, handaxe.content; print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"asyncio", "handaxe.app", "handaxe.agent"} & set(out.stdout.split())
 
 
 def test_importing_handaxe_loads_nothing_heavy():

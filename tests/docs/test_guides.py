@@ -19,8 +19,35 @@ EXAMPLES = sorted((HOUSE / "docs" / "examples").rglob("*.py"))
 ABOUT_SOURCE = ("architecture.md", "tools.md")
 OTHER_NAMES = ("handaxe.pipeline", "handaxe.tools")
 """A logger, and the group of entry points."""
-RUN = ("evaluation", "file-tools")
-"""Guides whose code is one program."""
+OPENED = """
+session = Session("path/to/project", permission_mode="acceptEdits")
+await session.call("Read", file_path="a.py")
+call_id = (await session.call("Write", file_path="new.txt", content="new")).id
+"""
+BEFORE = """
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+import handaxe
+from handaxe import *
+async def another(event): return None
+model, tokens = "scripted:turns.toml", {"ada": "secret"}
+"""
+BETWEEN: dict[str, dict[int, str]] = {
+    "library": {1: OPENED},
+    "search": {0: "session = Session('.')"},
+    "many-users": {
+        1: "async with Session('users/ada', home='data/ada') as s: await s.call('TodoWrite', todos=[])"
+    },
+}
+"""What a reader has before all blocks of code, and before one of a page."""
+RUN_ELSEWHERE = {
+    "frameworks": "tests/adapters",
+    "own-tools": "tests/docs/test_examples.py",
+    "command-line-agent": "needs the Agent SDK",
+    "mcp-client": "needs a server from the network",
+}
+SCRIPT = "[[turn]]\ntext = 'Done.'\n" * 9
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _RUNNER = """
 import ast, asyncio, inspect, sys
@@ -90,18 +117,36 @@ def test_pages_name_no_internal_module(page: Path):
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", RUN)
+GUIDES = sorted(
+    page.stem
+    for page in (HOUSE / "docs" / "guides").glob("*.md")
+    if read_blocks(page) and page.stem not in RUN_ELSEWHERE
+)
+
+
+@pytest.mark.parametrize("name", GUIDES)
 def test_the_code_of_a_guide_runs(name: str, tmp_path: Path):
-    project = tmp_path / "project"
-    project.mkdir()
+    for folder in ("path/to/project", "users/ada", "data", "docs/examples"):
+        (tmp_path / "work" / folder).mkdir(parents=True)
+    project = tmp_path / "work"
+    (project / "path" / "to" / "project" / "a.py").write_text("x = 1\n")
+    for script in ("turns.toml", "docs/examples/two_turns.toml"):
+        (project / script).write_text(SCRIPT)
+    blocks = read_blocks(HOUSE / "docs" / "guides" / f"{name}.md")
+    between = BETWEEN.get(name, {})
+    parts = [f"{between.get(number, '')}\n{block}" for number, block in enumerate(blocks)]
+    source = "\n".join([BEFORE, *parts]).replace(
+        "claude-sonnet-4-5", f"scripted:{project}/turns.toml"
+    )
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", _RUNNER],
-        input="\n".join(read_blocks(HOUSE / "docs" / "guides" / f"{name}.md")),
+        input=source.replace("asyncio.run(main())", "await main()"),
         cwd=project,
-        env={**os.environ, "HANDAXE_HOME": str(tmp_path / "home")},
+        env={**os.environ, "HANDAXE_HOME": str(tmp_path / "home"), "ANTHROPIC_API_KEY": "none"},
         capture_output=True,
         text=True,
         timeout=100,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
