@@ -1,7 +1,9 @@
 """One call: the order of its stages, its one result, and what stops it."""
 
 import asyncio
+import contextvars
 import errno
+import inspect
 from typing import Annotated
 
 import pytest
@@ -480,7 +482,15 @@ class _Panic(BaseException):
 
 @pytest.mark.proves("PL-2")
 @pytest.mark.parametrize(
-    "error", [SystemExit(3), _Panic("beneath"), asyncio.CancelledError(), MemoryError()], ids=repr
+    "error",
+    [
+        SystemExit(3),
+        _Panic("beneath"),
+        asyncio.CancelledError(),
+        GeneratorExit(),
+        MemoryError(),
+    ],
+    ids=repr,
 )
 async def test_whatever_a_tool_raises_by_itself_becomes_its_result(error):
     bench = PipelineHarness([Bursting(error)])
@@ -516,6 +526,52 @@ async def test_an_interrupted_process_leaves_no_call_behind():
         running.send(None)
     assert not bench.pipeline.is_busy
     assert bench.events[-1].result.code == "call.cancelled"
+
+
+@pytest.mark.parametrize("method", ["effects_of", "subjects", "validate", "decide", "situate"])
+async def test_a_generator_exit_in_any_method_of_a_tool_is_a_result(method):
+    def leave(*_):
+        raise GeneratorExit
+
+    async def leave_later(*_):
+        leave()
+
+    is_later = inspect.iscoroutinefunction(getattr(Step, method))
+    members = {method: leave_later if is_later else leave}
+    bench = PipelineHarness([type("Leaving", (Step,), members)()])
+    result = await bench.pipeline.call(call("Leaving"))
+    assert result.code == "internal.error"
+    assert not bench.pipeline.is_busy
+
+
+@pytest.mark.parametrize("limit_s", [None, 60])
+async def test_a_call_that_is_closed_from_outside_ends_its_tool_and_lets_others_go_on(limit_s):
+    class Holding(Step):
+        timeout_s = limit_s
+
+        async def call(self, args, ctx):
+            self.story.append("at work")
+            try:
+                return await super().call(args, ctx)
+            finally:
+                self.story.append("left")
+
+    tool = Holding()
+    bench = PipelineHarness([tool])
+    writing = {"name": "x", "writes": ["a"], "turns": 50}
+    running = bench.pipeline.call(ToolCall("1", "Holding", writing))
+    context = contextvars.copy_context()
+    while "at work" not in tool.story:
+        context.run(running.send, None)
+        await asyncio.sleep(0)
+    running.close()
+
+    assert not bench.pipeline.is_busy
+    assert bench.events[-1].result.code == "call.cancelled"
+    later = await bench.pipeline.call(ToolCall("2", "Holding", {**writing, "turns": 0}))
+    assert later.ok
+    assert tool.story.count("left") == 2
+    assert [e.call_id for e in bench.events if isinstance(e, CallFinished)] == ["1", "2"]
 
 
 @pytest.mark.proves("TC-6")

@@ -243,7 +243,7 @@ async def test_a_swallowed_cancellation_leaves_no_trace_in_the_callers_task(limi
 
 
 @pytest.mark.parametrize(
-    "error", [SystemExit(3), RuntimeError("planned"), asyncio.CancelledError()]
+    "error", [SystemExit(3), RuntimeError("planned"), asyncio.CancelledError(), GeneratorExit()]
 )
 async def test_what_a_tool_with_a_limit_raises_is_its_result(error):
     class Raising(Wait):

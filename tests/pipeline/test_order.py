@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from probes import Step
 
 from handaxe import ToolCall
 from handaxe.contract.events import CallFinished, CallStarted
-from handaxe.pipeline.streaming import run_batch
+from handaxe.pipeline.streaming import CallStream, run_batch
 from handaxe.testing.fakes import PipelineHarness
 
 PATHS = st.sampled_from(["a", "b", "a/x", "c"])
@@ -105,6 +106,65 @@ async def test_identical_calls_of_one_message_run_once():
     assert [line for line in tool.story if line.startswith("start")] == ["start x"]
     assert [result.id for result in results] == ["0", "1", "2"]
     assert "run once" in results[1].notes[-1]
+
+
+KINDS = st.lists(
+    st.sampled_from(
+        [
+            {"name": "read a", "reads": ("a",)},
+            {"name": "read c", "reads": ("c",)},
+            {"name": "write a", "writes": ("a",)},
+            {"name": "write b", "reads": ("c",), "writes": ("b",)},
+            {"name": "nothing"},
+        ]
+    ),
+    max_size=10,
+)
+
+
+@pytest.mark.proves("EX-5")
+@given(KINDS, st.booleans())
+def test_identical_calls_that_change_something_run_as_often_as_they_are_asked_for(kinds, streams):
+    tool = Step()
+    bench = PipelineHarness([tool])
+    calls = [ToolCall(str(i), "Step", kind) for i, kind in enumerate(kinds)]
+
+    async def run_all():
+        if not streams:
+            return await run_batch(calls, bench.pipeline)
+        stream = CallStream(bench.pipeline)
+        for call in calls:
+            stream.add(call)
+        return await stream.results()
+
+    results = asyncio.run(run_all())
+    starts = Counter(line.removeprefix("start ") for line in tool.story if "start" in line)
+    asked = Counter(kind["name"] for kind in kinds)
+    for kind in kinds:
+        name, changes = kind["name"], sum(1 for other in kinds if other.get("writes") == ("a",))
+        if kind.get("writes"):
+            assert starts[name] == asked[name]
+        elif kind.get("reads") == ("a",):
+            assert 1 <= starts[name] <= min(asked[name], changes + 1)
+        else:
+            assert starts[name] == 1
+    repeats = [result for result in results if any("run once" in note for note in result.notes)]
+    assert len(repeats) == sum((asked - starts).values())
+    assert [result.id for result in results] == [call.id for call in calls]
+
+
+@pytest.mark.proves("EX-5")
+async def test_an_identical_call_behind_a_repeated_id_runs():
+    tool = Step()
+    bench = PipelineHarness([tool])
+    write = {"name": "write", "writes": ["a"]}
+    first = ToolCall("0", "Step", write)
+    await bench.pipeline.call(first)
+
+    again, other = await run_batch([first, ToolCall("1", "Step", write)], bench.pipeline)
+
+    assert (again.id, other.id) == ("0", "1")
+    assert tool.story.count("start write") == 2
 
 
 @pytest.mark.proves("EX-5")

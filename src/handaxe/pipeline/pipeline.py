@@ -7,12 +7,17 @@ before anybody sees it.
 import asyncio
 import time
 from collections.abc import Coroutine
+from contextvars import Token
 from typing import Any
 
 import msgspec
 
 from handaxe.contract.call import CURRENT_CALL, IS_STARTING, CallSlot, ToolCall, find_open_call
-from handaxe.contract.cancellation import CancelledWithResult, is_external_stop
+from handaxe.contract.cancellation import (
+    CancelledWithResult,
+    find_current_task,
+    is_external_stop,
+)
 from handaxe.contract.decision import Decision
 from handaxe.contract.events import CallFinished
 from handaxe.contract.faults import (
@@ -154,7 +159,7 @@ class ToolPipeline:
             return self._reject_call(call, fingerprint, ToolResult.from_fault(fault))
         except BaseException as error:
             # A bug in a tool's facts is a result too.
-            if is_external_stop(error):
+            if is_external_stop(error, find_current_task()):
                 raise
             return self._reject_call(call, fingerprint, build_error_result(call.tool, error))
         if slot.depth:
@@ -204,8 +209,8 @@ class ToolPipeline:
             self._finish_active(activity, stopped)
             raise
         finally:
-            CURRENT_CALL.reset(outer)
             self._traffic.leave(admitted.ticket)
+            _leave_context(outer)
         result = self._finish_active(activity, result)
         if self._written is not None:
             written, self._written = self._written, None
@@ -304,7 +309,8 @@ class ToolPipeline:
         except DeferredCall:
             raise
         except BaseException as error:
-            if is_external_stop(error):
+            home = activity.task if CURRENT_CALL.get() is ticket else None
+            if is_external_stop(error, home):
                 raise
             return build_error_result(parsed.tool.name, error)
 
@@ -356,6 +362,15 @@ class ToolPipeline:
                 return await asyncio.shield(activity.wait())
         except NestedCall as fault:
             return build_fault_result(call, fault)
+
+
+def _leave_context(outer: Token[CallSlot | None]) -> None:
+    """Be where we were before the call."""
+    try:  # noqa: SIM105 - `suppress` costs more, and this is done in every call
+        CURRENT_CALL.reset(outer)
+    except ValueError:
+        # Somebody closes a call that nobody waits for, outside of its context.
+        pass
 
 
 def _complete_result(admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:

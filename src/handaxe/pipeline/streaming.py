@@ -124,7 +124,7 @@ class CallStream:
 
 
 class BatchCalls:
-    """Who came, in order; the very same call again is run once."""
+    """Who came, in order; the very same call again is run once if it only reads."""
 
     def __init__(self, pipeline: ToolPipeline) -> None:
         self._pipeline = pipeline
@@ -143,7 +143,7 @@ class BatchCalls:
         original = self._latest.get(fingerprint)
         if original is not None and self.calls[original].id != call.id:
             between = [self.admitted[i] for i in self.admitted if i > original]
-            if not _is_disturbed(self.admitted[original], between):
+            if _would_repeat(self.admitted[original], between):
                 self.twin_of[position] = original
                 return None
         return self._take(position, self._pipeline.admit(call, fingerprint))
@@ -161,12 +161,15 @@ class BatchCalls:
         return admitted
 
 
-def _is_disturbed(original: AdmittedCall, between: Sequence[AdmittedCall]) -> bool:
-    """Whether a call in between could change what the original would give now."""
-    if original.ticket is None:
+def _would_repeat(original: AdmittedCall, between: Sequence[AdmittedCall]) -> bool:
+    """Whether a call only reads, and no call in between could change what it would give now.
+
+    Whoever asks twice for a change wants it twice.
+    """
+    if original.ticket is None or not original.ticket.is_reader:
         return False
     effects = original.ticket.effects
-    return any(call.ticket and effects.collides(call.ticket.effects) for call in between)
+    return not any(call.ticket and effects.collides(call.ticket.effects) for call in between)
 
 
 async def run_batch(
