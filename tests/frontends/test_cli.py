@@ -82,6 +82,25 @@ def test_a_line_is_one_call_or_a_batch(project):
 
 
 @pytest.mark.parametrize(
+    ("tools", "code"),
+    [
+        (["Glob"], 0),
+        (["Glob", "Read"], 1),
+        (["Write", "Glob"], 3),
+        (["Read", "Write", "Glob"], 3),
+    ],
+)
+def test_one_refused_call_of_many_is_the_exit_code(project, tools, code):
+    inputs = {
+        "Glob": {"pattern": "*"},
+        "Read": {"file_path": "missing"},
+        "Write": {"file_path": "a", "content": "x"},
+    }
+    lines = "".join(json.dumps({"tool": tool, "input": inputs[tool]}) + "\n" for tool in tools)
+    assert run("run", stdin=lines.encode(), cwd=project).returncode == code
+
+
+@pytest.mark.parametrize(
     ("words", "code"),
     [
         (["call", "Read", "file_path=missing"], 1),

@@ -126,7 +126,7 @@ def test_a_prompt_comes_after_the_call_that_waits(project, script, ask):
 def test_one_of_several_calls_is_refused_with_the_reason_and_never_run(project, script, ask):
     decides(project, "defer")
     model = script({"call": [WRITE, READ]}, {"expect": "/single call/", "text": "Alone."})
-    last = ask("go", "--model", model, "--permission-mode", "bypassPermissions")
+    last = ask("go", "--model", model, "--permission-mode", "bypassPermissions", code=3)
     assert last["result"] == "Alone."
     assert last["permission_denials"][0]["tool_name"] == "Write"
     assert not (project / "a.txt").exists()

@@ -134,11 +134,21 @@ def test_what_sub_agents_were_refused_is_told_with_what_they_wanted(project, scr
     assert (denied["tool_name"], denied["tool_input"]) == ("Write", WRITE["call"][0]["input"])
 
 
+LIST = {"call": [{"tool": "Glob", "input": {"pattern": "*"}}]}
+PLAN = {"call": [{"tool": "ExitPlanMode", "input": {"plan": "Do it."}}]}
+TASK = {"call": [{"tool": "Agent", "input": {"prompt": "write", "description": "a try"}}]}
+
+
 @pytest.mark.parametrize(
     ("turns", "words", "code"),
     [
         ([{"text": "fine"}], [], 0),
         ([WRITE, {"text": "refused"}], [], 3),
+        ([WRITE, LIST, {"text": "went on"}], [], 3),
+        ([LIST, PLAN, {"text": "planned"}], ["--permission-mode", "plan"], 0),
+        ([PLAN, {"text": "planned"}], ["--permission-mode", "plan"], 3),
+        ([TASK, WRITE, {"text": "no"}, {"text": "well"}], [], 3),
+        ([WRITE, {"fail": "overloaded"}], [], 1),
         ([WRITE, {"text": "done"}], ["--permission-mode", "acceptEdits"], 0),
         ([WRITE, {"text": "done"}], ["--dangerously-skip-permissions"], 0),
         ([WRITE, {"text": "done"}], ["--allowedTools", "Edit(/a.txt)"], 0),

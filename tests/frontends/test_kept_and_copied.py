@@ -68,13 +68,13 @@ def test_trust_counts_where_the_run_is_not_kept(run, script, project):
     ("turns", "code"),
     [
         ([LISTED, TOUCH, {"text": "I could not."}], 3),
-        ([TOUCH, LISTED, {"text": "Another way."}], 0),
-        ([{"call": [*TOUCH["call"], *LISTED["call"]]}, {"text": "In part."}], 0),
+        ([TOUCH, LISTED, {"text": "Another way."}], 3),
+        ([{"call": [*TOUCH["call"], *LISTED["call"]]}, {"text": "In part."}], 3),
         ([PLAN, LISTED, PLANNED, {"text": "The plan."}], 0),
         ([PLAN, LISTED, PLANNED, TOUCH, {"text": "Too early."}], 3),
     ],
 )
-def test_what_was_tried_last_decides_whether_a_refusal_is_the_outcome(run, script, turns, code):
+def test_a_refused_call_is_the_exit_code_whatever_was_done_beside_it(run, script, turns, code):
     run("-p", "go", "--model", script(*turns), code=code)
 
 

@@ -12,7 +12,9 @@ HUNG_UP = 129
 INTERRUPTED = 130
 TERMINATED = 143
 
-_REFUSALS = {"permission.asked", "permission.denied", "hook.blocked", "undo.outside"}
+_REFUSALS = frozenset(
+    {"permission.asked", "permission.denied", "permission.pending", "hook.blocked", "undo.outside"}
+)
 
 
 class Terminated(KeyboardInterrupt):
@@ -27,8 +29,13 @@ class Terminated(KeyboardInterrupt):
 
 
 def compute_exit_code(results: Iterable[ToolResult]) -> int:
-    """0 if all went well, 3 if calls were only refused, else 1."""
+    """3 if any call was refused, 1 if one failed, else 0."""
     codes = {result.code for result in results if not result.ok}
     if not codes:
         return DONE
-    return REFUSED if codes <= _REFUSALS else FAILED
+    return FAILED if codes.isdisjoint(_REFUSALS) else REFUSED
+
+
+def is_refused(result: ToolResult) -> bool:
+    """Whether permission, a hook or a boundary kept a call from being run."""
+    return not result.ok and result.code in _REFUSALS

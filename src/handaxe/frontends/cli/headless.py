@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from handaxe.agent.events import AgentEvent, RunFinished, ToolAnswered, TurnEnded
+from handaxe.agent.events import AgentEvent, FromAgent, RunFinished, ToolAnswered
 from handaxe.agent.message_display import display_events
 from handaxe.agent.run_hooks import BEGINNING, describe_hook_failure
 from handaxe.app.agent import Agent
@@ -24,7 +24,15 @@ from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound, compute_cost
 from handaxe.frontends.cli.agent_options import parse_answers
-from handaxe.frontends.cli.exit_codes import DONE, FAILED, HUNG_UP, INTERRUPTED, REFUSED, TERMINATED
+from handaxe.frontends.cli.exit_codes import (
+    DONE,
+    FAILED,
+    HUNG_UP,
+    INTERRUPTED,
+    REFUSED,
+    TERMINATED,
+    is_refused,
+)
 from handaxe.frontends.cli.headless_output import TextOutput, create_output, print_status
 from handaxe.frontends.cli.render import print_notice, write_out
 from handaxe.frontends.cli.session_options import read_settings_option
@@ -183,7 +191,7 @@ async def _answer_prompt(
     ending.suspend, ending.interrupt = agent.suspend, agent.interrupt
     codec = build_codec(agent, _build_serve_options(arguments, opener))
     teller = create_output(arguments, codec, agent.session.presenter())
-    calls = _Calls()
+    refusals = _Refusals()
     final: RunFinished | None = None
     try:
         if opener.permission_tool is not None:
@@ -199,7 +207,7 @@ async def _answer_prompt(
             shown = display_events(get_parts(agent.session).pipeline_context, run, by_lines=False)
             async with aclosing(shown) as events:
                 async for event in events:
-                    calls.count(event)
+                    refusals.count(event)
                     if isinstance(event, RunFinished):
                         final = event
                         await asyncio.sleep(0)
@@ -216,7 +224,7 @@ async def _answer_prompt(
     finally:
         await agent.close()
         await agent.session.close()
-    return calls.exit_code(final)
+    return refusals.exit_code(final)
 
 
 def _tell_unfinished(agent: Agent) -> None:
@@ -268,34 +276,29 @@ async def _expand_prompt(agent: Agent, prompt: str | None) -> str | None:
         raise SetupError(fault.sentence) from None
 
 
-class _Calls:
-    """What became of the calls, for an exit code that tells the truth."""
+class _Refusals:
+    """Whether a call was refused, for an exit code that tells the truth."""
 
     def __init__(self) -> None:
-        self._were_refused: list[bool] = []
-        self._is_over = False
+        self._were_refused = self._have_run = False
 
     def count(self, event: AgentEvent) -> None:
-        """Take note of the results of one answer; the next answer's count instead of them."""
-        if isinstance(event, ToolAnswered):
-            is_refused = (event.result.code or "").startswith(("permission.", "hook."))
-            if is_refused and event.result.tool == _PLANNED and self._were_refused:
-                # Looking around and coming to a plan is all that plan mode is for.
-                return
-            if self._is_over:
-                self._were_refused, self._is_over = [], False
-            self._were_refused.append(is_refused)
-        elif isinstance(event, TurnEnded):
-            self._is_over = True
+        """Take note of a result, of a sub-agent's as well."""
+        while isinstance(event, FromAgent):
+            event = event.event
+        if not isinstance(event, ToolAnswered):
+            return
+        if not is_refused(event.result):
+            self._have_run = True
+        elif event.result.tool != _PLANNED or not self._have_run:
+            # Looking around and coming to a plan is all that plan mode is for.
+            self._were_refused = True
 
     def exit_code(self, final: RunFinished | None) -> int:
-        """3 where a refusal is what it came to: nothing that was tried last was done."""
-        if final is not None and final.pending:
-            return REFUSED
-        if final is None or final.is_error:
-            is_refusal = final is not None and final.terminal_reason == "prompt_blocked"
-            return REFUSED if is_refusal else FAILED
-        return REFUSED if self._were_refused and all(self._were_refused) else DONE
+        """3 where a call or the prompt was refused or waits for an answer; an error comes first."""
+        if final is None or (final.is_error and final.terminal_reason != "prompt_blocked"):
+            return FAILED
+        return REFUSED if final.is_error or final.pending or self._were_refused else DONE
 
 
 def _build_serve_options(arguments: argparse.Namespace, opener: AgentFactory) -> ServeOptions:
