@@ -94,7 +94,7 @@ async def test_a_call_of_a_process_that_was_killed_is_closed_once(project, other
         async with Session(project, session_id="s", shared=True):
             pass
     (end,) = ends_of("mine")
-    assert end.code == "call.cancelled"
+    assert end.code == "call.interrupted"
 
 
 async def test_a_call_is_closed_by_whoever_comes_when_its_process_is_gone(project, other):
@@ -105,7 +105,7 @@ async def test_a_call_is_closed_by_whoever_comes_when_its_process_is_gone(projec
     await asyncio.to_thread(working.wait, HANG_S)
     async with Session(project, session_id="s", shared=True):
         pass
-    assert [end.code for end in ends_of("mine")] == ["call.cancelled"]
+    assert [end.code for end in ends_of("mine")] == ["call.interrupted"]
 
 
 async def test_background_work_of_another_process_is_its_own(project, other):
@@ -130,7 +130,7 @@ async def test_a_session_that_rests_keeps_nobody_from_closing_what_the_dead_left
         await asyncio.to_thread(working.wait, HANG_S)
         async with Session(project, session_id="s", shared=True):
             pass
-        assert [end.code for end in ends_of("mine")] == ["call.cancelled"]
+        assert [end.code for end in ends_of("mine")] == ["call.interrupted"]
 
 
 async def test_whoever_has_work_under_way_does_not_rest(project, monkeypatch):

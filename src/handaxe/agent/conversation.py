@@ -92,7 +92,7 @@ class AgentConversation:
         if last is None:
             return False
         end = last.content[-1] if last.content else None
-        marks = reminders.INTERRUPTED, reminders.INTERRUPTED_TOOLS
+        marks = reminders.INTERRUPTED, reminders.INTERRUPTED_TOOLS, *reminders.STOPPED.values()
         return not (isinstance(end, TextBlock) and end.text in marks)
 
     @property

@@ -28,6 +28,7 @@ from handaxe.agent.structured_output import FinalOutput, RunResult
 from handaxe.agent.turn import ModelTurn
 from handaxe.contract.events import Compacted, Event
 from handaxe.contract.faults import SetupError
+from handaxe.contract.job_state import EndedBy
 from handaxe.contract.messages import Message
 from handaxe.contract.ports.model import Model, ModelFailed, ModelRequest, ToolSpec
 from handaxe.contract.result import ToolResult
@@ -71,6 +72,7 @@ class AgentLoop:
         if options.may_put_off:
             workplace.pipeline_context.may_put_off = self._can_defer
         self._has_begun = self._is_interrupted = self._is_silent = False
+        self._stopped_by: EndedBy = "user"
         self._denials: list[ToolResult] = []
 
     @property
@@ -82,11 +84,11 @@ class AgentLoop:
         """Say something to a running agent: it hears it as soon as its calls are done."""
         self.inputs.keep(prompt)
 
-    def interrupt(self) -> bool:
+    def interrupt(self, by: EndedBy = "user") -> bool:
         """Stop the run: the model, and every call that is not in the background."""
         if not self.is_running or self._is_interrupted:
             return False
-        self._is_interrupted = True
+        self._is_interrupted, self._stopped_by = True, by
         if self._has_begun and self._task is not None:
             self._task.cancel()
         return True
@@ -117,6 +119,7 @@ class AgentLoop:
         self.continuation.begin(prompt)
         self._events, self._denials = asyncio.Queue(), []
         self._has_begun = self._is_interrupted = self._is_silent = False
+        self._stopped_by = "user"
         self._workplace.pipeline_context.questions.outlive_work = False
         self._task = task = asyncio.ensure_future(self._run_task(prompt, message_id))
         task.add_done_callback(lambda _: self._events.put_nowait(None))
@@ -196,6 +199,7 @@ class AgentLoop:
         else:
             self.conversation.repair()
         said = reminders.INTERRUPTED_TOOLS if had_calls else reminders.INTERRUPTED
+        said = reminders.STOPPED.get(self._stopped_by, said)
         if self._is_silent:
             said = reminders.SUSPENDED
         elif mark and not self.conversation.open_calls:

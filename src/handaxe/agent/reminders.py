@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from handaxe.contract.job_state import EndedBy
 from handaxe.contract.ports.agents import AgentState, describe_worktree
 from handaxe.contract.result import ToolResult
 from handaxe.text.framing import quote_line
@@ -9,6 +10,12 @@ from handaxe.text.framing import quote_line
 MAX_REFUSALS = 5
 INTERRUPTED = "[Request interrupted by user]"
 INTERRUPTED_TOOLS = "[Request interrupted by user for tool use]"
+STOPPED: dict[EndedBy, str] = {
+    "parent": "[Stopped by the agent that started this one]",
+    "call": "[Stopped together with the call that started this agent]",
+    "session": "[Stopped because the session ended]",
+}
+"""What is said of a stop that no person wanted, by who ended the work."""
 SUSPENDED = "The program ended before the work did; it can be resumed."
 UNFINISHED = {
     "max_tokens": "Your answer was cut off at its length limit. Go on exactly where it stopped.",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from handaxe.contract.events import CallDeferred, CallFinished, ModeChanged, SessionResumed
-from handaxe.contract.faults import Cancelled
+from handaxe.contract.faults import CallInterrupted
 from handaxe.contract.result import ToolResult
 from handaxe.pipeline.pipeline import ToolPipeline
 from handaxe.session.jobs import Jobs
@@ -123,6 +123,6 @@ def resume_calls(
                 record.emit(CallDeferred(call_id=call_id))
             continue
         # Whoever was asked had not answered.
-        cut_off = ToolResult.from_fault(Cancelled(started=call_id not in asked))
+        cut_off = ToolResult.from_fault(CallInterrupted(started=call_id not in asked))
         result = msgspec.structs.replace(cut_off, id=call_id, tool=tool)
         record.emit(CallFinished(call_id=call_id, result=result))

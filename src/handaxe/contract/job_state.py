@@ -7,10 +7,12 @@ import msgspec
 JobKind = Literal["shell", "monitor", "agent"]
 JobStatus = Literal["running", "completed", "failed", "killed"]
 EndedBy = Literal[
-    "exit", "signal", "stopped", "time_up", "output_limit", "own_output", "host_ended"
-]
+    "exit", "signal", "stopped", "time_up", "output_limit", "own_output", "host_ended",
+    "user", "parent", "call", "limit", "session",
+]  # fmt: skip
 """What brought an end: the work itself, a signal, somebody's word, its time, a limit, a loop of
-printing what it had printed itself, or our own end."""
+printing what it had printed itself, or our own end. Of an agent also: the person, the agent that
+started it, the end of the call that started it, a limit of its work, or the session's end."""
 
 
 class JobState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

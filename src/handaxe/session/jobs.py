@@ -23,7 +23,7 @@ from handaxe.contract.events import (
     MessagePosted,
     UserSaid,
 )
-from handaxe.contract.job_state import JobState
+from handaxe.contract.job_state import EndedBy, JobState
 from handaxe.contract.ports.jobs import Job
 
 if TYPE_CHECKING:
@@ -519,19 +519,24 @@ class Jobs:
         )
 
 
+_ENDS: dict[EndedBy | None, str] = {
+    "output_limit": "was ended because it printed more than may be kept",
+    "own_output": "was ended because it printed its own output again and again",
+    "time_up": "was ended because its time was up",
+    "user": "was stopped by the user",
+    "parent": "was stopped by the agent that started it",
+    "call": "was stopped together with the call that started it",
+    "limit": "failed because a limit of its work was reached",
+    "session": "was stopped because the session ended",
+}
+
+
 def summarize_job(state: JobState) -> str:
     """How work ended, in one sentence."""
     if state.exit_code is not None and state.status in {"completed", "failed"}:
         return f"{_describe_job(state)} {state.status} (exit code {state.exit_code})"
-    if state.ended_by == "output_limit":
-        return f"{_describe_job(state)} was ended because it printed more than may be kept"
-    if state.ended_by == "own_output":
-        return f"{_describe_job(state)} was ended because it printed its own output again and again"
-    if state.ended_by == "time_up":
-        return f"{_describe_job(state)} was ended because its time was up"
-    if state.status == "killed":
-        return f"{_describe_job(state)} was stopped"
-    return f"{_describe_job(state)} {state.status}"
+    how = "was stopped" if state.status == "killed" else state.status
+    return f"{_describe_job(state)} {_ENDS.get(state.ended_by, how)}"
 
 
 def _describe_job(state: JobState) -> str:

@@ -14,8 +14,9 @@ from handaxe.agent.events import FromAgent, ToolAnswered
 from handaxe.agent.subagents.registry import SpawnLimits
 from handaxe.app.session import get_parts
 from handaxe.contract.faults.agent import AgentNotFound, AgentsTooDeep, AgentStoppedByUser
-from handaxe.contract.ports.agents import AgentRequest, AgentState
+from handaxe.contract.ports.agents import AgentRequest, AgentState, to_job_state
 from handaxe.contract.ports.model import ModelFailed, ModelRequest
+from handaxe.session.jobs import summarize_job
 from handaxe.session.todos import Todos
 from handaxe.session.workdir import Workdir
 from handaxe.storage.agent_files import AgentFiles
@@ -482,11 +483,71 @@ async def test_an_agent_that_a_person_stopped_is_not_woken_by_a_message(session:
     request = AgentRequest(description="x", prompt="y", name="bob", in_background=True)
     await agent.agents.start(request, lambda _: None)
     await until(lambda: model.requests)
-    assert (await agent.agents.stop("bob")).status == "killed"
+    stopped = await agent.agents.stop("bob")
+    assert (stopped.status, stopped.ended_by) == ("killed", "user")
+    assert stopped.result == "[Request interrupted by user]"
     with pytest.raises(AgentStoppedByUser):
         await agent.agents.send("bob", "Wake up.")
     with pytest.raises(AgentNotFound):
         await agent.agents.stop("bob")
+
+
+async def stop_by_parent(agent: Agent) -> None:
+    (state,) = agent.agents.listed()
+    assert (await agent.session.call("TaskStop", task_id=state.agent_id)).ok
+
+
+async def stop_by_session(agent: Agent) -> None:
+    await agent.session.close()
+
+
+@pytest.mark.parametrize(
+    ("stop", "by", "said", "summary"),
+    [
+        (stop_by_parent, "parent", "[Stopped by the agent that", "was stopped by the agent that"),
+        (stop_by_session, "session", "[Stopped because the session ended]",
+         "was stopped because the session ended"),
+    ],
+)  # fmt: skip
+async def test_an_agent_that_was_ended_says_by_whom(project: Path, stop, by, said, summary):
+    agent = Agent(Player([asyncio.Event()]), root=project)
+    model, jobs = agent.model, agent.session.jobs
+    request = AgentRequest(description="x", prompt="y", in_background=True)
+    await agent.agents.start(request, lambda _: None)
+    await until(lambda: model.requests)
+    await stop(agent)
+    (state,) = agent.agents.listed()
+    assert (state.status, state.ended_by) == ("killed", by)
+    assert state.result.startswith(said)
+    (job,) = jobs.listed()
+    assert job.ended_by == by
+    assert summary in summarize_job(job)
+    await agent.close()
+    await agent.session.close()
+
+
+async def test_an_agent_that_reached_its_limit_says_so(session: Session, project: Path):
+    agents = {"short": {"description": "d", "prompt": "p", "maxTurns": 1}}
+    read = ("1", "Glob", {"pattern": "*"})
+    model = Player(calls(task(subagent_type="short")), calls(read), calls(read), says("Oh."))
+    agent = Agent(model, session, agents=agents)
+    await agent.ask("Go.")
+    (state,) = agent.agents.listed()
+    assert (state.status, state.ended_by) == ("failed", "limit")
+    assert "limit" in summarize_job(to_job_state(state, ""))
+
+
+async def test_an_agent_ends_with_the_call_that_started_it(session: Session):
+    gate = asyncio.Event()
+    model = Player(calls(task("t1")), [gate])
+    agent = Agent(model, session)
+    working = asyncio.ensure_future(agent.ask("Go."))
+    await until(lambda: len(model.requests) == 2)
+    agent.interrupt()
+    await working
+    (state,) = agent.agents.listed()
+    assert (state.status, state.ended_by) == ("killed", "call")
+    assert "by user" not in state.result
 
 
 async def test_an_agents_long_report_is_cut_and_kept_whole(session: Session):

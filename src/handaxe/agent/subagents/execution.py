@@ -18,7 +18,7 @@ from handaxe.agent.events import (
 from handaxe.agent.loop import AgentLoop
 from handaxe.agent.reminders import format_denials, shorten_report
 from handaxe.contract.events import CallAsked, CallDecided
-from handaxe.contract.job_state import JobState
+from handaxe.contract.job_state import EndedBy, JobState
 from handaxe.contract.messages import AssistantMessage
 from handaxe.contract.ports.agents import AgentOutcome, AgentState, AgentStatus, to_job_state
 from handaxe.contract.ports.jobs import Job
@@ -65,6 +65,7 @@ class AgentRun(Job):
 
     def start(self, prompt: str) -> asyncio.Task[None]:
         """Begin to work; the task ends when the agent has."""
+        self.agent = msgspec.structs.replace(self.agent, ended_by=None)
         self._move("running")
         self._task = asyncio.ensure_future(self._work(prompt))
         return self._task
@@ -89,12 +90,14 @@ class AgentRun(Job):
         done, _ = await asyncio.wait((self._task,), timeout=timeout_s)
         return bool(done)
 
-    async def stop(self) -> None:
+    async def stop(self, by: EndedBy = "parent") -> None:
         """End it with everything it started."""
         self._was_stopped = True
+        if self.is_running:
+            self.agent = msgspec.structs.replace(self.agent, ended_by=by)
         if self._is_preparing and self._task is not None:
             self._task.cancel()
-        self.loop.interrupt()
+        self.loop.interrupt(by)
         await self.wait()
 
     def tail(self, limit_chars: int) -> str:
@@ -138,6 +141,8 @@ class AgentRun(Job):
             final = self._final
             if final is not None and final.terminal_reason.startswith("aborted"):
                 status = "killed"
+            elif final is not None and final.subtype.startswith("error_max"):
+                self.agent = msgspec.structs.replace(self.agent, ended_by="limit")
             elif final is not None and not final.is_error:
                 status = "completed"
         finally:

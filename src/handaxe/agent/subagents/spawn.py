@@ -129,7 +129,7 @@ class SpawnedAgents(Agents):
                 self._family.mark_read(run)
                 return run.outcome()
         except asyncio.CancelledError:
-            await run.stop()
+            await run.stop("call")
             raise
         self._move_to_background(run)
         return run.outcome(in_background=True, timed_out=True)
@@ -171,7 +171,7 @@ class SpawnedAgents(Agents):
             is_running = self._family.is_running
             running = [s.agent_id for s in self.listed() if is_running(s.agent_id)]
             raise AgentNotFound(who, running)
-        await run.stop()
+        await run.stop("user")
         run.agent = msgspec.structs.replace(run.agent, stopped_by_user=True)
         self._family.files.keep(run.agent)
         return run.agent
@@ -187,7 +187,7 @@ class SpawnedAgents(Agents):
     async def close(self) -> None:
         """Stop every agent; what they did stays."""
         going = [run for run in self._family.runs.values() if run.is_running]
-        await asyncio.gather(*(run.stop() for run in going), return_exceptions=True)
+        await asyncio.gather(*(run.stop("session") for run in going), return_exceptions=True)
         await asyncio.sleep(0)
         await asyncio.gather(*self._family.closing, return_exceptions=True)
 

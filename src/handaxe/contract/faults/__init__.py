@@ -142,6 +142,20 @@ class Cancelled(ToolFault):
         super().__init__(f"The call was cancelled. {happened}")
 
 
+class CallInterrupted(ToolFault):
+    """The process ended while the call was open: a crash, a kill or a power cut."""
+
+    code = "call.interrupted"
+
+    def __init__(self, *, started: bool) -> None:
+        happened = (
+            "It had already started: check what it did before you repeat it."
+            if started
+            else "It had not started: nothing was changed."
+        )
+        super().__init__(f"handaxe ended before this call did, by a crash or a kill. {happened}")
+
+
 class Deferred(ToolFault):
     """The call was put off; it is made when the work goes on."""
 

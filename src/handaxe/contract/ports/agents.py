@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from handaxe.contract.job_state import JobState
+from handaxe.contract.job_state import EndedBy, JobState
 from handaxe.contract.messages import TokenUsage
 
 AgentStatus = Literal["running", "completed", "failed", "killed", "interrupted"]
@@ -87,6 +87,8 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_read: bool = False
     """Whether its result reached whoever started it."""
     stopped_by_user: bool = False
+    ended_by: EndedBy | None = None
+    """What ended it, where that was not its own end."""
     effort: str | None = None
     isolation: Isolation | None = None
     worktree_path: str = ""
@@ -108,7 +110,7 @@ def to_job_state(agent: AgentState, result: str) -> JobState:
         output_path=agent.output_file,
         started_at=agent.started_at,
         ended_at=agent.ended_at,
-        ended_by="host_ended" if agent.status == "interrupted" else None,
+        ended_by="host_ended" if agent.status == "interrupted" else agent.ended_by,
         last_active_at=agent.last_active_at or None,
         result=result,
     )
