@@ -10,6 +10,7 @@ import pytest
 from handaxe import Session
 from handaxe.disk.locks import LockTimeout, hold
 from handaxe.storage.home import find_data_home
+from handaxe.storage.sessions import LOG_NAME
 from handaxe.undo.journal_files.liveness import LivenessFile, get_liveness_directory
 
 pytestmark = pytest.mark.proves("SS-4")
@@ -158,3 +159,32 @@ async def test_while_a_session_works_others_know_and_afterwards_not(session, pro
         hold(file.fileno(), wait_s=0)
     await session.close()
     assert names(get_liveness_directory(find_data_home())) == []
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda lines: [*lines[:-1], lines[-1][:20]], "the last record broke off after 20 bytes"),
+        (lambda lines: [*lines[:2], b"{spoilt\n", *lines[3:]], "line 3: "),
+        (lambda lines: [*lines[:2], *lines[3:]], "record 3 was expected here, not 4"),
+    ],
+)
+async def test_what_was_dropped_of_a_damaged_log_is_a_warning(project: Path, harm, said):
+    (project / "a.txt").write_text("hello\n")
+    async with Session(project, session_id="s") as session:
+        await session.call("Read", file_path="a.txt")
+    log = find_data_home() / "sessions" / "s" / LOG_NAME
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(harm(lines)))
+    harmed = log.read_bytes()
+    async with Session(project, session_id="s") as session:
+        (warning,) = session.warnings
+        assert said in warning
+        assert (await session.call("Read", file_path="a.txt")).ok
+    log.write_bytes(harmed)
+    words = [sys.executable, "-m", "handaxe", "tools", "--root", project, "--session-id", "s"]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "warning: The log of this session was damaged." in shown.stderr
+    assert said in shown.stderr
+    async with Session(project, session_id="other") as session:
+        assert session.warnings == ()

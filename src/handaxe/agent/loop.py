@@ -51,10 +51,8 @@ class AgentLoop:
         output: FinalOutput | None = None,
         options: LoopOptions = LoopOptions(),  # noqa: B008 - a frozen value
     ) -> None:
-        self.model = model
+        self.model, self.meter, self.output = model, meter, output
         self.conversation = conversation
-        self.meter = meter
-        self.output = output
         self._workplace = workplace
         self._system = system
         self.options = options
@@ -119,7 +117,6 @@ class AgentLoop:
         self.continuation.begin(prompt)
         self._events, self._denials = asyncio.Queue(), []
         self._has_begun = self._is_interrupted = self._is_silent = False
-        self._stopped_by = "user"
         self._workplace.pipeline_context.questions.outlive_work = False
         self._task = task = asyncio.ensure_future(self._run_task(prompt, message_id))
         task.add_done_callback(lambda _: self._events.put_nowait(None))
@@ -198,8 +195,7 @@ class AgentLoop:
             self._settle(turn, await turn.stream.close())
         else:
             self.conversation.repair()
-        said = reminders.INTERRUPTED_TOOLS if had_calls else reminders.INTERRUPTED
-        said = reminders.STOPPED.get(self._stopped_by, said)
+        said = reminders.describe_stop(self._stopped_by, had_calls=had_calls)
         if self._is_silent:
             said = reminders.SUSPENDED
         elif mark and not self.conversation.open_calls:

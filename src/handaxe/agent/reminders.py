@@ -30,6 +30,11 @@ COME_TO_AN_END = "Finish what matters most now, and say what is left undone."
 BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
 
 
+def describe_stop(by: EndedBy, *, had_calls: bool) -> str:
+    """What is said where the work was stopped in its midst."""
+    return STOPPED.get(by) or (INTERRUPTED_TOOLS if had_calls else INTERRUPTED)
+
+
 def format_agent_message(state: AgentState, text: str) -> str:
     """What an agent at work has to say to the session's own."""
     who = quote_line(f"{state.name or state.agent_id} ({state.description})")

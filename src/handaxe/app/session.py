@@ -115,6 +115,7 @@ class Session:
                 self._parts.catalog,
             ),
             *self._parts.hooks.problems,
+            *self._parts.history.warnings,
             *dict.fromkeys((*self._parts.recovery.warnings, *self._parts.tracker.warnings)),
             *self._parts.services.warnings,
             *find_mode_warnings(self._parts.pipeline_context),

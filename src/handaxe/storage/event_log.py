@@ -567,6 +567,9 @@ class LoggedEvents:
     @property
     def damage(self) -> list[str]:
         """What was skipped so far, one sentence each."""
-        return [
-            f"line {damage.line_number}: {damage.reason}" for damage in self._scan.damages
-        ] + self._unreadable
+        found = [f"line {damage.line_number}: {damage.reason}" for damage in self._scan.damages]
+        torn_bytes = self._scan.torn_bytes
+        if torn_bytes and self._scan.damages[-1].size_bytes == torn_bytes:
+            at = self._scan.damages[-1].line_number
+            found[-1] = f"line {at}: the last record broke off after {torn_bytes:,} bytes"
+        return found + self._unreadable

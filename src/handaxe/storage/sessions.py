@@ -59,6 +59,7 @@ LOG_NAME = "events.jsonl"
 NAME_FILE = "name"
 MAX_NAME_CHARS = 100
 _WORDS_CHARS = 100
+_SHOWN_DAMAGES = 3
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,6 +132,17 @@ class SessionHistory(msgspec.Struct):
     failed_calls: int = 0
     last_at: float = 0.0
     damage: list[str] = []
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was dropped of the log, in a sentence for a person; mostly nothing."""
+        if not self.damage:
+            return ()
+        shown = "; ".join(self.damage[:_SHOWN_DAMAGES])
+        more = len(self.damage) - _SHOWN_DAMAGES
+        rest = f"; and {more:,} more places" if more > 0 else ""
+        how = f"The session goes on without what cannot be read of `{LOG_NAME}`"
+        return (f"The log of this session was damaged. {how}: {shown}{rest}.",)
 
     @property
     def open_calls(self) -> list[CallStarted]:
