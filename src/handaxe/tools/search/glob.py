@@ -44,13 +44,11 @@ _NO_VERSION_CONTROL = "Version control directories such as .git are not listed."
 
 
 class GlobArgs(ToolArgs, kw_only=True):
-    pattern: Annotated[str, "The pattern that the paths have to fit, such as `**/*.py`."]
-    path: Annotated[
-        str | None, "The directory to search in; the working directory if left out."
-    ] = None
-    limit: Annotated[int, msgspec.Meta(ge=0), "How many files to list; 0 = all."] = 100
-    offset: Annotated[int, msgspec.Meta(ge=0), "How many files to skip first."] = 0
-    ignored: Annotated[bool, "Find files that ignore files name as well."] = False
+    pattern: Annotated[str, "What paths have to fit, such as `**/*.py`."]
+    path: Annotated[str | None, "The directory to search; default: the working directory."] = None
+    limit: Annotated[int, msgspec.Meta(ge=0), "Files to list; 0 = all."] = 100
+    offset: Annotated[int, msgspec.Meta(ge=0), "Files to skip first."] = 0
+    ignored: Annotated[bool, "Find ignored files as well."] = False
 
 
 class GlobData(TypedDict):
