@@ -30,6 +30,7 @@ from handaxe.contract.messages import (
     ToolUseBlock,
     UserBlock,
     UserMessage,
+    VendorBlock,
 )
 
 __all__ = [
@@ -55,4 +56,5 @@ __all__ = [
     "ToolUseBlock",
     "UserBlock",
     "UserMessage",
+    "VendorBlock",
 ]

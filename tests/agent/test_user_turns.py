@@ -226,7 +226,7 @@ def test_any_results_make_a_turn_that_providers_take(results):
         json.dumps(build_user_turn(results, provider)).encode()
 
 
-@pytest.mark.proves("RG-5")
+@pytest.mark.proves("RG-5", "RG-8")
 async def test_a_loop_of_ones_own_sends_the_tools_and_names_that_an_agent_sends(project):
     from handaxe import tool
 

@@ -6,7 +6,8 @@ import pytest
 
 from handaxe import Effects, Session
 from handaxe.app.session import get_parts
-from handaxe.catalog.deferral import ToolEntry, format_deferred_tools, rank_tools
+from handaxe.catalog.deferral import format_deferred_tools
+from handaxe.catalog.tool_ranking import ToolEntry, rank_tools
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 
@@ -94,7 +95,7 @@ async def test_a_wrong_call_before_loading_is_answered_with_the_schema(tmp_path)
         assert now.text == "hello"
 
 
-@pytest.mark.proves("RG-5", "RG-3")
+@pytest.mark.proves("RG-5", "RG-3", "RG-8")
 async def test_what_was_loaded_survives_a_restart_in_its_order(tmp_path):
     options = {"home": tmp_path / "home", "tools": remote_tools(300)}
     async with Session(tmp_path, **options) as session:
@@ -147,7 +148,7 @@ def own_tools(count, chars=100):
     return [make(number) for number in range(count)]
 
 
-@pytest.mark.proves("RG-5")
+@pytest.mark.proves("RG-5", "RG-8")
 async def test_many_own_tools_wait_and_few_do_not(tmp_path):
     for count, waits in ((3, False), (200, True)):
         async with Session(tmp_path, tools=own_tools(count)) as session:
@@ -156,7 +157,7 @@ async def test_many_own_tools_wait_and_few_do_not(tmp_path):
             assert {"Read", "ToolSearch"} <= names
 
 
-@pytest.mark.proves("RG-5")
+@pytest.mark.proves("RG-5", "RG-8")
 async def test_a_valid_call_before_loading_runs_and_loads_its_schema(tmp_path):
     async with Session(tmp_path, tools=own_tools(200)) as session:
         before = session.tools(deferred=True)

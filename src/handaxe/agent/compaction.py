@@ -207,6 +207,7 @@ class Compactor:
             system=system,
             messages=append_question(fitting, asked),
             tools=specs,
+            waiting_tools=self._workplace.waiting_specs(),
             tool_choice="none",
             max_tokens=SUMMARY_TOKENS,
             origin=self._workplace.origin,

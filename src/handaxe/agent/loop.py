@@ -287,6 +287,7 @@ class AgentLoop:
                 system=system,
                 messages=self.conversation.messages,
                 tools=specs,
+                waiting_tools=self._workplace.waiting_specs(),
                 max_tokens=self.options.max_output_tokens,
                 thinking_tokens=self.options.thinking_tokens,
                 effort=self.options.effort,

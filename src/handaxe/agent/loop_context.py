@@ -57,6 +57,8 @@ class LoopContext(msgspec.Struct, kw_only=True):
     open_stream: Callable[[OnResult], CallStream]
     specs: Callable[[], tuple[ToolSpec, ...]]
     """The tools on offer now, in the order the model sees them."""
+    waiting_specs: Callable[[], tuple[ToolSpec, ...] | None] = _return_none
+    """The tools that a provider may search for itself; None where it is not to."""
     subscribe: Callable[[Callable[[Event], None]], Callable[[], None]]
     new_call_id: Callable[[], str]
     flush: Callable[[], None]

@@ -10,6 +10,7 @@ from handaxe.contract.messages import (
     ToolResultBlock,
     ToolUseBlock,
     UserMessage,
+    VendorBlock,
 )
 from handaxe.text.tokens import estimate_tokens
 
@@ -81,8 +82,9 @@ def _estimate_block(block: object) -> int:
             return estimate_tokens(block.text)
         case ThinkingBlock():
             return estimate_tokens(block.thinking)
-        case ToolUseBlock():
-            return 10 + estimate_tokens(str(block.input))
+        case ToolUseBlock() | VendorBlock():
+            given: object = block.input if isinstance(block, ToolUseBlock) else block.data
+            return 10 + estimate_tokens(str(given))
         case ToolResultBlock():
             return 10 + sum(_estimate_block(part) for part in block.content)
         case ImageBlock():

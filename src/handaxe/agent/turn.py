@@ -22,6 +22,7 @@ from handaxe.contract.messages import (
     ThinkingBlock,
     TokenUsage,
     ToolUseBlock,
+    VendorBlock,
 )
 from handaxe.contract.ports.model import (
     MessageEnded,
@@ -35,6 +36,7 @@ from handaxe.contract.ports.model import (
     ToolEnded,
     ToolInputDelta,
     ToolStarted,
+    VendorBlockEnded,
 )
 from handaxe.contract.result import ToolResult
 from handaxe.text.sanitize import escape_surrogates
@@ -141,6 +143,8 @@ class ModelTurn:
                 self._tell(ToolInputDelta(self._ids.get(event.id, event.id), event.json))
             case ToolEnded():
                 self._call(event)
+            case VendorBlockEnded():
+                self._keep_vendor_block(event)
             case MessageEnded():
                 self.usage = event.usage
                 self.model = event.model or self.model
@@ -166,6 +170,14 @@ class ModelTurn:
         self.calls.append(call)
         self._tell(ToolCalled(call))
         self.stream.add(call, fault=None if broken is None else _make_input_fault(name, broken))
+
+    def _keep_vendor_block(self, event: VendorBlockEnded) -> None:
+        self._close_text()
+        self._close_thinking()
+        self._add(VendorBlock(event.vendor, event.data))
+        deferral = self._workplace.pipeline_context.deferral
+        if deferral is not None:
+            deferral.load_found(event.found_tools)
 
     def _end(self, stop_reason: StopReason) -> None:
         self._close_text()

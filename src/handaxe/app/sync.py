@@ -8,7 +8,7 @@ import inspect
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 from handaxe.app.session import PathLike, Session
 from handaxe.contract.call import ToolCall
@@ -149,7 +149,7 @@ class Connection:
         return self._thread.wait(self._session.run_many(calls, stop_on_error=stop_on_error))
 
     def tools(
-        self, provider: str = "json-schema", *, deferred: bool = False
+        self, provider: str = "json-schema", *, deferred: bool | Literal["native"] = False
     ) -> list[dict[str, Any]]:
         """The schemas of the tools on offer."""
         return self._thread.do(lambda: self._session.tools(provider, deferred=deferred))

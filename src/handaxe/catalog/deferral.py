@@ -4,8 +4,7 @@ What the model has seen never moves: tools that are always sent keep their place
 that are loaded later are appended in the order they came.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -18,6 +17,7 @@ from handaxe.schema.tool_schema import build_input_schema
 from handaxe.session.loaded_tools import LoadedTools
 
 if TYPE_CHECKING:
+    from handaxe.catalog.tool_ranking import ToolEntry
     from handaxe.text.framing import Framed
 
 
@@ -37,12 +37,15 @@ class Deferral(ToolIndex):
         *,
         when: When = "auto",
         limit_chars: int,
+        is_native: bool = False,
     ) -> None:
         self._catalog = catalog
         self._loaded = loaded
         self._when = when
         self._limit_chars = limit_chars
         self._sizes: dict[int, int] = {}
+        self.is_native = is_native
+        """Whether a provider that can search for tools is to do it."""
         self.is_on = False
         """Whether tools wait."""
         self._has_many_own = False
@@ -71,12 +74,17 @@ class Deferral(ToolIndex):
 
     def waiting(self) -> tuple[str, ...]:
         """The names of all tools that are not loaded."""
-        if not self.is_on:
-            return ()
-        offered = self._catalog.list_offered()
-        return tuple(
-            tool.name for tool in offered if self._can_wait(tool) and tool.name not in self._loaded
-        )
+        return tuple(tool.name for tool in self.list_deferred() if tool.name not in self._loaded)
+
+    def list_deferred(self) -> list[AnyTool]:
+        """All tools that wait or did; none while all are sent."""
+        offered = self._catalog.list_offered() if self.is_on else []
+        return [tool for tool in offered if self._can_wait(tool)]
+
+    def load_found(self, names: Iterable[str]) -> None:
+        """A provider's own search found these: they count as loaded."""
+        deferred = {tool.name for tool in self.list_deferred()}
+        self._loaded.load(name for name in names if name in deferred)
 
     @property
     def loaded(self) -> tuple[str, ...]:
@@ -98,6 +106,8 @@ class Deferral(ToolIndex):
 
     async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
         """The best matches among all tools that can wait, loaded ones too."""
+        from handaxe.catalog.tool_ranking import rank_tools
+
         candidates = {
             tool.name: tool for tool in self._catalog.list_offered() if self._can_wait(tool)
         }
@@ -116,11 +126,12 @@ class Deferral(ToolIndex):
 
     def explain_unknown(self, query: str) -> tuple[str, ...]:
         """A sentence for each name in `select:` that no tool has."""
+        from handaxe.catalog.tool_ranking import parse_selected
         from handaxe.text.escape import find_closest_name
 
         offered = {tool.name.casefold(): tool.name for tool in self._catalog.list_offered()}
         told: list[str] = []
-        for name in (name for name in _parse_selected(query) if name.casefold() not in offered):
+        for name in (name for name in parse_selected(query) if name.casefold() not in offered):
             near = find_closest_name(name, offered.values())
             told.append(
                 f"There is no tool {name!r}." + (f" Did you mean {near!r}?" if near else "")
@@ -180,7 +191,7 @@ def format_deferred_tools(names: Sequence[str]) -> "Framed":
         f"{server}__: {' '.join(tools)}" if server else " ".join(tools)
         for server, tools in by_server.items()
     ]
-    head = "Tools that ToolSearch loads; a name follows its server's prefix:"
+    head = "Tools that a search for tools loads; a name follows its server's prefix:"
     return frame("available-deferred-tools", head, *lines)
 
 
@@ -189,6 +200,7 @@ def _is_foreign(tool: AnyTool) -> bool:
 
 
 def _make_entry(tool: AnyTool, prompt: str) -> "ToolEntry":
+    from handaxe.catalog.tool_ranking import ToolEntry
 
     properties: dict[str, Any] = _read_schema(tool).get("properties", {})
     return ToolEntry(tool.name, tool.search_hint, prompt, tuple(properties))
@@ -196,105 +208,3 @@ def _make_entry(tool: AnyTool, prompt: str) -> "ToolEntry":
 
 def _read_schema(tool: AnyTool) -> dict[str, Any]:
     return build_input_schema(tool.args_type)
-
-
-SELECT = "select:"
-MAX_SELECTED = 50
-
-_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-_WEIGHTS = {"name": 12.0, "hint": 5.0, "description": 2.0, "parameters": 1.5}
-_EXACT = 1000.0
-_HALF = 0.5
-"""What a word is worth that only begins like the one looked for, or the other way."""
-_SHORTEST_STEM = 3
-
-
-class ToolEntry(msgspec.Struct, frozen=True):
-    """A tool as a query sees it."""
-
-    name: str
-    hint: str
-    description: str
-    parameters: tuple[str, ...]
-
-    def words(self) -> dict[str, frozenset[str]]:
-        """The words of each field."""
-        return {
-            "name": _split_words(self.name),
-            "hint": _split_words(self.hint),
-            "description": _split_words(self.description),
-            "parameters": _split_words(" ".join(self.parameters)),
-        }
-
-
-def rank_tools(query: str, entries: Sequence[ToolEntry], max_results: int) -> list[str]:
-    """The names of the tools a query means, best first.
-
-    `select:A,B` names tools; `+word` has to occur; several queries stand on several lines or
-    between semicolons and take turns.
-    """
-    named = {entry.name for entry in entries}
-    if query.strip() in named:
-        # A whole name means that tool and no other.
-        return [query.strip()]
-    queries = [part.strip() for part in re.split(r"[;\n]", query) if part.strip()]
-    rankings = [_rank_entries(part, entries) for part in queries]
-    if all(part.casefold().startswith(SELECT) for part in queries):
-        # Whoever names tools wants all of them.
-        max_results = max(max_results, MAX_SELECTED)
-    found: dict[str, None] = {}
-    for place in range(max((len(ranking) for ranking in rankings), default=0)):
-        for ranking in rankings:
-            if place < len(ranking):
-                found.setdefault(ranking[place])
-    return list(found)[:max_results]
-
-
-def _parse_selected(query: str) -> list[str]:
-    parts = [part.strip() for part in re.split(r"[;\n]", query)]
-    listed = [part[len(SELECT) :] for part in parts if part.casefold().startswith(SELECT)]
-    return [name.strip() for text in listed for name in text.split(",") if name.strip()]
-
-
-def _rank_entries(query: str, entries: Sequence[ToolEntry]) -> list[str]:
-    if query.casefold().startswith(SELECT):
-        by_name = {entry.name.casefold(): entry.name for entry in entries}
-        wanted = (by_name.get(name.casefold()) for name in _parse_selected(query))
-        return [name for name in wanted if name is not None]
-    terms = query.split()
-    must = [word for term in terms if term.startswith("+") for word in _split_words(term[1:])]
-    wanted_words = [word for term in terms for word in sorted(_split_words(term.removeprefix("+")))]
-    scored = [(_score(query, wanted_words, must, entry), entry.name) for entry in entries]
-    fitting = [(score, name) for score, name in scored if score > 0]
-    return [name for _, name in sorted(fitting, key=lambda pair: (-pair[0], pair[1]))]
-
-
-def _score(query: str, wanted: list[str], must: list[str], entry: ToolEntry) -> float:
-    fields = entry.words()
-    everything = frozenset[str]().union(*fields.values())
-    if any(not _score_word(word, everything) for word in must):
-        return 0.0
-    # A name pasted from somewhere, alone or among other words, is meant before anything else.
-    names = {entry.name.casefold(), entry.name.rpartition("__")[2].casefold()}
-    pasted = {term.removeprefix("+").casefold() for term in query.split()}
-    score = _EXACT if entry.name.casefold() in pasted else _EXACT / 2 if names & pasted else 0.0
-    for word in wanted:
-        score += max(_WEIGHTS[field] * _score_word(word, words) for field, words in fields.items())
-    return score
-
-
-def _score_word(word: str, words: frozenset[str]) -> float:
-    if word in words:
-        return 1.0
-    if len(word) < _SHORTEST_STEM:
-        return 0.0
-    return _HALF if any(_has_same_stem(word, other) for other in words) else 0.0
-
-
-def _has_same_stem(word: str, other: str) -> bool:
-    shorter, longer = sorted((word, other), key=len)
-    return len(shorter) >= _SHORTEST_STEM and longer.startswith(shorter)
-
-
-def _split_words(text: str) -> frozenset[str]:
-    return frozenset(match.casefold() for match in _WORD.findall(text))

@@ -25,7 +25,7 @@ def build_deferral(catalog: Catalog, loaded: LoadedTools, settings: Settings) ->
         when = "auto"
         if percent.isdecimal():
             limit_chars = int(percent) * _CHARS_PER_PERCENT
-    return Deferral(catalog, loaded, when=when, limit_chars=limit_chars)
+    return Deferral(catalog, loaded, when=when, limit_chars=limit_chars, is_native=options.native)
 
 
 class DeferredToolAnnouncer:

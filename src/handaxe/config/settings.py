@@ -109,6 +109,10 @@ class ToolSearchOptions(_Options, frozen=True, kw_only=True):
     limit_chars: Annotated[
         int, msgspec.Meta(ge=0), "How long the definitions of all tools may be, in characters."
     ] = 16_000
+    native: Annotated[
+        bool,
+        "Let the provider search in place of ToolSearch where it can: Claude models from 4.5 on.",
+    ] = False
 
 
 class ShellOptions(_Options, frozen=True, kw_only=True):

@@ -24,6 +24,13 @@ class ToolUseBlock(msgspec.Struct, frozen=True, tag_field="type", tag="tool_use"
     """The raw text of an input that is not JSON; the call is then answered with that fact."""
 
 
+class VendorBlock(msgspec.Struct, frozen=True, tag_field="type", tag="vendor"):
+    """What a vendor did itself within an answer, such as a search; it wants it back unchanged."""
+
+    vendor: str
+    data: dict[str, Any]
+
+
 class ToolResultBlock(msgspec.Struct, frozen=True, tag_field="type", tag="tool_result"):
     """The one answer to a call."""
 
@@ -33,7 +40,7 @@ class ToolResultBlock(msgspec.Struct, frozen=True, tag_field="type", tag="tool_r
 
 
 UserBlock = TextBlock | ImageBlock | ToolResultBlock
-AssistantBlock = TextBlock | ThinkingBlock | ToolUseBlock
+AssistantBlock = TextBlock | ThinkingBlock | ToolUseBlock | VendorBlock
 
 StopReason = Literal[
     "end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal", "aborted"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ToolInputDelta,
         ToolSpec,
         ToolStarted,
+        VendorBlockEnded,
     )
     from handaxe.models.factory import FallbackModel, open_model
     from handaxe.models.prices import cost_usd
@@ -54,6 +55,7 @@ _HOMES = {
     "ToolInputDelta": "handaxe.contract.ports.model",
     "ToolSpec": "handaxe.contract.ports.model",
     "ToolStarted": "handaxe.contract.ports.model",
+    "VendorBlockEnded": "handaxe.contract.ports.model",
     "cost_usd": "handaxe.models.prices",
     "from_client": "handaxe.models.sdk_clients",
     "load_script": "handaxe.models.scripted",
@@ -83,6 +85,7 @@ __all__ = [
     "ToolInputDelta",
     "ToolSpec",
     "ToolStarted",
+    "VendorBlockEnded",
     "cost_usd",
     "from_client",
     "load_script",

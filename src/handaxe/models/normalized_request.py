@@ -15,6 +15,7 @@ from handaxe.contract.messages import (
     ToolResultBlock,
     ToolUseBlock,
     UserMessage,
+    VendorBlock,
 )
 from handaxe.contract.ports.model import (
     ModelEvent,
@@ -24,6 +25,7 @@ from handaxe.contract.ports.model import (
     ThinkingDelta,
     ToolEnded,
     ToolInputDelta,
+    VendorBlockEnded,
 )
 from handaxe.text.sanitize import escape_surrogates
 
@@ -93,7 +95,7 @@ class NormalizedRequest:
                 digest = hashlib.sha256(data.encode()).hexdigest()[:16]
                 return f"[{media_type} {digest}]"
             case _:
-                return str(block)
+                return self._normalize(str(block)) if isinstance(block, VendorBlock) else str(block)
 
     def _normalize(self, text: str, *, learns: bool = True) -> str:
         def name_call(match: re.Match[str]) -> str:
@@ -154,6 +156,8 @@ def _map_events(
             broken = None if event.broken is None else change(event.broken)
             given = _map_texts(event.input, change)
             mapped.append(msgspec.structs.replace(event, input=given, broken=broken))
+        elif isinstance(event, VendorBlockEnded):
+            mapped.append(msgspec.structs.replace(event, data=_map_texts(event.data, change)))
         else:
             mapped.append(event)
     return (*mapped, *_map_pieces(run, change))

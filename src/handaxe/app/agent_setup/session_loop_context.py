@@ -13,6 +13,7 @@ import msgspec
 from handaxe.agent.loop_context import LoopContext
 from handaxe.agent.memory.nested_memory import NestedMemory, notify_instructions_loaded
 from handaxe.app.session import Session, get_parts
+from handaxe.catalog.deferral import SEARCH_TOOL
 from handaxe.catalog.deferred_tools import DeferredToolAnnouncer
 from handaxe.contract.events import Event, ToolsOffered
 from handaxe.contract.faults import UnknownTool
@@ -124,11 +125,13 @@ def build_loop_context(session: Session) -> LoopContext:
     skills = SkillAnnouncer(context.offers, session.settings)
     words = ServerInstructions(context.offers, context.catalog.list_visible_names)
     undos = UndoReminders(parts.session_context.session_directory, parts.history.said)
+    specs = ToolSpecs(context)
     title = SessionTitle(parts.session_context.data_home, session.id)
     return LoopContext(
         pipeline_context=context,
         open_stream=parts.open_stream,
-        specs=ToolSpecs(context),
+        specs=specs,
+        waiting_specs=specs.list_waiting,
         subscribe=session.subscribe,
         new_call_id=parts.new_call_id,
         flush=parts.recorder.flush,
@@ -248,6 +251,7 @@ class ToolSpecs:
         deferral = context.deferral
         # Those that wait to be searched for are not sent.
         self._offered = deferral.sent if deferral is not None else context.catalog.list_offered
+        self._deferral = deferral
         self._describe = context.catalog.describe
         self._emit = context.emit
         self._built = {} if built is None else built
@@ -267,6 +271,15 @@ class ToolSpecs:
             )
         return self._last[1]
 
+    def list_waiting(self) -> tuple[ToolSpec, ...] | None:
+        """The tools that a provider may find itself beside those that are sent."""
+        deferral = self._deferral
+        if deferral is None or not (deferral.is_native and deferral.is_on):
+            return None
+        loaded = set(deferral.loaded)
+        tools = [tool for tool in deferral.list_deferred() if tool.name not in loaded]
+        return tuple(self._build_spec(tool) for tool in tools)
+
     def _is_stale(self, tool: Tool[Any]) -> bool:
         known = self._built.get(tool)
         return known is None or known.description != self._describe(tool)
@@ -282,6 +295,7 @@ class ToolSpecs:
                 input_schema=build_input_schema(tool.args_type),
                 strict=tool.strict,
                 examples=tool.input_examples,
+                finds_tools=tool.name == SEARCH_TOOL,
             )
         return known
 

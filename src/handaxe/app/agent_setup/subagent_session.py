@@ -58,7 +58,8 @@ class SubagentSessionFactory:
     ) -> SubagentSession:
         """A place for one agent; one that worked before finds what it knew."""
         place = _SubagentState(self._session, self._directory / state.agent_id, state, kind, agents)
-        place.workplace.specs = ToolSpecs(place.workplace.pipeline_context, self._specs)
+        specs = ToolSpecs(place.workplace.pipeline_context, self._specs)
+        place.workplace.specs, place.workplace.waiting_specs = specs, specs.list_waiting
         agents.pipeline_context = place.workplace.pipeline_context
         agents.paths.calls = place.conversation.call_ids
         session_context = self._surround()

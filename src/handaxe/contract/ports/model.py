@@ -18,6 +18,8 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     input_schema: dict[str, Any]
     strict: bool = False
     examples: tuple[dict[str, Any], ...] = ()
+    finds_tools: bool = False
+    """Whether it loads tools that wait; left out where the vendor searches."""
 
 
 class RequestOrigin(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +40,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of the system prompt, the stable ones first; the last one may vary."""
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
+    waiting_tools: tuple[ToolSpec, ...] | None = None
+    """Tools that a vendor with a search of its own may find; None where it is not to search."""
     max_tokens: int = 16_000
     tool_choice: str = "auto"
     """`auto`, `none`, `any`, or the name of a tool."""
@@ -86,6 +90,15 @@ class ToolEnded(JsonEvent, frozen=True, tag=True):
     """The raw text where the input is not JSON."""
 
 
+class VendorBlockEnded(JsonEvent, frozen=True, tag=True):
+    """The vendor did something itself, such as a search for tools; see `VendorBlock`."""
+
+    vendor: str
+    data: dict[str, Any]
+    found_tools: tuple[str, ...] = ()
+    """Tools whose schemas the model has from here on."""
+
+
 class MessageEnded(JsonEvent, frozen=True, tag=True):
     """The response is complete: exactly one, and the last."""
 
@@ -105,7 +118,14 @@ class Retrying(JsonEvent, frozen=True, tag=True, kw_only=True):
 
 
 ModelEvent = (
-    TextDelta | ThinkingDelta | ToolStarted | ToolInputDelta | ToolEnded | MessageEnded | Retrying
+    TextDelta
+    | ThinkingDelta
+    | ToolStarted
+    | ToolInputDelta
+    | ToolEnded
+    | VendorBlockEnded
+    | MessageEnded
+    | Retrying
 )
 
 Failure = Literal[

@@ -19,6 +19,7 @@ from handaxe.contract.messages import (
     ToolResultBlock,
     ToolUseBlock,
     UserBlock,
+    VendorBlock,
 )
 from handaxe.contract.ports.model import TextDelta, ThinkingDelta, ToolInputDelta, ToolStarted
 from handaxe.contract.result import ToolResult
@@ -35,6 +36,8 @@ def convert_block(block: AssistantBlock | UserBlock) -> Json:
             return {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
         case ToolUseBlock():
             return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
+        case VendorBlock():
+            return block.data
         case ImageBlock():
             source = {"type": "base64", "media_type": block.media_type, "data": block.data}
             return {"type": "image", "source": source}

@@ -11,15 +11,24 @@ from handaxe.contract.messages import (
     Message,
     ThinkingBlock,
     ToolUseBlock,
+    VendorBlock,
 )
 from handaxe.contract.ports.model import ModelRequest, ToolSpec
 from handaxe.schema import image_limits
 from handaxe.schema.image_limits import cache_by_identity
+from handaxe.schema.native_deferral import (
+    can_search,
+    defer_tools,
+    list_found_tools,
+    select_sendable_blocks,
+)
 from handaxe.schema.providers import build_tool_schema
 from handaxe.schema.user_turn import build_anthropic_content, is_not_tool_result
 
 Json = dict[str, Any]
 
+VENDOR = "anthropic"
+"""Whose blocks are sent back."""
 MARK = {"type": "ephemeral"}
 LEAST_THINKING_TOKENS = 1024
 MARKED_TURNS = 2
@@ -36,14 +45,16 @@ def build_request(name: str, request: ModelRequest, *, user_id: str | None = Non
     body: Json = {
         "model": name,
         "max_tokens": request.max_tokens,
-        "messages": _build_messages(request.messages),
+        "messages": [],
         "stream": True,
     }
+    tools, known = _build_tools(name, request)
+    body["messages"] = _build_messages(request.messages, known)
     system = [{"type": "text", "text": part} for part in request.system if part.strip()]
     if system:
         body["system"] = _mark_system(system)
-    if request.tools:
-        body["tools"] = _build_tools(request.tools)
+    if tools:
+        body["tools"] = tools
         if request.tool_choice != "auto":
             body["tool_choice"] = _build_tool_choice(request.tool_choice)
     if request.thinking_tokens:
@@ -64,9 +75,34 @@ def _mark_system(parts: list[Json]) -> list[Json]:
     return parts
 
 
-def _build_tools(specs: Sequence[ToolSpec]) -> list[Json]:
-    *others, last = [_build_tool(spec) for spec in specs]
-    return [*others, {**last, "cache_control": MARK}]
+def _build_tools(name: str, request: ModelRequest) -> tuple[list[Json], frozenset[str]]:
+    """The tools, and those that results of the vendor's own search may refer to."""
+    if request.waiting_tools is None or not can_search(name):
+        return _mark_tools([_build_tool(spec) for spec in request.tools]), frozenset()
+    found = _list_found_tools(request.messages) - {request.tool_choice}
+    # What was found stays deferred: the conversation refers to it, and the cache keeps its start.
+    sent = [spec for spec in request.tools if not spec.finds_tools and spec.name not in found]
+    deferred = [spec for spec in request.tools if spec.name in found]
+    deferred += request.waiting_tools
+    if not deferred:
+        return _mark_tools([_build_tool(spec) for spec in request.tools]), frozenset()
+    tools = defer_tools(map(_build_tool, sent), map(_build_tool, deferred))
+    return _mark_tools(tools), frozenset(tool["name"] for tool in tools)
+
+
+def _mark_tools(tools: list[Json]) -> list[Json]:
+    """Marked is the last that is not deferred: those that are do not take part in the cache."""
+    at = sum("defer_loading" not in tool for tool in tools) - 1
+    return [{**tool, "cache_control": MARK} if at == n else tool for n, tool in enumerate(tools)]
+
+
+def _list_found_tools(messages: Sequence[Message]) -> set[str]:
+    found: set[str] = set()
+    for message in messages:
+        for block in message.content:
+            if isinstance(block, VendorBlock) and block.vendor == VENDOR:
+                found.update(list_found_tools(block.data))
+    return found
 
 
 @cache_by_identity
@@ -104,13 +140,13 @@ def _build_output_config(schema: Json) -> Json:
     return {"output_config": {"format": {"type": "json_schema", "schema": tool["input_schema"]}}}
 
 
-def _build_messages(messages: Sequence[Message]) -> list[Json]:
+def _build_messages(messages: Sequence[Message], known: frozenset[str]) -> list[Json]:
     dropped = image_limits.find_unsendable_images(messages, image_limits.ANTHROPIC)
     turns: list[Json] = []
     last_role = ""
     for message in messages:
         # Which pictures fit depends on the others; everything else is said as it always was.
-        turn = _build_plain_turn(message) or _build_turn(message, dropped)
+        turn = _build_plain_turn(message) or _build_turn(message, dropped, known)
         if not turn["content"]:
             continue
         if turn["role"] == last_role:
@@ -128,18 +164,23 @@ def _build_messages(messages: Sequence[Message]) -> list[Json]:
 
 @cache_by_identity
 def _build_plain_turn(message: Message) -> Json | None:
-    return None if image_limits.collect_images(message) else _build_turn(message, {})
+    # So does what of a search can be sent back: on the tools there are.
+    depends = any(isinstance(block, VendorBlock) for block in message.content)
+    depends = depends or image_limits.collect_images(message)
+    return None if depends else _build_turn(message, {}, frozenset())
 
 
-def _build_turn(message: Message, dropped: dict[int, str]) -> Json:
+def _build_turn(message: Message, dropped: dict[int, str], known: frozenset[str]) -> Json:
     if isinstance(message, AssistantMessage):
-        return {"role": "assistant", "content": _build_assistant_content(message)}
+        return {"role": "assistant", "content": _build_assistant_content(message, known)}
     return {"role": "user", "content": build_anthropic_content(message, dropped)}
 
 
-def _build_assistant_content(message: AssistantMessage) -> list[Json]:
-    blocks = (_build_assistant_block(block) for block in message.content)
-    return [block for block in blocks if block is not None]
+def _build_assistant_content(message: AssistantMessage, known: frozenset[str]) -> list[Json]:
+    """The blocks of an answer; without tools that are known nothing of a search is sent back."""
+    kept = [b for b in message.content if known or not isinstance(b, VendorBlock)]
+    blocks = [built for block in kept if (built := _build_assistant_block(block)) is not None]
+    return select_sendable_blocks(blocks, known) if known else blocks
 
 
 def _build_assistant_block(block: AssistantBlock) -> Json | None:
@@ -149,6 +190,8 @@ def _build_assistant_block(block: AssistantBlock) -> Json | None:
     if isinstance(block, ToolUseBlock):
         given = cast("Json", block.input if _is_object(block.input) else {"input": block.input})
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
+    if isinstance(block, VendorBlock):
+        return block.data if block.vendor == VENDOR else None
     return _build_thinking_block(block)
 
 

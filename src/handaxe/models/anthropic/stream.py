@@ -11,10 +11,12 @@ from handaxe.contract.ports.model import (
     ToolEnded,
     ToolInputDelta,
     ToolStarted,
+    VendorBlockEnded,
 )
-from handaxe.models.anthropic.request import REDACTED
+from handaxe.models.anthropic.request import REDACTED, VENDOR
 from handaxe.models.failures import ModelServer, make_stream_failure
 from handaxe.models.response_json import Json, read_input, to_count, to_object, to_objects, to_text
+from handaxe.schema.native_deferral import CALL, RESULT, list_found_tools
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",
@@ -36,6 +38,7 @@ class MessageReader:
     def __init__(self, server: ModelServer) -> None:
         self._server = server
         self._calls: dict[str, _Call] = {}
+        self._searches: dict[str, _Search] = {}
         self._usage: dict[str, int] = {}
         self._model = ""
         self._message_id = ""
@@ -105,6 +108,10 @@ class MessageReader:
             self._calls[place] = call
             self._has_calls = True
             yield ToolStarted(call.id, call.name)
+        elif kind == CALL:
+            self._searches[place] = _Search(block)
+        elif kind == RESULT:
+            yield VendorBlockEnded(VENDOR, block, tuple(list_found_tools(block)))
         elif kind == "redacted_thinking":
             yield ThinkingDelta("", REDACTED + to_text(block.get("data")))
         elif kind == "text" and (text := to_text(block.get("text"))):
@@ -120,7 +127,9 @@ class MessageReader:
             yield TextDelta(text)
         elif kind == "input_json_delta" and (piece := to_text(delta.get("partial_json"))):
             call = self._calls.get(place)
-            if call is not None:
+            if place in self._searches:
+                self._searches[place].pieces.append(piece)
+            elif call is not None:
                 call.pieces.append(piece)
                 yield ToolInputDelta(call.id, piece)
         elif kind == "thinking_delta" and (thinking := to_text(delta.get("thinking"))):
@@ -132,6 +141,9 @@ class MessageReader:
         call = self._calls.pop(place, None)
         if call is not None:
             yield call.ended()
+        search = self._searches.pop(place, None)
+        if search is not None:
+            yield search.ended()
 
     def _count(self, usage: Json) -> None:
         # Numbers are cumulative: a later one replaces an earlier one.
@@ -151,6 +163,20 @@ class _Call:
             return ToolEnded(self.id, self.name, self._given)
         read = read_input("".join(self.pieces))
         return ToolEnded(self.id, self.name, read.value, read.broken)
+
+
+class _Search:
+    """What the vendor looks for itself, while it says so."""
+
+    def __init__(self, block: Json) -> None:
+        self._block = block
+        self.pieces: list[str] = []
+
+    def ended(self) -> VendorBlockEnded:
+        if not self.pieces:
+            return VendorBlockEnded(VENDOR, self._block)
+        given = to_object(read_input("".join(self.pieces)).value)
+        return VendorBlockEnded(VENDOR, {**self._block, "input": given})
 
 
 def _get_block_index(event: Json) -> str:
