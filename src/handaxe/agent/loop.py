@@ -319,8 +319,7 @@ class AgentLoop:
 
     def _settle(self, turn: ModelTurn, results: Sequence[ToolResult]) -> None:
         self._compactor.heard(turn.usage)
-        message = self.conversation.settle(results)
-        if message is not None:
+        if (message := self.conversation.settle(results)) is not None:
             self.tell(MessageAdded(message, make_message_id(), tuple(results)))
         if turn.model:
             self.meter.add(turn.model, turn.usage, asked=self.model.name)
