@@ -9,8 +9,7 @@ from handaxe.app.config_warnings import find_config_warnings, find_mode_warnings
 from handaxe.app.main_session_builder import MainSessionBuilder, SessionOptions, SessionParts
 from handaxe.app.services.hooks import HookArguments
 from handaxe.app.services.tool_selection import Tools
-from handaxe.app.tool_listing import get_tool_schema, make_closed_result
-from handaxe.catalog.deferral import SEARCH_TOOL
+from handaxe.app.tool_listing import build_native_tools, get_tool_schema, make_closed_result
 from handaxe.catalog.deferred_tools import DeferredToolAnnouncer
 from handaxe.config.project import EVERYTHING, Discovery, Given
 from handaxe.config.reload import validate_mode
@@ -18,7 +17,6 @@ from handaxe.config.settings import Settings
 from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.events import SessionClosed
-from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.undo import ChangedCall, UndoRequest
 from handaxe.contract.result import ToolResult
@@ -255,35 +253,14 @@ class Session:
         """The schemas of the tools on offer, in a provider's dialect.
 
         With `deferred` those that wait for ToolSearch are left out once all together are long;
-        what was loaded is appended, so ask again for every request. With `"native"`, for
-        Anthropic only, the provider searches instead: the list stays the same, and what it found
-        is in its answers, which go back unchanged.
+        what was loaded is appended, so ask again for every request. `"native"` marks them for
+        Anthropic's own search instead; that list stays the same.
         """
         if deferred == "native":
-            return self._build_native_tools(provider)
+            return build_native_tools(self._parts.deferral, self._parts.catalog, provider)
         tools = self._parts.deferral.sent() if deferred else self._parts.catalog.list_offered()
         describe = self._parts.catalog.describe
         return [get_tool_schema(tool, provider, describe(tool)) for tool in tools]
-
-    def _build_native_tools(self, provider: str) -> list[dict[str, Any]]:
-        from handaxe.schema.native_deferral import defer_tools
-
-        if provider != "anthropic":
-            raise SetupError(
-                f"{provider!r} has no search for tools that handaxe knows. "
-                'Use `deferred=True`, or "anthropic".'
-            )
-        deferral, describe = self._parts.deferral, self._parts.catalog.describe
-        every = deferral.sent()
-        waiting = deferral.list_deferred()
-        steady = [tool for tool in every if tool not in waiting]
-        if waiting:
-            steady = [tool for tool in steady if tool.name != SEARCH_TOOL]
-        sent, deferred = (
-            [get_tool_schema(tool, provider, describe(tool)) for tool in tools]
-            for tools in (steady, waiting)
-        )
-        return defer_tools(sent, deferred)
 
     def user_turn(self, results: Sequence[ToolResult], provider: str) -> Any:  # noqa: ANN401
         """The whole user message after the calls of an answer; for OpenAI a list of messages."""

@@ -6,10 +6,11 @@ from typing import Any, cast
 import msgspec
 
 from handaxe.catalog.catalog import Catalog
+from handaxe.catalog.deferral import SEARCH_TOOL, Deferral
 from handaxe.catalog.edit_formats import EDIT_TOOLS
 from handaxe.contract.call import ToolCall
 from handaxe.contract.display import CallDisplay, Display, Items, Table, Text
-from handaxe.contract.faults import Cancelled, UnknownTool
+from handaxe.contract.faults import Cancelled, SetupError, UnknownTool
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool
 from handaxe.permission.decide import Policy, build_hidden_check
@@ -250,3 +251,24 @@ def _summarize(result: ToolResult) -> str:
     lines: Sequence[str] = result.text.strip().splitlines()
     first = lines[0].strip() if lines else ""
     return f"{first} (+{format_count(len(lines) - 1, 'line')})" if len(lines) > 1 else first
+
+
+def build_native_tools(deferral: Deferral, catalog: Catalog, provider: str) -> list[dict[str, Any]]:
+    """All tools with the provider's own search; those that wait or waited are for it to find."""
+    from handaxe.schema.native_deferral import defer_tools
+
+    if provider != "anthropic":
+        raise SetupError(
+            f"{provider!r} has no search for tools that handaxe knows. "
+            'Use `deferred=True`, or "anthropic".'
+        )
+    offered = deferral.sent()
+    waiting = deferral.list_deferred()
+    steady = [tool for tool in offered if tool not in waiting]
+    if waiting:
+        steady = [tool for tool in steady if tool.name != SEARCH_TOOL]
+    sent, deferred = (
+        [get_tool_schema(tool, provider, catalog.describe(tool)) for tool in tools]
+        for tools in (steady, waiting)
+    )
+    return defer_tools(sent, deferred)
