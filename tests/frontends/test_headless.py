@@ -78,7 +78,26 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         (["-p", "hi", "--model", "{model}", "--agents", "[]"], "JSON object"),
         (["-p", "hi", "--model", "{model}", "--system-prompt-file", "none"], "cannot be read"),
         (["-p", "hi", "--model", "{model}", "--permission-mode", "x"], "permission mode"),
-        (["-p", "hi", "--model", "{model}", "--max-budget-usd", "1"], "price"),
+        (["-p", "hi", "--model", "{model}", "--max-budget-usd", "1"], "--prices"),
+        (["-p", "hi", "--model", "{model}", "--prices", "{"], "--prices cannot be used"),
+        (["-p", "hi", "--model", "{model}", "--prices", "none.json"], "cannot be read"),
+        (["-p", "hi", "--model", "{model}", "--prices", '{"m": {"input": 1}}'], "output"),
+        (
+            ["-p", "hi", "--model", "{model}", "--prices", '{"m": {"input": 1, "output": -1}}'],
+            "0 or more",
+        ),
+        (
+            [
+                "-p",
+                "hi",
+                "--model",
+                "{model}",
+                "--prices",
+                '{"m": {"input": 1, "output": 1, "outptu": 1}}',
+            ],
+            "outptu",
+        ),
+        (["-p", "hi", "--model", "{model}", "--max-total-tokens", "0"], "at least 1"),
         (["-p", "hi", "--input-format", "stream-json"], "stream-json"),
         (["-p", "hi", "--permission-prompt-tool", "stdio"], "stream-json"),
         (["-p", "hi", "--model", "{model}", "--settings", "{"], "--settings"),
@@ -223,6 +242,29 @@ def test_directories_servers_and_tools_may_follow_each_other(project, script, tm
     assert {server["name"] for server in init["mcp_servers"]} == {"a", "b"}
     assert lines[-1]["permission_denials"] == []
     assert out.stdout.count(b"inside") >= 2
+
+
+def test_prices_of_ones_own_are_what_a_run_costs_and_may_cost(project, script):
+    prices = project / "prices.json"
+    prices.write_text('{"tester": {"input": 1000, "output": 1000000}}')
+    model = script(LIST, LIST, {"text": "done"}, name="tester")
+    words = ["-p", "go", "--model", model, "--output-format", "json", "--prices"]
+    result = json.loads(run(*words, str(prices), cwd=project).stdout)
+    assert result["total_cost_usd"] > 0
+    assert result["modelUsage"]["tester"]["costUSD"] == pytest.approx(result["total_cost_usd"])
+    limited = run(*words, prices.read_text(), "--max-budget-usd", "0.01", cwd=project)
+    assert limited.returncode == 1
+    assert json.loads(limited.stdout)["subtype"] == "error_max_budget_usd"
+
+
+def test_a_run_ends_at_its_limit_of_tokens(project, script):
+    model = script(LIST, LIST, {"text": "done"})
+    words = ["-p", "go", "--model", model, "--output-format", "json", "--max-total-tokens", "1"]
+    out = run(*words, cwd=project)
+    assert out.returncode == 1
+    result = json.loads(out.stdout)
+    assert result["num_turns"] == 1
+    assert "limit of 1 tokens" in result["result"]
 
 
 def test_a_blocked_prompt_is_a_refusal(project, script):

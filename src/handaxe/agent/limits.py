@@ -158,7 +158,7 @@ class Meter:
         if self.limits.max_cost_usd is not None and self.price(model, TokenUsage()) is None:
             raise SetupError(
                 f"A budget in dollars needs the price of {model!r}. "
-                "Give it in `prices`, or limit turns or tokens instead."
+                "Give it with `--prices` (`prices` in a program), or limit turns or tokens instead."
             )
 
     def check_near_limit(self) -> str | None:

@@ -3,7 +3,6 @@
 import argparse
 import os
 import re
-from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ from handaxe.app.services.session_model import OpenModel, make_model_opener
 from handaxe.app.session import Session
 from handaxe.app.start import SessionStart, Setup
 from handaxe.contract.faults import SetupError
-from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.model import Model
 from handaxe.frontends.cli.agent_options import (
     choose_on_ask,
@@ -27,6 +25,7 @@ from handaxe.frontends.cli.mcp_config_option import (
     partition_servers,
     read_prompt_option,
 )
+from handaxe.frontends.cli.price_option import read_prices
 from handaxe.frontends.cli.session_options import apply_mode, open_session, warn
 from handaxe.frontends.stream_json.server import ClientOptions
 from handaxe.models.factory import open_model
@@ -41,7 +40,6 @@ from handaxe.storage.sessions import (
 )
 
 if TYPE_CHECKING:
-    from handaxe.agent.limits import Price
     from handaxe.app.agent_setup.permission_prompt_tool import PermissionPromptTool
     from handaxe.contract.messages import Message
     from handaxe.frontends.cli.worktree_option import RunWorktree
@@ -79,6 +77,7 @@ class AgentFactory:
             raise
         self._default_model: str | None = arguments.model
         self._open_model: OpenModel = open_model
+        self.prices = read_prices(arguments.prices)
         self.wait_s = read_background_wait(arguments.background_wait, os.environ)
         """How long the end of a run waits for agents in the background, and for commands."""
         self.permission_tool = _open_permission_tool(arguments.permission_prompt_tool)
@@ -101,7 +100,8 @@ class AgentFactory:
             append_system_prompt=self._append or "",
             max_turns=arguments.max_turns,
             max_cost_usd=arguments.max_budget_usd,
-            prices=PriceTable(),
+            prices=self.prices,
+            max_tokens=arguments.max_total_tokens,
             output_schema=self._output_schema,
             thinking_tokens=arguments.max_thinking_tokens or None,
             agents={**self._agents, **brought.agents},
@@ -240,39 +240,6 @@ def _find_session(home: Path, wanted: str) -> str:
     if session_id is None:
         raise ConversationNotFound(f"No conversation found with session ID: {wanted}")
     return session_id
-
-
-class PriceTable(Mapping[str, "Price"]):
-    """What models cost, looked up when somebody asks."""
-
-    def __getitem__(self, model: str) -> "Price":
-        from handaxe.agent.limits import Price
-        from handaxe.models.prices import find_model_card
-
-        card = find_model_card(model)
-        if card is None:
-            raise KeyError(model)
-        return Price(
-            input=card.input,
-            output=card.output,
-            cache_read=card.cache_read,
-            cache_write=card.cache_write,
-        )
-
-    def __iter__(self) -> Iterator[str]:
-        from handaxe.models.prices import load_price_list
-
-        return iter(load_price_list().models)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-def compute_cost(model: str, usage: TokenUsage) -> float | None:
-    """What one model's tokens cost, if anybody knows."""
-    from handaxe.models.prices import cost_usd
-
-    return cost_usd(model, usage)
 
 
 def _create_worktree(arguments: argparse.Namespace) -> "RunWorktree | None":

@@ -40,6 +40,12 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--effort", metavar="LEVEL", help="how hard to try: low, medium, high")
     parser.add_argument("--max-turns", type=int, metavar="N", help="most rounds of tool calls")
     parser.add_argument("--max-budget-usd", type=float, metavar="USD", help="most money to spend")
+    parser.add_argument("--max-total-tokens", type=int, metavar="N",
+                        help="most tokens in and out, over all answers and sub-agents"
+                        )  # fmt: skip
+    parser.add_argument("--prices", metavar="FILE|JSON",
+                        help="what models cost, in dollars for a million tokens: "
+                        '{"NAME": {"input": 3, "output": 15}}')  # fmt: skip
     parser.add_argument("--max-thinking-tokens", type=int, metavar="N", help="room for thoughts")
     parser.add_argument("--background-wait", type=float, metavar="SECONDS",
                         help="most time -p waits for background work after its answer "

@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from handaxe.app.slash_commands import expand_prompt
 from handaxe.config.env_vars import is_env_true
 from handaxe.contract.events import Event, HookRan
 from handaxe.contract.faults import SetupError, ToolFault
-from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound, compute_cost
+from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound
 from handaxe.frontends.cli.agent_options import parse_answers
 from handaxe.frontends.cli.exit_codes import (
     DONE,
@@ -34,6 +35,7 @@ from handaxe.frontends.cli.exit_codes import (
     is_refused,
 )
 from handaxe.frontends.cli.headless_output import TextOutput, create_output, print_status
+from handaxe.frontends.cli.price_option import compute_cost
 from handaxe.frontends.cli.render import print_notice, write_out
 from handaxe.frontends.cli.session_options import read_settings_option
 from handaxe.frontends.line_input import read_chunks, stream_lines
@@ -315,7 +317,7 @@ def _build_serve_options(arguments: argparse.Namespace, opener: AgentFactory) ->
         ),
         asks=arguments.permission_prompt_tool == "stdio",
         servers=opener.servers,
-        lookups=MessageLookups(cost_of=compute_cost),
+        lookups=MessageLookups(cost_of=partial(compute_cost, opener.prices)),
         suggests=arguments.prompt_suggestions,
         going_on=_read_resume_prompt() if is_env_true(_RESUME_VARIABLE) else None,
     )
