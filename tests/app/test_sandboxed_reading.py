@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +144,26 @@ def test_explain_knows_the_sandbox(project, sandbox, command, verdict, confined)
     shown = said()
     assert ("inside the sandbox (" in shown) is (confined is True)
     assert ("outside the sandbox" in shown) is (confined is False)
+
+
+@pytest.mark.parametrize("auto", [True, False])
+@pytest.mark.parametrize("is_activated", [True, False])
+async def test_a_virtual_environment_below_the_temporary_directory_works(
+    project, monkeypatch, auto, is_activated
+):
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        subprocess.run(
+            ["/usr/bin/python3", "-m", "venv", "--without-pip", f"{place}/venv"], check=True
+        )
+        (Path(place) / "beside").write_text(CANARY)
+        monkeypatch.setenv("PATH", f"{place}/venv/bin:/usr/bin:/bin")
+        monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+        if is_activated:
+            monkeypatch.setenv("VIRTUAL_ENV", f"{place}/venv")
+        options = {"autoAllowBashIfSandboxed": auto}
+        async with opened(project, options, allow=["Bash"]) as session:
+            result = await run(session, "python -c 'import sys; print(sys.prefix)'")
+            assert result.text.splitlines()[0] == f"{place}/venv", result.text
+            written = await run(session, f"touch {place}/venv/new; cat {place}/beside")
+            assert CANARY not in written.text
+        assert not (Path(place) / "venv" / "new").exists()

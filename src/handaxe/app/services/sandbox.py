@@ -17,6 +17,7 @@ from handaxe.session.workdir import Workdir
 from handaxe.shell.analysis import BashRule, PathVerdict, ShellRules, analyze, decide
 from handaxe.shell.exec.environment.command_environment import build_environment_filter
 from handaxe.shell.exec.shfmt import count_commands
+from handaxe.shell.sandbox.bubblewrap_views import is_replaced
 from handaxe.shell.sandbox.confiner import LocalConfiner, SandboxRequirements
 from handaxe.shell.sandbox.host_allowlist import find_pattern_problem
 from handaxe.shell.sandbox.readable_paths import (
@@ -182,12 +183,15 @@ def _find_read_paths(
         denied += [f"{place}/{name}" for place in shared for name in _SHARED_SECRETS]
         denied.append(get_shared_servers_file())
         denied += [*find_credentials(home, os.environ, workdir.roots), *find_system_secrets()]
+    # Programs are where commands look for them.
+    seen = build_environment_filter(configuration.settings).environment(os.environ)
+    programs = find_readable_paths(home, seen)
+    # Commands have a `/tmp` of their own; what they run may live below the real one.
+    allowed += filter(is_replaced, programs)
     if options.auto_allow_bash_if_sandboxed and "/" not in allowed:
         # Nobody is asked about what a confined command reads, so it reads no more than it needs.
         denied.append("/")
-        # Programs are where commands look for them.
-        seen = build_environment_filter(configuration.settings).environment(os.environ)
-        allowed += find_readable_paths(home, seen)
+        allowed += programs
         allowed += workdir.spellings
         if "user" in configuration.sources:
             allowed += [f"{place}/skills" for place in get_user_directories()]

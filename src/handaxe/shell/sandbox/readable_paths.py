@@ -170,7 +170,7 @@ _VARIABLES = {
     "PLAYWRIGHT_BROWSERS_PATH": (".",),
 }
 """Variables of the user that name such a place, and what of it is read."""
-_BESIDE_PROGRAMS = ("lib", "lib64", "libexec")
+_BESIDE_PROGRAMS = ("lib", "lib64", "libexec", "pyvenv.cfg")
 
 
 def find_readable_paths(home: str, environment: Mapping[str, str]) -> tuple[str, ...]:
