@@ -76,3 +76,12 @@ def test_the_blocks_of_a_guide_for_hosts_do_what_it_says(guide: str, tmp_path, m
         blocks[1] = f"def show():\n{indent(blocks[1], '    ')}"
     names: dict[str, object] = {"__name__": guide}
     exec("\n".join([_GIVEN, *blocks, USES[guide]]), names)
+
+
+def test_the_async_listener_of_the_guide_hears_the_events(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = [one for one in list_blocks("library") if "session.subscribe(send)" in one]
+    exec("\n".join([_GIVEN, block, "asyncio.run(watch())"]), {"__name__": "listener"})
+    heard = capsys.readouterr().out.split()
+    assert heard[0] == "session_started"
+    assert heard[-2:] == ["call_finished", "session_closed"]

@@ -107,7 +107,7 @@ class Session:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with settings, rules and what an earlier run left; for a person."""
+        """What is wrong with settings, rules, listeners, what an earlier run left; for a person."""
         return (
             *find_config_warnings(
                 self._parts.configuration,
@@ -118,6 +118,7 @@ class Session:
             *self._parts.history.warnings,
             *dict.fromkeys((*self._parts.recovery.warnings, *self._parts.tracker.warnings)),
             *self._parts.services.warnings,
+            *self._parts.recorder.warnings,
             *find_mode_warnings(self._parts.pipeline_context),
         )
 
@@ -291,7 +292,10 @@ class Session:
         return CallPresenter(self._parts.catalog)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Be told every event soon after it happens; calling what comes back ends it."""
+        """Be told every event soon after it happens; calling what comes back ends it.
+
+        An async function is awaited for one event after the other, beside all calls.
+        """
         return self._parts.recorder.subscribe(listener)
 
 

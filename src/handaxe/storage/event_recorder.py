@@ -6,10 +6,11 @@ that cannot be written stops no call, but every result says so.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -21,7 +22,50 @@ from handaxe.storage.session_lock import SessionLock
 from handaxe.storage.sessions import SessionHistory, read_history
 from handaxe.text.redact import Redactor
 
-Listener = Callable[[Event], None]
+if TYPE_CHECKING:
+    from handaxe.storage.listener_queue import ListenerQueue
+
+Listener = Callable[[Event], Awaitable[object] | None]
+"""A function, or an async function, that is told events."""
+
+
+class EventListener:
+    """Somebody who is told events, in the context where they asked for it."""
+
+    def __init__(self, listener: Listener, problems: dict[str, str]) -> None:
+        self._listener = listener
+        self._name = getattr(listener, "__qualname__", type(listener).__name__)
+        self._context = copy_context()
+        self._problems = problems
+        self.queue: ListenerQueue | None = None
+        """What an async function has still to hear."""
+
+    def hear(self, event: Event) -> None:
+        """Be told soon: what a listener does is no part of the call that it is told of."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._context.copy().run(self._tell, event)
+        else:
+            loop.call_soon(self._tell, event, context=self._context)
+
+    def _tell(self, event: Event) -> None:
+        try:
+            answer = cast("object", self._listener(event))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - also `sys.exit` would end the event loop
+            from handaxe.storage.listener_queue import note_failure
+
+            note_failure(self._name, error, self._problems)
+            return
+        # A plain function may give anything: what it adds to a list, for instance.
+        if answer is not None and isinstance(answer, Awaitable):
+            from handaxe.storage.listener_queue import ListenerQueue
+
+            if self.queue is None:
+                self.queue = ListenerQueue(self._name, self._context, self._problems)
+            self.queue.add(event, cast("Awaitable[object]", answer))
 
 
 class EventRecorder:
@@ -43,7 +87,10 @@ class EventRecorder:
         self.log = EventLog(log, opening, redactor)
         self.is_started = self._is_closed = False
         self._opening = opening
-        self._listeners: list[tuple[Listener, Context]] = []
+        self._listeners: list[EventListener] = []
+        self._leaving: list[EventListener] = []
+        """Those who left and have events from before that to hear."""
+        self._problems: dict[str, str] = {}
         self.shared_calls = _open_shared_calls(hold, self.log, log)
         # Another holder may ask for a call as soon as this one lets go of it.
         self.log.may_write_behind = self.shared_calls is None
@@ -68,11 +115,8 @@ class EventRecorder:
         except (DiskFault, OSError):
             # Every result says so: see `noted`.
             pass
-        if self._listeners:
-            loop = asyncio.get_running_loop()
-            for listener, context in self._listeners:
-                # What a listener does is no part of the call that it is told of.
-                loop.call_soon(listener, event, context=context)
+        for listener in self._listeners:
+            listener.hear(event)
         return written
 
     def result_of(self, call_id: str) -> ToolResult | None:
@@ -88,10 +132,25 @@ class EventRecorder:
         return read_history(self._path)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Be told every event soon after it happens; calling what comes back ends it."""
-        entry = (listener, copy_context())
+        """Be told every event soon after it happens; calling what comes back ends it.
+
+        An async function is awaited, one event after the other.
+        """
+        entry = EventListener(listener, self._problems)
         self._listeners.append(entry)
-        return lambda: self._listeners.remove(entry)
+
+        def leave() -> None:
+            if entry in self._listeners:
+                self._listeners.remove(entry)
+                busy = [one for one in self._leaving if one.queue and not one.queue.is_empty]
+                self._leaving = [*busy, entry]
+
+        return leave
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with those who listen; for a person."""
+        return tuple(self._problems.values())
 
     def flush(self) -> None:
         """Write every event so far."""
@@ -105,8 +164,11 @@ class EventRecorder:
             await self.log.close()
         if self._hold is not None:
             self._hold.release()
-        if self._listeners:
+        if self._listeners or self._leaving:
             await asyncio.sleep(0)
+            for one in (*self._listeners, *self._leaving):
+                if one.queue is not None:
+                    await one.queue.finish()
 
     def add_log_note(self, result: ToolResult) -> ToolResult:
         """The result, saying so if the log could not take it."""
