@@ -190,9 +190,8 @@ class Session:
         self._parts.follow()
         if not self._parts.catalog.has(call.tool):
             await self._parts.services.expect((call,), self._parts.catalog)
-        return self._parts.recorder.add_log_note(
-            await self._parts.pipeline.call(call, is_new=is_new)
-        )
+        result = await self._parts.pipeline.call(call, is_new=is_new)
+        return self._parts.recorder.add_log_note(result)
 
     async def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
@@ -292,10 +291,7 @@ class Session:
         return CallPresenter(self._parts.catalog)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Be told every event soon after it happens; calling what comes back ends it.
-
-        An async function is awaited for one event after the other, beside all calls.
-        """
+        """Be told every event soon after it happens, awaited if async; what comes back ends it."""
         return self._parts.recorder.subscribe(listener)
 
 

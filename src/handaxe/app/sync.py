@@ -183,7 +183,10 @@ class Connection:
         self._thread.do(lambda: self._session.set_mode(mode))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Have every event told in the session's thread; calling what comes back ends it."""
+        """Have every event told in the session's thread; calling what comes back ends it.
+
+        There an async function is awaited as well.
+        """
         stop = self._thread.do(lambda: self._session.subscribe(listener))
         return lambda: self._thread.do(stop)
 

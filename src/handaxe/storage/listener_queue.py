@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 
 from handaxe.contract.cancellation import is_external_stop
@@ -136,7 +136,7 @@ class ListenerQueue:
 
 def _discard(hearing: Awaitable[object]) -> None:
     """Let go of what nobody will wait for."""
-    if isinstance(hearing, asyncio.Future):
-        hearing.cancel()
-    elif hasattr(hearing, "close"):
-        hearing.close()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    let_go: Callable[[], object] | None
+    let_go = getattr(hearing, "cancel", None) or getattr(hearing, "close", None)
+    if let_go is not None:
+        let_go()
