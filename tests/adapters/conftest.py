@@ -36,6 +36,28 @@ def script(project: Path) -> list[Step]:
 
 
 @pytest.fixture
+def writes() -> list[Step]:
+    """Three calls that need a yes."""
+    return [(n, "Write", {"file_path": f"{n}.txt", "content": f"{n}\n"}) for n in ("a", "b", "c")]
+
+
+@pytest.fixture
+def moving_link(project: Path) -> tuple[Step, Callable[[], None], Callable[[], bool]]:
+    """A call that needs a yes, what lets it lead elsewhere, and whether it has got there."""
+    for name in ("x", "y"):
+        (project / name).mkdir()
+    link = project / "link"
+    link.symlink_to("x")
+
+    def move() -> None:
+        link.unlink()
+        link.symlink_to("y")
+
+    step = ("moved", "Bash", {"command": "touch link/g"})
+    return step, move, (project / "y" / "g").exists
+
+
+@pytest.fixture
 def picture(project: Path) -> str:
     """The name of a picture in the project."""
     (project / "dot.png").write_bytes(PNG)

@@ -6,10 +6,18 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is not installed (group frameworks)")
 
-from pydantic_ai import Agent, BinaryContent
+from pydantic_ai import (
+    Agent,
+    BinaryContent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ToolApproved,
+    ToolDenied,
+)
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
+from handaxe import Session, SetupError
 from handaxe.adapters.pydantic_ai import tools_for
 
 
@@ -89,3 +97,102 @@ async def test_the_model_is_offered_our_schemas_as_they_are(session, offered):
 def test_the_example_writes_its_file(run_example, capsys):
     assert run_example("pydantic_ai_agent") == "Hello!\n"
     assert capsys.readouterr().out == "Written; I may not read elsewhere.\n"
+
+
+async def go_on(project, steps, *, history=None, approvals=None, **options):
+    """A run, or what follows on answers, in a session object of its own; what waits, too."""
+    calls = [ToolCallPart(tool, arguments, call_id) for call_id, tool, arguments in steps]
+
+    def answer(messages, _):
+        is_new = not any(isinstance(message, ModelResponse) for message in messages)
+        return ModelResponse(calls if is_new else [TextPart("done")])
+
+    async with Session(project, session_id="s", **options) as session:
+        tools = tools_for(session, approvals=True)
+        agent = Agent(FunctionModel(answer), tools=tools, output_type=[str, DeferredToolRequests])
+        given = None if approvals is None else DeferredToolResults(approvals=approvals)
+        run = await agent.run(
+            "go" if history is None else None, message_history=history, deferred_tool_results=given
+        )
+        return run, [request.call_id for request in session.pending]
+
+
+@pytest.mark.proves("AR-1")
+async def test_a_call_that_needs_a_yes_waits_for_the_approval_and_is_made_once(project, writes):
+    first, pending = await go_on(project, writes)
+    assert [call.tool_call_id for call in first.output.approvals] == pending == ["a", "b", "c"]
+    shown = json.loads(json.dumps(first.output.metadata["a"]))
+    assert (shown["tool"], shown["input"]["content"]) == ("Write", "a\n")
+    other = {"file_path": "other.txt", "content": "mine\n"}
+    answers = {"a": True, "b": ToolDenied("Not this one."), "c": ToolApproved(override_args=other)}
+    for _ in range(2):
+        last, pending = await go_on(
+            project, writes, history=first.all_messages(), approvals=answers
+        )
+        assert (last.output, pending) == ("done", [])
+        said = {part.tool_call_id: part for part in returned(last)}
+        assert [said[name].outcome for name in "abc"] == ["success", "denied", "success"]
+        assert said["b"].content == "Not this one."
+        assert {path.name for path in project.glob("*.txt")} <= {"a.txt", "other.txt"}
+        for path in project.glob("*.txt"):
+            path.unlink()
+
+
+async def test_an_approved_call_that_has_changed_is_asked_about_again(project, moving_link):
+    step, move, has_arrived = moving_link
+    run, _ = await go_on(project, [step])
+    move()
+    run, pending = await go_on(
+        project, [step], history=run.all_messages(), approvals={"moved": True}
+    )
+    assert pending == ["moved"]
+    assert "does not hold any more" in run.output.metadata["moved"]["reason"]
+    assert not has_arrived()
+    run, pending = await go_on(
+        project, [step], history=run.all_messages(), approvals={"moved": True}
+    )
+    assert (run.output, pending) == ("done", [])
+    assert has_arrived()
+
+
+async def test_other_arguments_are_judged_as_well(project, writes):
+    run, _ = await go_on(project, writes[:1])
+    beyond = ToolApproved(override_args={"file_path": "secret.txt", "content": "x"})
+    run, pending = await go_on(
+        project,
+        writes[:1],
+        history=run.all_messages(),
+        approvals={"a": beyond},
+        deny="Edit(secret.txt)",
+    )
+    assert pending == []
+    assert returned(run)[0].outcome == "failed"
+    assert not list(project.glob("*.txt"))
+
+
+async def test_an_approval_that_the_session_does_not_know_is_no_yes(project, writes):
+    run, _ = await go_on(project, writes[:1])
+    async with Session(project, session_id="other") as session:
+        agent = Agent(
+            FunctionModel(lambda *_: ModelResponse([TextPart("done")])),
+            tools=tools_for(session, approvals=True),
+            output_type=[str, DeferredToolRequests],
+        )
+        last = await agent.run(
+            message_history=run.all_messages(),
+            deferred_tool_results=DeferredToolResults(approvals={"a": True}),
+        )
+    assert [call.tool_call_id for call in last.output.approvals] == ["a"]
+    assert not list(project.glob("*.txt"))
+
+
+def test_approvals_and_fresh_ids_exclude_each_other(project):
+    with pytest.raises(SetupError, match="fresh_ids"):
+        tools_for(Session(project), fresh_ids=True, approvals=True)
+
+
+def test_the_example_of_approvals_shows_the_reason_and_writes_its_file(run_example, capsys):
+    assert run_example("pydantic_ai_approval") == "Hello!\n"
+    said = capsys.readouterr().out
+    assert "asks in default mode" in said
+    assert said.endswith("\nWritten.\n")

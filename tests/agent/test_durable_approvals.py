@@ -27,7 +27,7 @@ from handaxe.contract.messages import ToolResultBlock, UserMessage
 from handaxe.storage.home import find_data_home
 from handaxe.storage.sessions import fork_session
 
-pytestmark = pytest.mark.proves("PL-4")
+pytestmark = pytest.mark.proves("PL-2", "PL-4")
 
 
 async def put_off(_request: PermissionRequest) -> Defer:
@@ -167,6 +167,7 @@ async def test_every_order_of_answers_makes_every_call_once(project: Path, numbe
                 await resume(root, {name: Allow()}, session_id=session_id)
 
 
+@pytest.mark.proves("EX-1")
 async def test_a_call_never_overtakes_one_that_waits(project: Path):
     edit = ("edit", "Edit", {"file_path": "a.txt", "old_string": "new", "new_string": "newer"})
     final = await begin(project, write("a.txt"), edit, allow="Edit(/b/**)")

@@ -1,7 +1,8 @@
 """A session's tools for LangChain and LangGraph: `ToolNode(tools_for(session))`.
 
 A failure is a `ToolMessage` with status `error`; the result object is the message's artifact.
-Pictures are content blocks. The tools are asynchronous: `ainvoke`, not `invoke`.
+Pictures are content blocks. The tools are asynchronous: `ainvoke`, not `invoke`. With `approvals` a
+call that needs a yes interrupts its graph.
 """
 
 from typing import Any, NoReturn
@@ -10,19 +11,26 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
+from handaxe.adapters.langgraph_answers import GraphAnswers
 from handaxe.adapters.tool_conversion import FrameworkResult, SessionAdapter
 from handaxe.app.session import Session
 
 
-def tools_for(session: Session, *, fresh_ids: bool = False) -> list[BaseTool]:
-    """The session's tools as LangChain's; `fresh_ids` ignores the ids of the model."""
-    exchange = SessionAdapter(session, fresh_ids=fresh_ids)
+def tools_for(
+    session: Session, *, fresh_ids: bool = False, approvals: bool = False
+) -> list[BaseTool]:
+    """The session's tools as LangChain's; `fresh_ids` ignores the ids of the model.
+
+    `approvals` interrupts the graph for a yes: `Command(resume={call_id: "allow"})`.
+    """
+    exchange = SessionAdapter(session, fresh_ids=fresh_ids, approvals=approvals)
+    answers = GraphAnswers(exchange) if approvals else None
     tools: list[BaseTool] = []
     for offer in exchange.offers():
         tool = LangchainTool(
             name=offer.name, description=offer.description, args_schema=offer.schema
         )
-        tool.join(exchange)
+        tool.join(exchange, answers)
         tools.append(tool)
     return tools
 
@@ -33,10 +41,11 @@ class LangchainTool(BaseTool):
     # Without an id there is no message to mark as an error, so the text alone has to say it.
     handle_tool_error: Any = True
     _exchange: SessionAdapter = PrivateAttr()
+    _answers: GraphAnswers | None = PrivateAttr()
 
-    def join(self, exchange: SessionAdapter) -> None:
-        """Say where calls go."""
-        self._exchange = exchange
+    def join(self, exchange: SessionAdapter, answers: GraphAnswers | None) -> None:
+        """Say where calls go, and who asks for approval."""
+        self._exchange, self._answers = exchange, answers
 
     def _to_args_and_kwargs(
         self, tool_input: str | dict[str, Any], tool_call_id: str | None
@@ -45,7 +54,10 @@ class LangchainTool(BaseTool):
         return (tool_input, tool_call_id), {}
 
     async def _arun(self, call_input: object, call_id: str | None) -> Any:  # noqa: ANN401
-        answer = await self._exchange.call(self.name, call_input, call_id)
+        if self._answers is not None and call_id:
+            answer = await self._answers.call(self.name, call_input, call_id)
+        else:
+            answer = await self._exchange.call(self.name, call_input, call_id)
         if call_id is None:
             if answer.is_failure:
                 raise ToolException(answer.text)

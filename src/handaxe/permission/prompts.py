@@ -68,6 +68,10 @@ class PermissionBroker(Asker):
         """Whether anybody may be asked now."""
         return self._on_ask is not None and not self._state.never_prompt
 
+    def put_off(self) -> None:
+        """Let questions wait for answers that come later, unless somebody answers them now."""
+        self._on_ask = self._on_ask or put_off
+
     async def ask(self, request: PermissionRequest) -> Allow | Deny | Defer:
         """Wait for the answer, keep it, and remember it for as long as it says."""
         if request.agent_id is None:
@@ -165,6 +169,11 @@ class PermissionBroker(Asker):
         change = PermissionChange(type="setMode", mode=mode, destination="session")
         for problem in await changes.make([change], by=by, call_id=call_id):
             _log.warning("%s", problem)
+
+
+async def put_off(_request: PermissionRequest) -> Defer:
+    """Nobody answers now."""
+    return Defer()
 
 
 def validate_answer(answer: Allow | Deny) -> Allow | Deny:

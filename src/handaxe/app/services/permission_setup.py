@@ -10,7 +10,7 @@ from handaxe.config.trust import MODE
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.permission import Classifier, PermissionChanges
 from handaxe.contract.ports.settings_store import SettingsStore
-from handaxe.permission.prompts import OnAsk, PermissionBroker
+from handaxe.permission.prompts import OnAsk, PermissionBroker, put_off
 from handaxe.permission.saved_rules import SavedRules
 from handaxe.pipeline.context import PipelineContext
 from handaxe.rules.grammar import split_rules
@@ -109,3 +109,13 @@ def connect_permission_prompts(
         context.classifier = LimitedClassifier(
             classifier, limit_s=lambda: options.classifier_timeout_s
         )
+
+
+def put_questions_off(
+    context: PipelineContext, state: PermissionState, configuration: Configuration
+) -> None:
+    """Let every question wait for an answer that comes later, unless somebody is there to ask."""
+    if context.asker is None:
+        connect_permission_prompts(context, state, put_off, None, configuration)
+    elif isinstance(context.asker, PermissionBroker):
+        context.asker.put_off()
