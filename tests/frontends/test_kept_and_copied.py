@@ -91,7 +91,7 @@ def test_a_command_in_the_background_may_come_to_its_end_when_that_is_near(run, 
     command = "sleep 1; touch made"
     start = {"call": [{"tool": "Bash", "input": {"command": command, "run_in_background": True}}]}
     words = ("--output-format", "stream-json", "--allowedTools", "Bash")
-    out = run("-p", "go", "--model", script(start, {"text": "bye"}), *words)
+    out = run("-p", "go", "--model", script(start, {"text": "bye"}, {"text": "done"}), *words)
     assert (project / "made").exists()
     messages = [json.loads(line) for line in out.stdout.splitlines()]
     assert [m["status"] for m in messages if m.get("subtype") == "task_notification"] == [

@@ -101,9 +101,8 @@ def test_rules_are_heard_before_the_tool(run, asked, project):
 
 
 def test_no_tool_answers_where_a_server_wants_a_person(run, asked):
-    # The first call only brings the tool's schema.
     turn = {"call": [{"tool": "mcp__gate__ask_me", "input": {}}]}
-    out = run('{"behavior": "allow"}', turn, turn)
+    out = run('{"behavior": "allow"}', turn)
     assert "requires user interaction; not supported via --permission-prompt-tool" in str(
         out.stderr
     )

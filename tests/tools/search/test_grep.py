@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from handaxe import Session
-from handaxe.app.session import get_parts
-from handaxe.app.tool_listing import build_display
 from handaxe.contract.ports.search import FileMatch, TextFound
 from handaxe.tools.search.grep_output import SearchOutput
 
@@ -261,7 +259,7 @@ async def test_a_human_sees_lists_and_tables(session, project):
     for mode, kind in (("files_with_matches", "Items"), ("content", "Text"), ("count", "Table")):
         call_input = {"pattern": "foo", "output_mode": mode}
         result = await session.call("Grep", call_input)
-        display = build_display(get_parts(session).catalog, result, call_input)
+        display = session.presenter().present_result(result, call_input).blocks
         assert type(display[0]).__name__ == kind
 
 
@@ -358,7 +356,7 @@ async def test_what_people_see_of_many_lines_is_all_of_them(session, project):
     call_input = {"pattern": "foo", "output_mode": "content", "head_limit": 0}
 
     result = await session.call("Grep", call_input)
-    shown, _ = build_display(get_parts(session).catalog, result, call_input)
+    shown, *_ = session.presenter().present_result(result, call_input).blocks
 
     assert shown.text.count("\n") == 1_199
     assert shown.text.endswith("a.txt:1200:foo")

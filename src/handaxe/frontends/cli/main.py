@@ -162,6 +162,11 @@ class _Parser(argparse.ArgumentParser):
             message += f" (inputs that begin with a dash stand after --: -- {words})"
         super().error(to_visible_text(message))
 
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401 - as argparse
+        # That of argparse takes a full device for a success.
+        if message:
+            (file or sys.stderr).write(message)
+
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Help as wide as the terminal, without the modules argparse loads to find that out."""
