@@ -42,10 +42,13 @@ BETWEEN: dict[str, dict[int, str]] = {
 }
 """What a reader has before all blocks of code, and before one of a page."""
 RUN_ELSEWHERE = {
-    "frameworks": "tests/adapters",
-    "own-tools": "tests/docs/test_examples.py",
-    "command-line-agent": "needs the Agent SDK",
-    "mcp-client": "needs a server from the network",
+    "frameworks": "tests/docs/test_examples.py",
+    "own-tools": "tests/docs/test_guide_code.py",
+    "command-line-agent": "tests/docs/test_guide_code.py",
+    "mcp-client": "tests/docs/test_guide_code.py",
+    "hosting": "tests/docs/test_guide_code.py",
+    "hooks": "tests/docs/test_guide_code.py",
+    "approvals": "tests/docs/test_guide_code.py",
 }
 SCRIPT = "[[turn]]\ntext = 'Done.'\n" * 9
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -122,6 +125,13 @@ GUIDES = sorted(
     for page in (HOUSE / "docs" / "guides").glob("*.md")
     if read_blocks(page) and page.stem not in RUN_ELSEWHERE
 )
+
+
+def test_every_page_with_code_is_run_by_some_test():
+    from tests.docs.test_guide_code import USES
+
+    pages = {page.stem for page in PAGES if read_blocks(page)}
+    assert pages - {"README"} == {*GUIDES, *USES}
 
 
 @pytest.mark.parametrize("name", GUIDES)
