@@ -302,6 +302,11 @@ async def main() -> None:
         parser.error(f"no such case: {', '.join(unknown)}")
     watch = Watch()
     watch.install()
+    print(
+        f"Wanted: no block above {LIMIT_MS} ms, and a Grep at most {LIMIT_RATIO}x slower beside "
+        f"{options.users} users with {options.megabytes} MB each.",
+        flush=True,
+    )
     for name in options.cases or CASES:
         await run_case(name, options, watch)
 

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handaxe.text.chunks import LONG
 from handaxe.text.encoding import (
     DecodedText,
     Format,
@@ -140,3 +141,16 @@ def test_encoding_gives_the_same_text_back_or_says_why_not(text: str, encoding: 
         data, refusal = b"", error
     assert refusal is None or text[refusal.position] == refusal.character
     assert refusal is not None or data.decode(encoding) == text
+
+
+@pytest.mark.parametrize("encoding", MARKS)
+@pytest.mark.parametrize("shift", range(4))
+def test_a_long_text_comes_back_wherever_its_chunks_end(encoding: str, shift: int) -> None:
+    text = "é" + "x" * shift + "aé€漢😀\r\n" * (LONG // 6)
+    data = MARKS[encoding] + text.encode(encoding)
+    decoded = decode(data)
+    assert (decoded.encoding, decoded.bom) == (encoding, MARKS[encoding])
+    # A failure that shows both would never end.
+    is_same = decoded.text == text
+    assert is_same
+    assert encoding != "utf-8" or decode(text.encode()).text == text

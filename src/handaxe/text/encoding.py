@@ -72,7 +72,10 @@ def decode(data: bytes) -> DecodedText:
         NotText: The bytes are binary.
     """
     found = sniff(data)
-    text = str(memoryview(data)[len(found.bom) :], found.encoding)
+    if len(data) > LONG and found.encoding in _UNICODE and not data.isascii():
+        text = _decode_chunks(data, found)
+    else:
+        text = str(memoryview(data)[len(found.bom) :], found.encoding)
     return DecodedText(encoding=found.encoding, bom=found.bom, text=text)
 
 
@@ -153,6 +156,17 @@ def is_mostly_controls(data: bytes) -> bool:
     sample = data[:_SAMPLE_BYTES]
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
     return controls > len(sample) * _MAX_CONTROL_SHARE
+
+
+def _decode_chunks(data: bytes, stored: Format) -> str:
+    """Valid text, with a turn for other threads after each chunk."""
+    decoder = codecs.getincrementaldecoder(stored.encoding)()
+    pieces: list[str] = []
+    for chunk in _split_chunks(data, len(stored.bom)):
+        pieces.append(decoder.decode(chunk))
+        yield_turn()
+    pieces.append(decoder.decode(b"", final=True))
+    return "".join(pieces)
 
 
 def _is_valid(data: bytes, encoding: str, start: int) -> bool:
