@@ -9,6 +9,7 @@ import base64
 import json
 import sys
 import tomllib
+import unicodedata
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
@@ -60,7 +61,7 @@ def main() -> None:
     edits = [(snippet, edit) for snippet in data["snippet"] for edit in snippet["edits"]]
     for family in (
         exact, tab_files, space_files, line_endings, mixed_endings, trailing_blanks, ambiguous,
-        everywhere, absent, encodings, prose,
+        everywhere, absent, mistaken, encodings, prose,
     ):  # fmt: skip
         cases = list(family(edits))
         lines = [json.dumps(case, ensure_ascii=True) for case in cases]
@@ -292,6 +293,51 @@ def absent(edits: list[tuple[Case, Case]]) -> Iterator[Case]:
             continue
         fields = call(old, edit["new"]) | refused("edit.no_match")
         yield case("absent", snippet, edit, how, content=snippet["file"], **fields)
+
+
+def mistaken(edits: list[tuple[Case, Case]]) -> Iterator[Case]:
+    """Known mistakes: refused, with the call that was meant."""
+    ways = cycle(
+        ["line numbers", "escapes", "a blank line too many", "a blank line missing", "composition"]
+    )
+    for (snippet, edit), way in zip(edits, ways, strict=False):
+        old, new = edit["old"].splitlines(), edit["new"].splitlines()
+        content, after, first = snippet["file"], done(snippet, edit), f"{old[0]}\n"
+        if "blank line" in way and (old[0] != new[0] or len(old) < 2 or content.count(first) > 1):
+            continue
+        given = [edit["old"], edit["new"]]
+        if way == "line numbers":
+            begin = content[: content.index(edit["old"])].count("\n") + 1
+            given = [_numbered(lines, begin) for lines in (old, new)]
+        elif way == "escapes":
+            given = [json.dumps(text, ensure_ascii=False)[1:-1] for text in given]
+        elif way == "a blank line too many":
+            given = [text.replace(first, f"{first}\n", 1) for text in given]
+        elif way == "a blank line missing":
+            content, after = (text.replace(first, f"{first}\n", 1) for text in (content, after))
+        else:
+            name = "Ame\u0301lie Lefe\u0300vre\n"
+            content, after = name + content, name + after
+            given = [unicodedata.normalize("NFC", name) + text for text in given]
+            if not content.startswith(name + edit["old"]):
+                given = [unicodedata.normalize("NFC", name), "Amélie Lefèvre, 2nd\n"]
+                after = f"{name[:-1]}, 2nd\n{snippet['file']}"
+        expect = {"code": "edit.no_match", "mistake": _MISTAKES[way], "corrected": after}
+        fields = call(*given) | {"expect": expect}
+        yield case("mistaken", snippet, edit, f"{way} in the call", content=content, **fields)
+
+
+_MISTAKES = {
+    "line numbers": "line_numbers",
+    "escapes": "escaped",
+    "a blank line too many": "blank_lines",
+    "a blank line missing": "blank_lines",
+    "composition": "composition",
+}
+
+
+def _numbered(lines: list[str], first: int) -> str:
+    return "".join(f"{number:6d}→{line}\n" for number, line in enumerate(lines, first))
 
 
 def encodings(edits: list[tuple[Case, Case]]) -> Iterator[Case]:

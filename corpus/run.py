@@ -23,7 +23,7 @@ from typing import Any
 HERE = Path(__file__).parent / "edit"
 COLUMNS = (
     "cases", "landed", "refused", "missed", "wrong_place", "outside_changed", "wrong_text",
-    "wrong_code", "wrong_class",
+    "wrong_code", "wrong_class", "wrong_help",
 )  # fmt: skip
 GOOD = ("cases", "landed", "refused")
 Case = dict[str, Any]
@@ -64,9 +64,7 @@ def judge(case: Case, answer: Answer) -> str:
     """What became of a case, as the name of a column."""
     right = after(case)
     if "after_base64" not in answer:
-        if right is not None:
-            return "missed"
-        return "refused" if answer["code"] == case["expect"]["code"] else "wrong_code"
+        return "missed" if right is not None else _judge_refusal(case, answer)
     got, stored = base64.b64decode(answer["after_base64"]), case["before"]
     if right is None:
         return "wrong_place"
@@ -81,6 +79,23 @@ def judge(case: Case, answer: Answer) -> str:
     touched = _common(stored, got), len(stored) - _common(stored[::-1], got[::-1])
     is_elsewhere = touched[1] <= head or touched[0] >= len(stored) - tail
     return "wrong_place" if is_elsewhere else "outside_changed"
+
+
+def _judge_refusal(case: Case, answer: Answer) -> str:
+    """What became of a case that had to be refused, and was."""
+    if answer["code"] != case["expect"]["code"]:
+        return "wrong_code"
+    return "refused" if "mistakes" not in answer or _is_helped(case, answer) else "wrong_help"
+
+
+def _is_helped(case: Case, answer: Answer) -> bool:
+    """Whether a refusal names the mistake, and the call that it proposes is the one meant."""
+    expect = case["expect"]
+    if "mistake" not in expect:
+        return "corrected_base64" not in answer
+    right = _bytes(expect, "corrected", case.get("encoding", "utf-8"))
+    corrected = base64.b64decode(answer.get("corrected_base64", ""))
+    return answer["mistakes"] == [expect["mistake"]] and corrected == right
 
 
 def _common(one: bytes, other: bytes) -> int:
@@ -113,9 +128,28 @@ def handaxe_engine(case: Case) -> Answer:
             case["before"], case["old_string"], case["new_string"], replace_all=case["replace_all"]
         )
     except tuple(codes) as refusal:
-        return {"code": codes[type(refusal)]}
+        return {"code": codes[type(refusal)], **_help(case, codes[type(refusal)])}
     data = base64.b64encode(made.apply(case["before"])).decode()
     return {"after_base64": data, "matched_with": made.matched_with}
+
+
+def _help(case: Case, code: str) -> Answer:
+    """What is named as the mistake, and the file after the proposed call."""
+    from handaxe.text import replace
+    from handaxe.text.encoding import decode
+    from handaxe.text.replace.corrections import find_correction
+
+    if code != "edit.no_match":
+        return {}
+    old, new, content = case["old_string"], case["new_string"], case["before"]
+    found = find_correction(content, decode(content).text, old, new)
+    if found is None:
+        return {"mistakes": []}
+    if found.old is None or found.new is None:
+        return {"mistakes": list(found.mistakes)}
+    corrected = replace.plan_replacement(content, found.old, found.new).apply(content)
+    data = base64.b64encode(corrected).decode()
+    return {"mistakes": list(found.mistakes), "corrected_base64": data}
 
 
 class CommandEngine:

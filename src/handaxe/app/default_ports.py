@@ -7,7 +7,7 @@ from handaxe.app.services.service import SessionContext
 from handaxe.config.settings import Settings
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.dry_run import CommandPreviews, Preview
-from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.files import Files, NameFinder
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.shell import ShellCommand
 from handaxe.contract.ports.undo import ChangeHistory
@@ -51,6 +51,7 @@ def build_default_ports(
             f"{ports}.plans.Plans": lambda: _create_plans(session_context),
             f"{ports}.dry_run.CommandPreviews": lambda: _create_previews(session_context),
             f"{ports}.search.Search": lambda: _create_search(session_context),
+            f"{ports}.files.NameFinder": lambda: _create_name_finder(session_context, offers),
             "handaxe.contract.trust_gate.TrustGate": lambda: session_context.configuration.gate,
             f"{ports}.settings_store.SettingsStore": lambda: session_context.configuration.store(
                 session_context.files
@@ -102,6 +103,16 @@ def _create_search(session_context: SessionContext) -> "Search":
         hidden=lambda: make_read_deny_check(policy()),
         may_read=lambda: make_read_allow_check(policy()),
         own_places=workdir.own_places,
+    )
+
+
+def _create_name_finder(session_context: SessionContext, offers: PortRegistry) -> "NameFinder":
+    from handaxe.contract.ports.search import Search
+    from handaxe.search.near_paths import SearchedNames
+
+    configuration = session_context.configuration
+    return SearchedNames(
+        offers[Search], session_context.workdir, lambda: configuration.settings.search
     )
 
 

@@ -203,7 +203,8 @@ async def test_tolerance_and_help_are_those_of_edit(project):
     async with Session(project, permission_mode="acceptEdits") as session:
         await read(session, "a.py")
         missed = await session.call("ApplyPatch", input=patch(*update("a.py", "-lost = 2")))
-        assert "If that is the place, send: begin the hunk with these lines" in missed.text
+        sent = "If that is the place, send: the hunk with these lines:\n-last = 2\n\n"
+        assert sent in missed.text
         wrong_end = patch(*update("a.py", "-def f():", "+def g():", "*** End of File"))
         ended = await session.call("ApplyPatch", input=wrong_end)
         assert "but not at the end of the file" in ended.text

@@ -8,12 +8,22 @@ class NotFound(ToolFault):
 
     code = "file.not_found"
 
-    def __init__(self, path: str, near: list[str] | None = None, *, is_link: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        near: list[str] | None = None,
+        *,
+        elsewhere: list[str] | None = None,
+        is_link: bool = False,
+    ) -> None:
+        """`near` is spelled much like it; `elsewhere` has its name in another directory."""
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        if elsewhere:
+            hint += f" Files of that name: {', '.join(elsewhere)}."
         where = f"{path} is a link that leads nowhere." if is_link else f"Nothing is at {path}."
         super().__init__(
             f"File does not exist. {where}{hint}",
-            data={"path": path, "near": near or []},
+            data={"path": path, "near": near or [], "elsewhere": elsewhere or []},
         )
 
 

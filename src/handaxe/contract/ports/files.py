@@ -147,3 +147,11 @@ class Files(ABC):
     @abstractmethod
     async def remove(self, path: str, *, expect: FileVersion) -> None:
         """Take a regular file away, durably, if it still is the expected version."""
+
+
+class NameFinder(ABC):
+    """Finds what has a certain name in the working directories."""
+
+    @abstractmethod
+    async def find_named(self, name: str, *, may_be_directory: bool = False) -> list[str]:
+        """Absolute paths that end with the name; a few are enough, and none that rules hide."""

@@ -5,7 +5,7 @@ is no similarity score: text matches in one of the named ways or not at all, and
 a refusal. Refusals are exceptions with data; the tool writes the sentences.
 
 Belongs here: matching, normalising, adapting the replacement to the file, patches, line edits,
-the fuzzy match that helps after a failed edit.
+the fuzzy match and the corrections that help after a failed edit.
 Does not: reading and writing files (`disk`), texts for the model (`tools.files`).
 May import: the other modules of `text`, and what `text` may import.
 """

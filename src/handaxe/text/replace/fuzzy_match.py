@@ -9,10 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-import msgspec
-
 from handaxe.text.chunks import count_in_chunks, find_in_chunks
-from handaxe.text.escape import describe_character, to_visible_text
 from handaxe.text.line_window import (
     detect_line_break,
     find_line_end,
@@ -20,6 +17,7 @@ from handaxe.text.line_window import (
     split_keeping_ends,
 )
 from handaxe.text.replace.plan import align_blocks
+from handaxe.text.replace.text_difference import SimilarText, compare_texts, split_bare
 
 _MAX_CLUES = 12
 _MAX_FOUND = 20
@@ -29,34 +27,6 @@ _MAX_SCANNED_CHARS = 2_000_000
 _MAX_LINE_CHARS = 2_000
 _WORD = re.compile(r"\w{3,}")
 _LEAST_SCORE = 0.5
-
-
-class SimilarText(msgspec.Struct, frozen=True, kw_only=True):
-    """A place that resembles the lost text; lines count from 1, `differs` is the first other line.
-
-    Attributes:
-        first_line: Where the place begins.
-        last_line: Where it ends.
-        text: What stands there, ready to be used as the text to replace.
-        is_unique: Whether `text` is in the file exactly once.
-        score: From 0 to 1, for ordering only.
-        differs: The number of the first line that differs.
-        given: That line as it was given, invisible characters made visible.
-        stored: That line as the file has it, invisible characters made visible.
-        given_character: The first character that differs, by number and name, as given.
-        stored_character: The first character that differs, as the file has it.
-    """
-
-    first_line: int
-    last_line: int
-    text: str
-    is_unique: bool
-    score: float
-    differs: int
-    given: str
-    stored: str
-    given_character: str
-    stored_character: str
 
 
 def find_similar_text(text: str, old: str, *, limit: int = 3) -> list[SimilarText]:
@@ -84,9 +54,7 @@ class _Nearest:
         self._text = text
         self._break = detect_line_break(text)
         self._old = old
-        self._old_lines = [
-            line.rstrip("\r\n") for line in split_keeping_ends(old, detect_line_break(old))
-        ]
+        self._old_lines = split_bare(old)
         self._bare_lines = [line.strip() for line in self._old_lines]
         self._similarity = _load_similarity()
 
@@ -107,21 +75,12 @@ class _Nearest:
             begin, end = self._find_span(begin)
         text = self._text[begin:end]
         first_line = 1 + count_in_chunks(self._text, self._break, 0, begin)
-        stored = [line.rstrip("\r\n") for line in split_keeping_ends(text, self._break)]
-        index = _find_first_difference(self._old_lines, stored)
-        given_line, stored_line = _get_line(self._old_lines, index), _get_line(stored, index)
-        column = _find_first_difference(given_line, stored_line)
-        return SimilarText(
-            first_line=first_line,
-            last_line=first_line + len(stored) - 1,
-            text=text,
+        return compare_texts(
+            self._old,
+            text,
+            first_line,
             is_unique=_is_unique(self._text, text),
             score=round(score, 3),
-            differs=first_line + index,
-            given=to_visible_text(given_line, exact=True),
-            stored=to_visible_text(stored_line, exact=True),
-            given_character=describe_character(given_line[column : column + 1]),
-            stored_character=describe_character(stored_line[column : column + 1]),
         )
 
     def _count_votes(self) -> Counter[int]:
@@ -241,17 +200,6 @@ class _Nearest:
 def _is_unique(text: str, part: str) -> bool:
     first = find_in_chunks(text, part)
     return first >= 0 and find_in_chunks(text, part, first + max(1, len(part))) < 0
-
-
-def _find_first_difference(one: str | list[str], other: str | list[str]) -> int:
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return index
-    return min(len(one), len(other))
-
-
-def _get_line(lines: list[str], index: int) -> str:
-    return lines[index] if index < len(lines) else ""
 
 
 def _load_similarity() -> Callable[[str, str], float]:

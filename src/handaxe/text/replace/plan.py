@@ -33,7 +33,7 @@ class AmbiguousMatch(Exception):
 
     def __init__(self, matched_with: MatchedWith, lines: list[int], count: int) -> None:
         super().__init__(f"{count} places fit ({matched_with}), on lines {lines}")
-        self.matched_with = matched_with
+        self.matched_with: MatchedWith = matched_with
         self.lines = lines
         self.count = count
 

@@ -8,7 +8,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Block, Code, Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.files import Files, NameFinder
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import AppliedEdits, ReadLedger
@@ -59,6 +59,7 @@ class ApplyPatch(Tool[ApplyPatchArgs]):
     output_type = ApplyPatchData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
+    may_use = (NameFinder,)
 
     def effects_of(self, args: ApplyPatchArgs) -> Effects:
         return Effects.on(*_list_paths(args))

@@ -7,7 +7,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.files import Files, LoadedFile
+from handaxe.contract.ports.files import Files, LoadedFile, NameFinder
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import AppliedEdits, ReadLedger
@@ -67,6 +67,7 @@ class Edit(Tool[EditArgs]):
     output_type = EditData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
+    may_use = (NameFinder,)
 
     def effects_of(self, args: EditArgs) -> Effects:
         return Effects.on(args.file_path)
@@ -124,19 +125,27 @@ async def _replace(path: str, loaded: LoadedFile, args: EditArgs, ctx: ToolConte
 
 
 def _plan(content: bytes, path: str, args: EditArgs, ctx: ToolContext) -> replace.Plan:
-    def resend(text: str) -> str:
-        new = shorten_text(args.new_string)
-        return f"Edit(file_path={path!r}, old_string={text!r}, new_string={new})"
+    def resend(old: str, new: str) -> str:
+        every = ", replace_all=True" if args.replace_all else ""
+        new = shorten_text(new)
+        return f"Edit(file_path={path!r}, old_string={old!r}, new_string={new}{every})"
 
-    return plan_replacement(
-        content,
-        path,
-        args.old_string,
-        args.new_string,
-        replace_all=args.replace_all,
-        resend=resend,
-        ctx=ctx,
-    )
+    try:
+        return plan_replacement(
+            content,
+            path,
+            args.old_string,
+            args.new_string,
+            replace_all=args.replace_all,
+            resend=resend,
+            ctx=ctx,
+        )
+    except NoMatch as missed:
+        if corrected := missed.data.get("corrected"):
+            # The whole input, to be sent as it is.
+            rest = {"replace_all": True} if args.replace_all else {}
+            missed.data["corrected"] = {"file_path": path, **corrected, **rest}
+        raise
 
 
 def _build_result(

@@ -66,10 +66,11 @@ class NoMatch(ToolFault):
 
     code = "edit.no_match"
 
-    def __init__(self, old: str, help_text: str) -> None:
+    def __init__(self, old: str, help_text: str, data: dict[str, Any] | None = None) -> None:
         super().__init__(
             f"String to replace not found in file.\nString: {_shorten_text(old)}"
-            + (f"\n\n{help_text}" if help_text else "")
+            + (f"\n\n{help_text}" if help_text else ""),
+            data=data,
         )
 
 

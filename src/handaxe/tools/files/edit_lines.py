@@ -11,7 +11,7 @@ from handaxe.contract.display import Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import BadInput
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.files import Files, LoadedFile
+from handaxe.contract.ports.files import Files, LoadedFile, NameFinder
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import ReadLedger
@@ -83,6 +83,7 @@ class EditLines(Tool[EditLinesArgs]):
     output_type = EditLinesData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, Settings)
+    may_use = (NameFinder,)
 
     def effects_of(self, args: EditLinesArgs) -> Effects:
         return Effects.on(args.file_path)

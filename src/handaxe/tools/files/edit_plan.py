@@ -4,8 +4,10 @@ Edit, MultiEdit and ApplyPatch all plan here, so that they forgive and refuse th
 Lines that are named by number and tag need no search: `tagged_lines`.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+
+import msgspec
 
 from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
@@ -16,7 +18,7 @@ from handaxe.text import replace
 from handaxe.text.diff import Hunk, diff_plan
 from handaxe.text.replace import Plan
 from handaxe.text.replace.line_edits import LineEdits, LineHunk
-from handaxe.text.replace.plan import NoAnchor, NoHeader, Overlapping
+from handaxe.text.replace.plan import NoAnchor, NoHeader, Overlapping, align_blocks
 from handaxe.tools.files.edit_faults import (
     AlreadyThere,
     AmbiguousHunk,
@@ -34,10 +36,13 @@ from handaxe.tools.files.freshness import (
     refuse_unread_or_stale,
     to_line_changes,
 )
-from handaxe.tools.files.match_errors import Missed, add_file_window, explain_no_match
-
-Resend = Callable[[str], str]
-"""What to send if a text that nearly fits is the one that was meant."""
+from handaxe.tools.files.match_errors import (
+    Missed,
+    MissedEdit,
+    Resend,
+    add_file_window,
+    build_no_match,
+)
 
 
 def plan_replacement(
@@ -61,7 +66,8 @@ def plan_replacement(
                 tolerance=ctx[Settings].edit.tolerance,
             )
     except replace.NoPlace:
-        missed = NoMatch(old, explain_no_match(content, path, old, resend))
+        edit = MissedEdit(old, new, replace_all)
+        missed = build_no_match(content, path, edit, resend, ctx)
         raise add_file_window(missed, content, path, old, ctx) from None
     except replace.AmbiguousMatch as many:
         missed = ManyMatches(old, many.count, many.lines, many.matched_with)
@@ -83,16 +89,12 @@ class HunkPlanner:
             with convert_file_faults(self._content, self._path):
                 self._edits.add(hunk)
         except replace.NoPlace:
-            raise self._missed(NoMatch(old, self._explain_miss(hunk)), old) from None
+            raise self._missed(self._build_no_match(hunk), old) from None
         except replace.AmbiguousMatch as many:
             missed = AmbiguousHunk(old, many.count, many.lines, many.matched_with)
             raise self._missed(missed, old) from None
         except NoHeader as missing:
-            help_text = explain_no_match(
-                self._content, self._path, missing.header, _format_as_header
-            )
-            missed = NoMatch(f"@@ {missing.header}", help_text)
-            raise self._missed(missed, missing.header) from None
+            raise self._missed(self._build_no_header(missing.header), missing.header) from None
         except NoAnchor:
             raise NoPlaceToAdd(hunk.new) from None
         except Overlapping as overlapping:
@@ -106,30 +108,72 @@ class HunkPlanner:
     def _missed(self, fault: Missed, old: str) -> Missed:
         return add_file_window(fault, self._content, self._path, old, self._ctx)
 
-    def _explain_miss(self, hunk: LineHunk) -> str:
+    def _build_no_match(self, hunk: LineHunk) -> NoMatch:
         """Where the lines nearly stand, or why the place where they do stand does not count."""
+        old = "\n".join(hunk.old)
         for bare, why in (
             (LineHunk(hunk.old, hunk.new, hunk.headers), "not at the end of the file"),
             (LineHunk(hunk.old, hunk.new), f"not behind {' / '.join(hunk.headers)!r}"),
         ):
-            if bare == hunk:
-                continue
-            try:
-                LineEdits(self._content).add(bare)
-            except (replace.NoPlace, replace.AmbiguousMatch, NoHeader, NoAnchor):
-                continue
-            return f"The lines are in {self._path}, but {why}."
-        return explain_no_match(self._content, self._path, "\n".join(hunk.old), _format_as_lines)
+            if bare != hunk and self._has_place(bare):
+                return NoMatch(old, f"The lines are in {self._path}, but {why}.")
+        edit = MissedEdit(old, "\n".join(hunk.new))
+
+        def resend(old: str, new: str) -> str | None:
+            meant = _to_hunk(old, new, hunk)
+            if not self._has_place(meant):
+                return None
+            return "the hunk with these lines:\n" + "\n".join(_list_hunk_lines(meant))
+
+        missed = build_no_match(self._content, self._path, edit, resend, self._ctx)
+        if corrected := missed.data.get("corrected"):
+            meant = _to_hunk(corrected["old_string"], corrected["new_string"], hunk)
+            missed.data["corrected"] = {"lines": list(_list_hunk_lines(meant))}
+        return missed
+
+    def _build_no_header(self, header: str) -> NoMatch:
+        def resend(text: str, _: str) -> str:
+            return f"@@ {text.strip()}"
+
+        missed = build_no_match(
+            self._content, self._path, MissedEdit(header, ""), resend, self._ctx
+        )
+        missed.data.pop("corrected", None)
+        return missed
+
+    def _has_place(self, hunk: LineHunk) -> bool:
+        try:
+            LineEdits(self._content, tolerance=self._ctx[Settings].edit.tolerance).add(hunk)
+        except (
+            replace.NoPlace,
+            replace.AmbiguousMatch,
+            replace.UnencodableCharacter,
+            NoHeader,
+            NoAnchor,
+        ):
+            return False
+        return True
 
 
-def _format_as_lines(text: str) -> str:
-    return "begin the hunk with these lines as they stand in the file:\n" + "\n".join(
-        f" {line}" for line in text.splitlines()
+def _to_hunk(old: str, new: str, like: LineHunk) -> LineHunk:
+    """A hunk with other lines."""
+    old_lines, new_lines = (
+        tuple(line.removesuffix("\r") for line in text.split("\n")) if text or known else ()
+        for text, known in ((old, like.old), (new, like.new))
     )
+    return msgspec.structs.replace(like, old=old_lines, new=new_lines)
 
 
-def _format_as_header(text: str) -> str:
-    return f"@@ {text.strip()}"
+def _list_hunk_lines(hunk: LineHunk) -> Iterator[str]:
+    """The lines of a hunk with their signs."""
+    old, new = hunk.old, hunk.new
+    for block in align_blocks(old, new):
+        gone = old[block.old_begin : block.old_end]
+        if block.kept:
+            yield from (f" {line}" for line in gone)
+            continue
+        yield from (f"-{line}" for line in gone)
+        yield from (f"+{line}" for line in new[block.new_begin : block.new_end])
 
 
 @contextmanager

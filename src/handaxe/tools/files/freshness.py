@@ -19,15 +19,12 @@ from handaxe.session.workdir import Workdir
 from handaxe.text.diff import Hunk, diff_texts, format_hunks
 from handaxe.text.encoding import Format, NotText, decode, encode, is_empty, sniff
 from handaxe.text.encoding import UnencodableCharacter as NoBytes
-from handaxe.text.escape import find_closest_name
-from handaxe.text.paths import quote_path
 from handaxe.text.replace import MatchedWith
 from handaxe.tools.files.edit_faults import AlreadyThere, ChangedSinceRead, NotOpened, NotRead
 
 MAX_SHOWN_BYTES = 100 * 1024
 """Files up to this size are put into the result whole; of larger ones only the changed lines."""
 MAX_DIFFED_BYTES = 1024 * 1024
-_MAX_NEAR_NAMES = 10
 _ENDS_OF_DIRECTORIES = ("/", "/.", "/..")
 
 
@@ -56,29 +53,15 @@ async def find_regular_file(path: str, ctx: ToolContext) -> FileInfo | None:
 
 
 async def add_near_names(missing: NotFound, path: str, ctx: ToolContext) -> ToolFault:
-    """The same fault, naming near matches in the same directory; none where none may be seen."""
-    directory, _, name = path.rpartition("/")
-    try:
-        names = await ctx[Files].names(directory or "/")
-    except ToolFault:
-        return missing
-    if name in names:
+    """The same fault, naming what may have been meant; nothing where none may be seen."""
+    from handaxe.search.near_paths import find_near_paths
+
+    found = await find_near_paths(path, ctx)
+    if found.is_link:
         return NotFound(path, is_link=True)
-    stem = name.rpartition(".")[0] or name
-    same_stem = [other for other in names if other.rpartition(".")[0] == stem]
-    near = find_closest_name(name, names)
-    found = dict.fromkeys([*([near] if near else []), *sorted(same_stem)])
-    places = [f"{directory}/{other}" for other in list(found)[:_MAX_NEAR_NAMES]]
-    seen = [quote_path(place) for place in places if await _is_seen(place, ctx)]
-    return NotFound(path, seen[:3])
-
-
-async def _is_seen(path: str, ctx: ToolContext) -> bool:
-    """Whether there is a file that this call may know of."""
-    try:
-        return await ctx[Files].look(path) is not None
-    except ToolFault:
-        return False
+    if not (found.near or found.elsewhere):
+        return missing
+    return NotFound(path, list(found.near), elsewhere=list(found.elsewhere))
 
 
 async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) -> SeenFile:

@@ -3,14 +3,19 @@
 Who is refused again and again for the same text is shown the file itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from handaxe.config.settings import Settings
 from handaxe.contract.context import ToolContext
 from handaxe.session.read_ledger import AppliedEdits
 from handaxe.text.encoding import NotText, decode
 from handaxe.text.line_window import number_lines, slice_lines
-from handaxe.text.replace.fuzzy_match import SimilarText, find_similar_text
+from handaxe.text.replace.corrections import CorrectedEdit, Mistake, find_correction
+from handaxe.text.replace.fuzzy_match import find_similar_text
+from handaxe.text.replace.text_difference import SimilarText, compare_texts
 from handaxe.tools.files.edit_faults import AmbiguousHunk, ManyMatches, NoMatch
 
 MAX_TEXT_CHARS = 1_500
@@ -22,6 +27,16 @@ MAX_WINDOW_LINES = 60
 MAX_LINE_CHARS = 500
 
 Missed = NoMatch | ManyMatches | AmbiguousHunk
+Resend = Callable[[str, str], str | None]
+"""What to send with another text to find, and another to put there; None if that fits nowhere."""
+
+
+class MissedEdit(msgspec.Struct, frozen=True):
+    """An edit that found no place."""
+
+    old: str
+    new: str
+    replace_all: bool = False
 
 
 def add_file_window(fault: Missed, content: bytes, path: str, old: str, ctx: ToolContext) -> Missed:
@@ -62,21 +77,93 @@ def _format_windows(text: str, places: Sequence[tuple[int, int]], ctx: ToolConte
     return "\n...\n".join(pieces)
 
 
-def explain_no_match(content: bytes, path: str, old: str, resend: Callable[[str], str]) -> str:
-    """The nearest places with their first difference, and what to send for the best one."""
+def build_no_match(
+    content: bytes, path: str, edit: MissedEdit, resend: Resend, ctx: ToolContext
+) -> NoMatch:
+    """The fault for a text that is nowhere: what is wrong with it, what to send instead."""
     try:
         text = decode(content).text
     except NotText:
-        return ""
-    found = find_similar_text(text, old)
+        return NoMatch(edit.old, "")
+    corrected = find_correction(
+        content,
+        text,
+        edit.old,
+        edit.new,
+        name=path.rpartition("/")[2],
+        replace_all=edit.replace_all,
+        tolerance=ctx[Settings].edit.tolerance,
+    )
+    if corrected is None:
+        return NoMatch(edit.old, _explain_no_match(text, path, edit, resend))
+    data: dict[str, Any] = {"mistakes": list(corrected.mistakes), "lines": list(corrected.lines)}
+    call = None
+    if corrected.old is not None and corrected.new is not None:
+        call = resend(corrected.old, corrected.new)
+        if call is not None:
+            data["corrected"] = {"old_string": corrected.old, "new_string": corrected.new}
+            if max(len(corrected.old), len(corrected.new)) > MAX_TEXT_CHARS:
+                call = "the same again, with both texts corrected."
+    return NoMatch(edit.old, _explain_mistakes(edit, corrected, call), data)
+
+
+_MISTAKES: Mapping[Mistake, str] = {
+    "line_numbers": "The text holds line numbers, as Read and Grep show them in front of lines. "
+    "They are not in the file: leave them out.",
+    "escaped": "The text spells line breaks, tabs or quotes with a backslash, such as \\n. The "
+    "file has the characters themselves.",
+    "unescaped": "The text has line breaks, tabs, quotes or backslashes where the file spells them "
+    "with a backslash, such as \\n.",
+    "blank_lines": "The text has more or fewer blank lines or line breaks than the file.",
+    "composition": "Letters with accents are composed differently: the text looks the same as in "
+    "the file, but its characters are others (Unicode NFC and NFD).",
+}
+
+
+def _explain_mistakes(edit: MissedEdit, corrected: CorrectedEdit, call: str | None) -> str:
+    told = [_MISTAKES[mistake] for mistake in corrected.mistakes if mistake in _MISTAKES]
+    kinds = [mistake for mistake in corrected.mistakes if mistake not in _MISTAKES]
+    if kinds:
+        told.append(
+            f"The text differs from the file in {' and '.join(kinds).replace('_', ' ')}, and the "
+            "setting edit.tolerance = exact forgives nothing."
+        )
+    first_line, *others = corrected.lines
+    if others and corrected.old is None:
+        places = ", ".join(map(str, corrected.lines))
+        told.append(
+            f"Apart from that it stands in several places, on lines {places}. Give more of the "
+            "lines around the one that you mean, as the file has them."
+        )
+        return "\n".join(told)
+    if "line_numbers" not in corrected.mistakes:
+        told.append(_describe(compare_texts(edit.old, corrected.stored, first_line)))
+    if call is None:
+        told.append(
+            f"What is on line {first_line} is probably meant; copy it from the file:\n"
+            f"{_shorten_stored(corrected.stored)}"
+        )
+    else:
+        told.append(f"Send: {call}")
+    return "\n".join(told)
+
+
+def _shorten_stored(stored: str) -> str:
+    return stored if len(stored) <= MAX_TEXT_CHARS else f"{stored[:MAX_TEXT_CHARS]}..."
+
+
+def _explain_no_match(text: str, path: str, edit: MissedEdit, resend: Resend) -> str:
+    """The nearest places with their first difference, and what to send for the best one."""
+    found = find_similar_text(text, edit.old)
     if not found:
         return f"Nothing in {path} resembles it. Read the file again."
     shown = [_describe(place) for place in found]
-    best = found[0]
+    best, old = found[0], edit.old
     # A place that begins or ends elsewhere than what was given would leave pieces behind.
     has_same_ends = best.text[:1] == old[:1] and best.text[-1:] == old[-1:]
     if best.is_unique and has_same_ends and len(best.text) <= MAX_TEXT_CHARS:
-        shown.append(f"If that is the place, send: {resend(best.text)}")
+        call = resend(best.text, edit.new)
+        shown += [f"If that is the place, send: {call}"] if call else []
     return "\n".join(shown)
 
 

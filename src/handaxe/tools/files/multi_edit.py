@@ -10,7 +10,7 @@ from handaxe.contract.display import Code, Display
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.files import Files, LoadedFile
+from handaxe.contract.ports.files import Files, LoadedFile, NameFinder
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import AppliedEdits, ReadLedger
@@ -36,6 +36,7 @@ from handaxe.tools.files.freshness import (
     resolve_file,
     to_diff_display,
 )
+from handaxe.tools.files.match_errors import shorten_text
 
 
 class OneEdit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -88,6 +89,7 @@ class MultiEdit(Tool[MultiEditArgs]):
     output_type = MultiEditData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, AppliedEdits, Settings)
+    may_use = (NameFinder,)
 
     def effects_of(self, args: MultiEditArgs) -> Effects:
         return Effects.on(args.file_path)
@@ -157,14 +159,33 @@ def _plan_edits(
                     edit.old_string,
                     edit.new_string,
                     replace_all=edit.replace_all,
-                    resend=lambda text: f"the same edits, this one with old_string={text!r}",
+                    resend=lambda old, new: (
+                        f"the same edits, this one with old_string={old!r}, "
+                        f"new_string={shorten_text(new)}"
+                    ),
                     ctx=ctx,
                 )
             )
         except ToolFault as fault:
+            if corrected := fault.data.pop("corrected", None):
+                fixed = msgspec.structs.replace(edit, **corrected)
+                fault.data |= _correct_rest(content, path, args, ctx, number, fixed)
             raise _locate_fault(fault, number, args) from None
         content = plans[-1].apply(content)
     return plans
+
+
+def _correct_rest(
+    content: bytes, path: str, args: MultiEditArgs, ctx: ToolContext, number: int, edit: OneEdit
+) -> dict[str, Any]:
+    """The whole input with this edit corrected, if those behind it have their places then too."""
+    edits = [*args.edits[: number - 1], edit, *args.edits[number:]]
+    try:
+        _plan_edits(content, path, MultiEditArgs(file_path=path, edits=edits), ctx, first=number)
+    except ToolFault as fault:
+        # Those behind it may have been corrected as well.
+        return {name: one for name, one in fault.data.items() if name == "corrected"}
+    return {"corrected": {"file_path": path, "edits": msgspec.to_builtins(edits)}}
 
 
 async def _replace(

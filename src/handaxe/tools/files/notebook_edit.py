@@ -9,7 +9,7 @@ from handaxe.contract.effects import Effects
 from handaxe.contract.faults import BadInput
 from handaxe.contract.faults.file import NotFound
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.files import Files, LoadedFile
+from handaxe.contract.ports.files import Files, LoadedFile, NameFinder
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.read_ledger import LineChange, ReadLedger, SeenFile
@@ -72,6 +72,7 @@ class NotebookEdit(Tool[NotebookEditArgs]):
     output_type = NotebookEditData
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, Settings)
+    may_use = (NameFinder,)
 
     def effects_of(self, args: NotebookEditArgs) -> Effects:
         return Effects.on(args.notebook_path)

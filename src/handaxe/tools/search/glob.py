@@ -11,7 +11,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items, Text
 from handaxe.contract.effects import Effects
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.files import Files
+from handaxe.contract.ports.files import Files, NameFinder
 from handaxe.contract.ports.search import (
     VERSION_CONTROL,
     BadQuery,
@@ -75,6 +75,7 @@ class Glob(Tool[GlobArgs]):
     output_type = GlobData
     effects = Effects.none()
     uses = (Search, Files, Workdir, Settings)
+    may_use = (NameFinder,)
 
     def effects_of(self, args: GlobArgs) -> Effects:
         return Effects.reading(*_list_places(args))

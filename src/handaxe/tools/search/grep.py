@@ -11,7 +11,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.display import Display, Items, Table, Text
 from handaxe.contract.effects import Effects
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.files import FileInfo, Files
+from handaxe.contract.ports.files import FileInfo, Files, NameFinder
 from handaxe.contract.ports.search import BadQuery, Search, SearchMode, TextQuery
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
@@ -70,6 +70,7 @@ class Grep(Tool[GrepArgs]):
     output_type = GrepData
     effects = Effects.none()
     uses = (Search, Files, Workdir, Settings)
+    may_use = (NameFinder,)
     default_limit = 250
 
     def effects_of(self, args: GrepArgs) -> Effects:

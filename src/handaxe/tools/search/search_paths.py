@@ -13,7 +13,8 @@ from handaxe.contract.faults import ToolFault
 from handaxe.contract.faults.file import NotRegular
 from handaxe.contract.ports.files import FileInfo, Files
 from handaxe.contract.ports.search import SkippedFiles
-from handaxe.text.escape import find_closest_name, format_count
+from handaxe.search.near_paths import NearPaths, find_near_paths
+from handaxe.text.escape import format_count
 from handaxe.text.paths import quote_path
 
 SkipReason = Literal["ignored", "binary", "tooLarge", "unreadable", "links", "withheld"]
@@ -96,11 +97,13 @@ class NothingThere(ToolFault):
 
     code = "search.not_found"
 
-    def __init__(self, path: str, near: list[str]) -> None:
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    def __init__(self, path: str, found: NearPaths) -> None:
+        hint = f" Did you mean {' or '.join(found.near)}?" if found.near else ""
+        if found.elsewhere:
+            hint += f" What has that name: {', '.join(found.elsewhere)}."
         super().__init__(
             f"There is nothing at {path}, so nothing was searched.{hint}",
-            data={"path": path, "near": near},
+            data={"path": path, "near": list(found.near), "elsewhere": list(found.elsewhere)},
         )
 
 
@@ -174,17 +177,7 @@ async def find_search_root(path: str, ctx: ToolContext) -> FileInfo:
     """What stands at the path, if it can be searched at all."""
     info = await ctx[Files].look(path)
     if info is None:
-        raise NothingThere(path, await _find_near_names(path, ctx))
+        raise NothingThere(path, await find_near_paths(path, ctx, may_be_directory=True))
     if info.kind not in {"file", "directory"}:
         raise NotRegular(path, info.kind)
     return info
-
-
-async def _find_near_names(path: str, ctx: ToolContext) -> list[str]:
-    directory, _, name = path.rpartition("/")
-    try:
-        names = await ctx[Files].names(directory or "/")
-    except ToolFault:
-        return []
-    near = find_closest_name(name, sorted(names))
-    return [quote_path(f"{directory}/{near}")] if near else []

@@ -16,7 +16,7 @@ from handaxe.contract.display import Code, Display, Text
 from handaxe.contract.effects import Effects
 from handaxe.contract.faults.file import Binary, FileTooLarge, NotFound
 from handaxe.contract.permission_subjects import PathSubject, Subject
-from handaxe.contract.ports.files import Files, FileWindow
+from handaxe.contract.ports.files import Files, FileWindow, NameFinder
 from handaxe.contract.ports.media import Media
 from handaxe.contract.ports.tools import ToolIndex
 from handaxe.contract.result import ToolResult
@@ -49,7 +49,7 @@ class Read(Tool[ReadArgs]):
     output_type = ReadData
     effects = Effects.none()
     uses = (Files, Workdir, ReadLedger, Settings)
-    may_use = (Media, ToolIndex)
+    may_use = (Media, NameFinder, ToolIndex)
     max_result_chars = inf
     default_lines = 2_000
     line_chars = LINE_CHARS
