@@ -267,6 +267,31 @@ def test_a_run_ends_at_its_limit_of_tokens(project, script):
     assert "limit of 1 tokens" in result["result"]
 
 
+@pytest.mark.proves("TC-11")
+def test_stream_json_tells_what_was_derived_from_inputs(project, script):
+    (project / "a.txt").write_text("hello\n")
+    asked = [
+        {"tool": "Read", "input": {"file_path": "./a.txt"}},
+        {"tool": "Read", "input": {"file_path": str(project / "a.txt")}},
+        {"tool": "Bash", "input": {"command": "cat a.txt | wc -l"}},
+    ]
+    model = script(*({"call": [one]} for one in asked), {"text": "done"})
+    words = ["-p", "go", "--model", model, "--output-format", "stream-json", "--verbose"]
+    lines = [json.loads(line) for line in run(*words, cwd=project).stdout.splitlines()]
+    answers = [line for line in lines if "tool_use_result" in line]
+    assert [line.get("tool_derived") for line in answers] == [
+        {"file_path": str(project / "a.txt")}, None, {"commands": ["cat a.txt", "wc -l"]},
+    ]  # fmt: skip
+    inputs = [
+        block["input"]
+        for line in lines
+        if line["type"] == "assistant"
+        for block in line["message"]["content"]
+        if block["type"] == "tool_use"
+    ]
+    assert inputs == [one["input"] for one in asked]
+
+
 def test_a_blocked_prompt_is_a_refusal(project, script):
     settings = {"hooks": {"UserPromptSubmit": [
         {"hooks": [{"type": "command", "command": "echo never >&2; exit 2"}]}]}}  # fmt: skip

@@ -86,6 +86,13 @@ class CallStarted(_Event, frozen=True, tag="call_started", kw_only=True):
     """What people see for the tool's name, where that is another one."""
 
 
+class CallDerived(_Event, frozen=True, tag="call_derived", kw_only=True):
+    """A tool told observers more of a call than its input; the model does not get it."""
+
+    call_id: str
+    derived: dict[str, Any]
+
+
 class CallAsked(_Event, frozen=True, tag="call_asked", kw_only=True):
     """A human is being asked whether the call may run."""
 
@@ -406,6 +413,7 @@ Event = (
     | SessionResumed
     | SessionClosed
     | CallStarted
+    | CallDerived
     | CallAsked
     | CallDecided
     | CallProgress

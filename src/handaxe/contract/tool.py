@@ -147,6 +147,7 @@ class Tool(Generic[Args]):
         cls.has_own_ports = bool(cls.states) or any(map(is_of_call, cls.reach))
         cls.has_display_name = _is_overridden(cls, "user_facing_name")
         cls.has_session_prompt = _is_overridden(cls, "prompt_for")
+        cls.tells_observers = _is_overridden(cls, "for_observers")
         if "output_type" in cls.__dict__ and not cls.__module__.startswith("handaxe."):
             # What others promise is compared with what they give; tests do that for our own.
             cls.output_check = "" if cls.output_type is None else "open"

@@ -5,7 +5,7 @@ reads no commands. Here each gets the other's word. `handaxe explain` and the pi
 here, so they cannot answer differently.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -84,6 +84,16 @@ def judge_command(
 def analyze_command(request: PermissionQuery, policy: Policy, machine: Machine) -> CommandFacts:
     """The facts of a call's command, where it runs."""
     return analyze(request.command or "", machine.cwd or policy.cwd, policy.home, policy.roots)
+
+
+def describe_command(command: str, policy: Policy) -> dict[str, Any]:
+    """What a command consists of, for observers."""
+    facts = analyze(command, policy.cwd, policy.home, policy.roots)
+    return {
+        "parts": [part.text for part in (*facts.parts, *facts.later_parts)],
+        "programs": sorted(facts.programs),
+        "only_reads": facts.only_reads,
+    }
 
 
 def apply_mode(

@@ -8,8 +8,11 @@ from typing import Any
 import msgspec
 
 from handaxe.contract.call import ToolCall
+from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Allow, Deny
+from handaxe.contract.events import CallDerived
 from handaxe.contract.faults import LEFT_OPEN
+from handaxe.contract.permission_subjects import CommandSubject
 from handaxe.contract.result import ToolResult
 from handaxe.hooks.notify import build_session_event
 from handaxe.hooks.outcome import Outcome
@@ -26,7 +29,26 @@ def build_hook_event(parsed: ParsedCall, context: PipelineContext, name: str) ->
     event["tool_name"] = parsed.tool.name
     event["tool_input"] = {**to_input_dict(parsed.call.input), **parsed.derived()}
     event["tool_use_id"] = parsed.call.id
+    for subject in parsed.subjects:
+        if isinstance(subject, CommandSubject):
+            from handaxe.permission.shell_commands import describe_command
+
+            event["parsed_command"] = describe_command(subject.command, context.policy())
     return event
+
+
+async def tell_observers(
+    parsed: ParsedCall, ctx: ToolContext, context: PipelineContext
+) -> ParsedCall:
+    """The call with what its tool lets hooks, listeners and the log know beside the input."""
+    told = await parsed.tool.for_observers(parsed.args, ctx)
+    if not told:
+        return parsed
+    from handaxe.contract.json_values import to_json_or_text
+
+    plain = msgspec.to_builtins(told, enc_hook=to_json_or_text, str_keys=True)
+    context.emit(CallDerived(call_id=parsed.call.id, derived=plain))
+    return msgspec.structs.replace(parsed, told=plain)
 
 
 def build_batch_event(

@@ -22,7 +22,7 @@ from handaxe.contract.ports.files import Files
 from handaxe.hooks.outcome import Outcome
 from handaxe.permission.decide import PermissionQuery, decide
 from handaxe.pipeline.context import PipelineContext
-from handaxe.pipeline.hook_events import build_hook_event
+from handaxe.pipeline.hook_events import build_hook_event, tell_observers
 from handaxe.pipeline.parse import ParsedCall, parse, replace_subjects, resolve_effects
 from handaxe.pipeline.permission_request import (
     CallRefused,
@@ -151,8 +151,7 @@ async def _validate_call(
     except Undecided:
         return parsed, grants, ctx, False
     if parsed.tool.tells_observers:
-        told = await parsed.tool.for_observers(parsed.args, ctx)
-        parsed = msgspec.structs.replace(parsed, told=told)
+        parsed = await tell_observers(parsed, ctx, context)
     return parsed, grants, ctx, True
 
 

@@ -51,6 +51,7 @@ from handaxe.contract.ports.model import (
     ToolStarted,
 )
 from handaxe.contract.result import ToolResult
+from handaxe.frontends.stream_json.derived_fields import DerivedFields
 from handaxe.frontends.stream_json.result_message import (
     MessageLookups,
     build_error_message,
@@ -105,7 +106,7 @@ class StreamCodec:
         self._facts = facts
         self._shown = shown
         self._lookups = lookups
-        self._partial = PartialEvents()
+        self._partial, self._derived = PartialEvents(), DerivedFields()
         self._tasks = SubagentTasks(lookups.output_of)
         self._model = ""
         self._message_id = ""
@@ -142,6 +143,7 @@ class StreamCodec:
         """The messages that follow from an event of the session itself."""
         if isinstance(event, AgentStarted | JobStarted):
             yield from self._flush_due()
+        self._derived.hear(event)
         yield from self._displays.started(event)
         if isinstance(event, JobStarted | JobEnded):
             yield self._builder.build_system(
@@ -326,6 +328,7 @@ class StreamCodec:
         told["uuid"] = make_result_id(block.tool_use_id)
         if result is not None:
             told["tool_use_result"] = build_structured_result(result)
+            told |= self._derived.take(result)
             if (result.code or "").startswith("permission."):
                 yield self._builder.build_system(
                     "permission_denied",

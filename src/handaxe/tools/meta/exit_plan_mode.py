@@ -50,7 +50,6 @@ class ExitPlanMode(Tool[ExitPlanModeArgs]):
     uses = (PermissionState,)
     may_use = (Plans,)
     asks_person = True
-    tells_observers = True
     effects = Effects.on_state("mode")
 
     async def validate(self, args: ExitPlanModeArgs, ctx: ToolContext) -> None:
