@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import until
 
-from handaxe import Effects, Session, ToolContext, tool
+from handaxe import Effects, Session, SetupError, ToolContext, tool
 from handaxe.events import CallFinished, CallProgress, CallStarted, SessionClosed
 from handaxe.storage import listener_queue
 
@@ -235,6 +235,15 @@ async def test_who_leaves_hears_what_happened_before_and_nothing_after(project, 
         stop()
         await session.call("count", to=7)
     assert heard.names == ["SessionStarted", "CallStarted", "0", "CallFinished"]
+
+
+@pytest.mark.parametrize("listener", [None, "watch", 7])
+async def test_only_functions_can_listen(project, tmp_path, listener):
+    async with open_session(project, tmp_path) as session:
+        with pytest.raises(SetupError, match="takes a function"):
+            session.subscribe(listener)
+        assert (await session.call("count", to=1)).ok
+    assert session.warnings == ()
 
 
 def test_a_session_without_a_loop_tells_its_listeners_all_the_same(project, tmp_path):

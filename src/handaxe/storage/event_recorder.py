@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from handaxe.contract.events import CallDeferred, CallFinished, CallStarted, Event, SessionStarted
+from handaxe.contract.faults import SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.disk.errors import DiskFault
 from handaxe.storage.event_log import EventLog, LoggedEvents
@@ -135,7 +136,12 @@ class EventRecorder:
         """Be told every event soon after it happens; calling what comes back ends it.
 
         An async function is awaited, one event after the other.
+
+        Raises:
+            SetupError: it is no function.
         """
+        if not callable(listener):
+            raise SetupError(f"subscribe() takes a function or an async function, not {listener!r}")
         entry = EventListener(listener, self._problems)
         self._listeners.append(entry)
 
