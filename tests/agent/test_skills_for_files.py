@@ -24,7 +24,7 @@ def scripted(*turns) -> ScriptedModel:
 
 
 def names(session, *, due=True) -> list[str]:
-    skills = get_parts(session).pipeline_context.offers[Skills].all()
+    skills = get_parts(session).pipeline_context.ports[Skills].all()
     return [skill.name for skill in skills if skill.is_due or not due]
 
 

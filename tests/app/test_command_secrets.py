@@ -164,7 +164,7 @@ async def test_a_command_that_got_the_variable_is_told_nothing(project):
     async with opened(project, {"pass_variables": ["GITHUB_TOKEN"]}) as session:
         result = await session.call("Bash", command="echo GITHUB_TOKEN is bad; exit 1")
         assert "pass_variables" not in result.text
-        assert get_parts(session).pipeline_context.offers[Shell].removed_variables == ()
+        assert get_parts(session).pipeline_context.ports[Shell].removed_variables == ()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -45,7 +45,7 @@ async def test_every_file_of_the_ecosystem_counts_where_it_lies(project: Path):
         assert (await session.call("Read", file_path="a.pem")).code == "permission.denied"
         assert (await session.call("Read", file_path="b.key")).code == "permission.denied"
         assert (await session.call("Read", file_path="a.txt")).text.startswith("1\tx")
-        names = [skill.name for skill in get_parts(session).pipeline_context.offers[Skills].all()]
+        names = [skill.name for skill in get_parts(session).pipeline_context.ports[Skills].all()]
         assert names == ["fix", "review"]
         assert session.mcp is not None
         assert [server.name for server in session.mcp.status()] == ["files"]

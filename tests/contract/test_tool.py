@@ -68,9 +68,9 @@ def test_without_a_path_the_whole_input_is_the_subject(args: Any, text: str):
 
 
 def test_what_is_made_for_a_call_stands_before_what_all_are_offered():
-    offers: dict[type[Any], Any] = {str: "everybody's", int: 1, list: []}
+    ports: dict[type[Any], Any] = {str: "everybody's", int: 1, list: []}
     reach = frozenset({str, int, float})
-    ctx = ToolContext("c1", offers, reach, print, own={str: "this call's"})
+    ctx = ToolContext("c1", ports, reach, print, own={str: "this call's"})
     assert (ctx[str], ctx.find(str), ctx[int], ctx.find(float)) == ("this call's",) * 2 + (1, None)
     for ask in (ctx.__getitem__, ctx.find):
         with pytest.raises(UndeclaredReachError):

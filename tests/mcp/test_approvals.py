@@ -210,7 +210,7 @@ async def test_a_change_of_permissions_with_a_yes_is_bound_as_well(office, desti
     async def on_ask(request: PermissionRequest) -> Allow | Deny:
         office.asked.append(request)
         answer = {"behavior": "allow", "updatedPermissions": [given]}
-        changes = get_parts(session).pipeline_context.offers[PermissionChanges]
+        changes = get_parts(session).pipeline_context.ports[PermissionChanges]
         return await read_result(answer, request, changes, sent=request.input, giver="The host")
 
     tool = "mcp__post__send"

@@ -53,7 +53,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, guarded: Guarded) -> Desk:
+def server_session(tmp_path: Path, guarded: Guarded) -> Desk:
     (tmp_path / "project").mkdir()
     return Desk(tmp_path / "project", tmp_path / "home", guarded)
 
@@ -72,8 +72,10 @@ async def said(session: Session) -> tuple[str, str | None]:
     return state.status, state.error
 
 
-async def test_without_a_login_the_status_names_the_command_and_nothing_is_asked(desk, guarded):
-    async with desk.session() as session:
+async def test_without_a_login_the_status_names_the_command_and_nothing_is_asked(
+    server_session, guarded
+):
+    async with server_session.session() as session:
         status, error = await said(session)
         assert status == "needs-auth"
         assert "run `handaxe mcp login g`" in error
@@ -82,13 +84,13 @@ async def test_without_a_login_the_status_names_the_command_and_nothing_is_asked
     assert guarded.authority.asked == []
 
 
-async def test_after_a_login_every_session_calls_silently(desk, guarded):
-    async with desk.session() as session:
+async def test_after_a_login_every_session_calls_silently(server_session, guarded):
+    async with server_session.session() as session:
         assert (await said(session))[0] == "needs-auth"
         await session.mcp.login("g", browser)
         await session.mcp.reconnect("g")
         assert (await session.call("mcp__g__echo", text="hi")).text == "hi"
-    async with desk.session() as other:
+    async with server_session.session() as other:
         assert (await other.call("mcp__g__echo", text="again")).text == "again"
     assert len(guarded.authority.asked) == 1
     asked = guarded.authority.asked[0]
@@ -97,36 +99,40 @@ async def test_after_a_login_every_session_calls_silently(desk, guarded):
     assert urlsplit(str(asked.redirect_uri)).hostname == "127.0.0.1"
 
 
-async def test_tokens_lie_in_a_file_for_the_owner_only_and_in_no_log(desk, guarded, caplog):
+async def test_tokens_lie_in_a_file_for_the_owner_only_and_in_no_log(
+    server_session, guarded, caplog
+):
     caplog.set_level(logging.DEBUG)
-    await desk.session().mcp.login("g", browser)
-    async with desk.session() as session:
+    await server_session.session().mcp.login("g", browser)
+    async with server_session.session() as session:
         assert (await session.call("mcp__g__echo", text="hi")).ok
-    (file,) = desk.files()
+    (file,) = server_session.files()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    kept = desk.kept()
+    kept = server_session.kept()
     for secret in (kept["access_token"], kept["refresh_token"]):
         assert secret not in caplog.text
-        others = [one for one in desk.home.rglob("*") if one.is_file() and one != file]
+        others = [one for one in server_session.home.rglob("*") if one.is_file() and one != file]
         assert not any(secret.encode() in one.read_bytes() for one in others)
 
 
-async def test_a_token_that_has_run_out_is_renewed_where_it_was_given(desk, guarded):
+async def test_a_token_that_has_run_out_is_renewed_where_it_was_given(server_session, guarded):
     guarded.authority.lives_s = 0
-    await desk.session().mcp.login("g", browser)
-    first = desk.kept()
+    await server_session.session().mcp.login("g", browser)
+    first = server_session.kept()
     guarded.authority.lives_s = 3600
-    async with desk.session() as session:
+    async with server_session.session() as session:
         assert (await session.call("mcp__g__echo", text="hi")).text == "hi"
     assert guarded.authority.renewals == 1
-    assert desk.kept()["refresh_token"] != first["refresh_token"]
-    assert desk.kept()["client"] == first["client"]
+    assert server_session.kept()["refresh_token"] != first["refresh_token"]
+    assert server_session.kept()["client"] == first["client"]
 
 
-async def test_a_token_that_is_refused_is_renewed_once_for_calls_side_by_side(desk, guarded):
-    await desk.session().mcp.login("g", browser)
-    async with desk.session() as one, desk.session() as two:
+async def test_a_token_that_is_refused_is_renewed_once_for_calls_side_by_side(
+    server_session, guarded
+):
+    await server_session.session().mcp.login("g", browser)
+    async with server_session.session() as one, server_session.session() as two:
         for session in (one, two):
             assert (await session.call("mcp__g__echo", text="hi")).ok
         guarded.authority.access.clear()
@@ -137,54 +143,54 @@ async def test_a_token_that_is_refused_is_renewed_once_for_calls_side_by_side(de
 
 
 async def test_a_login_that_was_revoked_needs_a_new_one_and_the_session_goes_on_with_it(
-    desk, guarded
+    server_session, guarded
 ):
-    await desk.session().mcp.login("g", browser)
-    async with desk.session() as session:
+    await server_session.session().mcp.login("g", browser)
+    async with server_session.session() as session:
         assert (await session.call("mcp__g__echo", text="hi")).ok
         guarded.authority.access.clear()
         guarded.authority.refresh.clear()
         lost = await session.call("mcp__g__echo", text="hi")
         assert lost.code == "mcp.not_connected"
         assert "run `handaxe mcp login g`" in lost.text
-        assert "access_token" not in desk.kept()
+        assert "access_token" not in server_session.kept()
         await session.mcp.login("g", browser)
         await session.mcp.reconnect("g")
         assert (await session.call("mcp__g__echo", text="back")).text == "back"
         assert session.mcp.status()[0].status == "connected"
 
 
-async def test_a_server_that_cannot_renew_just_now_does_not_cost_the_login(desk, guarded):
+async def test_a_server_that_cannot_renew_just_now_does_not_cost_the_login(server_session, guarded):
     guarded.authority.lives_s = 0
-    await desk.session().mcp.login("g", browser)
-    (file,) = desk.files()
+    await server_session.session().mcp.login("g", browser)
+    (file,) = server_session.files()
     before = json.loads(file.read_text())
     file.write_text(json.dumps({**before, "token_endpoint": f"{guarded.issuer}/nowhere"}))
-    async with desk.session() as session:
+    async with server_session.session() as session:
         status, error = await said(session)
     assert status == "failed"
     assert "could not be renewed (HTTP 404)" in error
-    assert desk.kept()["refresh_token"] == before["refresh_token"]
+    assert server_session.kept()["refresh_token"] == before["refresh_token"]
 
 
-async def test_logging_out_forgets_and_revokes(desk, guarded):
-    await desk.session().mcp.login("g", browser)
+async def test_logging_out_forgets_and_revokes(server_session, guarded):
+    await server_session.session().mcp.login("g", browser)
     assert guarded.authority.refresh
-    assert await desk.session().mcp.logout("g") is True
-    assert desk.files() == []
+    assert await server_session.session().mcp.logout("g") is True
+    assert server_session.files() == []
     assert guarded.authority.refresh == {}
-    assert await desk.session().mcp.logout("g") is False
-    async with desk.session() as session:
+    assert await server_session.session().mcp.logout("g") is False
+    async with server_session.session() as session:
         assert (await said(session))[0] == "needs-auth"
 
 
-async def test_the_next_login_uses_the_registration_again(desk, guarded):
-    await desk.session().mcp.login("g", browser)
-    await desk.session().mcp.login("g", browser)
+async def test_the_next_login_uses_the_registration_again(server_session, guarded):
+    await server_session.session().mcp.login("g", browser)
+    await server_session.session().mcp.login("g", browser)
     assert guarded.authority.registrations == 1
 
 
-async def test_an_answer_with_another_state_is_not_believed(desk, guarded):
+async def test_an_answer_with_another_state_is_not_believed(server_session, guarded):
     seen: list[int] = []
 
     async def attacked(address: str) -> None:
@@ -196,44 +202,46 @@ async def test_an_answer_with_another_state_is_not_believed(desk, guarded):
             seen.append((await http.post(back)).status_code)
         await browser(address)
 
-    await desk.session().mcp.login("g", attacked)
+    await server_session.session().mcp.login("g", attacked)
     assert seen == [400, 400, 400, 400, 400, 404, 404]
-    assert desk.kept()["access_token"] in guarded.authority.access
+    assert server_session.kept()["access_token"] in guarded.authority.access
 
 
-async def test_a_person_who_says_no_ends_the_login_with_the_reason(desk, guarded):
+async def test_a_person_who_says_no_ends_the_login_with_the_reason(server_session, guarded):
     guarded.authority.says_no = True
     with pytest.raises(LoginFailed, match=r"it was refused \(the person said no\)"):
-        await desk.session().mcp.login("g", browser)
-    assert desk.files() == []
+        await server_session.session().mcp.login("g", browser)
+    assert server_session.files() == []
 
 
-async def test_a_login_that_nobody_finishes_ends(desk):
+async def test_a_login_that_nobody_finishes_ends(server_session):
     async def nobody(_: str) -> None:
         pass
 
     with pytest.raises(LoginFailed, match=r"within 0\.3 s"):
-        await desk.session().mcp.login("g", nobody, wait_s=0.3)
-    assert desk.files() == []
+        await server_session.session().mcp.login("g", nobody, wait_s=0.3)
+    assert server_session.files() == []
 
 
-async def test_a_port_that_is_taken_is_named(desk, guarded):
+async def test_a_port_that_is_taken_is_named(server_session, guarded):
     taken = guarded.sockets[0].getsockname()[1]
     with pytest.raises(LoginFailed, match=f"the port {taken} of this machine"):
-        await desk.session(callbackPort=taken).mcp.login("g", browser)
+        await server_session.session(callbackPort=taken).mcp.login("g", browser)
 
 
-async def test_scopes_and_the_authorisation_server_of_the_entry_are_used(desk, guarded):
+async def test_scopes_and_the_authorisation_server_of_the_entry_are_used(server_session, guarded):
     where = f"{guarded.issuer}/.well-known/oauth-authorization-server"
-    session = desk.session(scopes="use more", authServerMetadataUrl=where)
+    session = server_session.session(scopes="use more", authServerMetadataUrl=where)
     await session.mcp.login("g", browser)
     assert guarded.authority.asked[0].scopes == ["use", "more"]
-    assert desk.kept()["scope"] == "use more"
-    async with desk.session(scopes="use more", authServerMetadataUrl=where) as session:
+    assert server_session.kept()["scope"] == "use more"
+    async with server_session.session(scopes="use more", authServerMetadataUrl=where) as session:
         assert (await session.call("mcp__g__echo", text="hi")).ok
 
 
-async def test_a_client_that_was_registered_by_hand_logs_in_with_its_secret(desk, guarded):
+async def test_a_client_that_was_registered_by_hand_logs_in_with_its_secret(
+    server_session, guarded
+):
     made = {"client_name": "mine", "redirect_uris": ["http://localhost:1/callback"]}
     async with httpx2.AsyncClient() as http:
         answer = await http.post(
@@ -252,19 +260,21 @@ async def test_a_client_that_was_registered_by_hand_logs_in_with_its_secret(desk
         registered.redirect_uris[0] = type(registered.redirect_uris[0])(back)
         await browser(address)
 
-    session = desk.session(**oauth)
+    session = server_session.session(**oauth)
     await session.mcp.login("g", person, client_secret=client["client_secret"])
     assert urlsplit(addresses[0]).hostname == "localhost"
     assert guarded.authority.registrations == 1
-    async with desk.session(**oauth) as session:
+    async with server_session.session(**oauth) as session:
         assert (await session.call("mcp__g__echo", text="hi")).ok
 
 
-async def test_another_address_is_another_login(desk, guarded, monkeypatch):
+async def test_another_address_is_another_login(server_session, guarded, monkeypatch):
     entry = {"type": "http", "url": "${GUARDED}/mcp"}
 
     def session() -> Session:
-        return Session(desk.root, home=desk.home, mcp_servers={"g": entry}, strict_mcp=True)
+        return Session(
+            server_session.root, home=server_session.home, mcp_servers={"g": entry}, strict_mcp=True
+        )
 
     monkeypatch.setenv("GUARDED", guarded.resource)
     await session().mcp.login("g", browser)
@@ -310,16 +320,16 @@ def test_a_wrong_table_is_named(tmp_path, oauth, why):
         Session(tmp_path, home=tmp_path / "h", mcp_servers={"g": entry}, strict_mcp=True)
 
 
-def test_the_command_line_logs_in_prints_the_address_and_logs_out(desk, guarded):
+def test_the_command_line_logs_in_prints_the_address_and_logs_out(server_session, guarded):
     config = json.dumps({"mcpServers": {"g": guarded.entry()}})
     hook = {"type": "command", "command": "cat > told.json"}
     notices = {"Notification": [{"matcher": "auth_success", "hooks": [hook]}]}
     words = [sys.executable, "-m", "handaxe", "mcp", "--mcp-config", config, "--strict-mcp-config",
              "--settings", json.dumps({"hooks": notices})]  # fmt: skip
-    env = {**os.environ, "HANDAXE_HOME": str(desk.home)}
+    env = {**os.environ, "HANDAXE_HOME": str(server_session.home)}
     with subprocess.Popen(
         [*words, "login", "g"],
-        cwd=desk.root,
+        cwd=server_session.root,
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -331,18 +341,18 @@ def test_the_command_line_logs_in_prints_the_address_and_logs_out(desk, guarded)
         asyncio.run(browser(address))
         assert process.stdout.read() == "Logged in at g.\n"
         assert process.wait(10) == 0
-    told = json.loads((desk.root / "told.json").read_text())
+    told = json.loads((server_session.root / "told.json").read_text())
     assert (told["notification_type"], told["message"]) == ("auth_success", "Logged in at g.")
-    assert desk.kept()["access_token"] in guarded.authority.access
-    run = {"cwd": desk.root, "env": env, "capture_output": True, "text": True}
+    assert server_session.kept()["access_token"] in guarded.authority.access
+    run = {"cwd": server_session.root, "env": env, "capture_output": True, "text": True}
     assert subprocess.run([*words, "logout", "g"], check=False, **run).stdout == "g: logged out.\n"
-    assert desk.files() == []
+    assert server_session.files() == []
     unknown = subprocess.run([*words, "login", "h"], check=False, **run)
     assert unknown.returncode == 1
     assert "no MCP server named 'h'" in unknown.stderr
 
 
-async def test_an_address_that_a_browser_must_not_open_is_not_shown(desk, guarded):
+async def test_an_address_that_a_browser_must_not_open_is_not_shown(server_session, guarded):
     where = f"{guarded.issuer}/.well-known/oauth-authorization-server"
     shown: list[str] = []
 
@@ -356,7 +366,7 @@ async def test_an_address_that_a_browser_must_not_open_is_not_shown(desk, guarde
         key = evil.rpartition("/")[2]
         name = {"authorize": "authorization_endpoint", "token": "token_endpoint"}[key]
         with serving_json({**metadata, name: evil}) as url:
-            session = desk.session(authServerMetadataUrl=url)
+            session = server_session.session(authServerMetadataUrl=url)
             person = show if key == "authorize" else browser
             with pytest.raises(LoginFailed, match="neither https nor this machine"):
                 await session.mcp.login("g", person, wait_s=20)

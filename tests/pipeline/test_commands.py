@@ -55,7 +55,7 @@ async def test_the_pipeline_decides_what_explain_says(group, project):
                 continue
             policy, workdir = get_parts(session).session_context.policy(), session.workdir
             call_input = {"command": command}
-            wanted = explain("Bash", call_input, policy, workdir, second_opinion=count_commands)
+            wanted = explain("Bash", call_input, policy, workdir, cross_check=count_commands)
             if result["decision"] != wanted:
                 different.append((command, result["decision"], wanted))
             assert result["ok"] is False
@@ -272,7 +272,7 @@ async def test_a_sandbox_answers_only_for_want_of_a_rule(command, wanted, projec
     rules = {"deny": ["Bash(curl:*)"], "ask": ["Bash(docker:*)", "Bash"]}
     settings = {"sandbox": {"enabled": True}}
     async with Session(project, settings=settings, **rules) as session:
-        get_parts(session).pipeline_context.offers[Confiner] = Sandbox()
+        get_parts(session).pipeline_context.ports[Confiner] = Sandbox()
         assert (await verdict(session, command)).verdict == wanted
         assert (await verdict(session, command, dangerouslyDisableSandbox=True)).verdict != "allow"
         session.set_mode("plan")
@@ -282,7 +282,7 @@ async def test_a_sandbox_answers_only_for_want_of_a_rule(command, wanted, projec
 async def test_auto_allowing_can_be_switched_off(project):
     settings = {"sandbox": {"enabled": True, "autoAllowBashIfSandboxed": False}}
     async with Session(project, settings=settings) as session:
-        get_parts(session).pipeline_context.offers[Confiner] = Sandbox()
+        get_parts(session).pipeline_context.ports[Confiner] = Sandbox()
         assert (await verdict(session, "make")).verdict == "ask"
 
 

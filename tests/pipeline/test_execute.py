@@ -349,7 +349,7 @@ async def test_cancelling_the_callers_task_passes_through_and_is_recorded():
 
 
 async def test_cancelling_a_batch_from_outside_gives_every_call_its_result():
-    bench = PipelineHarness([Wait(), Step()], lanes=1)
+    bench = PipelineHarness([Wait(), Step()], max_parallel=1)
     batch = [call("Wait", "1"), call("Wait", "2"), call("Step", "3")]
     running = asyncio.create_task(run_batch(batch, bench.pipeline))
     await asyncio.sleep(0)

@@ -90,7 +90,7 @@ def call(tool, call_id="1", **call_input):
 @pytest.mark.proves("PL-2")
 async def test_a_tool_that_swallows_its_cancellation_does_not_outlive_its_limit(caplog):
     deaf = Deaf()
-    bench = PipelineHarness([deaf, Step()], lanes=1)
+    bench = PipelineHarness([deaf, Step()], max_parallel=1)
     result = await bench.pipeline.call(call("Deaf"))
     assert result.code == "call.timed_out"
     assert "could not be stopped" in result.text
@@ -119,7 +119,7 @@ async def test_a_tool_that_waits_for_a_thread_does_not_outlive_its_limit():
 
 async def test_every_call_of_a_wave_ends_at_its_limit():
     deaf = [type(f"Deaf{number}", (Deaf,), {})() for number in range(3)]
-    bench = PipelineHarness([*deaf, Step()], lanes=2)
+    bench = PipelineHarness([*deaf, Step()], max_parallel=2)
     calls = [call(tool.name, tool.name) for tool in deaf] + [call("Step", "s", name="x")]
     results = await run_batch(calls, bench.pipeline)
     assert [result.code for result in results] == ["call.timed_out"] * 3 + [None]
@@ -343,7 +343,7 @@ async def test_a_batch_that_nobody_waits_for_ends_with_what_its_calls_came_to(
     with pytest.raises(asyncio.CancelledError):
         await running
     tidying.may_end.set()
-    await until(lambda: not bench.pipeline._traffic._open)
+    await until(lambda: not bench.pipeline._scheduler._open)
     started = [event.call_id for event in bench.events if isinstance(event, CallStarted)]
     ended = {e.call_id: e.result for e in bench.events if isinstance(e, CallFinished)}
     assert (started, len(bench.events)) == (["1", "2"], 4)

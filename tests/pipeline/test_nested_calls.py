@@ -126,10 +126,10 @@ def count(tree):
 @pytest.mark.proves("TC-13")
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(trees(2, st.just(())), min_size=2, max_size=4), st.integers(1, 3))
-async def test_random_nestings_end_and_never_collide(project, roots, lanes):
+async def test_random_nestings_end_and_never_collide(project, roots, max_parallel):
     tool = Nest()
     inputs = [name_all(root, str(i)) for i, root in enumerate(roots)]
-    options = {"tools": [tool], "allow": ["Nest"], "settings": {"max_parallel_calls": lanes}}
+    options = {"tools": [tool], "allow": ["Nest"], "settings": {"max_parallel_calls": max_parallel}}
     async with Session(project, **options) as session:
         tool.session = session
         started: list[CallStarted] = []

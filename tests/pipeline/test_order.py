@@ -30,9 +30,9 @@ STEPS = st.lists(
 )
 
 
-def run_steps(steps, lanes=10):
+def run_steps(steps, max_parallel=10):
     tool = Step()
-    bench = PipelineHarness([tool], lanes=lanes)
+    bench = PipelineHarness([tool], max_parallel=max_parallel)
     calls = [ToolCall(str(i), "Step", {"name": str(i), **step}) for i, step in enumerate(steps)]
     results = asyncio.run(run_batch(calls, bench.pipeline))
     return tool, bench, calls, results
@@ -51,8 +51,8 @@ def collide(first, second):
 
 @pytest.mark.proves("EX-1", "EX-3", "PL-2")
 @given(STEPS, st.integers(1, 4))
-def test_every_call_runs_once_and_answers_in_the_order_asked(steps, lanes):
-    tool, _, calls, results = run_steps(steps, lanes)
+def test_every_call_runs_once_and_answers_in_the_order_asked(steps, max_parallel):
+    tool, _, calls, results = run_steps(steps, max_parallel)
     assert [result.id for result in results] == [call.id for call in calls]
     assert sorted(line for line in tool.story if line.startswith("start")) == sorted(
         f"start {i}" for i in range(len(steps))
@@ -74,13 +74,13 @@ def test_colliding_calls_keep_their_order_and_never_overlap(steps):
 
 @pytest.mark.proves("EX-1")
 @given(st.integers(2, 20), st.integers(1, 5))
-def test_never_more_calls_run_at_once_than_there_are_lanes(count, lanes):
-    tool, *_ = run_steps([{"turns": 3}] * count, lanes)
+def test_never_more_calls_run_at_once_than_there_are_lanes(count, max_parallel):
+    tool, *_ = run_steps([{"turns": 3}] * count, max_parallel)
     running = 0
     for line in tool.story:
         running += {"start": 1, "end": -1}.get(line.split()[0], 0)
-        assert running <= lanes
-    assert f"start {min(lanes, count) - 1}" in tool.story[: 2 * count]
+        assert running <= max_parallel
+    assert f"start {min(max_parallel, count) - 1}" in tool.story[: 2 * count]
 
 
 @pytest.mark.proves("PL-2", "SS-3")

@@ -100,7 +100,7 @@ async def test_a_sandbox_answers_only_for_what_it_keeps_a_command_from(
         settings = {"sandbox": {"enabled": confiner is not None}}
         async with Session(project, settings=settings, deny=denied) as session:
             if confiner is not None:
-                get_parts(session).pipeline_context.offers[Confiner] = confiner
+                get_parts(session).pipeline_context.ports[Confiner] = confiner
             found = (await verdict(session, command)).verdict
             told = await explain_in_session(
                 "Bash", {"command": command}, get_parts(session).pipeline_context, count_commands
@@ -120,7 +120,7 @@ async def test_a_sandbox_answers_only_for_what_it_keeps_a_command_from(
 async def test_what_rules_allow_a_sandbox_does_not_ask_about(rules, command, project):
     settings = {"sandbox": {"enabled": True}}
     async with Session(project, settings=settings, allow=rules) as session:
-        get_parts(session).pipeline_context.offers[Confiner] = Sandbox(HIDING)
+        get_parts(session).pipeline_context.ports[Confiner] = Sandbox(HIDING)
         assert (await verdict(session, command)).verdict == "allow"
 
 

@@ -16,7 +16,7 @@ from handaxe.contract.ports.model import (
     ToolEnded,
     ToolStarted,
 )
-from handaxe.process.worker_pool import WARDENS
+from handaxe.process.worker_pool import WORKERS
 
 
 class Slow(Model):
@@ -38,7 +38,7 @@ class Slow(Model):
             yield MessageEnded("end_turn", TokenUsage())
             return
         yield ToolStarted("c1", self._tool)
-        self.seen.append(WARDENS.supervisor_pid)
+        self.seen.append(WORKERS.supervisor_pid)
         yield ToolEnded("c1", self._tool, {"command": self._command})
         yield MessageEnded("tool_use", TokenUsage())
 
@@ -47,20 +47,20 @@ class Slow(Model):
 async def test_the_supervisor_of_commands_starts_while_the_input_of_the_first_call_still_comes(
     tmp_path,
 ):
-    WARDENS.shut_down()
-    before = WARDENS.supervisor_pid
+    WORKERS.shut_down()
+    before = WORKERS.supervisor_pid
     model = Slow("Bash", "echo hello")
     async with Session(tmp_path, settings={"permissions": {"allow": ["Bash"]}}) as session:
         await Agent(model, session, memory=False).ask("Go.")
     assert model.seen != [before]
     os.kill(model.seen[0], 0)
-    assert WARDENS.supervisor_pid == model.seen[0]
+    assert WORKERS.supervisor_pid == model.seen[0]
     assert "hello" in model.answers[0]
 
 
 async def test_a_tool_that_nobody_knows_makes_nothing_ready(tmp_path):
-    WARDENS.shut_down()
-    before = WARDENS.supervisor_pid
+    WORKERS.shut_down()
+    before = WORKERS.supervisor_pid
     model = Slow("Bsh", "echo hello")
     async with Session(tmp_path) as session:
         await Agent(model, session, memory=False).ask("Go.")

@@ -22,48 +22,48 @@ class Maker:
 
 def test_what_nobody_asked_for_is_there_and_not_made():
     make = Maker()
-    offers = PortRegistry({TODOS: make})
-    assert Todos in offers
-    assert Todos in offers.keys()  # noqa: SIM118 - what a catalog looks at
-    assert Wakeups not in offers
-    assert len(offers) == 1
-    assert list(offers) == [Todos]
+    ports = PortRegistry({TODOS: make})
+    assert Todos in ports
+    assert Todos in ports.keys()  # noqa: SIM118 - what a catalog looks at
+    assert Wakeups not in ports
+    assert len(ports) == 1
+    assert list(ports) == [Todos]
     assert not make.made
 
 
 def test_it_is_made_once():
     make = Maker()
-    offers = PortRegistry({TODOS: make})
-    assert offers[Todos] is offers.get(Todos) is dict(offers)[Todos]
-    assert len(make.made) == len(offers) == 1
+    ports = PortRegistry({TODOS: make})
+    assert ports[Todos] is ports.get(Todos) is dict(ports)[Todos]
+    assert len(make.made) == len(ports) == 1
 
 
 def test_what_is_not_offered_is_an_error_or_nothing():
-    offers = PortRegistry({})
-    assert offers.get(Todos) is None
+    ports = PortRegistry({})
+    assert ports.get(Todos) is None
     with pytest.raises(KeyError):
-        offers[Todos]
+        ports[Todos]
 
 
 @pytest.mark.parametrize("is_made", [True, False])
 def test_the_later_offer_counts_whichever_way_it_is_given(is_made: bool):
     first, second = Maker(), Maker()
-    offers = PortRegistry({TODOS: first})
+    ports = PortRegistry({TODOS: first})
     if is_made:
-        assert offers[Todos] is first.made[0]
-    offers.add({TODOS: second})
-    assert offers[Todos] is second.made[0]
-    assert len(offers) == 1
-    third = offers[Todos] = Maker()()
-    assert offers[Todos] is third
-    assert len(offers) == 1
+        assert ports[Todos] is first.made[0]
+    ports.add({TODOS: second})
+    assert ports[Todos] is second.made[0]
+    assert len(ports) == 1
+    third = ports[Todos] = Maker()()
+    assert ports[Todos] is third
+    assert len(ports) == 1
 
 
 @pytest.mark.parametrize("is_made", [True, False])
 def test_an_offer_can_be_taken_back(is_made: bool):
-    offers = PortRegistry({TODOS: Maker()})
+    ports = PortRegistry({TODOS: Maker()})
     if is_made:
-        assert offers[Todos]
-    del offers[Todos]
-    assert Todos not in offers
-    assert offers.pop(Todos, None) is None
+        assert ports[Todos]
+    del ports[Todos]
+    assert Todos not in ports
+    assert ports.pop(Todos, None) is None

@@ -62,7 +62,7 @@ def blanks_of(line: str) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-class SecondOpinion:
+class CrossCheck:
     """Every span of a short text, asked whether it fits."""
 
     def __init__(self, text: str, old: str) -> None:
@@ -170,7 +170,7 @@ def found(text: str, old: str, encoding: str) -> tuple[str, list[tuple[int, int]
 @settings(max_examples=600)
 @given(small, small.filter(bool), st.sampled_from(["utf-8", "utf-16-le"]))
 def test_places_are_those_a_literal_reading_finds(text: str, old: str, encoding: str) -> None:
-    assert found(text, old, encoding) == SecondOpinion(text, old).verdict()
+    assert found(text, old, encoding) == CrossCheck(text, old).verdict()
 
 
 @settings(max_examples=600)
@@ -188,7 +188,7 @@ def test_distorted_parts_of_a_text_are_judged_by_the_rules(
     )  # fmt: skip
     old = old.replace(one, other)
     assume(old)
-    assert found(text, old, encoding) == SecondOpinion(text, old).verdict()
+    assert found(text, old, encoding) == CrossCheck(text, old).verdict()
 
 
 @settings(max_examples=400)

@@ -39,7 +39,7 @@ async def add_numbers(
     return Answer(a + b)
 
 
-def context(call_id="c1", **offers):
+def context(call_id="c1", **ports):
     reports: list[str] = []
     return ToolContext(call_id, {}, frozenset(), reports.append), reports
 

@@ -52,10 +52,10 @@ def records(home: Path) -> list[str]:
 
 
 @pytest.fixture
-def desk(tree, tmp_path):
-    desk = Desk(tmp_path / "home", tree)
-    yield desk
-    desk.checkpoints.close()
+def server_session(tree, tmp_path):
+    server_session = Desk(tmp_path / "home", tree)
+    yield server_session
+    server_session.checkpoints.close()
 
 
 @pytest.mark.proves("SH-8", "SS-4")
@@ -253,27 +253,27 @@ async def test_what_is_not_covered_for_commands_is_not_covered_for_bounded_ones(
         assert session.history() == []
 
 
-async def test_what_a_bounded_command_does_in_the_background_belongs_to_it(desk, tree):
+async def test_what_a_bounded_command_does_in_the_background_belongs_to_it(server_session, tree):
     before = whole_tree(tree)
     command = "echo 1 > early; sleep 9; echo 2 > late; rm -r deep; echo 3 > shared"
-    await desk.begin("slow", bounded(command, str(tree)))
+    await server_session.begin("slow", bounded(command, str(tree)))
     (tree / "early").write_text("1\n")
-    await desk.checkpoints.after("slow")
-    await desk.begin("other", Effects.on(str(tree / "shared"), str(tree / "early")))
+    await server_session.checkpoints.after("slow")
+    await server_session.begin("other", Effects.on(str(tree / "shared"), str(tree / "early")))
     (tree / "shared").write_text("of another\n")
     (tree / "early").write_text("of another\n")
-    await desk.checkpoints.after("other")
+    await server_session.checkpoints.after("other")
     (tree / "late").write_text("2\n")
     (tree / "deep/x.txt").unlink()
-    await desk.checkpoints.after("slow")
+    await server_session.checkpoints.after("slow")
     listed = {
         call.call_id: sorted(Path(change.file_path).name for change in call.changes)
-        for call in desk.history.calls()
+        for call in server_session.history.calls()
     }
     assert listed == {"slow": ["early", "late", "x.txt"], "other": ["early", "shared"]}
-    await desk.undo()
+    await server_session.undo()
     assert (tree / "early").read_text() == "1\n"
-    await desk.undo("undo more")
+    await server_session.undo("undo more")
     assert whole_tree(tree) == before
 
 
@@ -318,12 +318,14 @@ async def test_a_bounded_command_that_was_cut_off_is_undone_by_the_resumed_sessi
         assert whole_tree(tree) == before
 
 
-async def test_what_a_killed_program_leaves_beside_its_file_is_part_of_the_change(desk, tree):
+async def test_what_a_killed_program_leaves_beside_its_file_is_part_of_the_change(
+    server_session, tree
+):
     (tree / "sedOlder1").write_text("somebody's\n")
     before = whole_tree(tree)
-    await desk.begin("sed", bounded("sed -i s/a/b/ .hidden", str(tree)))
+    await server_session.begin("sed", bounded("sed -i s/a/b/ .hidden", str(tree)))
     (tree / "sedAb12Cd").write_text("half\n")
     (tree / "sedOlder1").write_text("changed\n")
-    await desk.checkpoints.after("sed")
-    await desk.undo()
+    await server_session.checkpoints.after("sed")
+    await server_session.undo()
     assert whole_tree(tree) == before

@@ -65,37 +65,39 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def server_session(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "home")
 
 
-async def test_the_old_content_is_durable_before_the_call_may_run(desk, project, monkeypatch):
+async def test_the_old_content_is_durable_before_the_call_may_run(
+    server_session, project, monkeypatch
+):
     synced = []
     real = os.fdatasync
     monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(os.fstat(fd).st_size), real(fd)))
     file = project / "a.txt"
     file.write_text("one\n")
-    await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
-    journal = desk.journal.directory / "journal.jsonl"
+    await server_session.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    journal = server_session.journal.directory / "journal.jsonl"
     assert synced == [journal.stat().st_size]
     assert decode(list(scan(journal))[-1].payload).states[0].content == b"one\n"
 
 
-async def test_a_second_change_costs_one_sync(desk, project, monkeypatch):
+async def test_a_second_change_costs_one_sync(server_session, project, monkeypatch):
     file = project / "a.txt"
-    await desk.replace("first", file, b"1")
+    await server_session.replace("first", file, b"1")
     synced = []
     for name in ("fsync", "fdatasync"):
         real = getattr(os, name)
         monkeypatch.setattr(
             os, name, lambda fd, name=name, real=real: (synced.append(name), real(fd))
         )
-    await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
-    await desk.checkpoints.after("c")
+    await server_session.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    await server_session.checkpoints.after("c")
     assert synced == ["fdatasync"]
 
 
-async def test_a_full_disk_stops_the_change(desk, project, monkeypatch):
+async def test_a_full_disk_stops_the_change(server_session, project, monkeypatch):
     def full(fd: int) -> None:
         raise OSError(errno.ENOSPC, "full")
 
@@ -103,9 +105,9 @@ async def test_a_full_disk_stops_the_change(desk, project, monkeypatch):
     file = project / "a.bin"
     file.write_bytes(LARGE)
     with pytest.raises(NotRecorded, match="no space is left"):
-        await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
-    await desk.checkpoints.after("c")
-    assert (desk.pins(), file.stat().st_nlink) == ([], 1)
+        await server_session.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    await server_session.checkpoints.after("c")
+    assert (server_session.pins(), file.stat().st_nlink) == ([], 1)
 
 
 DELETE_FIRST = "*** Begin Patch\n*** Delete File: first\n*** End Patch"
@@ -175,14 +177,14 @@ async def test_a_tool_in_the_place_of_a_built_in_runs_after_its_record_is_durabl
         assert large.read_bytes() == LARGE
 
 
-async def test_promises_are_kept_with_one_sync(desk, project, monkeypatch):
+async def test_promises_are_kept_with_one_sync(server_session, project, monkeypatch):
     checkpoints = DiskCheckpoints(
-        desk.journal, desk.store, replacing={"Replace"}, waiting={"Replace"}
+        server_session.journal, server_session.store, replacing={"Replace"}, waiting={"Replace"}
     )
     synced = []
     real = os.fdatasync
     monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(os.fstat(fd).st_size), real(fd)))
-    journal = desk.journal.directory / "journal.jsonl"
+    journal = server_session.journal.directory / "journal.jsonl"
     for name in ("a", "b"):
         await checkpoints.before(name, "Replace", Effects.on(str(project / name)))
     assert synced == []
@@ -194,171 +196,179 @@ async def test_promises_are_kept_with_one_sync(desk, project, monkeypatch):
     assert synced[1:] == [journal.stat().st_size]
 
 
-async def test_a_large_file_is_kept_without_a_copy(desk, project):
+async def test_a_large_file_is_kept_without_a_copy(server_session, project):
     file = project / "a.bin"
     file.write_bytes(LARGE)
     inode = file.stat().st_ino
-    await desk.replace("c", file, b"new")
-    [pin] = desk.pins()
-    assert (desk.home / "pins" / pin).stat().st_ino == inode
+    await server_session.replace("c", file, b"new")
+    [pin] = server_session.pins()
+    assert (server_session.home / "pins" / pin).stat().st_ino == inode
     assert file.stat().st_nlink == 1
-    assert not (desk.home / "blobs").exists()
-    await desk.undo()
+    assert not (server_session.home / "blobs").exists()
+    await server_session.undo()
     assert file.read_bytes() == LARGE
 
 
-async def test_a_large_file_goes_back_and_forth(desk, project):
+async def test_a_large_file_goes_back_and_forth(server_session, project):
     file = project / "a.bin"
     file.write_bytes(b"small")
-    await desk.replace("one", file, LARGE)
-    await desk.replace("two", file, b"")
+    await server_session.replace("one", file, LARGE)
+    await server_session.replace("two", file, b"")
     for number in range(2):
         for step, content in enumerate((LARGE, b"small")):
-            await desk.undo(call_id=f"undo-{number}-{step}")
+            await server_session.undo(call_id=f"undo-{number}-{step}")
             assert file.read_bytes() == content
         for step, content in enumerate((LARGE, b"")):
-            await desk.undo(UndoRequest(redo=True), f"redo-{number}-{step}")
+            await server_session.undo(UndoRequest(redo=True), f"redo-{number}-{step}")
             assert file.read_bytes() == content
 
 
-async def test_a_large_file_that_was_not_changed_is_let_go(desk, project):
+async def test_a_large_file_that_was_not_changed_is_let_go(server_session, project):
     file = project / "a.bin"
     file.write_bytes(LARGE)
-    await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    await server_session.checkpoints.before("c", "Replace", Effects.on(str(file)))
     assert file.stat().st_nlink == 2
-    await desk.checkpoints.after("c")
-    assert (desk.pins(), file.stat().st_nlink) == ([], 1)
-    assert desk.history.calls() == []
+    await server_session.checkpoints.after("c")
+    assert (server_session.pins(), file.stat().st_nlink) == ([], 1)
+    assert server_session.history.calls() == []
 
 
-async def test_a_large_file_that_other_tools_write_into_is_copied(desk, project):
+async def test_a_large_file_that_other_tools_write_into_is_copied(server_session, project):
     file = project / "a.bin"
     file.write_bytes(LARGE)
-    await desk.checkpoints.before("c", "sed", Effects.on(str(file)))
+    await server_session.checkpoints.before("c", "sed", Effects.on(str(file)))
     with file.open("r+b") as opened:
         opened.write(b"in place")
-    await desk.checkpoints.after("c")
-    assert desk.pins() == []
-    await desk.undo()
+    await server_session.checkpoints.after("c")
+    assert server_session.pins() == []
+    await server_session.undo()
     assert file.read_bytes() == LARGE
 
 
-async def test_equal_large_contents_are_kept_once(desk, project):
+async def test_equal_large_contents_are_kept_once(server_session, project):
     for name in ("a", "b"):
         (project / name).write_bytes(LARGE)
-        await desk.checkpoints.before(name, "sed", Effects.on(str(project / name)))
+        await server_session.checkpoints.before(name, "sed", Effects.on(str(project / name)))
         (project / name).write_bytes(b"x")
-        await desk.checkpoints.after(name)
-    assert len([p for p in (desk.home / "blobs").rglob("*") if p.is_file()]) == 1
+        await server_session.checkpoints.after(name)
+    assert len([p for p in (server_session.home / "blobs").rglob("*") if p.is_file()]) == 1
 
 
-async def test_a_hard_linked_large_file_is_written_in_place_and_kept_whole(desk, project):
+async def test_a_hard_linked_large_file_is_written_in_place_and_kept_whole(server_session, project):
     file = project / "a.bin"
     file.write_bytes(LARGE)
     os.link(file, project / "b.bin")
-    await desk.replace("c", file, b"new" * 30_000)
+    await server_session.replace("c", file, b"new" * 30_000)
     assert (project / "b.bin").read_bytes() == b"new" * 30_000
-    await desk.undo()
+    await server_session.undo()
     assert (project / "b.bin").read_bytes() == LARGE
     assert file.stat().st_nlink == 2
 
 
-async def test_a_pin_gets_a_copy_of_its_own_before_the_file_is_written_in_place(desk, project):
+async def test_a_pin_gets_a_copy_of_its_own_before_the_file_is_written_in_place(
+    server_session, project
+):
     file = project / "a.bin"
     file.write_bytes(LARGE)
-    await desk.checkpoints.before("c", "Replace", Effects.on(str(file)))
+    await server_session.checkpoints.before("c", "Replace", Effects.on(str(file)))
     # Somebody links the file just now, so that the replacement has to write in place.
     os.link(file, project / "b.bin")
-    replace(file, [b"new"], expect=None, journal=desk.guard, own_links=desk.store.own_links)
-    await desk.checkpoints.after("c")
+    replace(
+        file,
+        [b"new"],
+        expect=None,
+        journal=server_session.guard,
+        own_links=server_session.store.own_links,
+    )
+    await server_session.checkpoints.after("c")
     assert (project / "b.bin").read_bytes() == b"new"
-    await desk.undo()
+    await server_session.undo()
     assert file.read_bytes() == LARGE
 
 
-async def test_undoing_a_mode_keeps_a_large_file_apart_from_its_pin(desk, project):
+async def test_undoing_a_mode_keeps_a_large_file_apart_from_its_pin(server_session, project):
     file = project / "a.bin"
     file.write_bytes(LARGE)
     file.chmod(0o640)
-    await desk.checkpoints.before("c", "chmod", Effects.on(str(file)))
+    await server_session.checkpoints.before("c", "chmod", Effects.on(str(file)))
     file.chmod(0o600)
-    await desk.checkpoints.after("c")
-    await desk.undo()
+    await server_session.checkpoints.after("c")
+    await server_session.undo()
     assert file.stat().st_nlink == 1
     with file.open("r+b") as opened:
         opened.write(b"in place")
-    await desk.undo(UndoRequest(redo=True, force=True), "redo")
+    await server_session.undo(UndoRequest(redo=True, force=True), "redo")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert file.read_bytes() == LARGE
 
 
-async def test_a_kept_content_that_somebody_spoilt_is_not_put_back(desk, project):
+async def test_a_kept_content_that_somebody_spoilt_is_not_put_back(server_session, project):
     file = project / "a.bin"
     file.write_bytes(LARGE)
-    await desk.replace("c", file, b"new")
-    [pin] = desk.pins()
-    (desk.home / "pins" / pin).write_bytes(b"spoilt")
+    await server_session.replace("c", file, b"new")
+    [pin] = server_session.pins()
+    (server_session.home / "pins" / pin).write_bytes(b"spoilt")
     with pytest.raises(PrunedCall, match="changed by somebody"):
-        await desk.undo()
+        await server_session.undo()
     assert file.read_bytes() == b"new"
 
 
-async def test_modes_are_put_back(desk, project):
+async def test_modes_are_put_back(server_session, project):
     file = project / "a.sh"
     file.write_text("echo\n")
     file.chmod(0o640)
-    await desk.checkpoints.before("c", "chmod", Effects.on(str(file)))
+    await server_session.checkpoints.before("c", "chmod", Effects.on(str(file)))
     file.chmod(0o755)
-    await desk.checkpoints.after("c")
-    [call] = desk.history.calls()
+    await server_session.checkpoints.after("c")
+    [call] = server_session.history.calls()
     assert call.changes[0].change == "mode"
-    await desk.undo()
+    await server_session.undo()
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
-async def test_a_mode_somebody_else_changed_since_is_a_conflict(desk, project):
+async def test_a_mode_somebody_else_changed_since_is_a_conflict(server_session, project):
     file = project / "a.sh"
     file.write_text("echo\n")
     file.chmod(0o640)
-    await desk.checkpoints.before("c", "chmod", Effects.on(str(file)))
+    await server_session.checkpoints.before("c", "chmod", Effects.on(str(file)))
     file.chmod(0o755)
-    await desk.checkpoints.after("c")
+    await server_session.checkpoints.after("c")
     file.chmod(0o700)
     with pytest.raises(UndoConflict, match="its mode was changed since"):
-        await desk.undo()
+        await server_session.undo()
 
 
-async def test_a_mode_the_call_did_not_touch_stays_as_somebody_made_it(desk, project):
+async def test_a_mode_the_call_did_not_touch_stays_as_somebody_made_it(server_session, project):
     file = project / "a.sh"
     file.write_text("one\n")
-    await desk.replace("c", file, b"two\n")
+    await server_session.replace("c", file, b"two\n")
     file.chmod(0o700)
-    await desk.undo()
+    await server_session.undo()
     assert (stat.S_IMODE(file.stat().st_mode), file.read_text()) == (0o700, "one\n")
 
 
-async def test_a_deleted_file_comes_back_with_mode_and_attributes(desk, project):
+async def test_a_deleted_file_comes_back_with_mode_and_attributes(server_session, project):
     file = project / "a.txt"
     file.write_text("one\n")
     file.chmod(0o640)
     os.setxattr(file, "user.note", b"kept")
-    await desk.checkpoints.before("c", "rm", Effects.on(str(file)))
+    await server_session.checkpoints.before("c", "rm", Effects.on(str(file)))
     file.unlink()
-    await desk.checkpoints.after("c")
-    await desk.undo()
+    await server_session.checkpoints.after("c")
+    await server_session.undo()
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("one\n", 0o640)
     assert os.getxattr(file, "user.note") == b"kept"
 
 
-async def test_names_that_are_no_utf_8_are_put_back(desk, project):
+async def test_names_that_are_no_utf_8_are_put_back(server_session, project):
     place = os.fsencode(project) + b"/caf\xe9.txt"
     Path(os.fsdecode(place)).write_text("one\n")
-    await desk.replace("c", Path(os.fsdecode(place)), b"two\n")
-    await desk.undo()
+    await server_session.replace("c", Path(os.fsdecode(place)), b"two\n")
+    await server_session.undo()
     assert Path(os.fsdecode(place)).read_text() == "one\n"
 
 
-async def test_a_tree_too_big_to_remember_is_named(desk, project, monkeypatch):
+async def test_a_tree_too_big_to_remember_is_named(server_session, project, monkeypatch):
     monkeypatch.setattr("handaxe.undo.directory_trees.MAX_FILES", 3)
     monkeypatch.setattr(
         "handaxe.undo.directory_trees.list_descendants.__kwdefaults__",
@@ -366,10 +376,10 @@ async def test_a_tree_too_big_to_remember_is_named(desk, project, monkeypatch):
     )
     for number in range(5):
         (project / f"{number}.txt").write_text("x")
-    await desk.checkpoints.before("c", "make", Effects.on(str(project)))
+    await server_session.checkpoints.before("c", "make", Effects.on(str(project)))
     (project / "0.txt").write_text("y")
-    await desk.checkpoints.after("c")
-    [entry] = desk.journal.entries()
+    await server_session.checkpoints.after("c")
+    [entry] = server_session.journal.entries()
     assert entry.left_out == (str(project),)
 
 
@@ -397,28 +407,30 @@ def test_a_kill_at_any_point_leaves_a_journal_that_tells_the_truth(tmp_path, pro
     asyncio.run(look_back())
 
 
-async def test_a_call_that_runs_is_not_taken_for_a_dead_one(desk, project):
+async def test_a_call_that_runs_is_not_taken_for_a_dead_one(server_session, project):
     file = project / "a.txt"
     file.write_text("one\n")
-    await desk.checkpoints.before("c", "slow", Effects.on(str(file)))
+    await server_session.checkpoints.before("c", "slow", Effects.on(str(file)))
     file.write_text("half\n")
-    assert Desk(desk.home).history.calls() == []
+    assert Desk(server_session.home).history.calls() == []
     file.write_text("two\n")
-    await desk.checkpoints.after("c")
-    [call] = Desk(desk.home).history.calls()
+    await server_session.checkpoints.after("c")
+    [call] = Desk(server_session.home).history.calls()
     assert (call.call_id, call.cut_off) == ("c", False)
 
 
-async def test_a_file_written_long_after_a_crash_is_not_taken_for_the_calls(desk, project):
+async def test_a_file_written_long_after_a_crash_is_not_taken_for_the_calls(
+    server_session, project
+):
     file = project / "a.txt"
     file.write_text("one\n")
-    await desk.checkpoints.before("c", "slow", Effects.on(str(file)))
+    await server_session.checkpoints.before("c", "slow", Effects.on(str(file)))
     file.write_text("by hand, the day after\n")
     late = file.stat().st_mtime + LATE_S + 5
     os.utime(file, (late, late))
-    desk.journal.leave()
-    desk.journal.close()
-    later = Desk(desk.home)
+    server_session.journal.leave()
+    server_session.journal.close()
+    later = Desk(server_session.home)
     [call] = later.history.calls()
     assert call.cut_off
     with pytest.raises(UndoConflict, match="long after"):
@@ -426,28 +438,28 @@ async def test_a_file_written_long_after_a_crash_is_not_taken_for_the_calls(desk
     assert file.read_text().startswith("by hand")
 
 
-async def test_a_torn_record_is_skipped_and_said(desk, project):
+async def test_a_torn_record_is_skipped_and_said(server_session, project):
     file = project / "a.txt"
-    await desk.replace("c", file, b"1")
-    desk.checkpoints.close()
-    journal = desk.journal.directory / "journal.jsonl"
+    await server_session.replace("c", file, b"1")
+    server_session.checkpoints.close()
+    journal = server_session.journal.directory / "journal.jsonl"
     with journal.open("ab") as opened:
         opened.write(b'{"seq":9,"crc":"000')
-    later = Desk(desk.home)
+    later = Desk(server_session.home)
     outcome = await later.undo()
     assert not file.exists()
     assert outcome.calls[0].call_id == "c"
 
 
-async def test_a_full_part_is_closed_and_still_read(desk, project, monkeypatch):
+async def test_a_full_part_is_closed_and_still_read(server_session, project, monkeypatch):
     monkeypatch.setattr("handaxe.undo.journal.PART_BYTES", 1000)
-    other = Desk(desk.home)
+    other = Desk(server_session.home)
     for number in range(6):
-        writer = desk if number % 2 else other
+        writer = server_session if number % 2 else other
         await writer.replace(f"c{number}", project / "a.txt", b"%d" % number * 300)
-    assert len(list(desk.journal.directory.glob("journal*.jsonl"))) > 2
-    assert [call.call_id for call in desk.history.calls()] == [f"c{n}" for n in range(6)]
-    await desk.undo(UndoRequest(call_id="c3"))
+    assert len(list(server_session.journal.directory.glob("journal*.jsonl"))) > 2
+    assert [call.call_id for call in server_session.history.calls()] == [f"c{n}" for n in range(6)]
+    await server_session.undo(UndoRequest(call_id="c3"))
     assert (project / "a.txt").read_bytes() == b"2" * 300
 
 

@@ -282,26 +282,26 @@ def test_what_a_confined_command_is_known_to_write_outside_is_kept_all_the_same(
 
 
 async def test_what_a_call_does_outside_in_the_background_belongs_to_it(project, outside, tmp_path):
-    desk = Desk(tmp_path / "home", project)
+    server_session = Desk(tmp_path / "home", project)
     before = both(project)
     command = "mv src s; touch s/n; echo x > tree/f; sleep 9; rm -r way/deep; touch way/new"
-    await desk.begin("slow", bounded(command, str(project)))
+    await server_session.begin("slow", bounded(command, str(project)))
     (outside / "f").write_text("x\n")
     (outside / "new").write_text("1\n")
-    await desk.checkpoints.after("slow")
-    await desk.begin("other", Effects.on(str(outside / "new")))
+    await server_session.checkpoints.after("slow")
+    await server_session.begin("other", Effects.on(str(outside / "new")))
     (outside / "new").write_text("of another\n")
-    await desk.checkpoints.after("other")
+    await server_session.checkpoints.after("other")
     (outside / "f").write_text("old\n")
     (outside / "deep/er/y").unlink()
-    await desk.checkpoints.after("slow")
+    await server_session.checkpoints.after("slow")
     listed = {
         call.call_id: sorted(Path(change.file_path).name for change in call.changes)
-        for call in desk.history.calls()
+        for call in server_session.history.calls()
     }
     assert listed == {"slow": ["new", "y"], "other": ["new"]}
-    await desk.undo("undo 1")
+    await server_session.undo("undo 1")
     assert (outside / "new").read_text() == "1\n"
-    await desk.undo("undo 2")
+    await server_session.undo("undo 2")
     assert both(project) == before
-    desk.checkpoints.close()
+    server_session.checkpoints.close()

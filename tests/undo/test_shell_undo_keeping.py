@@ -56,37 +56,39 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tree, tmp_path):
-    desk = Desk(tmp_path / "home", tree)
-    yield desk
-    desk.checkpoints.close()
+def server_session(tree, tmp_path):
+    server_session = Desk(tmp_path / "home", tree)
+    yield server_session
+    server_session.checkpoints.close()
 
 
-async def test_work_that_goes_on_in_the_background_extends_its_call(desk, tree):
+async def test_work_that_goes_on_in_the_background_extends_its_call(server_session, tree):
     before = whole_tree(tree)
-    await desk.begin("server")
+    await server_session.begin("server")
     (tree / "early").write_text("1\n")
-    await desk.checkpoints.after("server")
+    await server_session.checkpoints.after("server")
     (tree / "late").write_text("2\n")
     (tree / "a.txt").write_text("late\n")
-    await desk.checkpoints.after("server")
-    assert {change.file_path for change in desk.history.calls()[0].changes} >= {
+    await server_session.checkpoints.after("server")
+    assert {change.file_path for change in server_session.history.calls()[0].changes} >= {
         str(tree / "early"),
         str(tree / "late"),
         str(tree / "a.txt"),
     }
-    await desk.undo(wanted=UndoRequest(force=True))
+    await server_session.undo(wanted=UndoRequest(force=True))
     assert whole_tree(tree) == before
 
 
-async def test_a_file_of_ours_on_its_way_to_its_place_is_no_change_of_a_command(desk, tree):
+async def test_a_file_of_ours_on_its_way_to_its_place_is_no_change_of_a_command(
+    server_session, tree
+):
     coming, going = tree / f".handaxe-{'0' * 16}.tmp", tree / f".handaxe-{'f' * 16}.tmp"
     going.write_text("g\n")
-    await desk.begin("command")
+    await server_session.begin("command")
     going.rename(tree / "arrived")
     coming.write_text("c\n")
-    await desk.checkpoints.after("command")
-    changes = desk.history.calls()[0].changes
+    await server_session.checkpoints.after("command")
+    changes = server_session.history.calls()[0].changes
     assert [change.file_path for change in changes] == [str(tree / "arrived")]
 
 
@@ -94,25 +96,25 @@ async def test_what_is_kept_is_whole_after_the_disk_was_full_for_a_while(tree, t
     home = tmp_path / "full"
     home.mkdir()
     with mounted(home, "-t", "tmpfs", "-o", "size=2m,mode=700", "none"):
-        desk = Desk(home, tree)
-        await desk.begin("first")
+        server_session = Desk(home, tree)
+        await server_session.begin("first")
         (tree / "deep/x.txt").write_text("first\n")
-        await desk.checkpoints.after("first")
+        await server_session.checkpoints.after("first")
         for number in range(500):
             (tree / f"empty/{number}").touch()
-        await _refuse(desk, home, left_bytes=8_192)
+        await _refuse(server_session, home, left_bytes=8_192)
         for name in ("new", "other"):
             (tree / name).write_bytes(os.urandom(200_000))
         for left_bytes in (100_000, 250_000):
-            await _refuse(desk, home, left_bytes)
+            await _refuse(server_session, home, left_bytes)
         before = whole_tree(tree)
-        await desk.begin("second")
+        await server_session.begin("second")
         for name in ("new", "other", "deep/x.txt"):
             (tree / name).unlink()
-        await desk.checkpoints.after("second")
-        await desk.undo(wanted=UndoRequest(force=True))
+        await server_session.checkpoints.after("second")
+        await server_session.undo(wanted=UndoRequest(force=True))
         assert whole_tree(tree) == before
-        desk.checkpoints.close()
+        server_session.checkpoints.close()
 
 
 @pytest.mark.parametrize("is_reopened", [False, True])
@@ -143,50 +145,52 @@ def _fill(home: Path, left_bytes: int) -> None:
         os.posix_fallocate(file.fileno(), 0, info.f_bavail * info.f_frsize - left_bytes)
 
 
-async def _refuse(desk: Desk, home: Path, left_bytes: int) -> None:
+async def _refuse(server_session: Desk, home: Path, left_bytes: int) -> None:
     """Begin a call that is refused, as the file system has only so much room left for now."""
     _fill(home, left_bytes)
     with pytest.raises(NotRecorded):
-        await desk.begin(f"refused with {left_bytes} bytes")
+        await server_session.begin(f"refused with {left_bytes} bytes")
     (home / "filler").unlink()
 
 
-async def test_what_other_calls_do_meanwhile_is_theirs(desk, tree):
-    await desk.begin("server")
-    await desk.checkpoints.after("server")
+async def test_what_other_calls_do_meanwhile_is_theirs(server_session, tree):
+    await server_session.begin("server")
+    await server_session.checkpoints.after("server")
     (tree / "of-server").write_text("1\n")
-    await desk.begin("other")
+    await server_session.begin("other")
     (tree / "of-other").write_text("2\n")
-    await desk.checkpoints.after("other")
+    await server_session.checkpoints.after("other")
     edited = tree / "edited"
-    await desk.checkpoints.before("edit", "Edit", Effects.on(str(edited)))
+    await server_session.checkpoints.before("edit", "Edit", Effects.on(str(edited)))
     edited.write_text("3\n")
-    await desk.checkpoints.after("edit")
-    await desk.checkpoints.after("server")
+    await server_session.checkpoints.after("edit")
+    await server_session.checkpoints.after("server")
     listed = {
         call.call_id: [Path(change.file_path).name for change in call.changes]
-        for call in desk.history.calls()
+        for call in server_session.history.calls()
     }
     assert listed == {"server": ["of-server"], "other": ["of-other"], "edit": ["edited"]}
 
 
-async def test_a_call_that_named_its_paths_keeps_nothing_else(desk, tree, tmp_path):
-    await desk.begin("rm", Effects.on(str(tree / "a.txt")))
+async def test_a_call_that_named_its_paths_keeps_nothing_else(server_session, tree, tmp_path):
+    await server_session.begin("rm", Effects.on(str(tree / "a.txt")))
     (tree / "a.txt").unlink()
-    await desk.checkpoints.after("rm")
+    await server_session.checkpoints.after("rm")
     assert not (tmp_path / "home/snapshots").exists()
-    await desk.undo()
+    await server_session.undo()
     assert (tree / "a.txt").read_text() == "one\n"
 
 
-async def test_a_named_directory_is_covered_however_many_files_it_has(desk, tree, monkeypatch):
+async def test_a_named_directory_is_covered_however_many_files_it_has(
+    server_session, tree, monkeypatch
+):
     monkeypatch.setitem(PathRecorder.keep.__globals__, "below", _too_big)
     before = whole_tree(tree)
-    await desk.begin("rm", Effects.on(str(tree / "deep")))
+    await server_session.begin("rm", Effects.on(str(tree / "deep")))
     (tree / "deep/x.txt").unlink()
     (tree / "mine").write_text("meanwhile, somebody else\n")
-    await desk.checkpoints.after("rm")
-    await desk.undo()
+    await server_session.checkpoints.after("rm")
+    await server_session.undo()
     (tree / "mine").unlink()
     assert whole_tree(tree) == before
 
@@ -229,7 +233,7 @@ async def test_a_tree_in_use_is_not_pruned(tree, tmp_path):
     assert whole_tree(tree) == before
 
 
-async def test_a_full_disk_stops_the_command(desk, tree, monkeypatch):
+async def test_a_full_disk_stops_the_command(server_session, tree, monkeypatch):
     import errno
 
     from handaxe.contract.faults.undo import NotRecorded
@@ -239,7 +243,7 @@ async def test_a_full_disk_stops_the_command(desk, tree, monkeypatch):
 
     monkeypatch.setattr(os, "fdatasync", full)
     with pytest.raises(NotRecorded, match="no space is left"):
-        await desk.begin("c")
+        await server_session.begin("c")
 
 
 def _too_big(*_args, **_kwargs):

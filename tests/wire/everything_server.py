@@ -191,7 +191,7 @@ def main() -> None:
         sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}\n")
         sys.stdout.flush()
         # The suite knows no tokens; the guard's other checks are part of what it looks at.
-        asyncio.run(serve(SessionFactory(open_one, root, shelf=TestShelf), listening, None))
+        asyncio.run(serve(SessionFactory(open_one, root, content=TestShelf), listening, None))
 
 
 if __name__ == "__main__":

@@ -92,12 +92,12 @@ class SessionHookModels(HookModels):
 
     async def _run_agent(self, model: Model, question: HookQuestion) -> str:
         meter = Meter(RunLimits(max_turns=MAX_TURNS), self._meter.prices, parent=self._meter)
-        seat = self._make_session(question, meter)
+        subagent = self._make_session(question, meter)
         loop = AgentLoop(
             model,
-            seat.workplace,
-            seat.conversation,
-            system=seat.system,
+            subagent.workplace,
+            subagent.conversation,
+            system=subagent.system,
             meter=meter,
             options=self._agents.build_child_options(),
         )
@@ -108,7 +108,7 @@ class SessionHookModels(HookModels):
                     if isinstance(event, RunFinished):
                         final = event
         finally:
-            await seat.close()
+            await subagent.close()
         if final is None or final.is_error:
             raise HookUnreachable(final.result if final is not None else "the agent came to no end")
         return final.result
@@ -130,12 +130,12 @@ class SessionHookModels(HookModels):
             tools=TOOLS,
             is_lean=True,
         )
-        seat = self._agents.make_session(state, kind, meter)
-        context = seat.workplace.pipeline_context
+        subagent = self._agents.make_session(state, kind, meter)
+        context = subagent.workplace.pipeline_context
         context.hooks = context.hooks.make_nested()
         # Nobody is asked on a hook's behalf: what is not free is refused.
         context.asker = context.classifier = None
         cwd, roots = question.cwd, context.workdir.roots
         if any(cwd == root or cwd.startswith(f"{root}/") for root in roots):
             context.workdir.current = cwd
-        return seat
+        return subagent

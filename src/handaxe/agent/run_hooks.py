@@ -184,7 +184,7 @@ def build_stop_details(context: PipelineContext) -> dict[str, Any]:
 
 
 def _list_running_jobs(context: PipelineContext) -> list[dict[str, Any]]:
-    jobs: Jobs | None = context.offers.get(Jobs)
+    jobs: Jobs | None = context.ports.get(Jobs)
     if jobs is None:
         return []
     told: list[dict[str, Any]] = []

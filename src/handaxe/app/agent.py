@@ -110,11 +110,11 @@ class Agent:
             self.agents, self.meter, parts.models.open, parts.loop_context.origin
         )
         self._session_parts.pipeline_context.hooks.models = self._hook_models
-        self._session_parts.pipeline_context.offers[TurnOverrides] = TurnOverrides(
+        self._session_parts.pipeline_context.ports[TurnOverrides] = TurnOverrides(
             self._override_turn, lambda: self.loop.options.effort
         )
         self._is_left = self._has_waited = False
-        self.patience: Arriving = "needed"
+        self.server_wait: Arriving = "needed"
         """What the first run waits for: servers that always have to be there, or all of them."""
         self.wakes = AgentWakes(self.loop, self.session)
         self._at_end = CleanupService(self._end_agents)
@@ -212,8 +212,8 @@ class Agent:
         if not self._has_waited:
             self._has_waited = True
             self._session_parts.follow()
-            for companion in self._session_parts.services.members:
-                await companion.wait_ready(self.patience)
+            for service in self._session_parts.services.members:
+                await service.wait_ready(self.server_wait)
 
     def _interrupt_when_late(self) -> asyncio.Handle:
         """Stop the run when its time is up, whatever it waits for."""

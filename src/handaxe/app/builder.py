@@ -202,7 +202,7 @@ class SessionBuilder(ABC):
         self.policy = self.build_policy()
         self.ports = self.build_ports()
         self.services = self.build_services()
-        self.ports.add(self.services.offers)
+        self.ports.add(self.services.ports)
         self.hooks = self.build_hooks()
         self.catalog = self.build_catalog()
         self.deferral = self.ports[ToolIndex] = build_deferral(
@@ -252,7 +252,7 @@ class SessionBuilder(ABC):
         """What runs the calls."""
         return ToolPipeline(
             self.pipeline_context,
-            lanes=self.configuration.settings.max_parallel_calls,
+            max_parallel=self.configuration.settings.max_parallel_calls,
             recall=self.recorder.result_of,
             claims=self.recorder.shared_calls,
         )

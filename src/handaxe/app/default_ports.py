@@ -36,8 +36,8 @@ def build_default_ports(
     on_question: "OnQuestion | None",
 ) -> PortRegistry:
     """Ports and state objects by type; companions and the catalog add theirs."""
-    ports = "handaxe.contract.ports"
-    offers = PortRegistry(
+    package = "handaxe.contract.ports"
+    ports = PortRegistry(
         {
             Files: session_context.files,
             Workdir: session_context.workdir,
@@ -47,13 +47,13 @@ def build_default_ports(
             Settings: session_context.configuration.settings,
             PermissionState: session_context.permissions,
             ResultStore: session_context.results,
-            f"{ports}.media.Media": lambda: _create_media(session_context),
-            f"{ports}.plans.Plans": lambda: _create_plans(session_context),
-            f"{ports}.dry_run.CommandPreviews": lambda: _create_previews(session_context),
-            f"{ports}.search.Search": lambda: _create_search(session_context),
-            f"{ports}.files.NameFinder": lambda: _create_name_finder(session_context, offers),
+            f"{package}.media.Media": lambda: _create_media(session_context),
+            f"{package}.plans.Plans": lambda: _create_plans(session_context),
+            f"{package}.dry_run.CommandPreviews": lambda: _create_previews(session_context),
+            f"{package}.search.Search": lambda: _create_search(session_context),
+            f"{package}.files.NameFinder": lambda: _create_name_finder(session_context, ports),
             "handaxe.contract.trust_gate.TrustGate": lambda: session_context.configuration.gate,
-            f"{ports}.settings_store.SettingsStore": lambda: session_context.configuration.store(
+            f"{package}.settings_store.SettingsStore": lambda: session_context.configuration.store(
                 session_context.files
             ),
         }
@@ -61,18 +61,18 @@ def build_default_ports(
     if on_question is not None:
         if not callable(on_question):
             raise SetupError(f"`on_question` is an async function, not {on_question!r}.")
-        offers.add(
+        ports.add(
             {
-                f"{ports}.questions.Questions": lambda: _create_questions(
+                f"{package}.questions.Questions": lambda: _create_questions(
                     session_context, on_question
                 )
             }
         )
-    return offers
+    return ports
 
 
 def register_permission_changes(
-    offers: PortRegistry, session_context: SessionContext, live: "SettingsReloader"
+    ports: PortRegistry, session_context: SessionContext, live: "SettingsReloader"
 ) -> None:
     """Let whoever answers permission questions change permissions, too."""
 
@@ -81,7 +81,7 @@ def register_permission_changes(
 
         return SessionPermissionChanges(session_context, live)
 
-    offers.add({"handaxe.contract.ports.permission.PermissionChanges": make})
+    ports.add({"handaxe.contract.ports.permission.PermissionChanges": make})
 
 
 def _create_media(session_context: SessionContext) -> "Media":
@@ -106,13 +106,13 @@ def _create_search(session_context: SessionContext) -> "Search":
     )
 
 
-def _create_name_finder(session_context: SessionContext, offers: PortRegistry) -> "NameFinder":
+def _create_name_finder(session_context: SessionContext, ports: PortRegistry) -> "NameFinder":
     from handaxe.contract.ports.search import Search
     from handaxe.search.near_paths import SearchedNames
 
     configuration = session_context.configuration
     return SearchedNames(
-        offers[Search], session_context.workdir, lambda: configuration.settings.search
+        ports[Search], session_context.workdir, lambda: configuration.settings.search
     )
 
 
@@ -169,9 +169,9 @@ class SessionPreviews(CommandPreviews):
 
         session_id = self._session_context.session_id
         more: dict[str, str] = dict.fromkeys(SESSION_VARIABLES, session_id)
-        sieve = build_environment_filter(self._session_context.configuration.settings, more)
+        env_filter = build_environment_filter(self._session_context.configuration.settings, more)
         return {
-            **sieve.environment(os.environ),
+            **env_filter.environment(os.environ),
             **self._session_context.pipeline_context().hooks.variables,
         }
 

@@ -34,7 +34,7 @@ from handaxe.rules.modes import parse_mode
 from handaxe.rules.tool_families import COMMAND_TOOLS, Behaviour, resolve_tool_alias
 from handaxe.schema.validate import InputProblems, read_input
 from handaxe.session.workdir import Workdir
-from handaxe.shell.analysis import Repository, SecondOpinion
+from handaxe.shell.analysis import CrossCheck, Repository
 from handaxe.text.paths import is_inside
 from handaxe.tools import build_loaders
 
@@ -61,9 +61,7 @@ class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
     id: Any = None
 
 
-def explain_question(
-    question: ExplainRequest, second_opinion: SecondOpinion | None
-) -> dict[str, Any]:
+def explain_question(question: ExplainRequest, cross_check: CrossCheck | None) -> dict[str, Any]:
     """The answer to a question that brings its own rules and places."""
     mode = parse_mode(question.mode)
     if mode is None:
@@ -88,12 +86,12 @@ def explain_question(
         policy,
         workdir,
         git_clean=question.git_clean,
-        second_opinion=second_opinion,
+        cross_check=cross_check,
     )
 
 
 async def explain_in_session(
-    tool: str, call_input: dict[str, Any], context: PipelineContext, second_opinion: SecondOpinion
+    tool: str, call_input: dict[str, Any], context: PipelineContext, cross_check: CrossCheck
 ) -> dict[str, Any]:
     """The verdict that a call would get in a session, and whether a sandbox would confine it.
 
@@ -103,15 +101,15 @@ async def explain_in_session(
     if not _is_command(tool, call_input):
         if any(own.name == tool for own in context.catalog.own_tools):
             return _explain_own_tool(tool, call_input, context)
-        return explain(tool, call_input, policy, place, second_opinion=second_opinion)
+        return explain(tool, call_input, policy, place, cross_check=cross_check)
     try:
         parsed = parse(ToolCall("explain", tool, call_input), context)
         cwd = _resolve_directory(parsed.tool.starts_in(parsed.args), place)
     except UnknownTool:
-        return explain(tool, call_input, policy, place, second_opinion=second_opinion)
+        return explain(tool, call_input, policy, place, cross_check=cross_check)
     except ToolFault as fault:
         return _make_unreadable(str(fault).rstrip("."))
-    ctx = ToolContext("explain", context.offers, parsed.tool.reach, _ignore_report, cwd)
+    ctx = ToolContext("explain", context.ports, parsed.tool.reach, _ignore_report, cwd)
     request = build_permission_query(parsed, collect_judged_paths(parsed, context))
     decision = await decide_shell_call(request, parsed, ctx, context)
     return {**decision.to_json(), **_describe_confinement(parsed, context)}
@@ -123,10 +121,10 @@ def _ignore_report(_: object) -> None:
 
 def _describe_confinement(parsed: ParsedCall, context: PipelineContext) -> dict[str, Any]:
     """Whether the command would run inside the sandbox, where one is asked for."""
-    settings: Settings = context.offers[Settings]
+    settings: Settings = context.ports[Settings]
     if not settings.sandbox.enabled:
         return {}
-    confiner: Confiner = context.offers[Confiner]
+    confiner: Confiner = context.ports[Confiner]
     subject = next(one for one in parsed.subjects if isinstance(one, CommandSubject))
     is_confined = confiner.is_confining(subject.command, unconfined=subject.unconfined)
     return {"sandbox": {"confined": is_confined, **msgspec.to_builtins(confiner.level)}}
@@ -139,7 +137,7 @@ def explain(
     workdir: Workdir,
     *,
     git_clean: bool = True,
-    second_opinion: SecondOpinion | None = None,
+    cross_check: CrossCheck | None = None,
 ) -> dict[str, Any]:
     """The verdict on a call with its parts and reasons."""
     if _is_command(tool, call_input):
@@ -150,7 +148,7 @@ def explain(
         machine = Machine(
             cwd=cwd,
             repository=Repository(is_clean=git_clean),
-            second_opinion=second_opinion,
+            cross_check=cross_check,
         )
         request = PermissionQuery(tool=tool, input=call_input, command=call_input["command"])
         return judge_command(request, policy, machine).to_json()

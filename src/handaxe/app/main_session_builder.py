@@ -225,7 +225,7 @@ class MainSessionBuilder(SessionBuilder):
             self.workdir,
             root=self._options.root,
             added=self._options.add_dirs,
-            offers=self.ports,
+            ports=self.ports,
             emit=self.recorder.emit,
         )
         register_permission_changes(self.ports, self.session_context, self.reloader)
@@ -257,7 +257,7 @@ class MainSessionBuilder(SessionBuilder):
         context = PipelineContext(
             session_id=self.log_id,
             catalog=self.catalog,
-            offers=self.ports,
+            ports=self.ports,
             workdir=self.workdir,
             files=self.tracker.files,
             policy=self.policy,

@@ -28,20 +28,20 @@ def resume(
     session_id: str,
     record: EventRecorder,
     pipeline: ToolPipeline,
-    offers: Mapping[type[Any], Any],
+    ports: Mapping[type[Any], Any],
     hooks: "SessionHooks",
     questions: PendingQuestions,
 ) -> None:
     """Take over everything that the log tells."""
-    resume_state(history, offers[ReadLedger], offers[AppliedEdits], offers[Workdir])
+    resume_state(history, ports[ReadLedger], ports[AppliedEdits], ports[Workdir])
     history, are_gone = _take_over_open(history, record)
     if are_gone:
         questions.take_over(history.questions, session_id)
     resume_calls(history, session_id, record, pipeline, questions, are_gone=are_gone)
-    resume_jobs(history, offers[Jobs], are_gone=are_gone)
+    resume_jobs(history, ports[Jobs], are_gone=are_gone)
     record.flush()
     hooks.resume(history)
-    mode = offers[PermissionState].mode
+    mode = ports[PermissionState].mode
     if history.mode not in {None, mode}:
         # What is asked for now is what the next resume goes on with.
         record.emit(ModeChanged(mode=mode))

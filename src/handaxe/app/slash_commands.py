@@ -42,7 +42,7 @@ def parse_slash_command(text: str) -> SlashCommand | None:
 
 def list_slash_commands(session: Session) -> tuple[SkillInfo, ...]:
     """Every skill and command that a person may type."""
-    skills: Skills = get_parts(session).pipeline_context.offers[Skills]
+    skills: Skills = get_parts(session).pipeline_context.ports[Skills]
     return tuple(skill for skill in skills.all() if skill.for_user)
 
 
@@ -154,16 +154,16 @@ async def _run_skill(session: Session, skill: SkillInfo, arguments: str) -> str:
     body, refused = await enter_skill(skill, arguments, _make_context(session))
     get_parts(session).pipeline_context.hooks.late += refused
     _tell_refusal(session, skill)
-    offers = get_parts(session).pipeline_context.offers
-    agents: Agents | None = offers.get(Agents)
+    ports = get_parts(session).pipeline_context.ports
+    agents: Agents | None = ports.get(Agents)
     if skill.forks and agents is not None:
         outcome = await fork_skill(skill, body, agents, lambda _: None)
         said = neutralize(format_outcome(skill, outcome))
         return f"The user ran `{_format_typed(skill, arguments)}`. {said}"
-    wishes: TurnOverrides | None = offers.get(TurnOverrides)
+    wishes: TurnOverrides | None = ports.get(TurnOverrides)
     if wishes is not None:
         wishes.request_override(skill.model, skill.effort, skill.path)
-    invoked: InvokedSkills = offers[InvokedSkills]
+    invoked: InvokedSkills = ports[InvokedSkills]
     invoked.enter(skill.name, body)
     return _frame_command(skill, arguments, body)
 
@@ -178,8 +178,8 @@ def _tell_refusal(session: Session, skill: SkillInfo) -> None:
 def _make_context(session: Session) -> ToolContext:
     from handaxe.tools.meta.skill import Skill
 
-    offers = get_parts(session).pipeline_context.offers
-    return ToolContext(get_parts(session).new_call_id(), offers, Skill().reach, _report_nothing)
+    ports = get_parts(session).pipeline_context.ports
+    return ToolContext(get_parts(session).new_call_id(), ports, Skill().reach, _report_nothing)
 
 
 def _report_nothing(*_: object) -> None:

@@ -66,7 +66,7 @@ class HostUndo:
         """`order` is that of the session's own calls, where it has any."""
         gate = gate or make_undo_gate(context.workdir.roots, trusts_seals=True)
         undo_only = Catalog(
-            {"Undo": build_loaders()["Undo"]}, selected=("Undo",), ports=context.offers.keys()
+            {"Undo": build_loaders()["Undo"]}, selected=("Undo",), ports=context.ports.keys()
         )
         # Rules bind the model; the owner's own wish needs none, and hides no tool from itself.
         policy = make_policy(roots=context.workdir.roots, home=context.workdir.home)
@@ -74,11 +74,11 @@ class HostUndo:
             msgspec.structs.replace(
                 context,
                 catalog=undo_only,
-                offers=ChainMap({ChangeHistory: _GatedHistory(record, gate)}, context.offers),
+                ports=ChainMap({ChangeHistory: _GatedHistory(record, gate)}, context.ports),
                 policy=lambda: policy,
                 asker=_OwnerApproval(),
             ),
-            lanes=1,
+            max_parallel=1,
             recall=lambda _: None,
             order=order,
         )
@@ -178,7 +178,7 @@ class PastSession:
         workdir = Workdir((root,), home=os.path.expanduser("~"))  # noqa: PTH111
         self._record = ChangeTracker(home, session_id, workdir, ledger)
         policy = make_policy(roots=(root,), home=workdir.home)
-        offers: dict[type[Any], Any] = {
+        ports: dict[type[Any], Any] = {
             Files: self._record.files,
             ReadLedger: ledger,
             Workdir: workdir,
@@ -187,7 +187,7 @@ class PastSession:
         self._context = PipelineContext(
             session_id=session_id,
             catalog=Catalog({}, selected=(), ports=()),
-            offers=offers,
+            ports=ports,
             workdir=workdir,
             files=self._record.files,
             policy=lambda: policy,

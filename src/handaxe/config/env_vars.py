@@ -71,8 +71,8 @@ def read_env_settings(environment: Mapping[str, str]) -> dict[str, Any]:
         found.setdefault("shell", {})["carry_directory"] = False
     off = {key: False for name, key in _SWITCHED_OFF.items() if _is_yes(environment, name)}
     at_once = _read_number(environment, _AT_ONCE)
-    lanes = {"max_parallel_calls": min(at_once, _MOST_AT_ONCE)} if at_once else {}
-    return {**found, **off, **lanes}
+    max_parallel = {"max_parallel_calls": min(at_once, _MOST_AT_ONCE)} if at_once else {}
+    return {**found, **off, **max_parallel}
 
 
 def list_excluded_tools(environment: Mapping[str, str]) -> frozenset[str]:

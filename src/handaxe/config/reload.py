@@ -33,7 +33,7 @@ class SettingsReloader:
         *,
         root: PathLike,
         added: Sequence[PathLike],
-        offers: MutableMapping[type[Any], Any],
+        ports: MutableMapping[type[Any], Any],
         emit: Callable[[Event], object],
     ) -> None:
         self._configuration = configuration
@@ -41,7 +41,7 @@ class SettingsReloader:
         self._workdir = workdir
         self._root = root
         self._added = _make_all_absolute(added)
-        self._offers = offers
+        self._ports = ports
         self._emit = emit
         self._joined = configuration.merged
         self._told = configuration.warnings
@@ -64,7 +64,7 @@ class SettingsReloader:
         with suppress(SetupError):
             # A directory that has just gone is no reason to stop: the others stay as they were.
             self.place()
-        self._offers[Settings] = configuration.settings
+        self._ports[Settings] = configuration.settings
         if find_mode_problem(configuration, self._permissions.mode):
             self._permissions.set_mode("default")
         new = tuple(told for told in configuration.warnings if told not in self._told)

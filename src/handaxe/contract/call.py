@@ -21,8 +21,22 @@ class CallSlot:
     """The place of an unfinished call: what it may touch, and the call that it was made in."""
 
     __slots__ = (
-        "call", "depth", "effects", "inner", "is_alone", "is_over", "is_reader", "is_running",
-        "lanes", "order", "parent", "put_off", "root_order", "scheduler", "stop", "waits",
+        "call",
+        "depth",
+        "effects",
+        "inner",
+        "inner_limit",
+        "is_alone",
+        "is_over",
+        "is_reader",
+        "is_running",
+        "order",
+        "parent",
+        "put_off",
+        "root_order",
+        "scheduler",
+        "stop",
+        "waits",
     )  # fmt: skip
 
     def __init__(
@@ -48,7 +62,7 @@ class CallSlot:
         self.is_over = False
         self.inner: list[CallSlot] | None = None
         """The unfinished calls that were made in it."""
-        self.lanes: Any = None
+        self.inner_limit: Any = None
         """What limits how many of those run at once; made with the first."""
         self.waits: Callable[[], Iterable[CallSlot]] | None = None
         """The calls that it waits for just now, beside those that were made in it."""

@@ -48,13 +48,20 @@ class ToolContext:
     """
 
     __slots__ = (
-        "_allowed", "_host", "_offers", "_own", "_report", "call_id", "cwd", "is_closed",
+        "_allowed",
+        "_host",
+        "_own",
+        "_ports",
+        "_report",
+        "call_id",
+        "cwd",
+        "is_closed",
     )  # fmt: skip
 
     def __init__(
         self,
         call_id: str,
-        offers: Mapping[type[Any], Any],
+        ports: Mapping[type[Any], Any],
         allowed: frozenset[type[Any]],
         report: Callable[..., object],
         cwd: str = "/",
@@ -70,7 +77,7 @@ class ToolContext:
         """The id of the call."""
         self.cwd = cwd
         """Where the session stood when the call was judged; a command has to run right there."""
-        self._offers = offers
+        self._ports = ports
         self._own = own
         self._allowed = allowed
         self._report = report
@@ -80,14 +87,14 @@ class ToolContext:
         if port not in self._allowed:
             raise self._refusal(port, "uses")
         own = self._own
-        return own[port] if port in own else self._offers[port]
+        return own[port] if port in own else self._ports[port]
 
     def find(self, port: type[P]) -> P | None:
         """A port the tool may use, or None where the host does not offer it."""
         if port not in self._allowed:
             raise self._refusal(port, "may_use")
         own = self._own
-        return own[port] if port in own else self._offers.get(port)
+        return own[port] if port in own else self._ports.get(port)
 
     async def call(
         self,

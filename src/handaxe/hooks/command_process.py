@@ -19,7 +19,7 @@ from contextlib import suppress
 import msgspec
 
 from handaxe.process.process_tags import kill_tagged, tag_environment
-from handaxe.process.worker_pool import WARDENS
+from handaxe.process.worker_pool import WORKERS
 
 MAX_STDOUT_BYTES = 1 << 20
 MAX_STDERR_BYTES = 1 << 16
@@ -92,7 +92,7 @@ class HookProcess:
             bufsize=0,
             start_new_session=True,
         )
-        WARDENS.keep_watch()
+        WORKERS.keep_watch()
         with self._lock:
             self._process = process
             if self._is_unwanted:

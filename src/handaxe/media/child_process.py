@@ -15,7 +15,7 @@ from typing import Any
 from handaxe.media.memory_budget import MEDIA_MEMORY
 from handaxe.process.child_environment import build_child_argv
 from handaxe.process.process_tags import tag_environment
-from handaxe.process.worker_pool import WARDENS
+from handaxe.process.worker_pool import WORKERS
 
 LIMIT_S = 15
 """How long one call may take, in seconds of the clock and of the processor."""
@@ -92,7 +92,7 @@ async def _start_child(
         start_new_session=True,
         limit=_LINE_BYTES,
     )
-    WARDENS.keep_watch()
+    WORKERS.keep_watch()
     try:
         yield child
         await child.wait()

@@ -8,15 +8,15 @@ from handaxe.media.images import fit_picture
 
 def main() -> None:
     """Answer the one request in the arguments."""
-    errand = ChildRequest()
-    request, data = errand.request, errand.read_input()
+    child_request = ChildRequest()
+    request, data = child_request.request, child_request.read_input()
     limits = ImageLimits(request["max_side"], request["max_bytes"])
     try:
         picture = fit_picture(data.raw, request["kind"], limits)
     except BadImage as bad:
-        errand.send({"fault": "bad", "reason": bad.reason})
+        child_request.send({"fault": "bad", "reason": bad.reason})
     except ImageTooLarge as large:
-        errand.send({"fault": "too_large", "claim": large.claim})
+        child_request.send({"fault": "too_large", "claim": large.claim})
     else:
         facts = {
             "media_type": picture.media_type,
@@ -25,7 +25,7 @@ def main() -> None:
             "is_changed": picture.is_changed,
             "is_animated": picture.is_animated,
         }
-        errand.send(facts, picture.data if picture.is_changed else b"")
+        child_request.send(facts, picture.data if picture.is_changed else b"")
 
 
 if __name__ == "__main__":

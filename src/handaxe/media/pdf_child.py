@@ -22,39 +22,39 @@ _ANNOTATIONS = 1
 
 def main() -> None:
     """Answer the one request in the arguments."""
-    errand = ChildRequest()
-    request, data = errand.request, errand.read_input()
+    child_request = ChildRequest()
+    request, data = child_request.request, child_request.read_input()
     pdfium.FPDF_InitLibrary()
     document = pdfium.FPDF_LoadMemDocument64(data, len(data), None)
     if not document:
         encrypted = pdfium.FPDF_GetLastError() == _PASSWORD_ERROR
-        errand.send({"fault": "encrypted" if encrypted else "invalid"})
+        child_request.send({"fault": "encrypted" if encrypted else "invalid"})
         return
     total = pdfium.FPDF_GetPageCount(document)
     wanted = pick_pages(map(tuple, request["ranges"]), total, request["max_pages"])
-    errand.send({"total": total, "wanted": wanted})
+    child_request.send({"total": total, "wanted": wanted})
     # All text first: it is cheap, and a page that takes for ever to draw must not cost it.
-    unseen = [number for number in wanted if _send_text(errand, document, number)]
+    unseen = [number for number in wanted if _send_text(child_request, document, number)]
     for number in wanted if len(wanted) <= request["max_drawn"] else unseen:
-        _send_picture(errand, document, number)
+        _send_picture(child_request, document, number)
 
 
-def _send_text(errand: ChildRequest, document: object, number: int) -> bool:
+def _send_text(child_request: ChildRequest, document: object, number: int) -> bool:
     """Send a page's text; whether there is none, so that the page has to be drawn."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
-    text, is_cut = _extract_text(page, errand.request["max_chars"]) if page else ("", False)
-    errand.send({"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})
+    text, is_cut = _extract_text(page, child_request.request["max_chars"]) if page else ("", False)
+    child_request.send({"page": number, "text": text, "is_cut": is_cut, "is_broken": not page})
     if page:
         pdfium.FPDF_ClosePage(page)
     return bool(page) and not text.strip()
 
 
-def _send_picture(errand: ChildRequest, document: object, number: int) -> None:
+def _send_picture(child_request: ChildRequest, document: object, number: int) -> None:
     page = pdfium.FPDF_LoadPage(document, number - 1)
-    limits = errand.request["max_side"], errand.request["max_bytes"]
+    limits = child_request.request["max_side"], child_request.request["max_bytes"]
     drawn = _draw(page, *limits) if page else None
     if drawn is not None:
-        errand.send({"page": number, "size": drawn[1]}, drawn[0])
+        child_request.send({"page": number, "size": drawn[1]}, drawn[0])
     if page:
         pdfium.FPDF_ClosePage(page)
 

@@ -28,10 +28,10 @@ from handaxe.rules.grammar import PermissionRule, format_rule
 from handaxe.shell.analysis import BashRule as ShellRule
 from handaxe.shell.analysis import (
     CommandFacts,
+    CrossCheck,
     PartDecision,
     PathVerdict,
     Repository,
-    SecondOpinion,
     ShellDecision,
     ShellRules,
     analyze,
@@ -56,7 +56,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the repository's own configuration names a program."""
     project_programs: frozenset[str] = frozenset()
     """Names under which PATH finds a program of the project."""
-    second_opinion: SecondOpinion | None = None
+    cross_check: CrossCheck | None = None
     sandbox: ReadableFiles | None = None
     """What the command can read inside the sandbox that answers for it; None where none does."""
 
@@ -102,7 +102,7 @@ def apply_mode(
     """A question in plan mode: about where to look it stays one, about a change nobody's is."""
     if policy.mode != "plan" or not isinstance(decision, Ask):
         return decision
-    if is_read_only(facts, machine.repository, machine.project_programs, machine.second_opinion):
+    if is_read_only(facts, machine.repository, machine.project_programs, machine.cross_check):
         return decision
     return msgspec.structs.replace(ask_in_plan_mode(f"`{facts.text}`"), parts=decision.parts)
 
@@ -186,7 +186,7 @@ def _decide_command(
         repository=machine.repository,
         project_programs=machine.project_programs,
         fences=(*collect_restricted_paths(policy.book), *own),
-        second_opinion=machine.second_opinion,
+        cross_check=machine.cross_check,
         written_verdict=None if machine.is_confined else written_verdict,
         ask_irreversible=machine.ask_irreversible,
     )

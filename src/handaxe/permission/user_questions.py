@@ -88,10 +88,10 @@ def parse_question_timeout(wait: str) -> float | None:
     return None if wait == "never" else int(wait[:-1]) * (60 if wait.endswith("m") else 1)
 
 
-def enable_hook_answers(offers: MutableMapping[type[Any], Any]) -> None:
+def enable_hook_answers(ports: MutableMapping[type[Any], Any]) -> None:
     """Let the model ask although nobody is there: a hook has the answers, or puts the call off."""
-    if Questions not in offers:
-        offers[Questions] = HostQuestions(_answer_nothing)
+    if Questions not in ports:
+        ports[Questions] = HostQuestions(_answer_nothing)
 
 
 async def _answer_nothing(questions: tuple[UserQuestion, ...]) -> None:  # noqa: ARG001 - nobody reads them

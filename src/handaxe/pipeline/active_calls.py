@@ -44,7 +44,7 @@ class AdmittedCall(msgspec.Struct, frozen=True):
 
     call: ToolCall
     fingerprint: bytes
-    ticket: CallSlot | None = None
+    slot: CallSlot | None = None
     parsed: ParsedCall | None = None
     answer: ToolResult | None = None
     same_as: str | None = None

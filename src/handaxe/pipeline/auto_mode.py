@@ -64,12 +64,12 @@ def find_classifier(context: PipelineContext) -> LimitedClassifier | None:
     if context.classifier is not None:
         return context.classifier
     ask = context.ask_model
-    if ask is None or context.offers[Settings].permissions.classifier is None:
+    if ask is None or context.ports[Settings].permissions.classifier is None:
         return None
     if context.model_classifier is None:
         context.model_classifier = LimitedClassifier(
             ModelClassifier(ask, lambda: context.workdir.roots),
-            limit_s=lambda: context.offers[Settings].permissions.classifier_timeout_s,
+            limit_s=lambda: context.ports[Settings].permissions.classifier_timeout_s,
             is_model=True,
         )
     return context.model_classifier

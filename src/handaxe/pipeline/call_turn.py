@@ -30,7 +30,7 @@ def report_in_turn(
 
     It has done nothing then, and a log that ends there says nothing of it.
     """
-    slot = admitted.ticket
+    slot = admitted.slot
     activity.is_announced = slot is None or (not slot.put_off and order.is_clear(slot))
     return report_admitted(context, admitted, order) if activity.is_announced else None
 
@@ -39,7 +39,7 @@ def report_admitted(
     context: PipelineContext, admitted: AdmittedCall, order: object
 ) -> asyncio.Future[None] | None:
     """Tell of a call that has its place in the order, or needs none."""
-    around = find_open_call() if admitted.ticket is None else admitted.ticket.parent
+    around = find_open_call() if admitted.slot is None else admitted.slot.parent
     parent = None if around is None else find_parent(around, order)
     return report_start(context, admitted.call, admitted.parsed, parent)
 
@@ -101,7 +101,7 @@ def leave_open(
     context: PipelineContext, admitted: AdmittedCall, activity: ActiveCall, deferred: DeferredCall
 ) -> ToolResult:
     """A call that was put off has no result yet, and may come again under its id."""
-    call, slot = admitted.call, admitted.ticket
+    call, slot = admitted.call, admitted.slot
     if slot is not None and slot.put_off is not None:
         slot.put_off.append(slot)
     if activity.is_cancelled:

@@ -56,7 +56,7 @@ async def decide_shell_call(
         repository=Repository(is_clean=not doubt, doubt=doubt),
         project_programs=await known.project_programs(ctx.cwd),
         sandbox=None if subject.unconfined else known.sandbox(subject),
-        ask_irreversible=context.offers[Settings].permissions.ask_irreversible,
+        ask_irreversible=context.ports[Settings].permissions.ask_irreversible,
     )
     shell = decide_command(facts, policy, machine, tool=request.tool)
     is_compound = facts.commands > 1 and (shell.verdict == "allow" or policy.mode == "plan")
@@ -64,10 +64,10 @@ async def decide_shell_call(
         # Another program reads a compound command that would be allowed for its content.
         count = await asyncio.to_thread(known.count_commands, subject.command)
 
-        def second_opinion(_text: str) -> int | None:
+        def cross_check(_text: str) -> int | None:
             return count
 
-        machine = msgspec.structs.replace(machine, second_opinion=second_opinion)
+        machine = msgspec.structs.replace(machine, cross_check=cross_check)
         shell = decide_command(facts, policy, machine, tool=request.tool)
     decision = make_decision(shell, facts, request, policy)
     decision = await _apply_links(decision, shell, context, machine.sandbox)

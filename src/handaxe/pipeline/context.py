@@ -111,11 +111,11 @@ class CommandProbes(msgspec.Struct, frozen=True):
 
 
 class PipelineContext(msgspec.Struct):
-    """What the stages reach; the tools themselves reach only `offers`."""
+    """What the stages reach; the tools themselves reach only `ports`."""
 
     session_id: str
     catalog: Catalog
-    offers: MutableMapping[type[Any], Any]
+    ports: MutableMapping[type[Any], Any]
     """Ports and state objects by type, as tools ask for them."""
     workdir: Workdir
     files: Files

@@ -115,7 +115,7 @@ async def _build_question(
 
 def _list_definitions(parsed: ParsedCall, context: PipelineContext) -> tuple[ToolDefinition, ...]:
     """The tools of servers as they are now, and the one that is called as it was found."""
-    own, servers = parsed.tool.definition, context.offers.get(McpServers)
+    own, servers = parsed.tool.definition, context.ports.get(McpServers)
     listed = () if servers is None else servers.definitions()
     if own is None:
         return listed
@@ -195,10 +195,10 @@ async def _ask_hooks(
 
 async def change_permissions(call_id: str, heard: HookFeedback, context: PipelineContext) -> None:
     """Put in force what hooks want allowed differently, now that the call may run."""
-    if PermissionChanges not in context.offers:
+    if PermissionChanges not in context.ports:
         heard.notes += ("A hook wanted to change permissions, which cannot be done here.",)
         return
-    changes: PermissionChanges = context.offers[PermissionChanges]
+    changes: PermissionChanges = context.ports[PermissionChanges]
     for is_projects in (False, True):
         wanted = [given.change for given in heard.changes if given.from_project is is_projects]
         if wanted:

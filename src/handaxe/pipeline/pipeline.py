@@ -74,7 +74,7 @@ class ToolPipeline:
         self,
         context: PipelineContext,
         *,
-        lanes: int,
+        max_parallel: int,
         recall: Recall,
         order: Scheduler | None = None,
         claims: Claims | None = None,
@@ -84,7 +84,7 @@ class ToolPipeline:
         `claims` is there where others make calls of the same session.
         """
         self._context = context
-        self._traffic = order or Scheduler(lanes)
+        self._scheduler = order or Scheduler(max_parallel)
         self._made = CallDeduplicator(recall, claims)
         self.active = ActiveCalls()
         """The calls under way."""
@@ -98,7 +98,7 @@ class ToolPipeline:
     @property
     def order(self) -> Scheduler:
         """Where others can queue with these calls."""
-        return self._traffic
+        return self._scheduler
 
     @property
     def is_busy(self) -> bool:
@@ -154,7 +154,7 @@ class ToolPipeline:
         try:
             parsed = parse(call, self._context)
             effects = compute_order_effects(parsed, self._context)
-            activity.slot = slot = self._traffic.join(call, effects, find_open_call())
+            activity.slot = slot = self._scheduler.join(call, effects, find_open_call())
         except ToolFault as fault:
             return self._reject_call(call, fingerprint, ToolResult.from_fault(fault))
         except BaseException as error:
@@ -173,7 +173,7 @@ class ToolPipeline:
         if admitted.same_as is not None:
             return await self._share(admitted.call)
         assert admitted.parsed is not None
-        assert admitted.ticket is not None
+        assert admitted.slot is not None
         activity = self.active[admitted.call.id]
         if activity.is_cancelled:
             return self.abandon(admitted)
@@ -181,12 +181,12 @@ class ToolPipeline:
         activity.interrupt = admitted.parsed.tool.interrupt
         activity.admitted = admitted
         activity.began = time.perf_counter()
-        written = report_in_turn(self._context, activity, admitted, self._traffic)
-        outer = CURRENT_CALL.set(admitted.ticket)
+        written = report_in_turn(self._context, activity, admitted, self._scheduler)
+        outer = CURRENT_CALL.set(admitted.slot)
         try:
             if written is not None:
                 await asyncio.shield(written)
-            result = await self._run_stages(admitted.parsed, admitted.ticket, activity)
+            result = await self._run_stages(admitted.parsed, admitted.slot, activity)
             if activity.is_cancelled:
                 # The tool stopped itself; take delivery of the cancellation here, not later.
                 await asyncio.sleep(0)
@@ -209,7 +209,7 @@ class ToolPipeline:
             self._finish_active(activity, stopped)
             raise
         finally:
-            self._traffic.leave(admitted.ticket)
+            self._scheduler.leave(admitted.slot)
             _leave_context(outer)
         result = self._finish_active(activity, result)
         if self._written is not None:
@@ -223,7 +223,7 @@ class ToolPipeline:
             return build_fault_result(call, Deferred.behind(original.id))
         note = f"The same call as {original.id}; it was run once."
         result = msgspec.structs.replace(original, notes=(*original.notes, note))
-        report_start(self._context, call, None, find_parent(find_open_call(), self._traffic))
+        report_start(self._context, call, None, find_parent(find_open_call(), self._scheduler))
         admitted = AdmittedCall(call, compute_fingerprint(call.tool, call.input))
         return self._finish(admitted, result, time.perf_counter())
 
@@ -231,14 +231,14 @@ class ToolPipeline:
         """Close a call that nobody waits for; nothing happens if it has its result already."""
         activity = self.active.get(admitted.call.id)
         result = ToolResult.from_fault(Cancelled(started=False))
-        if admitted.ticket is None or activity is None:
+        if admitted.slot is None or activity is None:
             return self._made.recall(admitted.call) if self.has_call(admitted.call.id) else result
         if activity.admitted is not None:
             # It is under way and goes on; what it may have done is not to be denied.
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             return self._finish_active(activity, cut_off)
-        report_admitted(self._context, admitted, self._traffic)
-        self._traffic.leave(admitted.ticket)
+        report_admitted(self._context, admitted, self._scheduler)
+        self._scheduler.leave(admitted.slot)
         return self._finish(admitted, result, time.perf_counter())
 
     def withdraw(self, call_id: str) -> None:
@@ -272,26 +272,26 @@ class ToolPipeline:
             await cancel_abandoned(self._context.outliving)
 
     async def _run_stages(
-        self, parsed: ParsedCall, ticket: CallSlot, activity: ActiveCall
+        self, parsed: ParsedCall, slot: CallSlot, activity: ActiveCall
     ) -> ToolResult:
         decision: Decision | None = None
         heard = HookFeedback()
         try:
             if self._context.opening is not None and not IS_STARTING.get():
                 await self._context.opening()
-            if not self._traffic.is_clear(ticket):
-                await self._traffic.clear(ticket)
+            if not self._scheduler.is_clear(slot):
+                await self._scheduler.clear(slot)
             questions = self._context.questions
-            if parsed.asked or ticket.put_off or questions.answers or not activity.is_announced:
-                parsed = await enter_turn(self._context, parsed, ticket, activity)
+            if parsed.asked or slot.put_off or questions.answers or not activity.is_announced:
+                parsed = await enter_turn(self._context, parsed, slot, activity)
             prepared = await prepare(parsed, heard, self._context)
             decision = prepared.decision
             if prepared.was_rewritten:
-                self._traffic.isolate(ticket)
-            if ticket.is_alone or not self._traffic.try_acquire(ticket):
-                await self._traffic.start(ticket)
-            if ticket.put_off or questions.asked:
-                await close_question(self._context, ticket, decision)
+                self._scheduler.isolate(slot)
+            if slot.is_alone or not self._scheduler.try_acquire(slot):
+                await self._scheduler.start(slot)
+            if slot.put_off or questions.asked:
+                await close_question(self._context, slot, decision)
             activity.has_started = True
             try:
                 began = time.perf_counter()
@@ -309,13 +309,13 @@ class ToolPipeline:
         except DeferredCall:
             raise
         except BaseException as error:
-            home = activity.task if CURRENT_CALL.get() is ticket else None
+            home = activity.task if CURRENT_CALL.get() is slot else None
             if is_external_stop(error, home):
                 raise
             return build_error_result(parsed.tool.name, error)
 
     def _reject_call(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> AdmittedCall:
-        report_start(self._context, call, None, find_parent(find_open_call(), self._traffic))
+        report_start(self._context, call, None, find_parent(find_open_call(), self._scheduler))
         admitted = AdmittedCall(call, fingerprint)
         return msgspec.structs.replace(
             admitted, answer=self._finish(admitted, result, time.perf_counter())
@@ -325,14 +325,14 @@ class ToolPipeline:
         """The one result of a call under way, which its session may have closed before."""
         if activity.result is None and activity.admitted is not None:
             if not activity.is_announced:
-                report_admitted(self._context, activity.admitted, self._traffic)
+                report_admitted(self._context, activity.admitted, self._scheduler)
             return self._finish(activity.admitted, result, activity.began)
         return activity.result or result
 
     def _finish(self, admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:
         call = admitted.call
-        if admitted.ticket is not None and admitted.ticket.inner:
-            stop_inner_calls(admitted.ticket, result)
+        if admitted.slot is not None and admitted.slot.inner:
+            stop_inner_calls(admitted.slot, result)
         result = _complete_result(admitted, result, began)
         # Most of it was redacted when it was settled; hooks and faults have spoken since.
         result = self._context.redactor.redact_value(result)
@@ -396,8 +396,8 @@ def _prepare_ports(tool_name: str, context: PipelineContext) -> bool:
     except ToolFault:
         return False
     for port in tool.uses:
-        if hasattr(port, "get_ready") and port in context.offers:
-            context.offers[port].get_ready()
+        if hasattr(port, "get_ready") and port in context.ports:
+            context.ports[port].get_ready()
     return True
 
 
@@ -437,7 +437,7 @@ class PipelineCaller(ToolCaller):
         self._hooks = context.hooks
         self._pipeline = ToolPipeline(
             msgspec.structs.replace(context, asker=None),
-            lanes=1,
+            max_parallel=1,
             recall=lambda _: None,
             order=order,
         )

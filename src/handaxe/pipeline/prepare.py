@@ -177,7 +177,7 @@ def _make_context(parsed: ParsedCall, context: PipelineContext) -> tuple[PathGra
     report = partial(_report, context.emit, call_id, tool.name)
     named = tool.starts_in(parsed.args)
     cwd = context.workdir.current if named is None else _resolve_directory(named, context)
-    grants.ctx = ToolContext(call_id, context.offers, tool.reach, report, cwd, own, context)
+    grants.ctx = ToolContext(call_id, context.ports, tool.reach, report, cwd, own, context)
     return grants, grants.ctx
 
 

@@ -18,7 +18,7 @@ async def run_with_state(
     Raises:
         TypeError, ValueError: the state cannot be saved.
     """
-    store: OwnState = context.offers[OwnState]
+    store: OwnState = context.ports[OwnState]
     states, call_id = prepared.parsed.tool.states, prepared.parsed.call.id
     before = store.snapshot(states)
     try:

@@ -23,7 +23,7 @@ MAX_DEPTH = 10
 """How many calls can be inside each other."""
 
 
-class Lanes:
+class ParallelLimit:
     """How many calls may run at once."""
 
     __slots__ = ("_free", "_waiting")
@@ -64,9 +64,9 @@ class Lanes:
 class Scheduler:
     """The unfinished calls of one session."""
 
-    def __init__(self, lanes: int) -> None:
-        self._count = lanes
-        self._lanes = Lanes(lanes)
+    def __init__(self, limit: int) -> None:
+        self._count = limit
+        self._limit = ParallelLimit(limit)
         self._next_order = 0
         self._inner_calls = 0
         self._open: dict[int, CallSlot] = {}
@@ -122,21 +122,21 @@ class Scheduler:
     def try_acquire(self, slot: CallSlot) -> bool:
         """Take a lane if one is free and nothing that collides began to run in the meantime."""
         if not self._inner_calls:
-            slot.is_running = not slot.is_alone and self._lanes.try_take()
+            slot.is_running = not slot.is_alone and self._limit.try_take()
         elif self.is_clear(slot):
-            slot.is_running = self._find_lanes(slot).try_take()
+            slot.is_running = self._find_limit(slot).try_take()
             self._refuse_cycles()
         return slot.is_running
 
     async def start(self, slot: CallSlot) -> None:
         """Take a lane, waiting for one to come free; a lone call waits for all others too."""
-        lanes = self._find_lanes(slot)
+        limit = self._find_limit(slot)
         while True:
             await self.clear(slot)
-            if not lanes.try_take():
-                await lanes.take()
+            if not limit.try_take():
+                await limit.take()
                 if not self.is_clear(slot):
-                    lanes.release()
+                    limit.release()
                     continue
             slot.is_running = True
             self._refuse_cycles()
@@ -149,7 +149,7 @@ class Scheduler:
         slot.is_over = True
         self._writers.pop(slot.order, None)
         if slot.is_running:
-            self._find_lanes(slot).release()
+            self._find_limit(slot).release()
         if slot.depth:
             self._inner_calls -= 1
         if slot.parent is not None and slot.parent.inner is not None:
@@ -187,13 +187,13 @@ class Scheduler:
             ):
                 yield other
 
-    def _find_lanes(self, slot: CallSlot) -> Lanes:
+    def _find_limit(self, slot: CallSlot) -> ParallelLimit:
         """The session's, or those of the call around it, which has one of the session's."""
         if not slot.depth or slot.parent is None:
-            return self._lanes
-        if slot.parent.lanes is None:
-            slot.parent.lanes = Lanes(self._count)
-        return slot.parent.lanes
+            return self._limit
+        if slot.parent.inner_limit is None:
+            slot.parent.inner_limit = ParallelLimit(self._count)
+        return slot.parent.inner_limit
 
     def _refuse_cycles(self, first: CallSlot | None = None) -> None:
         """Refuse waiting calls, `first` before others, until none waits for itself any more."""

@@ -19,7 +19,7 @@ def make_own_ports(tool: Tool[Any], context: PipelineContext) -> dict[type[Any],
     if tool.states:
         from handaxe.session.own_state import OwnState
 
-        own |= context.offers[OwnState].open(tool.states)
+        own |= context.ports[OwnState].open(tool.states)
     if Conversation in tool.reach:
         agent = context.agent
         own[Conversation] = (
@@ -94,18 +94,18 @@ class LiveSessionInfo(SessionInfo):
     @property
     def mcp_servers(self) -> tuple[McpServer, ...]:
         """The MCP servers with their state."""
-        servers: McpServers | None = self._context.offers.get(McpServers)
+        servers: McpServers | None = self._context.ports.get(McpServers)
         return () if servers is None else tuple(servers.status())
 
     @property
     def agents(self) -> tuple[AgentDefinition, ...]:
         """The types of agents that can be started."""
-        agents: Agents | None = self._context.offers.get(Agents)
+        agents: Agents | None = self._context.ports.get(Agents)
         return () if agents is None else agents.kinds()
 
     @property
     def commands(self) -> tuple[str, ...]:
         """The slash commands that a person can type."""
-        skills: Skills | None = self._context.offers.get(Skills)
+        skills: Skills | None = self._context.ports.get(Skills)
         listed = () if skills is None else skills.all()
         return tuple(skill.name for skill in listed if skill.for_user)

@@ -155,8 +155,8 @@ class BatchCalls:
 
     def _take(self, position: int, admitted: AdmittedCall) -> AdmittedCall:
         self.admitted[position] = admitted
-        if admitted.ticket is not None:
-            admitted.ticket.put_off = self.put_off
+        if admitted.slot is not None:
+            admitted.slot.put_off = self.put_off
         self._latest[admitted.fingerprint] = position
         return admitted
 
@@ -166,10 +166,10 @@ def _would_repeat(original: AdmittedCall, between: Sequence[AdmittedCall]) -> bo
 
     Whoever asks twice for a change wants it twice.
     """
-    if original.ticket is None or not original.ticket.is_reader:
+    if original.slot is None or not original.slot.is_reader:
         return False
-    effects = original.ticket.effects
-    return not any(call.ticket and effects.collides(call.ticket.effects) for call in between)
+    effects = original.slot.effects
+    return not any(call.slot and effects.collides(call.slot.effects) for call in between)
 
 
 async def run_batch(

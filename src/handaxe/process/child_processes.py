@@ -16,7 +16,7 @@ from pathlib import Path
 from handaxe.contract.ports.processes import Child, ChildProgram, Processes, ProcessStartFailed
 from handaxe.process.child_environment import clean_environment
 from handaxe.process.process_tags import get_process_session, kill_tagged, tag_environment
-from handaxe.process.worker_pool import WARDENS
+from handaxe.process.worker_pool import WORKERS
 from handaxe.text.redact import RedactedStream, Redactor
 from handaxe.text.secrets import MIN_CHARS
 
@@ -118,7 +118,7 @@ class LocalProcesses(Processes):
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ProcessStartFailed(f"{program.argv[0]} could not be started ({reason})") from None
-        WARDENS.keep_watch()
+        WORKERS.keep_watch()
         return LocalChild(transport, talk, mark)
 
 

@@ -43,7 +43,7 @@ class Supervisor:
         self._control = control
         self._host = host
         self._watch = ProcessPoller(control, host)
-        self._wardens: set[int] = set()
+        self._workers: set[int] = set()
         self._start = os.memfd_create("handaxe-start", os.MFD_CLOEXEC)
         os.write(self._start, START_TEXT.encode())
         self._is_apart_possible: bool | None = None
@@ -78,7 +78,7 @@ class Supervisor:
         pid = os.fork()
         if pid:
             os.close(talk)
-            self._wardens.add(pid)
+            self._workers.add(pid)
             return
         # Anything but zero makes the supervisor look for what was left.
         exit_code = 1
@@ -96,10 +96,10 @@ class Supervisor:
 
     def _end(self, pid: int) -> None:
         """End one warden, dead or alive, and what it had."""
-        if pid in self._wardens:
+        if pid in self._workers:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-            while pid in self._wardens and self._reap():
+            while pid in self._workers and self._reap():
                 self._watch.wait_for_children(0.05)
         self._sweep()
 
@@ -113,8 +113,8 @@ class Supervisor:
                 return False
             if not pid:
                 break
-            if pid in self._wardens:
-                self._wardens.discard(pid)
+            if pid in self._workers:
+                self._workers.discard(pid)
                 is_clean = is_clean and status == 0
         if not is_clean:
             self._sweep()
@@ -123,22 +123,22 @@ class Supervisor:
     def _sweep(self) -> None:
         """End every child that is no warden, with all it has."""
         give_up_at = time.monotonic() + GIVE_UP_S
-        while (strays := list_descendants(self._wardens)) and time.monotonic() < give_up_at:
+        while (strays := list_descendants(self._workers)) and time.monotonic() < give_up_at:
             signal_groups(strays, signal.SIGKILL)
             self._watch.wait_for_children(0.002)
             with suppress(ChildProcessError):
                 while pid := os.waitpid(-1, os.WNOHANG)[0]:
-                    self._wardens.discard(pid)
+                    self._workers.discard(pid)
 
     def wait_for_workers(self) -> None:
         """Wait for wardens, which end what they have; end what they do not."""
         ends_at = time.monotonic() + FAREWELL_S
         while self._reap() and time.monotonic() < ends_at:
             self._watch.wait_for_children(0.05)
-        for pid in self._wardens:
+        for pid in self._workers:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        self._wardens.clear()
+        self._workers.clear()
         self._sweep()
 
 

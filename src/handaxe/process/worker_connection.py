@@ -22,7 +22,7 @@ class WorkerConnection:
         self.is_apart = is_apart
         self.fileno = talk.fileno
         self.close = talk.close
-        self.warden_pid = 0
+        self.worker_pid = 0
 
     def run(
         self,
@@ -69,9 +69,9 @@ class WorkerConnection:
 
     def wake(self) -> None:
         """Let the warden go on, should a command have stopped it."""
-        if self.warden_pid:
+        if self.worker_pid:
             with suppress(OSError):
-                os.kill(self.warden_pid, signal.SIGCONT)
+                os.kill(self.worker_pid, signal.SIGCONT)
 
     def hear(self) -> tuple[Any, ...] | None:
         """What the warden says; None where it is gone. `BlockingIOError` if it is silent."""

@@ -109,7 +109,7 @@ class WorkerPool:
             with suppress(OSError):
                 os.kill(self.supervisor_pid, signal.SIGCONT)
 
-    def end(self, warden_pid: int) -> bool:
+    def end(self, worker_pid: int) -> bool:
         """End a warden that does not answer, and what it had; blocks. False if that failed."""
         with self._reply_lock:
             control = self._control
@@ -117,7 +117,7 @@ class WorkerPool:
                 return False
             try:
                 os.kill(self.supervisor_pid, signal.SIGCONT)
-                control.send(marshal.dumps((warden_pid, 0)))
+                control.send(marshal.dumps((worker_pid, 0)))
                 if control.recv(64):
                     return True
             except OSError:
@@ -237,7 +237,7 @@ def _is_alive(line: WorkerConnection) -> bool:
     # All that a warden says while it waits is that it is there.
     if words is None or words[0] != "here":
         return False
-    line.warden_pid = words[1]
+    line.worker_pid = words[1]
     return True
 
 
@@ -248,6 +248,6 @@ def _has_ended(child: int) -> bool:
         return True
 
 
-WARDENS = WorkerPool()
-atexit.register(WARDENS.shut_down)
-os.register_at_fork(after_in_child=WARDENS.close_after_fork)
+WORKERS = WorkerPool()
+atexit.register(WORKERS.shut_down)
+os.register_at_fork(after_in_child=WORKERS.close_after_fork)

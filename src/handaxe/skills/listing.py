@@ -25,8 +25,8 @@ class SkillAnnouncer:
     It comes as a message, so that nothing changes that was sent before.
     """
 
-    def __init__(self, offers: Mapping[type[Any], Any], settings: Settings) -> None:
-        self._offers = offers
+    def __init__(self, ports: Mapping[type[Any], Any], settings: Settings) -> None:
+        self._ports = ports
         self._settings = settings
         self._told: set[str] = set()
         self._later: dict[str, SkillInfo] = {}
@@ -56,11 +56,11 @@ class SkillAnnouncer:
         return self._news(list(self._later.values()))
 
     def _touched(self) -> int:
-        ledger: ReadLedger = self._offers[ReadLedger]
+        ledger: ReadLedger = self._ports[ReadLedger]
         return len(ledger.paths())
 
     def _listed(self) -> list[SkillInfo]:
-        skills: Skills = self._offers[Skills]
+        skills: Skills = self._ports[Skills]
         return _filter_listed(skills.all())
 
     def _news(self, skills: Sequence[SkillInfo]) -> tuple[str, ...]:

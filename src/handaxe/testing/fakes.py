@@ -84,19 +84,19 @@ class PipelineHarness:
         hooks: Hooks | None = None,
         asker: Asker | None = None,
         checkpoints: Checkpoints | None = None,
-        lanes: int = 10,
+        max_parallel: int = 10,
     ) -> None:
         self.events: list[Event] = []
         self.results = MemoryResults()
         self.workdir = Workdir([root], home="/home/somebody")
         self.permissions = PermissionState(mode=mode, rules=rules)
         policy = CurrentPolicy(self.permissions, self.workdir)
-        offers: dict[type[Any], Any] = {Workdir: self.workdir}
+        ports: dict[type[Any], Any] = {Workdir: self.workdir}
         self.pipeline = ToolPipeline(
             PipelineContext(
                 session_id="test",
-                catalog=Catalog({}, tools, selected=(), ports=offers.keys()),
-                offers=offers,
+                catalog=Catalog({}, tools, selected=(), ports=ports.keys()),
+                ports=ports,
                 workdir=self.workdir,
                 files=LocalFiles(),
                 policy=policy,
@@ -106,7 +106,7 @@ class PipelineHarness:
                 asker=asker,
                 checkpoints=checkpoints,
             ),
-            lanes=lanes,
+            max_parallel=max_parallel,
             recall=self._recall,
         )
 

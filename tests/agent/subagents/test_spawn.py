@@ -714,7 +714,7 @@ async def test_an_agents_todo_list_is_its_own(session: Session):
     )
     await Agent(model, session).ask("Go.")
     assert not last_result(model, 2).is_error
-    assert get_parts(session).pipeline_context.offers[Todos].items == ()
+    assert get_parts(session).pipeline_context.ports[Todos].items == ()
 
 
 async def test_a_skills_commands_in_an_agent_have_the_agents_permissions(session: Session):

@@ -88,7 +88,7 @@ def decision(
     dirs: tuple[str, ...] = ("/repo",),
     cwd: str = "/repo",
     git_clean: bool = True,
-    second_opinion=None,
+    cross_check=None,
 ) -> ShellDecision:
     return decide(
         analyze(command, cwd, "/home/dev"),
@@ -102,5 +102,5 @@ def decision(
             *(fence(path, "Read") for path in deny_read),
             *(fence(path, "Edit") for path in deny_edit),
         ),
-        second_opinion=second_opinion,
+        cross_check=cross_check,
     )

@@ -130,9 +130,9 @@ def test_shfmt_agrees_on_ordinary_compounds():
         "for f in a b; do cat $f; done",
         "if [ -f a ]; then cat a; fi",
     ):
-        assert decision(command, second_opinion=_shfmt).verdict == "allow"
+        assert decision(command, cross_check=_shfmt).verdict == "allow"
 
 
 def test_a_disagreeing_reader_means_ask():
-    assert decision("ls | wc -l", second_opinion=lambda _text: 3).verdict == "ask"
-    assert decision("ls | wc -l", second_opinion=lambda _text: None).verdict == "ask"
+    assert decision("ls | wc -l", cross_check=lambda _text: 3).verdict == "ask"
+    assert decision("ls | wc -l", cross_check=lambda _text: None).verdict == "ask"

@@ -15,7 +15,7 @@ from tests.waiting import HANG_S, blocked_until
 
 import handaxe
 from handaxe.contract.faults.shell import CannotStart
-from handaxe.process.worker_pool import WARDENS
+from handaxe.process.worker_pool import WORKERS
 
 # A process that stays until it is ended, recognisable by its last argument.
 STAY = "python3 -I -S -c 'import time; time.sleep(600)' {mark}"
@@ -238,8 +238,8 @@ async def test_no_zombies_and_no_descriptors_stay(bench):
 
 async def test_a_supervisor_that_was_let_go_is_no_zombie_for_long(bench):
     await bench.run("true")
-    former = WARDENS.supervisor_pid
-    WARDENS.shut_down()
+    former = WORKERS.supervisor_pid
+    WORKERS.shut_down()
     # A new one is there before the former has ended: nobody could reap it at that time.
     await bench.run("true")
     blocked_until(lambda: not is_running(former))
@@ -256,7 +256,7 @@ def is_running(pid: int) -> bool:
 
 def zombies() -> list[str]:
     """Every ended process that waits for this one or for the supervisor to take note of it."""
-    parents = {str(os.getpid()), str(WARDENS.supervisor_pid)}
+    parents = {str(os.getpid()), str(WORKERS.supervisor_pid)}
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -270,7 +270,7 @@ def zombies() -> list[str]:
 async def test_a_command_inherits_nothing(bench):
     with open(os.devnull) as kept:
         os.set_inheritable(kept.fileno(), True)
-        WARDENS.shut_down()
+        WORKERS.shut_down()
         listed = await bench.said("ls /proc/self/fd; cat /proc/self/stat | cut -d' ' -f6; echo $$")
     *fds, session, shell = listed.split()
     # Its three, and what ls itself opens.
@@ -285,7 +285,7 @@ async def test_two_hundred_commands_run_side_by_side(bench):
 
 
 async def test_a_supervisor_that_cannot_come_up_is_told(bench, monkeypatch):
-    WARDENS.shut_down()
+    WORKERS.shut_down()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(CannotStart):
         await bench.start("true")

@@ -247,8 +247,8 @@ async def test_if_one_file_cannot_be_written_those_before_it_are_put_back(sessio
 async def test_what_cannot_be_put_back_is_named(project):
     (project / "a.txt").write_bytes(b"one\n")
     files = LocalFiles()
-    offers = {Files: files, ReadLedger: ReadLedger()}
-    ctx = ToolContext("c1", offers, frozenset(offers), lambda _: None)
+    ports = {Files: files, ReadLedger: ReadLedger()}
+    ctx = ToolContext("c1", ports, frozenset(ports), lambda _: None)
     path = str(project / "a.txt")
     first = PatchedFile(
         path=path, action="updated", before=await files.load(path), pieces=[b"two\n"]

@@ -473,9 +473,9 @@ class Previews(CommandPreviews):
 
 
 async def test_a_dry_run_shows_the_difference(free):
-    del get_parts(free).pipeline_context.offers[CommandPreviews]
+    del get_parts(free).pipeline_context.ports[CommandPreviews]
     assert (await bash(free, "make", dry_run=True)).code == "shell.no_preview"
-    get_parts(free).pipeline_context.offers[CommandPreviews] = Previews()
+    get_parts(free).pipeline_context.ports[CommandPreviews] = Previews()
     result = await bash(free, "make", dry_run=True)
     assert result.ok
     assert result.text == (

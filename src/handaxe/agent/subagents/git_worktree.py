@@ -29,7 +29,7 @@ from handaxe.git.command import (
 )
 from handaxe.git.discovery import GitRepository, UnclearRepository, find_repository, read_repository
 from handaxe.process.process_tags import tag_environment
-from handaxe.process.worker_pool import WARDENS
+from handaxe.process.worker_pool import WORKERS
 
 INCLUDE_FILE = ".worktreeinclude"
 TIMEOUT_S = 300.0
@@ -71,7 +71,7 @@ class _Git:
 
     async def run(self, *arguments: str) -> str:
         """What git prints; raises `NoWorktree`."""
-        WARDENS.keep_watch()
+        WORKERS.keep_watch()
         try:
             command = make_command(
                 self.repository,

@@ -119,7 +119,7 @@ _RENAMED = {
 
 
 def make_tool_filter(
-    kind: AgentDefinition, *, may_start_agents: bool, among: Sequence[str] | None = None
+    kind: AgentDefinition, *, may_start_agents: bool, parent_tools: Sequence[str] | None = None
 ) -> Callable[[str], bool]:
     """Whether a tool of the parent is in the agent's own pool, by name.
 
@@ -133,7 +133,7 @@ def make_tool_filter(
         needed = MEMORY_TOOLS if kind.memory is not None else ()
         wanted = (*(_RENAMED.get(name, name) for name in kind.tools), *servers, *needed)
     forbidden = tuple(_RENAMED.get(name, name) for name in kind.disallowed_tools)
-    above = None if among is None else {_RENAMED.get(name, name) for name in among}
+    above = None if parent_tools is None else {_RENAMED.get(name, name) for name in parent_tools}
 
     def has(name: str) -> bool:
         name = _RENAMED.get(name, name)

@@ -84,10 +84,10 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
 
     files: AgentFiles
     kinds: Callable[[], tuple[AgentDefinition, ...]]
-    make_seat: Callable[[AgentState, AgentDefinition, Any], SubagentSession]
+    make_session: Callable[[AgentState, AgentDefinition, Any], SubagentSession]
     """Makes a place below that of whoever starts the agent, and moves it in there."""
     open_model: Callable[[str | None], Model]
-    housing: AgentIsolation
+    isolation: AgentIsolation
     """Gives agents that want one a checkout of their own."""
     emit: Callable[[Event], object]
     tell: Callable[[AgentEvent], None]
@@ -150,19 +150,21 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
         run.agent = msgspec.structs.replace(run.agent, is_read=True)
         self.files.keep(run.agent)
 
-    def close_session(self, seat: SubagentSession, *, keeps: bool = False) -> None:
+    def close_session(self, subagent: SubagentSession, *, keeps: bool = False) -> None:
         """End what is an agent's own, in the background."""
-        closing = asyncio.ensure_future(seat.close(keeps=keeps))
+        closing = asyncio.ensure_future(subagent.close(keeps=keeps))
         self.closing.add(closing)
         closing.add_done_callback(self.closing.discard)
 
-    def finish_run(self, run: AgentRun, seat: SubagentSession, task: "asyncio.Task[None]") -> None:
+    def finish_run(
+        self, run: AgentRun, subagent: SubagentSession, task: "asyncio.Task[None]"
+    ) -> None:
         """Say that the work of an agent has ended, and end what was its own."""
         with contextlib.suppress(asyncio.CancelledError):
             # A bug in an agent is told to its parent like any other failure.
             if (error := task.exception()) is not None:
                 run.failed(error)
-        self.close_session(seat, keeps=run.in_background)
+        self.close_session(subagent, keeps=run.in_background)
         status = run.state.status
         self.emit(
             AgentEnded(
@@ -172,12 +174,12 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
             )
         )
 
-    async def release_checkout(self, run: AgentRun, seat: SubagentSession) -> None:
+    async def release_checkout(self, run: AgentRun, subagent: SubagentSession) -> None:
         """Give back an agent's own checkout, which stays where something was changed."""
         if run.agent.worktree_path:
             # Nothing may still run in there.
-            await seat.close()
-            run.agent = await self.housing.close(run.agent)
+            await subagent.close()
+            run.agent = await self.isolation.close(run.agent)
 
     async def wait_until_ended(self, run: AgentRun) -> None:
         """Wait until an agent that is about to end has given back what was its own."""

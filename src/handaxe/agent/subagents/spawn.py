@@ -76,7 +76,7 @@ class SpawnedAgents(Agents):
         self, state: AgentState, kind: AgentDefinition, meter: Meter
     ) -> SubagentSession:
         """A place to work in for an agent below this one."""
-        return self._family.make_seat(state, kind, self.below(state, meter))
+        return self._family.make_session(state, kind, self.below(state, meter))
 
     def build_child_options(self, effort: str | None = None) -> LoopOptions:
         """How an agent below this one asks its model."""
@@ -204,13 +204,13 @@ class SpawnedAgents(Agents):
         if state.isolation is None:
             prompt = await self._with_context(state, prompt)
             return self._begin(state, kind, prompt, report, in_background=in_background)
-        housing = self._family.housing
-        state = await housing.open(state, self.pipeline_context.workdir.current)
+        isolation = self._family.isolation
+        state = await isolation.open(state, self.pipeline_context.workdir.current)
         try:
             prompt = await self._with_context(state, prompt)
             return self._begin(state, kind, prompt, report, in_background=in_background)
         except BaseException:
-            await housing.close(state)
+            await isolation.close(state)
             raise
 
     async def _with_context(self, state: AgentState, prompt: str) -> str:
@@ -238,19 +238,19 @@ class SpawnedAgents(Agents):
         limits = RunLimits(max_turns=kind.max_turns)
         meter = Meter(limits, family.prices, parent=self._meter)
         model = family.open_model(state.model or None)
-        seat = self.make_session(msgspec.structs.replace(state, model=model.name), kind, meter)
-        if not seat.workplace.specs():
-            self._family.close_session(seat)
+        subagent = self.make_session(msgspec.structs.replace(state, model=model.name), kind, meter)
+        if not subagent.workplace.specs():
+            self._family.close_session(subagent)
             raise NoToolsForAgent(kind.name)
         loop = AgentLoop(
             model,
-            seat.workplace,
-            seat.conversation,
-            system=seat.system,
+            subagent.workplace,
+            subagent.conversation,
+            system=subagent.system,
             meter=meter,
             options=self.build_child_options(effort=state.effort),
         )
-        LoopAccess(loop, seat.workplace.pipeline_context, seat.workplace.origin)
+        LoopAccess(loop, subagent.workplace.pipeline_context, subagent.workplace.origin)
         run = AgentRun(
             loop,
             msgspec.structs.replace(state, model=model.name),
@@ -258,8 +258,8 @@ class SpawnedAgents(Agents):
             say=lambda text: family.files.say(state.agent_id, text),
             tell=family.tell,
             report=report,
-            prepare=seat.ready,
-            finish=lambda: family.release_checkout(run, seat),
+            prepare=subagent.ready,
+            finish=lambda: family.release_checkout(run, subagent),
         )
         run.max_chars = family.limits.max_output_chars
         family.runs[state.agent_id] = run
@@ -274,7 +274,7 @@ class SpawnedAgents(Agents):
             )
         )
         task = run.start(prompt)
-        task.add_done_callback(lambda done: family.finish_run(run, seat, done))
+        task.add_done_callback(lambda done: family.finish_run(run, subagent, done))
         if in_background:
             self._move_to_background(run)
         return run
@@ -282,7 +282,7 @@ class SpawnedAgents(Agents):
     def _move_to_background(self, run: AgentRun) -> None:
         run.in_background = True
         # Whoever started it is told of its end.
-        self.pipeline_context.offers.get(Jobs, self._family.book).add(run)
+        self.pipeline_context.ports.get(Jobs, self._family.book).add(run)
 
     def _get_widest_mode(self, kind: AgentDefinition) -> str | None:
         mine = self._state.permission_mode if self._state is not None else None

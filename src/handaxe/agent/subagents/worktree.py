@@ -113,7 +113,7 @@ class WorktreeIsolation(AgentIsolation):
                 state, worktree_path=path, worktree_branch="", worktree_base=""
             )
         try:
-            settings: Settings = self._context.offers[Settings]
+            settings: Settings = self._context.ports[Settings]
             made = await open_worktree(
                 directory,
                 name,

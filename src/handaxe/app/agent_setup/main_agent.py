@@ -64,7 +64,7 @@ class MainAgent:
         if (memory := self._equipment.memory) is not None:
             memory.open_in(session.workdir)
         notes = workplace.notes
-        workplace.notes = lambda: (*notes(), *self._equipment.notes(context.offers.get(Skills)))
+        workplace.notes = lambda: (*notes(), *self._equipment.notes(context.ports.get(Skills)))
 
     async def open(self) -> None:
         """Reach what the agent waits for before it begins."""

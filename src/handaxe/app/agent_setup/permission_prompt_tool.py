@@ -75,7 +75,7 @@ class PermissionPromptTool:
         given = cast("dict[str, Any]", answer)
         if given.get("behavior") == "allow" and _is_person_required(session, request.tool):
             return Deny(_FOR_A_PERSON)
-        changes = get_parts(session).pipeline_context.offers[PermissionChanges]
+        changes = get_parts(session).pipeline_context.ports[PermissionChanges]
         giver = f"The permission tool {self._name}"
         return await read_result(given, request, changes, sent=request.input, giver=giver)
 

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 async def open_tasks(session: Session) -> str:
     """The open todos and shared tasks of a session, to be told again; empty if there are none."""
-    return "\n\n".join(await list_open_items(get_parts(session).pipeline_context.offers))
+    return "\n\n".join(await list_open_items(get_parts(session).pipeline_context.ports))
 
 
-async def list_open_items(offers: Mapping[type[Any], Any]) -> list[str]:
+async def list_open_items(ports: Mapping[type[Any], Any]) -> list[str]:
     """Both lists, each with its heading; without what is done, and without an empty one."""
-    todos: Todos | None = offers.get(Todos)
-    tasks: TaskStore | None = offers.get(TaskStore)
+    todos: Todos | None = ports.get(Todos)
+    tasks: TaskStore | None = ports.get(TaskStore)
     lists = (
         ("Your todo list:", todos.summary() if todos is not None else ""),
         ("The shared task list:", await tasks.summary() if tasks is not None else ""),
@@ -63,10 +63,10 @@ class ServerInstructions:
     """Tells the words of each server once: in the system prompt, or later as they come."""
 
     def __init__(
-        self, offers: Mapping[type[Any], Any], visible_tools: Callable[[], frozenset[str]]
+        self, ports: Mapping[type[Any], Any], visible_tools: Callable[[], frozenset[str]]
     ) -> None:
         """Only servers count whose tools are visible."""
-        self._offers = offers
+        self._ports = ports
         self._visible_tools = visible_tools
         self._told: set[str] = set()
 
@@ -86,7 +86,7 @@ class ServerInstructions:
         )
 
     def _new(self) -> list[McpServer]:
-        servers: McpServers | None = self._offers.get(McpServers)
+        servers: McpServers | None = self._ports.get(McpServers)
         rows = [row for row in servers.status() if row.instructions] if servers is not None else []
         if all(row.name in self._told for row in rows):
             return []
@@ -117,13 +117,13 @@ def build_loop_context(session: Session) -> LoopContext:
     context = parts.pipeline_context
     announcer = DeferredToolAnnouncer(parts.deferral)
     nearby = NestedMemory(
-        context.offers[ReadLedger],
+        context.ports[ReadLedger],
         context.emit,
         parts.history.instructions,
         partial(notify_instructions_loaded, context),
     )
-    skills = SkillAnnouncer(context.offers, session.settings)
-    words = ServerInstructions(context.offers, context.catalog.list_visible_names)
+    skills = SkillAnnouncer(context.ports, session.settings)
+    words = ServerInstructions(context.ports, context.catalog.list_visible_names)
     undos = UndoReminders(parts.session_context.session_directory, parts.history.said)
     specs = ToolSpecs(context)
     title = SessionTitle(parts.session_context.data_home, session.id)
@@ -136,7 +136,7 @@ def build_loop_context(session: Session) -> LoopContext:
         new_call_id=parts.new_call_id,
         flush=parts.recorder.flush,
         origin=build_request_origin(session),
-        reminders=lambda: collect_reminders(context.offers, nearby, skills),
+        reminders=lambda: collect_reminders(context.ports, nearby, skills),
         notes=lambda: collect_notes(announcer, skills, words),
         changes=lambda: collect_changes(announcer, nearby, skills, words, undos),
         nearby=nearby,
@@ -169,8 +169,8 @@ async def has_tool(session: Session, tool: str) -> bool:
     parts = get_parts(session)
     parts.follow()
     if tool.startswith("mcp__") and not parts.catalog.has(tool):
-        for companion in parts.services.members:
-            await companion.expect(tool)
+        for service in parts.services.members:
+            await service.expect(tool)
     try:
         parts.catalog.find(tool)
     except UnknownTool:
@@ -197,13 +197,13 @@ async def collect_changes(
 
 
 async def collect_reminders(
-    offers: Mapping[type[Any], Any], nearby: NestedMemory, news: SkillAnnouncer
+    ports: Mapping[type[Any], Any], nearby: NestedMemory, news: SkillAnnouncer
 ) -> Sequence[str]:
     """State that must survive a summary, in words for the model."""
-    state: PermissionState | None = offers.get(PermissionState)
-    brevity: BriefMode | None = offers.get(BriefMode)
-    ledger: ReadLedger | None = offers.get(ReadLedger)
-    skills: InvokedSkills | None = offers.get(InvokedSkills)
+    state: PermissionState | None = ports.get(PermissionState)
+    brevity: BriefMode | None = ports.get(BriefMode)
+    ledger: ReadLedger | None = ports.get(ReadLedger)
+    skills: InvokedSkills | None = ports.get(InvokedSkills)
     told: list[str] = []
     if state is not None and state.mode == "plan":
         told.append("Plan mode is on: nothing may be changed before the plan is agreed to.")
@@ -211,7 +211,7 @@ async def collect_reminders(
         told.append("The user wants short answers.")
     if ledger is not None:
         told.append(_format_read_files(ledger))
-    told += await list_open_items(offers)
+    told += await list_open_items(ports)
     if skills is not None:
         told += _format_skills(skills)
     told += nearby.reminders()

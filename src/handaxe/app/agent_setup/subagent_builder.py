@@ -116,7 +116,7 @@ class SubagentBuilder(SessionBuilder):
         """The parent's, with its own state."""
         ports = PortRegistry(
             {
-                **self._parent.offers,
+                **self._parent.ports,
                 Workdir: self.workdir,
                 ReadLedger: self.ledger,
                 AppliedEdits: self.edits,
@@ -129,7 +129,7 @@ class SubagentBuilder(SessionBuilder):
         ports.pop(ChangeHistory, None)
         # A skill that an agent runs chooses no model for anybody else.
         ports.pop(TurnOverrides, None)
-        jobs = self._parent.offers.get(Jobs)
+        jobs = self._parent.ports.get(Jobs)
         self.jobs = jobs and jobs.share_with_agent(self._state.agent_id)
         if self.jobs is not None:
             ports[Jobs] = self.jobs
@@ -152,7 +152,7 @@ class SubagentBuilder(SessionBuilder):
         policy = self.policy
         catalog = self._parent.catalog.narrow(
             make_tool_filter(
-                self._kind, may_start_agents=self._agents.may_start, among=self._state.tools
+                self._kind, may_start_agents=self._agents.may_start, parent_tools=self._state.tools
             ),
             self.ports,
         )
@@ -167,7 +167,7 @@ class SubagentBuilder(SessionBuilder):
             parent,
             catalog=self.catalog,
             deferral=self.deferral,
-            offers=self.ports,
+            ports=self.ports,
             workdir=self.workdir,
             policy=self.policy,
             hooks=self.hooks,

@@ -55,9 +55,9 @@ def attach_subagents(
     family = SubagentRegistry(
         files=AgentFiles(directory, parts.configuration.redactor),
         kinds=kinds,
-        make_seat=SubagentSessionFactory(session, directory, prompts.session_context).make,
+        make_session=SubagentSessionFactory(session, directory, prompts.session_context).make,
         open_model=_ModelCache(wanted.open_model),
-        housing=WorktreeIsolation(context, parts.configuration),
+        isolation=WorktreeIsolation(context, parts.configuration),
         emit=context.emit,
         tell=loop.tell,
         limits=wanted.limits or _read_limits(session),
@@ -72,9 +72,9 @@ def attach_subagents(
     prompts.kinds = kinds()
     prompts.problems += (
         *kinds.problems,
-        *_find_missing(kinds(), context.offers.get(Skills), session),
+        *_find_missing(kinds(), context.ports.get(Skills), session),
     )
-    context.offers[Agents] = agents
+    context.ports[Agents] = agents
     session.jobs.agents = agents
     workplace.await_work = session.jobs.wait_for_work
     workplace.notices = session.jobs.list_notices

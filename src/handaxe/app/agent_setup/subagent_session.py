@@ -171,8 +171,8 @@ class _SubagentState:
         if self._built.jobs is not None:
             await self._built.jobs.leave(keeps=keeps)
         await self._built.resources.close()
-        for companion in self._built.services.members:
-            await companion.close()
+        for service in self._built.services.members:
+            await service.close()
         await self._built.recorder.close()
 
     def _stream(self, on_result: OnResult) -> CallStream:

@@ -157,8 +157,8 @@ def _check_programs(root: str, bash: str | None) -> Iterator[Finding]:
 
 def _check_removed_variables(settings: Settings) -> Iterator[Finding]:
     """Which variables commands do not get because they look like secrets."""
-    sieve = build_environment_filter(settings)
-    removed = sorted(name for name in os.environ if sieve.is_removed_secret(name))
+    env_filter = build_environment_filter(settings)
+    removed = sorted(name for name in os.environ if env_filter.is_removed_secret(name))
     shown = f"{', '.join(removed)} (`shell.pass_variables` passes them)" if removed else "none"
     yield Finding(key="shell.removed_variables", standing="ok", value=shown)
 

@@ -58,7 +58,7 @@ class BackgroundWork(SessionService):
         session_context.workdir.free_to_read += (str(session_context.session_directory / TASKS),)
 
     @property
-    def offers(self) -> Offered:
+    def ports(self) -> Offered:
         """The shell, started by nobody yet, and the jobs."""
         return {
             Jobs: self.jobs,
@@ -119,7 +119,7 @@ def _restore_job(state: JobState) -> Job:
     return RestoredJob(state)
 
 
-def make_command_probes(offers: Mapping[type[Any], Any]) -> CommandProbes:
+def make_command_probes(ports: Mapping[type[Any], Any]) -> CommandProbes:
     """What the machine knows of commands beside their text."""
 
     def count_commands(text: str) -> int | None:
@@ -130,7 +130,7 @@ def make_command_probes(offers: Mapping[type[Any], Any]) -> CommandProbes:
     async def environment(directory: str) -> Mapping[str, str] | None:
         from handaxe.contract.ports.shell import Shell
 
-        shell: Shell | None = offers.get(Shell)
+        shell: Shell | None = ports.get(Shell)
         try:
             return None if shell is None else await shell.get_environment(directory)
         except (SetupError, ToolFault):
@@ -148,16 +148,16 @@ def make_command_probes(offers: Mapping[type[Any], Any]) -> CommandProbes:
         variables = await environment(directory)
         if variables is None:
             return frozenset()
-        return list_project_programs(variables.get("PATH", ""), directory, offers[Workdir].roots)
+        return list_project_programs(variables.get("PATH", ""), directory, ports[Workdir].roots)
 
     def sandbox(subject: CommandSubject) -> "ReadableFiles | None":
-        settings: Settings = offers[Settings]
+        settings: Settings = ports[Settings]
         options = settings.sandbox
         if not options.enabled or not options.auto_allow_bash_if_sandboxed:
             return None
         from handaxe.contract.ports.shell import Confiner
 
-        confiner: Confiner | None = offers.get(Confiner)
+        confiner: Confiner | None = ports.get(Confiner)
         if confiner is None:
             return None
         # One that leaves files out answers for none of them.

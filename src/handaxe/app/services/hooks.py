@@ -93,7 +93,7 @@ class SessionHooks:
             return False
         from handaxe.contract.ports.skills import Skills
 
-        skills: Skills | None = self._context.offers.get(Skills)
+        skills: Skills | None = self._context.ports.get(Skills)
         return skills is not None and bool(skills.news())
 
     def _configure(self, merged: MergedSettings) -> None:
@@ -147,7 +147,7 @@ class SessionHooks:
             return
         from handaxe.contract.ports.skills import Skills
 
-        skills: Skills = self._context.offers[Skills]
+        skills: Skills = self._context.ports[Skills]
         known = {(skill.name, skill.path): skill for skill in skills.all()}
         again = [known.get((entered.name, entered.path)) for entered in history.skill_hooks]
         for skill in filter(None, again):
@@ -195,14 +195,14 @@ class SessionHooks:
                 context.opening = None
 
         context.opening = opening
-        cast("PortRegistry", context.offers).add(
+        cast("PortRegistry", context.ports).add(
             {"handaxe.session.invoked_skills.SkillHooks": self._create_skill_hooks}
         )
         self.hooks.servers = servers
         if self._answers_questions:
             from handaxe.permission.user_questions import enable_hook_answers
 
-            enable_hook_answers(context.offers)
+            enable_hook_answers(context.ports)
 
     async def end(self, context: PipelineContext, reason: str) -> None:
         """Tell of the end if there was a start, and leave nothing running."""
@@ -309,7 +309,7 @@ async def settle_skills(context: PipelineContext) -> None:
     """Let changed skills count, unless a hook does not want it."""
     from handaxe.contract.ports.skills import Skills
 
-    skills: Skills | None = context.offers.get(Skills)
+    skills: Skills | None = context.ports.get(Skills)
     if skills is None:
         return
     refused: set[str] = set()

@@ -77,7 +77,7 @@ class McpService(SessionService):
             self.servers = self._connect_servers(self._sorted)
 
     @property
-    def offers(self) -> Offered:
+    def ports(self) -> Offered:
         """The port, where there is any server."""
         return {} if self.servers is None else {McpServers: self.servers}
 
@@ -117,14 +117,14 @@ class McpService(SessionService):
         if name is not None:
             await self._servers.tried(name)
 
-    async def wait_ready(self, patience: Arriving) -> None:
+    async def wait_ready(self, server_wait: Arriving) -> None:
         """Wait for servers whose tools the first answer should know of, as long as is meant."""
         if self.servers is None:
             return
-        waits_for_all = patience != "needed" or self._variables.get(_NONBLOCKING, "") == "0"
+        waits_for_all = server_wait != "needed" or self._variables.get(_NONBLOCKING, "") == "0"
         names = [one.name for one in self._sorted.starting if waits_for_all or one.always_load]
         limit_s = self._read_seconds("MCP_CONNECT_TIMEOUT_MS", CONNECT_S)
-        if patience == "long":
+        if server_wait == "long":
             limit_s = max(limit_s, self._read_seconds("MCP_TIMEOUT", START_S))
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):

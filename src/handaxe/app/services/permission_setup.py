@@ -88,13 +88,13 @@ def connect_permission_prompts(
         raise SetupError(
             f"`on_ask` must be an async function taking a PermissionRequest; got {on_ask!r}."
         )
-    keeper = partial(SavedRules, configuration, context.offers[SettingsStore])
+    keeper = partial(SavedRules, configuration, context.ports[SettingsStore])
     context.asker = PermissionBroker(
         on_ask,
         state,
         keeper,
         lambda: configuration.settings.agents.question_deadline_s,
-        lambda: context.offers.get(PermissionChanges),
+        lambda: context.ports.get(PermissionChanges),
         in_parallel=in_parallel,
     )
     if classifier is not None:

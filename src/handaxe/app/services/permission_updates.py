@@ -134,7 +134,7 @@ class SessionPermissionChanges(PermissionChanges):
         """The servers' tools that whoever wants a change knows of."""
         if self._definitions is not None:
             return self._definitions
-        servers = self._session_context.pipeline_context().offers.get(McpServers)
+        servers = self._session_context.pipeline_context().ports.get(McpServers)
         return () if servers is None else servers.definitions()
 
     def _change_session_rules(
@@ -176,7 +176,7 @@ class SessionPermissionChanges(PermissionChanges):
 
     @property
     def _store(self) -> SettingsStore:
-        return self._session_context.pipeline_context().offers[SettingsStore]
+        return self._session_context.pipeline_context().ports[SettingsStore]
 
 
 def _refuse_projects(change: PermissionChange) -> None:

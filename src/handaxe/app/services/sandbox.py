@@ -231,7 +231,7 @@ def _is_covered(command: str, rules: tuple[BashRule, ...], workdir: Workdir) -> 
         rules=ShellRules(allow=rules),
         path_verdict=lambda _path, _access: PathVerdict("allow", "", None, None),
         working_dirs=workdir.roots,
-        second_opinion=count_commands,
+        cross_check=count_commands,
     )
     return found.verdict == "allow" and any(part.rule is not None for part in found.parts)
 

@@ -55,7 +55,7 @@ class SessionService:
     """Something a session opens with and closes at its end."""
 
     @property
-    def offers(self) -> Offered:
+    def ports(self) -> Offered:
         """Ports and state objects for tools, by type; cheap, before anything is started."""
         return {}
 
@@ -84,7 +84,7 @@ class SessionService:
         """A tool is about to be called that the catalog does not have; wait if it may come."""
         return
 
-    async def wait_ready(self, patience: Arriving) -> None:  # noqa: ARG002 - none by default
+    async def wait_ready(self, server_wait: Arriving) -> None:  # noqa: ARG002 - none by default
         """A model is about to be asked for the first time; wait for what it should see."""
         return
 
@@ -113,9 +113,9 @@ class ServiceGroup:
         self.is_open = False
 
     @property
-    def offers(self) -> Offered:
+    def ports(self) -> Offered:
         """What they offer together."""
-        return {port: offer for one in self.members for port, offer in one.offers.items()}
+        return {port: offer for one in self.members for port, offer in one.ports.items()}
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class SessionState(SessionService):
         )
 
     @property
-    def offers(self) -> Offered:
+    def ports(self) -> Offered:
         """The state objects by type."""
         return {
             LoadedTools: self.loaded,
@@ -105,7 +105,7 @@ class SessionState(SessionService):
         return configuration.settings.skill_overrides.get(name, "on")
 
     def _touched(self) -> tuple[str, ...]:
-        ledger: ReadLedger = self._session_context.pipeline_context().offers[ReadLedger]
+        ledger: ReadLedger = self._session_context.pipeline_context().ports[ReadLedger]
         return ledger.paths()
 
     def _added(self) -> list[str]:

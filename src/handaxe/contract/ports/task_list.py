@@ -44,17 +44,17 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     """Merged by key; a null takes the key out."""
 
 
-def format_task(task: Task, among: Sequence[Task]) -> str:
+def format_task(task: Task, all_tasks: Sequence[Task]) -> str:
     """A task in one line, with what it still waits for: what is done holds nobody up."""
     owner = f" ({task.owner})" if task.owner else ""
-    waits = ", ".join(f"#{other}" for other in find_open_blockers(task, among))
+    waits = ", ".join(f"#{other}" for other in find_open_blockers(task, all_tasks))
     blocked = f" [waits for {waits}]" if waits else ""
     return f"#{task.id} [{task.status}] {task.subject}{owner}{blocked}"
 
 
-def find_open_blockers(task: Task, among: Sequence[Task]) -> list[str]:
+def find_open_blockers(task: Task, all_tasks: Sequence[Task]) -> list[str]:
     """The tasks that one waits for and that are not done."""
-    still_open = {other.id for other in among if other.status != "completed"}
+    still_open = {other.id for other in all_tasks if other.status != "completed"}
     return [other for other in task.blocked_by if other in still_open]
 
 

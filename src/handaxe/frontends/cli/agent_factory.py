@@ -117,7 +117,7 @@ class AgentFactory:
         if self._kept is not None:
             agent.loop.rewind(self._kept)
         if self.waits_for_servers:
-            agent.patience = "long" if arguments.mcp_config else "all"
+            agent.server_wait = "long" if arguments.mcp_config else "all"
         return agent
 
     def open_session(self, brought: ClientOptions) -> Session:

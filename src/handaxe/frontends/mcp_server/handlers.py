@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 class RequestHandlers:
     """One client on one connection."""
 
-    def __init__(self, peer: JsonRpcPeer, desk: ServerSession) -> None:
+    def __init__(self, peer: JsonRpcPeer, server_session: ServerSession) -> None:
         self._peer = peer
-        self._desk = desk
+        self._server_session = server_session
         self._modern: StatelessHandlers | None = None
         self._revision: str | None = None
         self._capabilities: Params = {}
@@ -56,8 +56,8 @@ class RequestHandlers:
         }
         peer.on_request = self._on_request
         peer.on_notification = self._on_notification
-        desk.on_offer = self._on_offer
-        desk.on_warning = self._on_warning
+        server_session.on_offer = self._on_offer
+        server_session.on_warning = self._on_warning
 
     @property
     def is_listening(self) -> bool:
@@ -93,7 +93,7 @@ class RequestHandlers:
         if self._modern is None:
             from handaxe.frontends.mcp_server.handlers_stateless import StatelessHandlers
 
-            self._modern = StatelessHandlers(self._peer, self._desk)
+            self._modern = StatelessHandlers(self._peer, self._server_session)
         return self._modern
 
     def _initialize(self, params: Params) -> Result:
@@ -118,7 +118,7 @@ class RequestHandlers:
             "notifications/roots/list_changed",
         }
         if is_about_roots and isinstance(self._capabilities.get("roots"), dict):
-            self._desk.expect_roots(self._ask_roots())
+            self._server_session.expect_roots(self._ask_roots())
 
     async def _ask_roots(self) -> list[str] | None:
         from handaxe.frontends.mcp_server.request_params import parse_roots
@@ -131,11 +131,11 @@ class RequestHandlers:
 
     async def _list_tools(self, request: JsonRpcRequest) -> Result:
         check_cursor(request.params)
-        return {"tools": await self._desk.tools()}
+        return {"tools": await self._server_session.tools()}
 
     async def _fetch(self, request: JsonRpcRequest) -> Result:
         check_cursor(request.params)
-        return await self._desk.fetch(request.method, request.params)
+        return await self._server_session.fetch(request.method, request.params)
 
     async def _call_tool(self, request: JsonRpcRequest) -> Result:
         line = PeerCallChannel(
@@ -144,7 +144,7 @@ class RequestHandlers:
             can_ask=can_show_forms(self._capabilities),
             log=self._log if is_logging_enabled(self._level) else None,
         )
-        return await self._desk.call(request.params, line, request.set_cancel_handler)
+        return await self._server_session.call(request.params, line, request.set_cancel_handler)
 
     def _set_level(self, request: JsonRpcRequest) -> Result:
         level = request.params.get("level")
@@ -231,26 +231,26 @@ async def serve(
         signals.tell(end_by)
     pipes = StdioTransport(source, sink)
     peer = JsonRpcPeer(pipes.send)
-    desk = ServerSession(blueprint)
-    conversation = RequestHandlers(peer, desk)
+    server_session = ServerSession(blueprint)
+    conversation = RequestHandlers(peer, server_session)
     pipes.open(peer.receive, ended.set)
-    looking = asyncio.ensure_future(_watch_settings(desk, conversation))
+    looking = asyncio.ensure_future(_watch_settings(server_session, conversation))
     await ended.wait()
     looking.cancel()
     peer.leave()
     conversation.close()
     is_heard = not pipes.is_broken and not caught
     await peer.finish(GRACE_S if is_heard else 0)
-    await desk.close()
+    await server_session.close()
     if is_heard:
         await asyncio.wait([asyncio.ensure_future(pipes.drain())], timeout=GRACE_S)
     pipes.close()
     return caught[0] if caught else None
 
 
-async def _watch_settings(desk: ServerSession, conversation: RequestHandlers) -> None:
+async def _watch_settings(server_session: ServerSession, conversation: RequestHandlers) -> None:
     """Notice settings that change while nobody calls, so that the client hears of it."""
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         if conversation.is_listening:
-            desk.look()
+            server_session.look()

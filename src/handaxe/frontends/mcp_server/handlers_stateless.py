@@ -42,9 +42,9 @@ _LISTABLE = "toolsListChanged"
 class StatelessHandlers:
     """One client that speaks a revision without a handshake."""
 
-    def __init__(self, peer: JsonRpcPeer, desk: ServerSession) -> None:
+    def __init__(self, peer: JsonRpcPeer, server_session: ServerSession) -> None:
         self._peer = peer
-        self._desk = desk
+        self._server_session = server_session
         self._subscribed: dict[RequestId, asyncio.Event] = {}
 
     @property
@@ -81,11 +81,11 @@ class StatelessHandlers:
 
     async def _list_tools(self, request: JsonRpcRequest) -> Result:
         check_cursor(request.params)
-        return complete_result(mark_cacheable({"tools": await self._desk.tools()}))
+        return complete_result(mark_cacheable({"tools": await self._server_session.tools()}))
 
     async def _fetch(self, request: JsonRpcRequest) -> Result:
         check_cursor(request.params)
-        result = await self._desk.fetch(request.method, request.params)
+        result = await self._server_session.fetch(request.method, request.params)
         return complete_result(mark_cacheable(result) if request.method in CACHED else result)
 
     async def _call_tool(self, request: JsonRpcRequest) -> Result:
@@ -94,7 +94,7 @@ class StatelessHandlers:
             can_ask=can_show_forms(request.meta[CAPABILITIES_KEY]),
             progress=create_progress_reporter(self._peer, request),
         )
-        result = await self._desk.call(request.params, line, request.set_cancel_handler)
+        result = await self._server_session.call(request.params, line, request.set_cancel_handler)
         return complete_result(line.outcome(result))
 
     async def _listen(self, request: JsonRpcRequest) -> Result:

@@ -70,7 +70,7 @@ class HttpSession:
     """A desk at which one MCP session is served."""
 
     def __init__(self, blueprint: SessionFactory) -> None:
-        self.desk = ServerSession(blueprint)
+        self.server_session = ServerSession(blueprint)
         self.used_at = time.monotonic()
         self.wants_roots = True
         self.level = FIRST_LEVEL
@@ -111,7 +111,7 @@ class HttpSessions:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             for name, counter in list(self._counters.items()):
-                counter.desk.look()
+                counter.server_session.look()
                 if time.monotonic() - counter.used_at > IDLE_S:
                     await self.leave(name)
 
@@ -119,7 +119,7 @@ class HttpSessions:
         """A client has ended its session."""
         counter = self._counters.pop(name, None)
         if counter is not None:
-            await counter.desk.close()
+            await counter.server_session.close()
 
     async def close(self) -> None:
         """End every session."""
@@ -136,9 +136,13 @@ class HttpSessions:
             counter = self._counters[name] = HttpSession(self._blueprint)
         counter.used_at = time.monotonic()
         if ctx.protocol_version in ENVELOPE_REVISIONS:
-            counter.desk.on_offer = lambda: self._tell(self._bus.publish(ToolsListChanged()))
+            counter.server_session.on_offer = lambda: self._tell(
+                self._bus.publish(ToolsListChanged())
+            )
         else:
-            counter.desk.on_offer = lambda: self._tell(ctx.session.send_tool_list_changed())
+            counter.server_session.on_offer = lambda: self._tell(
+                ctx.session.send_tool_list_changed()
+            )
         return counter
 
     async def _list_tools(
@@ -146,7 +150,7 @@ class HttpSessions:
     ) -> dict[str, Any]:
         try:
             check_cursor({"cursor": params.cursor if params is not None else None})
-            listed = {"tools": await self._counter(ctx).desk.tools()}
+            listed = {"tools": await self._counter(ctx).server_session.tools()}
         except RpcError as error:
             raise MCPError(error.code, error.message, error.data) from None
         is_modern = ctx.protocol_version in ENVELOPE_REVISIONS
@@ -159,7 +163,7 @@ class HttpSessions:
             )
             try:
                 check_cursor(given)
-                result = await self._counter(ctx).desk.fetch(method, given)
+                result = await self._counter(ctx).server_session.fetch(method, given)
             except RpcError as error:
                 raise MCPError(error.code, error.message, error.data) from None
             if ctx.protocol_version not in ENVELOPE_REVISIONS:
@@ -185,11 +189,11 @@ class HttpSessions:
     async def _call_asking(self, ctx: Context, at: HttpSession, given: dict[str, Any]) -> Any:  # noqa: ANN401
         declared = ctx.session.client_capabilities
         if at.wants_roots and declared is not None and declared.roots is not None:
-            at.desk.expect_roots(_request_roots(ctx))
+            at.server_session.expect_roots(_request_roots(ctx))
         at.wants_roots = False
         line = SdkCallChannel(ctx, log_for=given["name"] if is_logging_enabled(at.level) else None)
         try:
-            return await at.desk.call(given, line, lambda _: None)
+            return await at.server_session.call(given, line, lambda _: None)
         finally:
             await line.finish()
 
@@ -197,7 +201,7 @@ class HttpSessions:
         told = SdkCallChannel(ctx)
         line = MultiRoundChannel(given, can_ask=_can_ask(ctx), progress=told.progress)
         try:
-            result = await at.desk.call(given, line, lambda _: None)
+            result = await at.server_session.call(given, line, lambda _: None)
         finally:
             await told.finish()
         return complete_result(line.outcome(result))
@@ -308,19 +312,19 @@ class _ListChangedServer(Server[Any]):
 class _SessionDeleteMiddleware:
     """Tells the hall when a client deletes its session."""
 
-    def __init__(self, app: App, hall: HttpSessions) -> None:
+    def __init__(self, app: App, http_sessions: HttpSessions) -> None:
         self._app = app
-        self._hall = hall
+        self._http_sessions = http_sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
         if scope["type"] == "http" and scope["method"] == "DELETE":
             for name, value in scope["headers"]:
                 if name == b"mcp-session-id":
-                    await self._hall.leave(value.decode("latin-1"))
+                    await self._http_sessions.leave(value.decode("latin-1"))
 
 
-def build_app(hall: HttpSessions, *, port: int, token: str | None) -> App:
+def build_app(http_sessions: HttpSessions, *, port: int, token: str | None) -> App:
     """The whole server as an ASGI application."""
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -328,13 +332,15 @@ def build_app(hall: HttpSessions, *, port: int, token: str | None) -> App:
         allowed_hosts=[f"{name}:{port}" for name in LOOPBACK_NAMES],
         allowed_origins=[f"http://{name}:{port}" for name in LOOPBACK_NAMES],
     )
-    app = hall.server().streamable_http_app(
+    app = http_sessions.server().streamable_http_app(
         streamable_http_path=PATH,
         transport_security=security,
         session_idle_timeout=IDLE_S,
         max_request_body_size=MAX_BODY_BYTES,
     )
-    return AuthMiddleware(_SessionDeleteMiddleware(cast("App", app), hall), port=port, token=token)
+    return AuthMiddleware(
+        _SessionDeleteMiddleware(cast("App", app), http_sessions), port=port, token=token
+    )
 
 
 def bind(port: int) -> socket.socket:
@@ -357,8 +363,8 @@ async def serve(
 
     from handaxe.frontends.mcp_server.request_deadlines import DeadlineProtocol
 
-    hall = HttpSessions(blueprint)
-    app = build_app(hall, port=listening.getsockname()[1], token=token)
+    http_sessions = HttpSessions(blueprint)
+    app = build_app(http_sessions, port=listening.getsockname()[1], token=token)
     config = uvicorn.Config(
         cast("Any", app),
         log_level="warning",
@@ -376,7 +382,7 @@ async def serve(
     # The other signals are uvicorn's own affair.
     with handle_hangup(leave) as heard:
         serving = asyncio.ensure_future(server.serve(sockets=[listening]))
-        looking = asyncio.ensure_future(hall.look())
+        looking = asyncio.ensure_future(http_sessions.look())
         try:
             await asyncio.shield(serving)
         finally:
@@ -384,7 +390,7 @@ async def serve(
             await serving
             looking.cancel()
             listening.close()
-            await hall.close()
+            await http_sessions.close()
     return heard[0] if heard else None
 
 

@@ -103,7 +103,7 @@ class SessionContentProvider(ContentProvider):
 
     def resources(self) -> Sequence[Params]:
         """The files that were read or changed in this session, the first first."""
-        paths = get_parts(self._session).pipeline_context.offers[ReadLedger].paths()
+        paths = get_parts(self._session).pipeline_context.ports[ReadLedger].paths()
         root = self._session.workdir.root.rstrip("/") + "/"
         return [
             {"uri": f"file://{quote(path)}", "name": path.removeprefix(root)}
@@ -155,22 +155,22 @@ class SessionContentProvider(ContentProvider):
         return get_parts(session).recorder.logged(await session.run(call))
 
 
-async def handle_request(shelf: ContentProvider, method: str, params: Params) -> Params:
+async def handle_request(content: ContentProvider, method: str, params: Params) -> Params:
     """What one of the methods about prompts and resources gives."""
     match method:
         case "prompts/list":
-            return {"prompts": list(shelf.prompts())}
+            return {"prompts": list(content.prompts())}
         case "prompts/get":
-            return await shelf.prompt(_get_text(params, "name"), _get_arguments(params))
+            return await content.prompt(_get_text(params, "name"), _get_arguments(params))
         case "resources/list":
-            return {"resources": list(shelf.resources())}
+            return {"resources": list(content.resources())}
         case "resources/templates/list":
-            return {"resourceTemplates": list(shelf.templates())}
+            return {"resourceTemplates": list(content.templates())}
         case "resources/read":
-            return {"contents": list(await shelf.read(_get_text(params, "uri")))}
+            return {"contents": list(await content.read(_get_text(params, "uri")))}
         case _:
             ref, argument = _get_object(params, "ref"), _get_object(params, "argument")
-            found = await shelf.complete(
+            found = await content.complete(
                 ref, _get_text(argument, "name"), _get_text(argument, "value")
             )
             shown = list(found[:MAX_COMPLETIONS])

@@ -38,7 +38,7 @@ class SessionFactory(NamedTuple):
     """Whether clients get the output schemas of built-in tools, too."""
     is_lent: bool = False
     """Whether the session is the program's own: it stays where it is, and open."""
-    shelf: "Callable[[Session], ContentProvider] | None" = None
+    content: "Callable[[Session], ContentProvider] | None" = None
     """What clients may fetch beside calling tools; without it the session's prompts and files."""
 
 
@@ -147,7 +147,7 @@ class ServerSession:
         get_parts(session).follow()
         try:
             return await handle_request(
-                (self._blueprint.shelf or SessionContentProvider)(session), method, params
+                (self._blueprint.content or SessionContentProvider)(session), method, params
             )
         except (ToolFault, SetupError) as fault:
             raise RpcError(INVALID_PARAMS, str(fault)) from None

@@ -44,7 +44,7 @@ class StreamPermissionUi:
             answer = await self._channel.ask("can_use_tool", **fields)
         except ClientRequestFailed as failed:
             return Deny(f"Nobody could be asked: {failed}")
-        changes = get_parts(self._session()).pipeline_context.offers[PermissionChanges]
+        changes = get_parts(self._session()).pipeline_context.ports[PermissionChanges]
         return await read_result(answer, request, changes, sent=sent, giver="The other end")
 
     async def ask_question(

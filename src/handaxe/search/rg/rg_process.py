@@ -376,7 +376,7 @@ def _start(
         os.close(gate)
         os.close(opens)
     # Beside the search, which has begun.
-    from handaxe.process.worker_pool import WARDENS
+    from handaxe.process.worker_pool import WORKERS
 
-    WARDENS.keep_watch()
+    WORKERS.keep_watch()
     return process

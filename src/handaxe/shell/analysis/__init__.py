@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from handaxe.shell.analysis.analyzer import analyze
 from handaxe.shell.analysis.decision.decide import (
-    SecondOpinion,
+    CrossCheck,
     ShellDecision,
     decide,
     is_read_only,
@@ -36,6 +36,7 @@ from handaxe.shell.analysis.paths import PathUse
 __all__ = [
     "BashRule",
     "CommandFacts",
+    "CrossCheck",
     "DestructiveForm",
     "Mode",
     "PartDecision",
@@ -45,7 +46,6 @@ __all__ = [
     "Proposal",
     "Repository",
     "RestrictedPath",
-    "SecondOpinion",
     "ShellDecision",
     "ShellRules",
     "TreeCopy",

@@ -24,7 +24,7 @@ from handaxe.contract.ports.shell import (
     ShellCommand,
 )
 from handaxe.process.worker_connection import WorkerConnection
-from handaxe.process.worker_pool import WARDENS, explain_failed_start
+from handaxe.process.worker_pool import WORKERS, explain_failed_start
 from handaxe.shell.exec.capture import OutputCapture
 from handaxe.shell.exec.stall_detection import SelfTailDetector, StdinWaitDetector
 
@@ -200,7 +200,7 @@ class LocalCommand(RunningCommand):
         if words is None:
             self._drop_worker()
         elif words[0] == "here":
-            self._line.warden_pid = words[1]
+            self._line.worker_pid = words[1]
         elif words[0] == "started":
             self._shell_pid = words[1]
             self._prodding.cancel()
@@ -254,7 +254,7 @@ class LocalCommand(RunningCommand):
     def _wake_worker(self) -> None:
         """News is due: whoever should bring it may have been stopped by a command."""
         if self._line is not None:
-            WARDENS.wake_worker(self._line)
+            WORKERS.wake_worker(self._line)
             self._prodding = self._loop.call_later(PROD_S, self._wake_worker)
 
     def _fail(self, number: int | None, reason: str) -> None:
@@ -275,10 +275,10 @@ class LocalCommand(RunningCommand):
         from handaxe.process.process_tags import kill_tagged
 
         assert self._line is not None
-        await asyncio.to_thread(WARDENS.end, self._line.warden_pid)
+        await asyncio.to_thread(WORKERS.end, self._line.worker_pid)
         # Whoever killed the supervisor as well has not taken this away.
         await asyncio.to_thread(kill_tagged, MARK, self._terms.mark)
-        was_there = bool(self._line.warden_pid)
+        was_there = bool(self._line.worker_pid)
         self._settle(signal.SIGKILL, survivors=0, cwd=None, is_clean=False)
         if was_there:
             # A command can be faster in killing its warden than that in saying that it began.
@@ -302,7 +302,7 @@ class LocalCommand(RunningCommand):
         # Before another command can come: a way out of its network would be that one's too.
         notes = self._terms.confined.close()
         if is_clean:
-            WARDENS.give_back(line)
+            WORKERS.give_back(line)
         else:
             line.close()
         code = os.waitstatus_to_exitcode(status)

@@ -50,10 +50,10 @@ def create_shell(
     sessions = session_directory.parent
     if sessions not in _written:
         _make_room(sessions, settings)
-    sieve = build_environment_filter(settings, more)
+    env_filter = build_environment_filter(settings, more)
     shell = LocalShell(
         session_directory / TASKS,
-        environment=sieve.environment(inherited),
+        environment=env_filter.environment(inherited),
         confiner=confiner,
         on_end=on_end,
         on_written=lambda size: _note_written(size, sessions, settings),
@@ -63,10 +63,10 @@ def create_shell(
             runaway_bytes=options.runaway_bytes,
             file_from_bytes=min(FILE_FROM_BYTES, options.max_inline_chars),
         ),
-        following=build_environment_sync(options, inherited, roots, sieve),
+        following=build_environment_sync(options, inherited, roots, env_filter),
         bash=BashConfig(options.program, split_prefix(options), options.snapshot),
     )
-    removed = [name for name in inherited if sieve.is_removed_secret(name)]
+    removed = [name for name in inherited if env_filter.is_removed_secret(name)]
     shell.protect_secrets(Redactor() if redactor is None else redactor, removed)
     return shell
 

@@ -22,7 +22,7 @@ from handaxe.contract.ports.shell import (
     Socket,
 )
 from handaxe.process.child_environment import build_child_argv
-from handaxe.process.worker_pool import WARDENS, explain_failed_start
+from handaxe.process.worker_pool import WORKERS, explain_failed_start
 from handaxe.shell.exec.bash_binary import BashConfig, can_be_restricted, is_plain_program
 from handaxe.shell.exec.capture import FILE_FROM_BYTES, OutputCapture
 from handaxe.shell.exec.command import MARK, LocalCommand, LocalCommandOptions, find_cwd_problem
@@ -98,7 +98,7 @@ class LocalShell(Shell):
 
     def get_ready(self) -> None:
         """Start the supervisor, which takes longer than most commands."""
-        WARDENS.get_ready()
+        WORKERS.get_ready()
 
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it; a `ToolFault` where it cannot be started as asked, nothing having run."""
@@ -152,7 +152,7 @@ class LocalShell(Shell):
         mark = f"{self._token}.{job_id}"
         env = {**environment, **command.env, MARK: mark}
         is_plain = start_file is None and is_plain_program(command.command)
-        start_fd = WARDENS.choose_start_fd()
+        start_fd = WORKERS.choose_start_fd()
         text_fd = start_fd - 2
         if not is_plain:
             env["BASH_ENV"] = f"/dev/fd/{start_fd}"
@@ -285,7 +285,7 @@ class LocalShell(Shell):
         inherited: Mapping[int, int],
         start_fd: int,
     ) -> None:
-        line = WARDENS.take(is_apart=confined.lent is not None and confined.lent.plan is None)
+        line = WORKERS.take(is_apart=confined.lent is not None and confined.lent.plan is None)
         ours: list[int] = []
         theirs: list[int] = []
         call_id = running.command.call_id

@@ -34,7 +34,7 @@ from handaxe.shell.analysis.paths import PathUse
 
 _CLEAN = Repository()
 
-SecondOpinion = Callable[[str], int | None]
+CrossCheck = Callable[[str], int | None]
 """Counts the commands of a text with another reader; None when that reader cannot read it."""
 
 
@@ -77,7 +77,7 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     repository: Repository = _CLEAN,
     project_programs: frozenset[str] = frozenset(),
     fences: tuple[RestrictedPath, ...] = (),
-    second_opinion: SecondOpinion | None = None,
+    cross_check: CrossCheck | None = None,
     written_verdict: PathJudge | None = None,
     ask_irreversible: bool = True,
 ) -> ShellDecision:
@@ -106,7 +106,7 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     decisions.extend(_judge_later(facts, judge))
     if _is_allowed(decisions) and not facts.problems:
         decisions.extend(_find_unproven(decisions, facts, mode))
-        decisions.extend(_find_disagreement(facts, judge, second_opinion))
+        decisions.extend(_find_disagreement(facts, judge, cross_check))
     return _join(decisions, facts, judge)
 
 
@@ -114,7 +114,7 @@ def is_read_only(
     facts: CommandFacts,
     repository: Repository = _CLEAN,
     project_programs: frozenset[str] = frozenset(),
-    second_opinion: SecondOpinion | None = None,
+    cross_check: CrossCheck | None = None,
 ) -> bool:
     """Whether a command is proved to change nothing, wherever its paths are."""
     if not facts.only_reads or facts.hidden_character:
@@ -124,7 +124,7 @@ def is_read_only(
             return False
         if find_project_program(part, project_programs) is not None:
             return False
-    return not _explain_disagreement(facts, second_opinion)
+    return not _explain_disagreement(facts, cross_check)
 
 
 def _judge_later(facts: CommandFacts, judge: PartDecider) -> list[PartDecision]:
@@ -153,7 +153,7 @@ def _find_unproven(
 
 
 def _find_disagreement(
-    facts: CommandFacts, judge: PartDecider, second_opinion: SecondOpinion | None
+    facts: CommandFacts, judge: PartDecider, cross_check: CrossCheck | None
 ) -> list[PartDecision]:
     """An ask where another reader counts the commands differently."""
     allowing = judge.rules.allow
@@ -161,14 +161,14 @@ def _find_disagreement(
     everything = any(is_everything(rule.specifier) for rule in allowing)
     if judge.mode == "bypassPermissions" or everything or is_named:
         return []
-    reason = facts.disagreement or _explain_disagreement(facts, second_opinion)
+    reason = facts.disagreement or _explain_disagreement(facts, cross_check)
     return [PartDecision(facts.text, "ask", reason)] if reason else []
 
 
-def _explain_disagreement(facts: CommandFacts, second_opinion: SecondOpinion | None) -> str:
-    if second_opinion is None or facts.commands < 2 or is_plain(facts.text):
+def _explain_disagreement(facts: CommandFacts, cross_check: CrossCheck | None) -> str:
+    if cross_check is None or facts.commands < 2 or is_plain(facts.text):
         return ""
-    count = second_opinion(facts.text)
+    count = cross_check(facts.text)
     if count == facts.commands:
         return ""
     seen = "cannot read it" if count is None else f"sees {count} commands"

@@ -51,7 +51,7 @@ class StdinForm(Struct, frozen=True):
     """How one program takes its program or operands from standard input."""
 
     exact: str
-    among: frozenset[str]
+    required_words: frozenset[str]
     """Words of which one has to be among the arguments; none: always."""
     needs: str
     refuses: str
@@ -85,7 +85,7 @@ def _load_table() -> _Table:
 def _make_form(entry: dict[str, Any]) -> StdinForm:
     return StdinForm(
         exact=entry["exact"],
-        among=split_names(entry.get("with", "")),
+        required_words=split_names(entry.get("with", "")),
         needs=entry.get("needs", ""),
         refuses=entry.get("refuses", ""),
         flags=entry.get("flags", ""),
@@ -156,7 +156,11 @@ def _find_forms(words: Sequence[str | None]) -> list[StdinForm]:
     """The entries of the table that this command falls under."""
     table = _load_table().forms
     found = [form for name in list_program_names(words[0] or "") for form in table.get(name, ())]
-    return [form for form in found if not form.among or not form.among.isdisjoint(words[1:])]
+    return [
+        form
+        for form in found
+        if not form.required_words or not form.required_words.isdisjoint(words[1:])
+    ]
 
 
 def _is_decided_by_stdin(form: StdinForm, args: list[str]) -> bool:
@@ -166,7 +170,7 @@ def _is_decided_by_stdin(form: StdinForm, args: list[str]) -> bool:
     if form.needs and not any(_is_match(form.needs, word) for word in args):
         return True
     if form.exact == "operand":
-        return not [word for word in _list_operands(args) if word not in form.among]
+        return not [word for word in _list_operands(args) if word not in form.required_words]
     if form.exact == "script":
         return not _has_script(form, args)
     return form.exact == "never"

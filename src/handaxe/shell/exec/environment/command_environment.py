@@ -138,14 +138,14 @@ class EnvironmentSync(msgspec.Struct, frozen=True, kw_only=True):
     """In the order in which they are asked, each over what the one before it said."""
     notes: Mapping[str, str] = {}
     """What they had written down for themselves when the session began."""
-    sieve: EnvironmentFilter
+    env_filter: EnvironmentFilter
 
 
 def build_environment_sync(
     options: ShellOptions,
     inherited: Mapping[str, str],
     roots: Sequence[str],
-    sieve: EnvironmentFilter,
+    env_filter: EnvironmentFilter,
 ) -> EnvironmentSync | None:
     """What a user with this environment has; None where it should stay as it is."""
     if options.activation == "off":
@@ -157,7 +157,7 @@ def build_environment_sync(
         mise = find_user_program("mise", path, roots)
     with_virtualenv = options.activation == "virtualenv"
     if not (direnv or mise or with_virtualenv):
-        return EnvironmentSync(sieve=sieve)
+        return EnvironmentSync(env_filter=env_filter)
     from handaxe.shell.exec.environment.env_tools import Direnv, Mise, Virtualenv
 
     # direnv puts back whole values, so it goes first: the others add to what they find.
@@ -167,4 +167,4 @@ def build_environment_sync(
     if with_virtualenv:
         activators.append(Virtualenv(inherited))
     notes = {name: inherited[name] for name in NOTES_OF_ACTIVATORS if name in inherited}
-    return EnvironmentSync(activators=activators, notes=notes, sieve=sieve)
+    return EnvironmentSync(activators=activators, notes=notes, env_filter=env_filter)

@@ -36,8 +36,8 @@ class Activation:
     def __init__(self, following: EnvironmentSync, ask: Ask) -> None:
         self._activators = following.activators
         self._notes = following.notes
-        self._may_set = following.sieve.can_change
-        self._removes = following.sieve.is_removed_secret
+        self._may_set = following.env_filter.can_change
+        self._removes = following.env_filter.is_removed_secret
         self.removed: set[str] = set()
         """Variables that were not set because their names look like secrets."""
         self._ask = ask

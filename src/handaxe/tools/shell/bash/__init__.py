@@ -94,24 +94,24 @@ class Bash(Tool[BashArgs]):
         from handaxe.tools.shell.bash.timeout import choose_timeout
 
         settings = ctx[Settings]
-        patience = choose_timeout(args.timeout, settings)
+        time_limit = choose_timeout(args.timeout, settings)
         command = _make_command(args, ctx)
         remark = _note_background(args, ctx)  # now: a wait may well end with what it is for
         try:
             if args.dry_run:
-                result = await foreground.run_preview(command, patience.timeout_s, ctx)
+                result = await foreground.run_preview(command, time_limit.timeout_s, ctx)
             elif args.run_in_background and settings.background_tasks:
                 result = await foreground.run_in_background(command, ctx)
             else:
                 stays = bool(args.cwd)
-                result = await foreground.run_in_foreground(command, patience, ctx, stays=stays)
+                result = await foreground.run_in_foreground(command, time_limit, ctx, stays=stays)
         except BadWorkdir as fault:
             if args.cwd:
                 raise
             result = foreground.reset_lost_directory(fault, ctx)
         if result.data and (level := _find_sandbox_level(args, ctx)) is not None:
             result = msgspec.structs.replace(result, data={**result.data, "sandbox": level})
-        notes = (*patience.notes, *remark, *result.notes)
+        notes = (*time_limit.notes, *remark, *result.notes)
         return msgspec.structs.replace(result, notes=notes)
 
     def title(self, partial_input: dict[str, Any]) -> str:

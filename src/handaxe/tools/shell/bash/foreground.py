@@ -51,7 +51,7 @@ class Foreground:
         self,
         command: ShellCommand,
         running: RunningCommand,
-        patience: CommandTimeout,
+        time_limit: CommandTimeout,
         ctx: ToolContext,
         *,
         stays: bool,
@@ -60,7 +60,7 @@ class Foreground:
         self._command = command.command
         self._is_unconfined = command.unconfined
         self._running = running
-        self._patience = patience
+        self._time_limit = time_limit
         self._ctx = ctx
         self._stays = stays
 
@@ -79,7 +79,7 @@ class Foreground:
         clock = asyncio.get_running_loop().time
         began = clock()
         reported, waiting_since = 0, None
-        while (left := began + self._patience.wait_s - clock()) > 0:
+        while (left := began + self._time_limit.wait_s - clock()) > 0:
             if await self._running.wait(min(left, REPORT_EVERY_S)):
                 return await self._ended()
             state = self._running.state
@@ -153,20 +153,20 @@ class Foreground:
         return msgspec.structs.replace(end, notes=(*end.notes, note)) if note else end
 
     async def _handle_timeout(self) -> ToolResult:
-        patience = self._patience
-        if patience.budget_s is not None and patience.budget_s < patience.timeout_s:
-            budget = format_duration(patience.budget_s)
+        time_limit = self._time_limit
+        if time_limit.budget_s is not None and time_limit.budget_s < time_limit.timeout_s:
+            budget = format_duration(time_limit.budget_s)
             why = f"Command did not complete within {budget} and was moved to the background"
             with suppress(ToolFault):
                 return self._let_go(why)
-        timeout = f"{patience.timeout_s:g}s"
+        timeout = f"{time_limit.timeout_s:g}s"
         why = (
             f"Command did not complete within its {timeout} timeout and was moved to the background"
         )
         return await self._give_up(
             why,
-            if_ended=f"Command timed out after {format_duration(patience.timeout_s)}",
-            timed_out_s=patience.timeout_s,
+            if_ended=f"Command timed out after {format_duration(time_limit.timeout_s)}",
+            timed_out_s=time_limit.timeout_s,
         )
 
     async def _give_up(
@@ -195,11 +195,11 @@ class Foreground:
 
 
 async def run_in_foreground(
-    command: ShellCommand, patience: CommandTimeout, ctx: ToolContext, *, stays: bool = False
+    command: ShellCommand, time_limit: CommandTimeout, ctx: ToolContext, *, stays: bool = False
 ) -> ToolResult:
     """Run a command while the model waits; the session follows its `cd` unless it `stays`."""
     running = await ctx[Shell].start(command)
-    return await Foreground(command, running, patience, ctx, stays=stays).finish()
+    return await Foreground(command, running, time_limit, ctx, stays=stays).finish()
 
 
 async def run_in_background(command: ShellCommand, ctx: ToolContext) -> ToolResult:
