@@ -30,7 +30,7 @@ def find_data_home(given: str | os.PathLike[str] | None = None) -> Path:
             neither what it trusts nor what it would undo is to be believed.
     """
     home = _find_home(given)
-    if not (given or os.environ.get("HANDAXE_HOME") or _is_writable(home)):
+    if given is None and not (os.environ.get("HANDAXE_HOME") or _is_writable(home)):
         home = _make_temporary_home()
     problem: str | None = None
     with contextlib.suppress(OSError):
@@ -106,8 +106,11 @@ def get_user_home() -> str:
 
 
 def _find_home(given: str | os.PathLike[str] | None = None) -> Path:
-    chosen = given or os.environ.get("HANDAXE_HOME")
-    if chosen:
+    if given is not None and not str(given):
+        # Whoever names a place does not mean the usual one: it may hold the data of others.
+        raise SetupError("The data directory cannot be an empty text. Name one, or leave it out.")
+    chosen = (os.environ.get("HANDAXE_HOME") or None) if given is None else given
+    if chosen is not None:
         try:
             path = Path(chosen).expanduser().absolute()
             if b"\0" in os.fsencode(path):
