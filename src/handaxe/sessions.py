@@ -11,12 +11,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from handaxe.app.rewind import NoSuchMessage, SavedMessage, fork_session_at, rewind_session
+from handaxe.app.rewind import SavedMessage, fork_session_at, rewind_session
 from handaxe.app.rewind import list_messages as _list_messages
 from handaxe.config.working_directories import make_absolute
 from handaxe.contract.events import Event
 from handaxe.contract.faults import SetupError
-from handaxe.contract.faults.session import SessionBusy, SessionElsewhere, SessionNotFound
+from handaxe.contract.faults.session import (
+    NoSuchMessage,
+    SessionBusy,
+    SessionElsewhere,
+    SessionNotFound,
+)
 from handaxe.storage.home import find_data_home, validate_session_id
 from handaxe.storage.sessions import (
     SessionSummary,

@@ -22,7 +22,8 @@ from handaxe.contract.events import (
     JobsTold,
     UserSaid,
 )
-from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.faults import SetupError
+from handaxe.contract.faults.session import NoSuchMessage
 from handaxe.contract.messages import AssistantBlock, Message, ToolUseBlock, UserBlock
 from handaxe.storage.home import generate_session_id
 from handaxe.storage.sessions import (
@@ -35,15 +36,6 @@ from handaxe.storage.sessions import (
 _TEXT_CHARS = 200
 
 _Relevant = UserSaid | AssistantSaid | AssistantEnded | Compacted | CallFinished | JobsTold
-
-
-class NoSuchMessage(SetupError, ToolFault):
-    """The conversation has no message of this name."""
-
-    code = "session.no_message"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"No message found with message.uuid of: {name}")
 
 
 class RewindDropsMore(SetupError):

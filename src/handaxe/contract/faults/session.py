@@ -123,3 +123,12 @@ class ProfileNotMet(SetupError, ToolFault):
             "session without the profile.",
             data={"profile": profile, "problems": problems},
         )
+
+
+class NoSuchMessage(SetupError, ToolFault):
+    """The conversation has no message of this name."""
+
+    code = "session.no_message"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"No message found with message.uuid of: {name}")

@@ -193,11 +193,8 @@ class AgentFactory:
         at: str | None = self._arguments.resume_session_at
         if at is None:
             return None
-        from handaxe.app.rewind import (
-            NoSuchMessage,
-            RewindDropsMore,
-            collect_messages_until,
-        )
+        from handaxe.app.rewind import RewindDropsMore, collect_messages_until
+        from handaxe.contract.faults.session import NoSuchMessage
 
         dropped: str | None = self._arguments.resume_drops_turn
         try:
