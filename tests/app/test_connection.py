@@ -22,6 +22,13 @@ def codes_of_calls(
         is_under_way.set()
 
 
+def test_a_closed_connection_makes_no_agent_and_closes_again(project):
+    with handaxe.connect(project) as tools:
+        tools.close()
+        with pytest.raises(RuntimeError, match="The session is closed"):
+            tools.agent(Player(says("Hi.")))
+
+
 @pytest.mark.proves("AR-1")
 @pytest.mark.parametrize("attempt", range(15))
 def test_calls_of_other_threads_are_answered_whenever_a_connection_closes(project, attempt):

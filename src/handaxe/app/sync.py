@@ -33,7 +33,7 @@ class LoopThread:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="handaxe", daemon=True)
-        self._is_open = True
+        self.is_open = True
         self._asked: set[Future[Any]] = set()
         self._door = threading.Lock()
         """Held to hand work to the thread, and to end it: nothing is left with one that ended."""
@@ -48,7 +48,7 @@ class LoopThread:
                 "Make the callback a plain function, or use `handaxe.Session` and `await`."
             )
         with self._door:
-            if not self._is_open:
+            if not self.is_open:
                 return _get_closed_answer(work)
             waited = asyncio.run_coroutine_threadsafe(work, self._loop)
             self._asked.add(waited)
@@ -71,9 +71,9 @@ class LoopThread:
     def close(self) -> None:
         """End the thread when everybody who waits has an answer; twice is fine."""
         with self._door:
-            if not self._is_open:
+            if not self.is_open:
                 return
-            self._is_open = False
+            self.is_open = False
             # What other threads still wait for has its answer now, or is about to.
             wait(tuple(self._asked))
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -194,6 +194,8 @@ class Connection:
         """A model at work in this session; takes the options of `Agent`."""
         from handaxe.app.agent import Agent
 
+        if not self._thread.is_open:
+            raise RuntimeError("The session is closed. Open a new one.")
         agent = self._thread.do(lambda: Agent(model, self._session, **options))
         made = AgentConnection(agent, self._thread)
         self._agents.append(made)
