@@ -1,11 +1,13 @@
 """What a program may hand to a session, and what it is told where it hands over something else."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.players import Player, says
 
-from handaxe import Effects, Session, SetupError, tool
+from handaxe import Agent, Effects, Session, SetupError, ToolResult, tool
 from handaxe.rules.tool_families import resolve_tool_alias
 from handaxe.tools import build_loaders
 
@@ -31,6 +33,9 @@ pytestmark = pytest.mark.proves("AR-1")
         ({"setting_sources": [5]}, "`setting_sources` takes names"),
         ({"mcp_servers": 5}, "`mcp_servers` takes a table"),
         ({"mcp_servers": [5]}, "5 is no table of servers"),
+        ({"home": ""}, "cannot be an empty text"),
+        ({"home": 5}, "cannot be the data directory"),
+        ({"home": False}, "cannot be the data directory"),
         ({"home": "a\0b"}, "cannot be the data directory"),
         ({"home": "a\ud800"}, "cannot be the data directory"),
         ({"tools": ["Read, Nope"]}, "'Nope'"),
@@ -41,6 +46,28 @@ def test_an_argument_of_another_kind_is_refused_in_a_sentence(project, arguments
     with pytest.raises(SetupError) as refused:
         Session(project, **arguments)
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("given", [5, None, "x", [5], ToolResult("x"), {"a": 1}], ids=repr)
+async def test_a_turn_that_cannot_be_made_takes_no_news(project, given):
+    async with Session(project, allow=["Bash"]) as session:
+        started = await session.call("Bash", command="echo over", run_in_background=True)
+        while not session.jobs.list_notices():
+            await asyncio.sleep(0.01)
+        with pytest.raises(SetupError, match="list with the results"):
+            session.user_turn(given, "anthropic")
+        with pytest.raises(SetupError, match="no provider"):
+            session.user_turn([started], "nope")
+        assert "completed" in str(session.user_turn([], "anthropic"))
+
+
+@pytest.mark.parametrize("prompt", [5, True, b"x", {"a": 1}, ["x"], [None], {5}], ids=str)
+async def test_a_prompt_of_another_kind_is_refused_in_a_sentence(project, prompt):
+    async with Session(project) as session, Agent(Player(says("Hi.")), session) as agent:
+        for give in (agent.ask, agent.send):
+            with pytest.raises(SetupError, match="A prompt is a text, or a list"):
+                await give(prompt)
+        assert (await agent.ask("Hello")).result == "Hi."
 
 
 def test_an_empty_root_is_not_the_current_directory():

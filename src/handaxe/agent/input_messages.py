@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import cast
 from uuid import uuid4
 
 from handaxe.agent.conversation import AgentConversation
@@ -113,9 +114,24 @@ class InputMessages:
 
 def refuse_if_empty(prompt: Prompt) -> None:
     """Raise `SetupError` for a prompt that says nothing: no provider takes an empty message."""
+    if not isinstance(prompt, str):
+        _refuse_other_types(prompt)
     has_picture = not isinstance(prompt, str) and any(isinstance(b, ImageBlock) for b in prompt)
     if not has_picture and not extract_prompt_text(prompt).strip():
         raise SetupError("The prompt is empty. Say what to do.")
+
+
+def _refuse_other_types(prompt: object) -> None:
+    """Raise `SetupError` for what is no list of texts and pictures."""
+    if isinstance(prompt, Sequence):
+        parts = cast("Sequence[object]", prompt)
+        wrong = [part for part in parts if not isinstance(part, TextBlock | ImageBlock)]
+        if not wrong:
+            return
+        prompt = wrong[0]
+    raise SetupError(
+        f"A prompt is a text, or a list of `TextBlock` and `ImageBlock`, not {prompt!r:.100}."
+    )
 
 
 def extract_prompt_text(prompt: Prompt) -> str:

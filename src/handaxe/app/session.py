@@ -264,10 +264,10 @@ class Session:
 
     def user_turn(self, results: Sequence[ToolResult], provider: str) -> Any:  # noqa: ANN401
         """The whole user message after the calls of an answer; for OpenAI a list of messages."""
-        from handaxe.schema.user_turn import build_user_turn
+        from handaxe.schema.user_turn import build_user_turn, check_user_turn
 
-        announcer = self._announcer
-        changes = announcer() if announcer is not None else ()
+        check_user_turn(results, provider)
+        changes = self._announcer() if self._announcer is not None else ()
         return build_user_turn(results, provider, (*self.jobs.take_notices(), *changes))
 
     def deferred_tools(self) -> str:

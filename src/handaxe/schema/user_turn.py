@@ -5,9 +5,10 @@ shapes from here, so that a model reads the same from each of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from handaxe.contract.content import ContentBlock, ImageBlock, TextBlock
+from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import ToolResultBlock, UserBlock, UserMessage
 from handaxe.contract.result import ToolResult
 from handaxe.schema import image_limits
@@ -50,12 +51,29 @@ def build_user_turn(
     results: Sequence[ToolResult], provider: str, notices: Sequence[str] = ()
 ) -> Any:  # noqa: ANN401 - a message, for OpenAI a list of messages
     """The whole turn in the shape of `provider`: results, what they bring along, notices."""
+    check_user_turn(results, provider)
     build = get_provider_entry(provider, _TURNS)
     return build(results, [*collect_messages(results), *map(frame_reminder, notices)])
 
 
+def check_user_turn(results: object, provider: str) -> None:
+    """Refuse what makes no turn, before anything that is told only once is taken for it.
+
+    Raises:
+        SetupError: there is no such provider, or these are no results.
+    """
+    get_provider_entry(provider, _TURNS)
+    given = cast("Sequence[object]", results) if isinstance(results, Sequence) else (results,)
+    if given is not results or not all(isinstance(one, ToolResult) for one in given):
+        raise SetupError(
+            "A turn is made of a list with the results of `call_many` or `run_many`, "
+            f"not of {results!r:.100}."
+        )
+
+
 def build_tool_result(result: ToolResult, provider: str) -> Json:
     """One result as the block or message that `provider` expects, with its messages as text."""
+    check_user_turn([result], provider)
     block = build_result_block(result.id, result)
     said = tuple(map(TextBlock, collect_messages((result,))))
     content: tuple[ContentBlock, ...] = (*block.content, *said)
