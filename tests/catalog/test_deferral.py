@@ -177,6 +177,24 @@ async def test_an_exact_name_loads_that_tool_and_no_other(tmp_path, query):
         assert found.data["matches"] == ["Own1"]
 
 
+@pytest.mark.parametrize("limit", [0, 10**9], ids=["deferred", "all sent"])
+@pytest.mark.parametrize("query", ["select:Read,Own3", "select:own3,read", "Read", "select:Read"])
+async def test_a_named_tool_that_needs_no_loading_is_found_and_not_sent_twice(
+    tmp_path, query, limit
+):
+    settings = {"tool_search": {"limit_chars": limit}}
+    async with Session(
+        tmp_path, tools=["ToolSearch", "Read", *own_tools(9)], settings=settings
+    ) as s:
+        s.tools(deferred=True)
+        found = await s.call("ToolSearch", query=query)
+        assert "Read" in found.data["matches"]
+        assert "No tool fits" not in found.text
+        assert all(one["was_loaded"] for one in found.data["tools"] if one["name"] == "Read")
+        names = [schema["name"] for schema in s.tools(deferred=True)]
+        assert len(names) == len(set(names))
+
+
 @pytest.mark.proves("RG-5")
 async def test_all_selected_tools_are_loaded_and_wrong_names_are_reported(tmp_path):
     async with Session(tmp_path, tools=own_tools(200)) as session:

@@ -105,15 +105,18 @@ class Deferral(ToolIndex):
             raise NotLoaded(tool.name, description, _read_schema(tool), problems)
 
     async def find(self, query: str, max_results: int) -> tuple[FoundTool, ...]:
-        """The best matches among all tools that can wait, loaded ones too."""
-        from handaxe.catalog.tool_ranking import rank_tools
+        """The best matches among all tools that can wait, loaded ones too, and those it names."""
+        from handaxe.catalog.tool_ranking import parse_selected, rank_tools
 
+        named = {name.casefold() for name in (*parse_selected(query), query.strip())}
         candidates = {
-            tool.name: tool for tool in self._catalog.list_offered() if self._can_wait(tool)
+            tool.name: tool
+            for tool in self._catalog.list_offered()
+            if self._can_wait(tool) or tool.name.casefold() in named
         }
         entries = [_make_entry(tool, self._catalog.describe(tool)) for tool in candidates.values()]
         names = rank_tools(query, entries, max_results)
-        new = set(self._loaded.load(names))
+        new = set(self._loaded.load(name for name in names if self._can_wait(candidates[name])))
         return tuple(
             FoundTool(
                 name=name,
