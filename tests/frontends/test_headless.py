@@ -73,7 +73,10 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         (["-p", "hi", "--max-turns", "many"], "invalid int"),
         (["-p", "hi"], "Four ways"),
         (["-p", "hi", "--model", "nobody/x"], "no model"),
-        (["-p", "hi", "--model", "{model}", "--max-turns", "0"], "at least 1"),
+        (
+            ["-p", "hi", "--model", "{model}", "--max-turns", "0"],
+            "--max-turns has to be at least 1",
+        ),
         (["-p", "hi", "--model", "{model}", "--json-schema", "{"], "not JSON"),
         (["-p", "hi", "--model", "{model}", "--agents", "[]"], "JSON object"),
         (["-p", "hi", "--model", "{model}", "--system-prompt-file", "none"], "cannot be read"),
@@ -97,7 +100,10 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
             ],
             "outptu",
         ),
-        (["-p", "hi", "--model", "{model}", "--max-total-tokens", "0"], "at least 1"),
+        (
+            ["-p", "hi", "--model", "{model}", "--max-total-tokens", "0"],
+            "--max-total-tokens has to be at",
+        ),
         (["-p", "hi", "--input-format", "stream-json"], "stream-json"),
         (["-p", "hi", "--permission-prompt-tool", "stdio"], "stream-json"),
         (["-p", "hi", "--model", "{model}", "--settings", "{"], "--settings"),

@@ -146,6 +146,23 @@ def test_lists_show_names_of_files_on_lines_of_their_own(project):
             assert "\n  forged line" not in said, ascii(said)
 
 
+def test_what_is_logged_of_a_failing_tool_steers_no_terminal(project):
+    (project / "own.py").write_text(
+        "from handaxe import Effects, tool\n"
+        "@tool(effects=Effects.pure())\n"
+        "async def fail() -> str:\n"
+        '    """Fail."""\n'
+        f"    raise RuntimeError({CLEAR!r})\n"
+    )
+    out = subprocess.run(
+        [sys.executable, "-m", "handaxe", "call", "fail", "--tools-from", "own.py"],
+        cwd=project, capture_output=True, check=False,
+    )  # fmt: skip
+    said = out.stderr.decode()
+    assert "Traceback" in said
+    assert is_safe(said), ascii(said)
+
+
 def requests():
     """Questions in which every text is hostile."""
     texts = hostile_texts(60, seed=9)

@@ -1,6 +1,7 @@
 """The agent that the options describe: its session, its model, its limits."""
 
 import argparse
+import math
 import os
 import re
 from functools import partial
@@ -89,6 +90,7 @@ class AgentFactory:
 
     def open(self, brought: ClientOptions) -> Agent:
         """The agent with its session."""
+        _check_limits(self._arguments)
         arguments, session = self._arguments, self.open_session(brought)
         self._default_model = arguments.model or session.settings.model
         self._open_model = make_model_opener(session.settings)
@@ -261,3 +263,13 @@ def _open_permission_tool(name: str | None) -> "PermissionPromptTool | None":
     from handaxe.app.agent_setup.permission_prompt_tool import PermissionPromptTool
 
     return PermissionPromptTool(name)
+
+
+def _check_limits(arguments: argparse.Namespace) -> None:
+    """`Agent` checks them as well, by its own names for them."""
+    for name in ("max_turns", "max_total_tokens"):
+        if (count := getattr(arguments, name)) is not None and count < 1:
+            raise SetupError(f"--{name.replace('_', '-')} has to be at least 1.")
+    spent = arguments.max_budget_usd
+    if spent is not None and not 0 < spent < math.inf:
+        raise SetupError("--max-budget-usd has to be a number above 0.")

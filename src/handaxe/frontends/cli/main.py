@@ -3,6 +3,7 @@
 import argparse
 import gc
 import io
+import logging
 import os
 import signal
 import sys
@@ -53,8 +54,21 @@ def run(argv: Sequence[str]) -> int:
             stream.errors == "strict" or stream.encoding.lower() not in ("utf-8", "utf8")
         ):
             stream.reconfigure(errors="backslashreplace")
+    logging.lastResort = _SafeLog(logging.WARNING)
     with _ensure_blocking_output():
         return _run_safely(argv)
+
+
+class _SafeLog(logging.Handler):
+    """Writes records that nobody else handles; they quote tools, models and servers."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from handaxe.frontends.cli.render import write_error
+
+        try:
+            write_error(f"{self.format(record)}\n")
+        except (OSError, ValueError):
+            self.handleError(record)
 
 
 def _run_safely(argv: Sequence[str]) -> int:
