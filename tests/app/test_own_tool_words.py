@@ -13,6 +13,7 @@ from handaxe import (
     PermissionRequest,
     Session,
     SessionInfo,
+    SetupError,
     Tool,
     ToolArgs,
     ToolContext,
@@ -340,3 +341,18 @@ async def test_a_prompt_that_fails_falls_back_to_the_plain_one(project, wrong):
         assert describe(session, "Odd") == "The plain prompt."
         (warning,) = session.warnings
         assert "`prompt_for` of the tool 'Odd'" in warning
+
+
+def test_two_own_tools_of_one_name_are_refused_by_that_name(tmp_path):
+    @tool(effects=Effects.pure(), name="twin")
+    async def first() -> str:
+        """One."""
+        return ""
+
+    @tool(effects=Effects.pure(), name="twin")
+    async def second() -> str:
+        """Two."""
+        return ""
+
+    with pytest.raises(SetupError, match="Two own tools have the name 'twin'"):
+        Session(tmp_path, tools=[first, second])

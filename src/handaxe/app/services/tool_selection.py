@@ -139,8 +139,10 @@ def sort_tools(tools: object) -> tuple[str | list[str] | None, list[Tool[Any]]]:
             raise SetupError(
                 f"{item!r} is not a tool: give a name, a Tool, or a function with @handaxe.tool."
             )
-    if len({tool.name for tool in own}) != len(own):
-        raise SetupError("Two own tools have the same name.")
+    own_names = [tool.name for tool in own]
+    if len(set(own_names)) != len(own_names):
+        twice = max(own_names, key=own_names.count)
+        raise SetupError(f"Two own tools have the name {twice!r}. Give one of them another `name`.")
     if len(names) == 1:
         return names[0], own
     return names or unless_named, own
