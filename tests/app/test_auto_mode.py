@@ -252,6 +252,49 @@ async def test_the_hosts_classifier_counts_before_the_model_and_within_the_same_
     assert "a.txt" in asked[0][1]
 
 
+OUTSIDE = [call for call in NEVER if call[0] == "Bash" and "/etc" in call[1]["command"]]
+
+
+@pytest.mark.proves("PM-1")
+@pytest.mark.parametrize(
+    ("tool", "input"),
+    [
+        *OUTSIDE,
+        ("Bash", {"command": 'python3 -c \'open("../beside.txt", "w")\''}),
+        ("Bash", {"command": "cd .. && touch beside.txt"}),
+        ("Bash", {"command": "cat $HOME/a.txt"}),
+    ],
+)
+async def test_no_yes_of_the_hosts_classifier_lets_a_command_look_or_write_outside(
+    project, tool, input
+):
+    async def allow_all(_request):
+        return Allow()
+
+    async with Session(project, permission_mode="auto", classifier=allow_all) as session:
+        result = await session.call(tool, input)
+    assert result.code == "permission.asked"
+
+
+async def exit_now(_request):
+    raise SystemExit(3)
+
+
+async def move_outside(_request):
+    return Allow(input={"file_path": "../beside.txt", "content": "x"})
+
+
+@pytest.mark.proves("PM-1")
+@pytest.mark.parametrize("classify", [exit_now, move_outside])
+async def test_a_classifier_that_exits_or_changes_the_input_lets_nothing_run(project, classify):
+    async with Session(project, permission_mode="auto", classifier=classify) as session:
+        result = await session.call("Write", file_path="a.txt", content="x")
+        assert result.code == "permission.asked"
+        assert "gave no answer" in session.warnings[0]
+    assert not (project / "a.txt").exists()
+    assert not (project.parent / "beside.txt").exists()
+
+
 @pytest.mark.parametrize(
     ("command", "expected"),
     [

@@ -67,6 +67,9 @@ class LimitedClassifier:
             return None
         try:
             answer = validate_answer(answer) if isinstance(answer, Allow | Deny) else None
+            if isinstance(answer, Allow) and answer.input is not None:
+                # Whether that input stays inside the limits was not looked at.
+                raise ValueError("a classifier does not change the input")  # noqa: TRY301
         except (TypeError, ValueError, RecursionError) as error:
             self._note_failure("it gave an answer that is none", error)
             return None
@@ -86,7 +89,7 @@ class LimitedClassifier:
             TimeoutError: nothing. It is told to stop; whether it does is not waited for.
         """
         limit_s = self._limit_s()
-        asking = asyncio.ensure_future(self._classify(request))
+        asking = asyncio.ensure_future(_catch_exit(self._classify(request)))
         try:
             done, _ = await asyncio.wait((asking,), timeout=limit_s)
         finally:
@@ -94,7 +97,9 @@ class LimitedClassifier:
         if not done:
             asking.add_done_callback(_forget_result)
             raise TimeoutError(f"it gave no answer within {limit_s:g} seconds")
-        answer = asking.result()
+        answer, error = asking.result()
+        if error is not None:
+            raise error
         self._failed, self.problem = 0, ""
         return answer
 
@@ -104,6 +109,14 @@ class LimitedClassifier:
         self._failed += 1
         self.problem = f"The classifier of auto mode gave no answer, so the call asks: {reason}"
         _log.warning("%s", self.problem, exc_info=None if is_known else error)
+
+
+async def _catch_exit(answering: Awaitable[object]) -> tuple[object, BaseException | None]:
+    """What is answered, or raised: in a task of its own an exit would end the event loop."""
+    try:
+        return await answering, None
+    except (SystemExit, GeneratorExit) as error:
+        return None, error
 
 
 def _forget_result(asking: "asyncio.Future[Any]") -> None:

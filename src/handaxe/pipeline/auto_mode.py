@@ -131,17 +131,17 @@ async def _is_command_within(
         return False
     if not isinstance(await _decide_under_rule(query, parsed, ctx, context), Allow):
         return False
-    if not classifier.is_model:
-        return True
     from handaxe.permission.shell_commands import Machine, analyze_command
 
     policy = context.policy()
     facts = analyze_command(query, policy, Machine(cwd=ctx.cwd))
+    if facts.changes_directory or not is_named_inside(facts.text, policy):
+        return False
+    if not classifier.is_model:
+        return True
     subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
     is_final = any(loss.irreversible for part in facts.parts for loss in part.losses)
-    if facts.changes_directory or is_final or subject.unconfined or is_foreign(query.tool):
-        return False
-    if not is_named_inside(facts.text, policy):
+    if is_final or subject.unconfined or is_foreign(query.tool):
         return False
     return await _can_undo(list(context.workdir.roots), parsed, context)
 
