@@ -1,5 +1,7 @@
 """What a call reads and writes decides what may run beside it."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,3 +161,22 @@ def test_something_external_without_a_name_is_refused(name):
 def test_whether_something_external_is_changed_has_to_be_said():
     with pytest.raises(TypeError, match="writes"):
         Effects.external("shop-db")  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize("writes", [None, 0, 1, "", "no", [], object], ids=repr)
+def test_what_is_neither_yes_nor_no_does_not_say_whether_it_writes(writes):
+    with pytest.raises(TypeError, match="`writes` is True or False"):
+        Effects.external("shop-db", writes=writes)
+
+
+def test_no_state_at_all_is_not_taken_for_harmless():
+    with pytest.raises(ValueError, match="needs a name"):
+        Effects.on_state()
+
+
+@pytest.mark.parametrize("make", [Effects.reading, Effects.on])
+def test_a_path_may_be_an_object_and_is_nothing_else(make):
+    assert make(Path("/p/a")) == make("/p/a")
+    for wrong in (5, None, b"/p", ["/p"], Path):
+        with pytest.raises(TypeError, match="paths as text"):
+            make(wrong)

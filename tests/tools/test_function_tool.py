@@ -258,6 +258,9 @@ def test_a_name_no_provider_takes_is_refused():
         ({"max_result_chars": -1}, "max_result_chars"),
         ({"interrupt": "maybe"}, "interrupt"),
         ({"effects": 5}, "effects"),
+        ({"effects": Effects}, "effects"),
+        ({"effects": Effects.unknown}, "effects"),
+        ({"effects": Effects.pure}, "effects"),
     ],
 )
 def test_a_fact_of_the_wrong_kind_is_refused_where_the_tool_is_written(facts, word):

@@ -5,9 +5,15 @@ value and never stated separately, so the three cannot contradict each other. Wh
 not say is assumed at its worst: it changes everything, for good.
 """
 
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 import msgspec
+
+
+class PathObject(Protocol):
+    """A path as an object, such as `pathlib.Path`."""
+
+    def __fspath__(self) -> str: ...
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -141,12 +147,12 @@ class Effects(msgspec.Struct, frozen=True):
         return _PURE
 
     @classmethod
-    def reading(cls, *paths: str) -> "Effects":
+    def reading(cls, *paths: str | PathObject) -> "Effects":
         """Looks at these file trees only and changes nothing."""
         return cls(reads=_build_paths(paths))
 
     @classmethod
-    def on(cls, *paths: str, irreversible: bool = False) -> "Effects":
+    def on(cls, *paths: str | PathObject, irreversible: bool = False) -> "Effects":
         """Reads and changes these paths and nothing else."""
         places = _build_paths(paths)
         return cls(reads=places, writes=places, irreversible=irreversible)
@@ -158,6 +164,8 @@ class Effects(msgspec.Struct, frozen=True):
         State is named as in `SESSION_STATE`, or is a subclass of `handaxe.State`. Use `external`
         for a database, a ticket or a service; any other name is a `ValueError`.
         """
+        if not names:
+            raise ValueError("Effects.on_state needs a name. A tool without effects is pure().")
         places = tuple([Resource("state", _get_state_name(name)) for name in names])
         return cls(reads=places, writes=places)
 
@@ -169,6 +177,8 @@ class Effects(msgspec.Struct, frozen=True):
         writes cannot be undone: it asks unless an allow rule names the tool, and plan mode refuses
         it. What reads asks too, as every look outside does, and runs in plan mode once allowed.
         """
+        if not isinstance(writes, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"`writes` is True or False, not {writes!r:.100}.")
         places = tuple([Resource("external", one) for one in (name, *more)])
         return cls(reads=places, writes=places if writes else ())
 
@@ -230,8 +240,19 @@ class Effects(msgspec.Struct, frozen=True):
         return any(what.kind != "state" or what.name not in self.spared for what in resources)
 
 
-def _build_paths(paths: tuple[str, ...]) -> tuple[Resource, ...]:
-    return tuple([Resource("path", path) for path in paths])
+def _build_paths(paths: tuple[str | PathObject, ...]) -> tuple[Resource, ...]:
+    return tuple(
+        [Resource("path", one if isinstance(one, str) else _spell_path(one)) for one in paths]
+    )
+
+
+def _spell_path(path: object) -> str:
+    """A path as text; a tool's input may hold it as an object."""
+    spell = getattr(type(path), "__fspath__", None)
+    spelled: object = path if spell is None else spell(path)
+    if not isinstance(spelled, str):
+        raise TypeError(f"Effects name paths as text, not as {path!r:.100}.")
+    return spelled
 
 
 def _get_state_name(state: object) -> str:

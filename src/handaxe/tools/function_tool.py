@@ -111,6 +111,11 @@ def _build_tool(
         raise TypeError(f"@tool has no option {unknown[0]!r}: a fact of handaxe.Tool is expected.")
     if not (effects is None or isinstance(effects, Effects) or callable(effects)):
         raise TypeError(f"@tool: `effects` is an Effects or a function of the input: {effects!r}.")
+    if effects is Effects or getattr(effects, "__self__", None) is Effects:
+        raise TypeError(
+            f"@tool: `effects` is an Effects or a function of the input, not {effects!r}. "
+            "Call it, as in `effects=Effects.unknown()`."
+        )
     hints = _read_type_hints(function)
     contexts = tuple(param for param, hint in hints.items() if _is_context(hint))
     declared = (*_read_types("uses", facts), *_read_types("may_use", facts))
