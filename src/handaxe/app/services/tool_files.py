@@ -127,9 +127,11 @@ def _collect_tools(found: object, source: str) -> list[AnyTool]:
 
 def _list_module_tools(module: ModuleType, source: str) -> list[AnyTool]:
     """What `__all__` names, or else the public tools that the module makes or defines."""
-    listed = getattr(module, "__all__", None)
+    listed: object = getattr(module, "__all__", None)
     names = (
-        [name for name in vars(module) if not name.startswith("_")] if listed is None else listed
+        [name for name in vars(module) if not name.startswith("_")]
+        if listed is None
+        else _read_listed_names(module, listed, source)
     )
     values: list[Any] = [getattr(module, name, None) for name in names]
     objects: dict[int, AnyTool] = {id(one): one for one in values if _is_tool(one)}
@@ -142,6 +144,16 @@ def _list_module_tools(module: ModuleType, source: str) -> list[AnyTool]:
         if kind not in made and (listed is not None or kind.__module__ == module.__name__)
     }
     return [*objects.values(), *(_make_tool(kind, source) for kind in kinds)]
+
+
+def _read_listed_names(module: ModuleType, listed: object, source: str) -> list[str]:
+    names = cast("Iterable[object]", listed if isinstance(listed, list | tuple) else (listed,))
+    if any(name is listed or not isinstance(name, str) for name in names):
+        raise SetupError(f"`__all__` of {source} is a list of names, not {listed!r:.100}.")
+    known = [str(name) for name in names]
+    if missing := [name for name in known if not hasattr(module, name)]:
+        raise SetupError(f"`__all__` of {source} names what is not there: {', '.join(missing)}.")
+    return known
 
 
 def _is_tool(value: object) -> bool:
