@@ -218,6 +218,16 @@ async def test_names_in_an_answer_become_those_of_the_replay(tmp_path: Path):
     ]
 
 
+async def test_names_in_a_failure_become_those_of_the_replay(tmp_path: Path):
+    path = tmp_path / "talk.jsonl"
+    failing = Saying([ModelFailed("overloaded", "a0123456789abcdef asked too often")])
+    with pytest.raises(ModelFailed):
+        await events_of(RecordingModel(failing, path), worked("c", "agentId: a0123456789abcdef"))
+    replay = ReplayModel(path, strict=True)
+    with pytest.raises(ModelFailed, match="a1111111111111111 asked too often"):
+        await events_of(replay, worked("e", "agentId: a1111111111111111"))
+
+
 async def test_secrets_are_not_in_the_recording_and_make_no_difference(tmp_path: Path):
     path = tmp_path / "talk.jsonl"
 

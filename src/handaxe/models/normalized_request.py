@@ -69,9 +69,11 @@ class NormalizedRequest:
 
     def restore(self, events: Iterable[ModelEvent]) -> tuple[ModelEvent, ...]:
         """A recorded answer with the names of this run."""
-        return _map_events(
-            events, lambda text: _MARK.sub(lambda mark: self._values.get(mark[0], mark[0]), text)
-        )
+        return _map_events(events, self.restore_text)
+
+    def restore_text(self, text: str) -> str:
+        """A text that came with a recorded answer, with the names of this run."""
+        return _MARK.sub(lambda mark: self._values.get(mark[0], mark[0]), text)
 
     def _format(self, message: Message) -> str:
         who = "user" if isinstance(message, UserMessage) else "assistant"

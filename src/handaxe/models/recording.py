@@ -91,7 +91,8 @@ class ReplayModel(Model):
             yield event
         if exchange.failed is not None:
             failed = exchange.failed
-            raise ModelFailed(failed.failure, failed.sentence, status=failed.status)
+            sentence = asked.restore_text(failed.sentence)
+            raise ModelFailed(failed.failure, sentence, status=failed.status)
 
     def _take(self, asked: NormalizedRequest) -> RecordedConversation:
         found = next((e for e in self._left if e.exchange.request == asked.digest), None)
