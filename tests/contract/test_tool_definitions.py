@@ -190,3 +190,19 @@ def test_problems_are_told_of_names_and_prompts_that_fail():
     found = "\n".join(problems_of(Odd()))
     assert "`user_facing_name` gave 5, not a text" in found
     assert "`prompt_for` of the tool 'Odd' failed (ValueError: boom)" in found
+
+
+def test_problems_of_takes_a_class_and_names_what_is_no_tool():
+    class Echo(Tool[ToolArgs]):
+        """Says what it was told."""
+
+        search_hint = "say again what was told"
+        effects = Effects.pure()
+
+        async def call(self, args: ToolArgs, ctx: ToolContext) -> ToolResult:
+            return ToolResult("told")
+
+    assert problems_of(Echo) == problems_of(Echo()) == []
+    for wrong in (None, 5, "Read", object):
+        with pytest.raises(TypeError, match="takes a tool, not"):
+            problems_of(wrong)

@@ -31,7 +31,7 @@ PROVIDERS = ("anthropic", "openai", "gemini", "json-schema")
 
 
 def problems_of(
-    tool: Tool[Any],
+    tool: Tool[Any] | type[Tool[Any]],
     *,
     calls: bool = True,
     provide: Sequence[object] | Mapping[type[Any], object] = (),
@@ -42,6 +42,9 @@ def problems_of(
     has none, in a session of its own with an empty directory; every permission question is answered
     with yes. `provide` is what that session hands to it.
     """
+    tool = tool() if isinstance(tool, type) else tool
+    if not isinstance(cast("object", tool), Tool):
+        raise TypeError(f"problems_of() takes a tool, not {tool!r}.")
     problems = _check_facts(tool)
     if problems or not calls:
         return problems
