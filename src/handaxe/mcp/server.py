@@ -25,6 +25,7 @@ from handaxe.contract.faults.mcp import (
 )
 from handaxe.contract.ports.mcp_servers import ServerStatus
 from handaxe.mcp.client_context import McpClientContext
+from handaxe.text.escape import format_count
 
 if TYPE_CHECKING:
     from handaxe.mcp.connection import McpConnection
@@ -226,7 +227,8 @@ class McpClient:
                 raise await self._lost() from None
             raise to_tool_fault(self.name, error) from None
         except ValidationError as error:
-            reason = f"its answer is not what the protocol says ({error.error_count()} mistakes)"
+            mistakes = format_count(error.error_count(), "mistake")
+            reason = f"its answer is not what the protocol says ({mistakes})"
             raise ServerRefused(self.name, reason) from None
 
     async def _lost(self) -> Exception:
