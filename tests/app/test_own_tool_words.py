@@ -356,3 +356,23 @@ def test_two_own_tools_of_one_name_are_refused_by_that_name(tmp_path):
 
     with pytest.raises(SetupError, match="Two own tools have the name 'twin'"):
         Session(tmp_path, tools=[first, second])
+
+
+@pytest.mark.parametrize("word", ["yes", True, 5, Allow, []], ids=repr)
+async def test_a_decision_of_another_kind_lets_nothing_run_and_says_what_is_expected(project, word):
+    async def decide(args, ctx):
+        return word
+
+    ran: list[str] = []
+
+    @tool(effects=Effects.pure(), decide=decide)
+    async def note() -> str:
+        """Note that it ran."""
+        ran.append("note")
+        return "noted"
+
+    async with Session(project, tools=[note]) as session:
+        result = await session.call("note")
+    assert result.code == "internal.error"
+    assert "gives Allow(), Ask(), Deny() or None" in result.text
+    assert not ran

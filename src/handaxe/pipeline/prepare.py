@@ -212,6 +212,8 @@ async def _check_permission(
         tools_word = heard.tools_answer
     elif tools_word.__class__ is Allow:
         _take_rewritten_input(tools_word, parsed)
+    elif not isinstance(tools_word, Ask | Deny):
+        raise TypeError(f"`decide` gives Allow(), Ask(), Deny() or None, not {tools_word!r:.100}.")
     request = build_permission_query(parsed, judged)
     if request.command is None:
         rules = decide(request, context.policy())
