@@ -55,7 +55,7 @@ def test_a_run_ends_with_what_waits_and_goes_on_with_the_answers(run, project, f
     turns = (ASKED, {"expect": "/Not that one/", "text": "Done."})
     answers = ("--answer", "one=allow", "--answer", "two=deny:Not that one: a=b.")
     code, last, _ = run(*resume, *answers, turns=turns, form=form)
-    assert (code, last["result"]) == (0, "Done.")
+    assert (code, last["result"]) == (3, "Done.")
     assert "pending" not in last
     assert (project / "one.txt").read_text() == "hi\n"
     assert not (project / "two.txt").exists()

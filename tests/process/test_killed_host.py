@@ -85,8 +85,8 @@ def test_nothing_is_left_when_the_host_is_killed(tmp_path, word, kind, text, cou
 def test_a_host_that_only_ends_its_supervisor_keeps_its_children(tmp_path, word):
     source = HOST.replace(
         "        await asyncio.sleep(600)",
-        "        from handaxe.process.worker_pool import WARDENS\n"
-        "        WARDENS.shut_down()\n"
+        "        from handaxe.process.worker_pool import WORKERS\n"
+        "        WORKERS.shut_down()\n"
         "        print('down', flush=True)\n"
         "        await asyncio.sleep(600)",
     )

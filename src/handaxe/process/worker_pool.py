@@ -1,6 +1,6 @@
 """The supervisor of this process, and a line to each of its wardens.
 
-One per process, shared by all sessions: `WARDENS`. It is started with the first command.
+One per process, shared by all sessions: `WORKERS`. It is started with the first command.
 """
 
 import atexit

@@ -318,7 +318,7 @@ async def test_what_a_server_says_about_its_tools_is_told_once_to_who_has_them(p
     servers = {name: SERVER}
     model = Player(says("Hi."), says("Again."))
     async with Session(project, mcp_servers=servers) as session, Agent(model, session) as agent:
-        agent.patience = "all"
+        agent.server_wait = "all"
         await agent.ask("Hello.")
         await agent.ask("Go on.")
     (section,) = [part for part in model.requests[0].system if "# MCP servers" in part]
@@ -330,7 +330,7 @@ async def test_what_a_server_says_about_its_tools_is_told_once_to_who_has_them(p
         Session(project, mcp_servers=servers, deny=["mcp__*"]) as session,
         Agent(model, session) as agent,
     ):
-        agent.patience = "all"
+        agent.server_wait = "all"
         await agent.ask("Hello.")
     assert "Be nice." not in str(model.requests[0])
 

@@ -298,7 +298,8 @@ class _Refusals:
 
     def exit_code(self, final: RunFinished | None) -> int:
         """3 where a call or the prompt was refused or waits for an answer; an error comes first."""
-        if final is None or (final.is_error and final.terminal_reason != "prompt_blocked"):
+        unsent = ("prompt_blocked", "permission_pending")
+        if final is None or (final.is_error and final.terminal_reason not in unsent):
             return FAILED
         return REFUSED if final.is_error or final.pending or self._were_refused else DONE
 

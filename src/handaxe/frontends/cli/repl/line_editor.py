@@ -44,10 +44,13 @@ class LineEditor(Protocol):
 class PlainEditor:
     """Lines as the terminal itself edits them."""
 
-    has_text = False
-
     def __init__(self) -> None:
         self._typed = ""
+
+    @property
+    def has_text(self) -> bool:
+        """Whether a line goes on that was typed in part; the rest the terminal keeps to itself."""
+        return bool(self._typed)
 
     def take_text(self) -> str:
         """What was typed, also of a line that the terminal still holds."""

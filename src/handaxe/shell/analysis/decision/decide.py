@@ -86,7 +86,7 @@ def decide(  # noqa: PLR0913 - the verdict is a function of exactly these facts
     `path_verdict` says what the session's path rules say about one absolute path;
     `project_programs` are names under which PATH finds a program of the project. `fences` are the
     places that Read and Edit rules keep closed, so that globs and whole trees can be held against
-    them. `second_opinion` counts commands with another reader and is asked before anything
+    them. `cross_check` counts commands with another reader and is asked before anything
     compound is allowed. `written_verdict` says the same as `path_verdict` of files that a command
     covered by an allow rule writes by its operands.
     """

@@ -109,7 +109,7 @@ class EnvironmentFilter:
 def build_environment_filter(
     settings: Settings, more: Mapping[str, str] | None = None
 ) -> EnvironmentFilter:
-    """The sieve that settings describe; `more` is what commands find too."""
+    """The filter that settings describe; `more` is what commands find too."""
     shell = settings.shell
     return EnvironmentFilter(
         shell.hidden_variables, {**settings.env, **(more or {})}, shell.pass_variables
