@@ -76,6 +76,8 @@ def test_nothing_is_left_when_the_host_is_killed(tmp_path, word, kind, text, cou
     try:
         # The host itself bears the word too.
         blocked_until(lambda: len(living(word)) > count)
+        # A search begins before its supervisor does; alone it ends with its last file.
+        blocked_until(lambda: _supervisors_of(host.pid))
     finally:
         host.send_signal(signal.SIGKILL)
         host.wait(HANG_S)

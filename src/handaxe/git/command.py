@@ -233,12 +233,22 @@ class GitProcess:
             self._signal(signal.SIGKILL)
             self._is_over = True
             process.wait()
+            if self._why:
+                self._await_children()
         if self._why:
             raise GitFailed(f"{self._name} {self._why}", is_unfinished=True)
         if process.returncode != 0:
             lines = complained.decode(errors="replace").strip().splitlines()
             raise GitFailed(lines[-1] if lines else f"{self._name} failed")
         return said
+
+    def _await_children(self) -> None:
+        """Wait until what a stopped git had started is gone as well: it may still write."""
+        ends_at = time.monotonic() + PATIENCE_S
+        with suppress(ProcessLookupError, PermissionError):
+            while time.monotonic() < ends_at:
+                os.killpg(self._process.pid, 0)
+                time.sleep(_NAP_S)
 
     def _read(self, stdout: IO[bytes], stderr: IO[bytes]) -> tuple[bytes, bytes]:
         found = {stdout: bytearray(), stderr: bytearray()}

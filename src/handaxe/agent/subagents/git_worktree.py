@@ -252,8 +252,13 @@ async def _discard(git: _Git, path: Path, branch: str | None) -> None:
     _unlock_unfinished(Path(git.repository.common, "worktrees", path.name), path)
     with suppress(NoWorktree):
         await git.run("worktree", "prune")
+    if branch is None:
+        return
+    with suppress(OSError):
+        # What was killed while it made the branch leaves its lock behind.
+        os.unlink(f"{git.repository.common}/refs/heads/{branch}.lock")
     with suppress(NoWorktree):
-        if branch is not None and await _has_branch(git, branch):
+        if await _has_branch(git, branch):
             await git.run("update-ref", "-d", f"refs/heads/{branch}")
 
 
