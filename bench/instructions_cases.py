@@ -38,7 +38,7 @@ STARTS = {
     "mcp": (["mcp"], "".join(json.dumps(line) + "\n" for line in _MCP)),
 }
 """Arguments of the program, and what it reads."""
-CALLS = ("empty", "Read", "Write", "Edit", "Grep", "Bash")
+CALLS = ("empty", "nested", "Read", "Write", "Edit", "Grep", "Bash")
 WARM_UP = 5
 
 
@@ -58,7 +58,13 @@ async def make_calls(case: str, calls: int, profile: cProfile.Profile | None) ->
         async def call(self, args: NothingArgs, ctx: ToolContext) -> ToolResult:
             return ToolResult("")
 
-    given = {"tools": [Nothing]} if case == "empty" else {}
+    class Around(Nothing):
+        """Makes one empty call."""
+
+        async def call(self, args: NothingArgs, ctx: ToolContext) -> ToolResult:
+            return await ctx.call("Nothing")
+
+    given = {"tools": [Nothing, Around]} if case in {"empty", "nested"} else {}
     async with Session(permission_mode="bypassPermissions", **given) as session:
         number = 0
 
@@ -83,8 +89,8 @@ async def make_calls(case: str, calls: int, profile: cProfile.Profile | None) ->
 def make_input(case: str, number: int) -> tuple[str, dict[str, object]]:
     """The tool and the input of the call of this number."""
     match case:
-        case "empty":
-            return "Nothing", {}
+        case "empty" | "nested":
+            return ("Nothing" if case == "empty" else "Around"), {}
         case "Read":
             return "Read", {"file_path": "a.txt"}
         case "Write":
