@@ -1,4 +1,4 @@
-"""200 own tools in a loop of one's own: the model reads names, and schemas once it needs them."""
+"""200 own tools in a loop of your own: the model reads names, and schemas once it needs them."""
 
 import asyncio
 from typing import Any
@@ -16,16 +16,12 @@ def make_tool(number: int) -> Tool[Any]:
 
 
 async def main() -> None:
-    # A real model answers with these calls; it is sent `system`, the tools and `messages`.
-    script: list[tuple[str, dict[str, Any]]]
-    script = [("ToolSearch", {"query": "Report7"}), ("Report7", {"year": 2025})]
+    find = ToolCall("1", "ToolSearch", {"query": "Report7"})
     async with Session(".", tools=["ToolSearch", *map(make_tool, range(200))]) as session:
-        messages: list[dict[str, Any]] = []
-        system = session.deferred_tools()
-        for number, (name, given) in enumerate(script):
+        system, messages = session.deferred_tools(), list[dict[str, Any]]()
+        for call in (find, ToolCall("2", "Report7", {"year": 2025})):  # what a model answers with
             print(f"{len(session.tools('anthropic', deferred=True))} tools, {len(system)} chars")
-            results = await session.run_many([ToolCall(f"toolu_{number}", name, given)])
-            messages.append(session.user_turn(results, "anthropic"))
+            messages.append(session.user_turn(await session.run_many([call]), "anthropic"))
         print(messages[-1]["content"][0]["content"][0]["text"])
 
 
