@@ -158,7 +158,7 @@ RANDOM_NAMES = [
     ("bash_0a1b2c", "bash_c2b1a0"),
     ("call_0123456789ab_7", "call_ba9876543210_9"),
     ("/tmp/tmp.a1B2c3/x", "/tmp/tmpzzzz/x"),
-    ("/work/project/a.txt", "/home/other/a.txt"),
+    ("/srv/project/a.txt", "/home/other/a.txt"),
     ("/data/sessions/1/results/x.txt", "/elsewhere/2/results/x.txt"),
 ]
 
@@ -176,7 +176,7 @@ def test_the_digest_does_not_depend_on_random_names(before: str, after: str, fra
             msgspec.structs.replace(asked, origin=RequestOrigin(places=places))
         ).digest
 
-    one = digest(before, "call_0", "/work/project", "/data/sessions/1")
+    one = digest(before, "call_0", "/srv/project", "/data/sessions/1")
     assert one == digest(after, "toolu_xyz0123456789", "/home/other", "/elsewhere/2")
     assert one != digest(f"{after} more", "call_0", "/home/other", "/elsewhere/2")
 
