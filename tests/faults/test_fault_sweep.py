@@ -20,12 +20,17 @@ FAULTS = [
     Fault("close", "fdatasync", 1, "EIO"),
 ]
 
+TRIES = 4
+
 
 @pytest.mark.skipif(REASON is not None, reason=REASON or "")
 def test_after_a_fault_in_any_call_the_next_session_reads_edits_and_undoes():
-    wrong = {}
-    for found in fault_sweep.sweep(FAULTS):
-        assert found.has_struck, found.fault
-        if found.problems:
-            wrong[str(found.fault)] = found.problems
-    assert wrong == {}
+    wrong, left = {}, FAULTS
+    for _ in range(TRIES):
+        tried = list(fault_sweep.sweep(left))
+        wrong |= {str(found.fault): found.problems for found in tried if found.problems}
+        # strace counts the calls of each thread by itself, and another one may make the next.
+        left = [found.fault for found in tried if not found.has_struck]
+        if not left:
+            break
+    assert (wrong, left) == ({}, [])
