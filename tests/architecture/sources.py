@@ -1,6 +1,9 @@
 """The modules of handaxe, parsed once for all architecture tests."""
 
 import ast
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -31,9 +34,23 @@ def shorten(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """No garbage collection, which would look through all earlier trees again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.freeze()
+            gc.enable()
+
+
 @cache
 def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    with without_collector():
+        return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def list_definitions() -> list[Definition]:
