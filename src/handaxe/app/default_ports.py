@@ -157,23 +157,22 @@ class SessionPreviews(CommandPreviews):
         from handaxe.shell.exec.dry_run import OverlayPreviews
 
         roots = self._session_context.workdir.roots
+        left = await self._session_context.pipeline_context().hooks.get_command_variables()
+        env = {**self._environment(), **left}
         previews = OverlayPreviews(
-            lambda: roots, hidden=self._hidden, view=self._view, environment=self._environment
+            lambda: roots, hidden=self._hidden, view=self._view, environment=lambda: env
         )
         return await previews.preview(command, timeout_s)
 
     def _environment(self) -> dict[str, str]:
-        """What commands find, except what a directory's own tools would add."""
+        """What commands find, except what hooks left."""
         from handaxe.app.services.session_shell import SESSION_VARIABLES
         from handaxe.shell.exec.environment.command_environment import build_environment_filter
 
         session_id = self._session_context.session_id
         more: dict[str, str] = dict.fromkeys(SESSION_VARIABLES, session_id)
         env_filter = build_environment_filter(self._session_context.configuration.settings, more)
-        return {
-            **env_filter.environment(os.environ),
-            **self._session_context.pipeline_context().hooks.variables,
-        }
+        return env_filter.environment(os.environ)
 
     def _hidden(self) -> tuple[str, ...]:
         """What the sandbox hides is hidden from a trial too."""

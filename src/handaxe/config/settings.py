@@ -166,10 +166,9 @@ class ShellOptions(_Options, frozen=True, kw_only=True):
         bool, "Take aliases, functions and PATH from the user's interactive bash, once a session."
     ] = False
     activation: Annotated[
-        Literal["auto", "virtualenv", "off"],
-        "`auto`: in each directory the variables that direnv or mise give it there, as far as the "
-        "user allowed them to, and a second look for a program that is not found; `virtualenv`: "
-        "also a project's own `.venv`; `off`: the environment handaxe was started with.",
+        Literal["auto", "off"],
+        "`auto`: look in the PATH of the login shell for a program that a command does not find; "
+        "`off`: do not.",
     ] = "auto"
     max_output_bytes: Annotated[
         int, msgspec.Meta(ge=1 << 20), "How much of one command's output is kept on disk."

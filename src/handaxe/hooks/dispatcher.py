@@ -22,6 +22,7 @@ from handaxe.contract.ports.mcp_servers import McpServers
 from handaxe.hooks.config import (
     AgentHook,
     CallableHook,
+    CommandHook,
     ConfiguredHook,
     Hook,
     HookConfig,
@@ -42,6 +43,8 @@ MAX_RUNNING = 8
 MAX_WAITING = 256
 GRACE_S = 1.5
 """How long closing waits for what is still under way."""
+PREPARATION_S = 10.0
+"""How long a command waits for programs that may leave variables for it."""
 
 
 class BackgroundHooks:
@@ -56,11 +59,12 @@ class BackgroundHooks:
         """Whether one more would be too many."""
         return len(self._tasks) >= MAX_RUNNING + MAX_WAITING
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let it run when its turn comes."""
         task = asyncio.get_running_loop().create_task(self._in_turn(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def close(self) -> None:
         """Wait a moment for what is under way, then end it."""
@@ -169,6 +173,7 @@ class HookDispatcher:
         self._emit = emit
         self._keep = keep
         self._background = BackgroundHooks()
+        self._preparing: set[asyncio.Task[None]] = set()
         self._spent: list[ConfiguredHook] = []
         self._spent_before: set[tuple[str, str, str, str]] = set()
 
@@ -245,7 +250,16 @@ class HookDispatcher:
         async def telling() -> None:
             self._say_late((await self.fire(event)).messages)
 
-        self._background.start(telling())
+        task = self._background.start(telling())
+        meant = self._meant(event, ()) if OCCASIONS[event["hook_event_name"]].prepares else ()
+        if any(isinstance(placed.hook, CommandHook) for placed in meant):
+            self._preparing.add(task)
+            task.add_done_callback(self._preparing.discard)
+
+    async def wait_for_variables(self) -> None:
+        """Wait for programs under way that may leave variables for the next command."""
+        if self._preparing:
+            await asyncio.wait(self._preparing, timeout=PREPARATION_S)
 
     async def close(self) -> None:
         """End whatever still runs, after a moment for those that nobody waits for."""

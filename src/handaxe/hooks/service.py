@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from handaxe.contract.events import HookRan
 from handaxe.contract.faults import SetupError
 from handaxe.hooks.outcome import NOTHING, Outcome
+from handaxe.text.secrets import ENCODED_COPIES
 
 if TYPE_CHECKING:
     from handaxe.contract.ports.hooks import HookModels, HookPrograms
@@ -113,6 +114,12 @@ class Hooks:
         """Let hooks know of an event without waiting for what they say."""
         if self._rounds is not None:
             self._rounds.tell(event)
+
+    async def get_command_variables(self) -> dict[str, str]:
+        """What hooks left for the next command; waits a moment for programs under way."""
+        if self._rounds is not None:
+            await self._rounds.wait_for_variables()
+        return {name: value for name, value in self.variables.items() if name not in ENCODED_COPIES}
 
     def make_nested(self) -> "Hooks":
         """The same hooks for an agent that answers for one of them.

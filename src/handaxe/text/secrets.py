@@ -5,6 +5,9 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+ENCODED_COPIES = ("DIRENV_DIFF", "__MISE_DIFF", "__MISE_SESSION")
+"""Variables in which direnv and mise keep encoded copies of the values that they set."""
+
 MAX_CHARS = 128
 """Of a longer name the end decides."""
 

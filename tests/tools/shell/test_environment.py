@@ -1,24 +1,19 @@
-"""The environment of commands is the one the user has: per directory, and as it is now.
+"""The environment of commands: what hooks set by directory, and programs installed meanwhile.
 
 Real direnv and mise take part where they are installed; small stand-ins do anywhere.
 """
 
-import asyncio
-import base64
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import zlib
 from pathlib import Path
 
-import msgspec
 import pytest
+from tests.tools.shell.guide_hooks import read_guide_hooks
 
 from handaxe import Session
-from handaxe.shell.sandbox.backend import find_backend
 
 STAND_INS = Path(__file__).with_name("stand_ins.py")
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
@@ -62,6 +57,12 @@ class User:
         )
         return done.stdout
 
+    def writes_settings(self, settings: dict) -> None:
+        place = self.home / ".claude"
+        place.mkdir(exist_ok=True)
+        (place / "settings.json").write_text(json.dumps(settings))
+        self.has(CLAUDE_CONFIG_DIR=str(place))
+
     def session(self, **settings) -> Session:
         return Session(self.project, allow=["Bash"], settings=settings)
 
@@ -95,19 +96,6 @@ class Activator:
         # In continuous integration mise takes everything for trusted and writes nothing down.
         word = "allow" if self.name == "direnv" else "trust"
         self._user.runs("env", "-u", "CI", "MISE_YES=0", self.name, word, where=where)
-
-    def begin_in(self, where: str) -> None:
-        """Start handaxe from a prompt in that directory."""
-        user = self._user
-        if self.name == "direnv":
-            user.has(**json.loads(user.runs("direnv", "export", "json", where=where)))
-            return
-        word, place = user.runs("sh", "-c", "grep WORD mise.toml", where=where), where
-        value = word.split('"')[1]
-        added = f"{user.project}/{place}/bin"
-        diff = {"old": {}, "new": {"WORD": value}, "path": [added]}
-        noted = base64.b64encode(zlib.compress(msgspec.msgpack.encode(diff))).decode()
-        user.has(WORD=value, PATH=f"{added}:{os.environ['PATH']}", __MISE_DIFF=noted.rstrip("="))
 
 
 @pytest.fixture
@@ -143,133 +131,60 @@ async def told(session: Session, command: str) -> str:
 
 
 @pytest.mark.proves("SH-1")
-async def test_a_directory_has_its_variables_and_leaving_takes_them_back(user, activator):
+async def test_the_hook_of_the_guide_gives_a_directory_its_variables(user, activator):
+    activator.says(".", "top")
     activator.says("one", "first")
     activator.says("two", "second")
     user.installs("tool", "echo version one", user.project / "one" / "bin")
     user.installs("tool", "echo version two", user.project / "two" / "bin")
     user.installs("tool", "echo the usual one")
     (user.project / "one" / "deep").mkdir()
-    (user.project / "none").mkdir()
+    user.writes_settings(read_guide_hooks(activator.name))
     async with user.session() as session:
         for where, expected in [
-            (".", "[]\nthe usual one"),
+            (".", "[top]\nthe usual one"),
             ("one", "[first]\nversion one"),
             ("deep", "[first]\nversion one"),
             ("../../two", "[second]\nversion two"),
-            ("../none", "[]\nthe usual one"),
+            ("..", "[top]\nthe usual one"),
         ]:
             await said(session, f"cd {where}")
             assert await said(session, 'echo "[$WORD]"; tool') == expected
+        assert "_DIFF" not in await said(session, "env")
 
 
-async def test_what_held_where_handaxe_was_started_is_taken_back_elsewhere(user, activator):
-    activator.says("one", "first")
-    activator.says("two", "second")
-    activator.begin_in("one")
-    user.installs("tool", "echo version one", user.project / "one" / "bin")
-    user.installs("tool", "echo the usual one")
-    async with user.session() as session:
-        await said(session, "cd one")
-        assert await said(session, 'echo "[$WORD]"; tool') == "[first]\nversion one"
-        await said(session, "cd ../two")
-        assert await said(session, 'echo "[$WORD]"; tool') == "[second]\nthe usual one"
-        await said(session, "cd ..")
-        assert await said(session, 'echo "[$WORD]"; tool') == "[]\nthe usual one"
-
-
-@pytest.mark.parametrize("begin", [None, "direnv", "mise"])
-@pytest.mark.parametrize("program", [None, shutil.which], ids=["stand-in", "installed"])
-async def test_two_such_tools_do_not_take_back_what_is_the_others(user, begin, program):
-    both = [Activator(user, name, program and program(name)) for name in ("direnv", "mise")]
-    for activator in both:
-        activator.says(activator.name, f"of {activator.name}".replace(" ", "-"))
-        user.installs("tool", f"echo {activator.name}", user.project / activator.name / "bin")
-        if activator.name == begin:
-            activator.begin_in(begin)
-    (user.project / "none").mkdir()
-    user.installs("tool", "echo the usual one")
-    async with user.session() as session:
-        for place in ("direnv", "mise", "direnv", "none", "mise", "none"):
-            await said(session, f"cd {user.project}/{place}")
-            expected = "[]\nthe usual one" if place == "none" else f"[of-{place}]\n{place}"
-            assert await said(session, 'echo "[$WORD]"; tool') == expected
-
-
-async def test_a_file_that_is_not_allowed_is_not_run_and_that_is_told_once(user, activator):
+async def test_the_hook_of_the_guide_runs_no_file_that_is_not_allowed(user, activator):
     user.has(CI="1", MISE_YES="1")
     activator.says("one", "first", allowed=False)
+    user.writes_settings(read_guide_hooks(activator.name))
     async with user.session() as session:
         await said(session, "cd one")
-        note = await told(session, 'echo "[$WORD]"')
-        assert f"{activator.name} does not run {user.project}/one/" in note
-        assert await told(session, "true") == ""
         assert await said(session, 'echo "[$WORD]"') == "[]"
         activator.allow("one")
-        assert await said(session, 'echo "[$WORD]"') == "[first]"
+        user.writes("one/.envrc", "export WORD=changed\n")
+        user.writes("one/mise.toml", '[env]\nWORD = "changed"\n')
+        if activator.name == "direnv":
+            assert await said(session, 'echo "[$WORD]"') == "[]"
+            activator.allow("one")
+            os.utime(user.project / "one/.envrc", (1, 1))
+        assert await said(session, 'echo "[$WORD]"') == "[changed]"
 
 
-async def test_an_answer_holds_until_its_file_changes(user, direnv):
-    user.writes("one/.envrc", "echo x >> ran\nwatch_file list\nexport WORD=$(cat list)\n")
-    user.writes("one/list", "first")
-    direnv.allow("one")
+async def test_the_hook_of_the_guide_activates_a_virtualenv(user):
+    user.writes(".venv/pyvenv.cfg", "home = /usr/bin")
+    user.installs("tool", "echo its own", user.project / ".venv/bin")
+    user.installs("tool", "echo the usual one")
     async with user.session() as session:
-        await said(session, "cd one")
-        await asyncio.gather(*(said(session, f"echo {number}") for number in range(5)))
-        assert await said(session, "echo $WORD; cat ran") == "first\nx"
-        user.writes("one/list", "second")
-        assert await said(session, "echo $WORD; cat ran") == "second\nx\nx"
-        user.writes("one/.envrc", "export WORD=third")
-        assert "does not run" in await told(session, "true")
-        assert await said(session, 'echo "[$WORD]"; cat ran') == "[]\nx\nx"
-
-
-@pytest.mark.parametrize("program", [None, shutil.which("direnv")], ids=["stand-in", "installed"])
-async def test_a_watched_file_counts_also_where_handaxe_was_started(user, program):
-    direnv = Activator(user, "direnv", program)
-    user.writes("one/.envrc", "watch_file list\nexport WORD=$(cat list)\n")
-    user.writes("one/list", "first")
-    direnv.allow("one")
-    direnv.begin_in("one")
+        assert await said(session, 'tool; echo "[$VIRTUAL_ENV]"') == "the usual one\n[]"
+    user.writes_settings(read_guide_hooks("venv"))
     async with user.session() as session:
-        await said(session, "cd one")
-        assert await said(session, "echo $WORD") == "first"
-        # direnv itself looks at whole seconds.
-        os.utime(user.writes("one/list", "second"), (1, 1))
-        assert await said(session, "echo $WORD") == "second"
-
-
-async def test_what_is_hidden_stays_hidden_and_what_is_set_stays_set(user, direnv):
-    user.writes(
-        "one/.envrc",
-        "export OPENAI_API_KEY=sk-1 MY_TOKEN=t-1 PAGER=less BASH_ENV=/evil HANDAXE=no OWN=no WORD=w\n",
-    )
-    direnv.allow("one")
-    user.has(OPENAI_API_KEY="sk-0")
-    direnv.begin_in("one")
-    settings = {"shell": {"hidden_variables": ["*_API_KEY", "MY_*"]}, "env": {"OWN": "yes"}}
-    async with user.session(**settings) as session:
-        await said(session, "cd one")
-        seen = dict(line.partition("=")[::2] for line in (await said(session, "env")).split("\n"))
-    assert not seen.keys() & {"OPENAI_API_KEY", "MY_TOKEN", "BASH_ENV", "DIRENV_DIFF"}
-    assert (seen["PAGER"], seen["HANDAXE"], seen["OWN"], seen["WORD"]) == ("cat", "1", "yes", "w")
-    assert not any("sk-" in value for value in seen.values())
-
-
-async def test_a_program_of_the_project_is_not_asked(user):
-    (user.home / ".config" / "direnv").mkdir(parents=True)
-    user.installs("direnv", f"touch {user.home}/asked", user.project / "bin")
-    (user.project / "link").symlink_to(user.project / "bin")
-    (user.home / "link").symlink_to(user.project / "bin")
-    user.has(PATH=f"{user.project}/bin:{user.project}/link:{user.home}/link:bin:{SYSTEM}")
-    user.writes(".envrc", "export WORD=x")
-    async with user.session() as session:
-        await said(session, "true")
-    assert not (user.home / "asked").exists()
+        assert await said(session, 'tool; echo "[$VIRTUAL_ENV]"') == (
+            f"its own\n[{user.project}/.venv]"
+        )
 
 
 @pytest.mark.proves("SH-6")
-@pytest.mark.parametrize("source", ["direnv", "inherited", "relative"])
+@pytest.mark.parametrize("source", ["hook", "inherited", "relative"])
 async def test_a_name_that_leads_into_the_project_is_not_taken_for_what_it_is_elsewhere(
     user, direnv, source
 ):
@@ -278,8 +193,9 @@ async def test_a_name_that_leads_into_the_project_is_not_taken_for_what_it_is_el
         user.installs(name, f"touch {user.home}/ran", bin_)
     (bin_ / "python3").symlink_to(shutil.which("python3", path=SYSTEM) or "/bin/sh")
     (bin_ / "head").symlink_to("/usr/bin/env")
-    if source == "direnv":
+    if source == "hook":
         direnv.says(".", "x")
+        user.writes_settings(read_guide_hooks("direnv"))
     else:
         own = str(bin_) if source == "inherited" else "bin"
         user.has(PATH=f"{own}:{os.environ['PATH']}")
@@ -293,118 +209,27 @@ async def test_a_name_that_leads_into_the_project_is_not_taken_for_what_it_is_el
         assert (await session.call("Bash", command="ls")).ok
     assert (user.home / "ran").exists()
     user.has(PATH=f"{SYSTEM}:{bin_}")
-    async with Session(user.project, settings={"shell": {"activation": "off"}}) as session:
+    user.writes_settings({})
+    async with Session(user.project) as session:
         assert (await session.call("Bash", command="ls")).ok
 
 
-@pytest.mark.parametrize("name", ["direnv", "mise"])
-async def test_nobody_is_asked_who_does_not_use_it_or_does_not_want_it(user, name):
-    user.installs(name, f"echo x >> {user.home}/asked")
-    user.writes(".envrc", "export WORD=x")
-    user.writes("mise.toml", "")
-    async with user.session() as session:
-        await said(session, "true")
-    user.has(DIRENV_DIFF="x", MISE_SHELL="bash")
+async def test_the_login_shell_is_not_asked_where_that_is_off(user):
+    (user.home / ".profile").write_text(f"touch {user.home}/asked\n")
     async with user.session(shell={"activation": "off"}) as session:
-        await said(session, "true")
         assert await told(session, "no-such-program") == ""
     assert not (user.home / "asked").exists()
-    async with user.session() as session:
-        await said(session, "true")
-    assert (user.home / "asked").exists()
-
-
-async def test_one_that_never_answers_is_done_without(user, monkeypatch):
-    monkeypatch.setattr("handaxe.shell.exec.local_shell.ANSWER_S", 0.2)
-    user.installs("direnv", f"echo $$ > {user.home}/pid; exec sleep 600")
-    user.has(DIRENV_DIFF="x")
-    async with user.session() as session:
-        assert "direnv gave no answer" in await told(session, "true")
-        assert await told(session, "true") == ""
-        pid = int((user.home / "pid").read_text())
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
-
-
-@pytest.mark.parametrize("answer", ["", "[]", "{", '{"WORD": 3}', "null", "echo"])
-async def test_an_answer_that_is_none_changes_nothing(user, answer):
-    user.installs("direnv", f"printf %s '{answer}'")
-    user.has(DIRENV_DIFF="x", WORD="mine")
-    async with user.session() as session:
-        assert await said(session, "echo $WORD") == "mine"
-
-
-async def test_one_that_fails_is_told_with_its_reason(user, direnv):
-    user.installs("direnv", "echo 'direnv: error no such stdlib' >&2; exit 1")
-    user.writes(".envrc", "")
-    async with user.session() as session:
-        note = await told(session, "true")
-    assert note == f"direnv failed in {user.project}: direnv: error no such stdlib"
-
-
-async def test_a_virtualenv_nobody_activated_counts_only_where_that_is_wanted(user):
-    for place in ("one/.venv", "two/.venv", "two/venv"):
-        user.writes(f"{place}/pyvenv.cfg", "home = /usr/bin")
-        user.installs("tool", f"echo {place}", user.project / place / "bin")
-    user.installs("tool", "echo the usual one")
-    async with user.session() as session:
-        assert await said(session, "cd one") == ""
-        assert await said(session, "tool") == "the usual one"
-    async with user.session(shell={"activation": "virtualenv"}) as session:
-        assert await said(session, "tool; cd one") == "the usual one"
-        assert await said(session, "tool; echo $VIRTUAL_ENV; cd ../two") == (
-            f"one/.venv\n{user.project}/one/.venv"
-        )
-        assert await said(session, "tool") == "the usual one"
-    user.has(VIRTUAL_ENV="/somewhere")
-    async with user.session(shell={"activation": "virtualenv"}) as session:
-        assert await said(session, "cd one") == ""
-        assert await said(session, "tool") == "the usual one"
 
 
 async def test_functions_of_the_users_shell_and_the_path_of_a_directory_go_together(user, direnv):
-    (user.home / ".bashrc").write_text(
-        'export PATH="$PATH:$HOME/more"\ngreet() { echo hello; }\nalias tell=tool\n'
-    )
-    user.installs("extra", "echo extra", user.home / "more")
+    (user.home / ".bashrc").write_text("greet() { echo hello; }\nalias tell=tool\n")
     user.installs("tool", "echo version one", user.project / "one" / "bin")
     user.installs("tool", "echo the usual one")
     direnv.says("one", "first")
+    user.writes_settings(read_guide_hooks("direnv"))
     async with user.session(shell={"snapshot": True}) as session:
-        assert await said(session, "greet; extra; tell; cd one") == ("hello\nextra\nthe usual one")
-        assert await said(session, "greet; extra; tell") == "hello\nextra\nversion one"
-
-
-@pytest.fixture
-def roomy_user(monkeypatch):
-    """One whose home a sandbox shows; it has a `/tmp` of its own."""
-    top = Path(tempfile.mkdtemp(prefix="handaxe-environment-", dir="/var/tmp"))
-    yield User(top, monkeypatch)
-    shutil.rmtree(top)
-
-
-@pytest.mark.proves("SH-7")
-@pytest.mark.skipif(find_backend().name == "none", reason="nothing can be confined here")
-async def test_what_a_directory_runs_is_confined_as_its_commands_are(roomy_user):
-    user = roomy_user
-    stand_in = user.home / "stand_ins.py"
-    shutil.copy(STAND_INS, stand_in)
-    shutil.copytree(Path(msgspec.__file__).parent, user.home / "msgspec")
-    direnv = Activator(user, "direnv", None)
-    # What lies below /tmp, perhaps all of this checkout, is not seen inside.
-    python = os.path.realpath(sys.executable)
-    user.installs("direnv", f'exec {python} {stand_in} direnv "$@"')
-    user.writes("one/.envrc", 'touch "$HOME/outside"; touch inside; export WORD=first\n')
-    direnv.allow("one")
-    (user.home / ".bashrc").write_text('PATH="$PATH:$HOME/more"; touch "$HOME/outside"\n')
-    user.installs("extra", "echo extra", user.home / "more")
-    shown = {"allowRead": ["~", sys.base_prefix]}
-    async with user.session(sandbox={"enabled": True, "filesystem": shown}) as session:
-        await said(session, "cd one")
-        assert await said(session, "echo $WORD; ls") == "first\ninside"
-        assert "commands find it there from now on" in await told(session, "extra")
-        assert await said(session, "extra") == "extra"
-    assert not (user.home / "outside").exists()
+        assert await said(session, "greet; tell; cd one") == "hello\nthe usual one"
+        assert await said(session, "greet; tell") == "hello\nversion one"
 
 
 @pytest.mark.proves("SH-1")

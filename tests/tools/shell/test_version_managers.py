@@ -4,6 +4,7 @@ Each row sets up one way of choosing versions as its users do, in the start-up f
 an interactive bash walks through directories, and so does a session started from its prompt.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.tools.shell.guide_hooks import read_guide_hooks
 
 STAND_INS = Path(__file__).with_name("stand_ins.py")
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
@@ -85,6 +87,10 @@ class Machine:
             f'#!/bin/sh\nexec {real or f"{sys.executable} {STAND_INS} {name}"} "$@"\n',
         )
 
+    def has_hooks(self, name: str) -> None:
+        """The hooks of the guide."""
+        self.program(".claude/settings.json", json.dumps(read_guide_hooks(name)))
+
 
 def pyenv(machine: Machine) -> None:
     machine.program(".pyenv/shims/tool", SHIM % {"file": ".python-version", "versions": "versions"})
@@ -117,6 +123,7 @@ def direnv(machine: Machine) -> None:
     machine.starts_with("PROMPT_COMMAND='eval \"$(direnv export bash)\"'\n" + usual("3.0"))
     machine.wants(".envrc", "PATH_add {home}/versions/{version}/bin\n")
     machine.types("cd old", "direnv allow", "cd ../new", "direnv allow")
+    machine.has_hooks("direnv")
 
 
 def mise(machine: Machine) -> None:
@@ -127,26 +134,32 @@ def mise(machine: Machine) -> None:
     )
     machine.wants("mise.toml", '[env]\n_.path = ["{home}/versions/{version}/bin"]\n')
     machine.types("cd old", "mise trust", "cd ../new", "mise trust")
+    machine.has_hooks("mise")
 
 
 def usual(version: str) -> str:
     return f'PATH="$PATH:$HOME/versions/{version}/bin"\n'
 
 
+EVERYWHERE = (".", "old", "new")
+# handaxe keeps what it inherited, so with these it starts where the prompt has set nothing.
+OUTSIDE = (".", "plain")
+MANAGERS = [
+    (pyenv, "1 1 2 1", EVERYWHERE),
+    (asdf, "1 1 2 1", EVERYWHERE),
+    (nvm, "3 3 3 3", EVERYWHERE),
+    (virtualenv, "2 2 2 2", EVERYWHERE),
+    (direnv, "1 1 2 3", OUTSIDE),
+    (mise, "1 1 2 3", OUTSIDE),
+]
+
+
 @pytest.mark.proves("SH-1")
 @pytest.mark.parametrize(
-    ("manager", "versions"),
-    [
-        (pyenv, "1 1 2 1"),
-        (asdf, "1 1 2 1"),
-        (nvm, "3 3 3 3"),
-        (virtualenv, "2 2 2 2"),
-        (direnv, "1 1 2 3"),
-        (mise, "1 1 2 3"),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
+    ("manager", "versions", "begin"),
+    [(manager, versions, begin) for manager, versions, places in MANAGERS for begin in places],
+    ids=lambda value: getattr(value, "__name__", None),
 )
-@pytest.mark.parametrize("begin", [".", "old", "new"])
 def test_the_tool_runs_what_the_prompt_would_run(tmp_path, manager, versions, begin):
     machine = Machine(tmp_path)
     manager(machine)

@@ -106,7 +106,7 @@ class SessionShell(Shell):
 
     async def start(self, command: ShellCommand) -> RunningCommand:
         """Start it."""
-        left = self._session_context.pipeline_context().hooks.variables
+        left = await self._session_context.pipeline_context().hooks.get_command_variables()
         if left:
             self._session_context.configuration.redactor.learn(left)
             command = msgspec.structs.replace(command, env={**left, **command.env})
@@ -114,7 +114,7 @@ class SessionShell(Shell):
 
     async def get_environment(self, cwd: str) -> Mapping[str, str]:
         """The variables that commands in a directory find."""
-        left = self._session_context.pipeline_context().hooks.variables
+        left = await self._session_context.pipeline_context().hooks.get_command_variables()
         return {**await self._get_shell().get_environment(cwd), **left}
 
     async def seek(self, program: str, cwd: str) -> str:
@@ -148,7 +148,6 @@ def open_local_shell(session_context: SessionContext, confiner: Confiner | None)
         session_context.configuration.settings,
         os.environ,
         more=dict.fromkeys(SESSION_VARIABLES, session_context.session_id),
-        roots=session_context.workdir.roots,
         confiner=confiner,
         redactor=session_context.configuration.redactor,
     )

@@ -66,7 +66,7 @@ class CommandEnd(msgspec.Struct, frozen=True, kw_only=True):
     survivors: int = 0
     """Processes it had left running, which were ended."""
     notes: tuple[str, ...] = ()
-    """What its confinement refused it and what its environment lacks, as sentences."""
+    """What its confinement refused it, as sentences."""
 
 
 class RunningCommand(Job):

@@ -61,20 +61,6 @@ class BashConfig(msgspec.Struct, frozen=True):
         return (place, *first)
 
 
-def find_user_program(name: str, path: str, roots: Sequence[str]) -> str | None:
-    """The user's own program of a name: one that lies in a project, or leads there, is not."""
-    for directory in path.split(os.pathsep):
-        program = f"{directory}/{name}"
-        if not directory.startswith("/") or not os.access(program, os.X_OK):
-            continue
-        places = {os.path.normpath(program), os.path.realpath(program)}
-        if Path(program).is_file() and not any(
-            is_inside(place, root) for place in places for root in roots
-        ):
-            return program
-    return None
-
-
 def list_project_programs(path: str, cwd: str, roots: tuple[str, ...]) -> frozenset[str]:
     """Names under which `path` finds a program that lies in one of the roots."""
     found: set[str] = set()

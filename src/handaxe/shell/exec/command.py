@@ -53,8 +53,6 @@ class LocalCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The directory the shell ends in, where that is known beforehand."""
     runaway_bytes: int
     confined: ConfinedCommand
-    take_notes: Callable[[], tuple[str, ...]]
-    """What is to be told of the environment, at the end of a command that is waited for."""
     on_settled: Callable[["LocalCommand"], None]
     on_let_go: Callable[["LocalCommand"], None]
 
@@ -314,15 +312,12 @@ class LocalCommand(RunningCommand):
             duration_s=time.monotonic() - self._began,
             cwd=cwd,
             survivors=survivors,
-            notes=(*self._notes(), *notes),
+            notes=notes,
         )
         self._capture.close()
         for waiter in self._waiters:
             _resolve(waiter, True)  # noqa: FBT003
         self._terms.on_settled(self)
-
-    def _notes(self) -> tuple[str, ...]:
-        return () if self.is_let_go else self._terms.take_notes()
 
     def _has_more(self) -> bool:
         """Read what is still in the pipe; nobody can be waited for any more."""

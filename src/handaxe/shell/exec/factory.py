@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from handaxe.config.settings import Settings, split_prefix
@@ -10,10 +10,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.shell import Confiner, RunningCommand
 from handaxe.shell.exec.bash_binary import BashConfig
 from handaxe.shell.exec.capture import FILE_FROM_BYTES
-from handaxe.shell.exec.environment.command_environment import (
-    build_environment_filter,
-    build_environment_sync,
-)
+from handaxe.shell.exec.environment.command_environment import build_environment_filter
 from handaxe.shell.exec.local_shell import LocalShell, ShellLimits
 from handaxe.shell.exec.retention import prune_outputs
 from handaxe.text.redact import Redactor
@@ -34,15 +31,13 @@ def create_shell(
     inherited: Mapping[str, str],
     *,
     more: Mapping[str, str] | None = None,
-    roots: Sequence[str] = (),
     confiner: Confiner | None = None,
     on_end: Callable[[RunningCommand], None] | None = None,
     redactor: Redactor | None = None,
 ) -> LocalShell:
     """A shell that keeps output below the session's directory.
 
-    `more` is what commands find too; `roots` are where programs are not the user's own; `redactor`
-    takes secrets out of output.
+    `more` is what commands find too; `redactor` takes secrets out of output.
     """
     if sys.platform != "linux":
         raise SetupError("Commands can only be run on Linux so far; other tools work here.")
@@ -63,7 +58,7 @@ def create_shell(
             runaway_bytes=options.runaway_bytes,
             file_from_bytes=min(FILE_FROM_BYTES, options.max_inline_chars),
         ),
-        following=build_environment_sync(options, inherited, roots, env_filter),
+        asks_login_shell=options.activation == "auto",
         bash=BashConfig(options.program, split_prefix(options), options.snapshot),
     )
     removed = [name for name in inherited if env_filter.is_removed_secret(name)]

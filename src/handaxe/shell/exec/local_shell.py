@@ -26,16 +26,14 @@ from handaxe.process.worker_pool import WORKERS, explain_failed_start
 from handaxe.shell.exec.bash_binary import BashConfig, can_be_restricted, is_plain_program
 from handaxe.shell.exec.capture import FILE_FROM_BYTES, OutputCapture
 from handaxe.shell.exec.command import MARK, LocalCommand, LocalCommandOptions, find_cwd_problem
-from handaxe.shell.exec.environment.command_environment import EnvironmentSync
-from handaxe.shell.exec.environment.env_probe import ProbeResult, ShellProbe
+from handaxe.shell.exec.environment.login_shell import LoginShell
 from handaxe.shell.exec.environment.shell_snapshot import ShellSnapshot
-from handaxe.shell.exec.environment.user_environment import UserEnvironment
 from handaxe.shell.exec.output_quota import OutputQuota
 from handaxe.shell.exec.retention import OUTPUT_SUFFIX
 from handaxe.text.redact import Redactor
 
 ANSWER_S = 10.0
-"""A program that is asked for the user's environment and takes longer is done without."""
+"""How long the login shell may take to tell its PATH."""
 
 _MAX_ARGUMENT_BYTES = 1 << 17
 _STANDARD_ERROR = 2
@@ -67,7 +65,7 @@ class LocalShell(Shell):
         on_end: Callable[[RunningCommand], None] | None = None,
         limits: ShellLimits | None = None,
         on_written: Callable[[int], None] = lambda _: None,
-        following: EnvironmentSync | None = None,
+        asks_login_shell: bool = False,
         bash: BashConfig | None = None,
     ) -> None:
         """Keep output below `directory`.
@@ -75,7 +73,8 @@ class LocalShell(Shell):
         `on_end` hears of the end of every command let go, `on_written` of every byte kept.
         """
         self._directory = str(directory)
-        self._environment = UserEnvironment(environment, following, self._ask)
+        self._environment = dict(environment)
+        self._login_shell = LoginShell(self._environment, self._ask) if asks_login_shell else None
         self._redactor = Redactor()
         self._removed: tuple[str, ...] = ()
         self._confiner = confiner
@@ -108,18 +107,17 @@ class LocalShell(Shell):
             return await self._listen(command, command.socket)
         _refuse_unencodable(command)
         start_file = await self._start_file()
-        env = await self._environment.at(command.cwd)
-        self._redactor.learn(env)
-        return await self._start(command, env, start_file, self._environment.take_notes)
+        self._redactor.learn(self._environment)
+        return await self._start(command, self._environment, start_file)
 
-    async def seek(self, program: str, cwd: str) -> str:
+    async def seek(self, program: str, cwd: str) -> str:  # noqa: ARG002 - the same everywhere
         """Look again for a program that a command did not find; a sentence on it, or nothing."""
-        return await self._environment.seek(program, cwd)
+        return "" if self._login_shell is None else await self._login_shell.seek(program)
 
-    async def get_environment(self, cwd: str) -> Mapping[str, str]:
+    async def get_environment(self, cwd: str) -> Mapping[str, str]:  # noqa: ARG002 - as above
         """The variables that commands in a directory find."""
         await self._start_file()
-        return await self._environment.at(cwd)
+        return self._environment
 
     def protect_secrets(self, redactor: Redactor, removed: Iterable[str]) -> None:
         """Take secrets out of output; `removed` are the variables that commands do not get."""
@@ -129,7 +127,7 @@ class LocalShell(Shell):
     @property
     def removed_variables(self) -> tuple[str, ...]:
         """Variables of the user that commands do not get because they look like secrets."""
-        return tuple(dict.fromkeys((*self._removed, *self._environment.removed)))
+        return self._removed
 
     async def _start_file(self) -> int | None:
         snapshot = self._snapshot
@@ -138,7 +136,7 @@ class LocalShell(Shell):
         is_first = snapshot.path is None
         file = await snapshot.file()
         if is_first and snapshot.path is not None:
-            self._environment.path = snapshot.path
+            self._environment["PATH"] = snapshot.path
         return file
 
     async def _start(
@@ -146,7 +144,6 @@ class LocalShell(Shell):
         command: ShellCommand,
         environment: Mapping[str, str],
         start_file: int | None = None,
-        take_notes: Callable[[], tuple[str, ...]] = tuple,
     ) -> LocalCommand:
         job_id = self._make_id(command)
         mark = f"{self._token}.{job_id}"
@@ -157,7 +154,8 @@ class LocalShell(Shell):
         if not is_plain:
             env["BASH_ENV"] = f"/dev/fd/{start_fd}"
         # The shell itself is the user's, also where a project brings a bash of its own.
-        program = self._bash.found(self._environment.path)
+        path = self._environment.get("PATH", "")
+        program = self._bash.found(path)
         argv = [program, "--noprofile", "--norc", "-c", "--", command.command, "bash"]
         inherited = {} if start_file is None else {start_fd: start_file}
         is_long = len(command.command) * 4 >= _MAX_ARGUMENT_BYTES
@@ -167,13 +165,11 @@ class LocalShell(Shell):
                 inherited[text_fd] = _create_command_file(f"exec {text_fd}<&-;{command.command}")
                 argv[-2] = f". /dev/fd/{text_fd}"
             if self._bash.prefix and command.call_id:
-                runner = self._bash.resolve_prefix(self._environment.path)
+                runner = self._bash.resolve_prefix(path)
                 argv = [*runner, _build_command_line(argv, env)]
             reserved = {start_fd, start_fd - 1, text_fd}
             confined = _confine(self._confiner, argv, env, command, reserved)
-            terms = self._terms(
-                job_id, mark, confined, command.cwd if is_plain else None, take_notes
-            )
+            terms = self._terms(job_id, mark, confined, command.cwd if is_plain else None)
             return await self._run(command, terms, confined, inherited, start_fd)
         except OSError as error:
             raise explain_failed_start(error.errno, error.strerror or str(error)) from error
@@ -187,7 +183,7 @@ class LocalShell(Shell):
         mark = f"{self._token}.{job_id}"
         argv, env = build_listener(socket)
         outside = ConfinedCommand(argv=argv, env={**env, MARK: mark}, is_confined=False)
-        terms = self._terms(job_id, mark, outside, command.cwd, tuple)
+        terms = self._terms(job_id, mark, outside, command.cwd)
         try:
             return await self._run(command, terms, outside, {}, 0)
         except OSError as error:
@@ -203,19 +199,15 @@ class LocalShell(Shell):
 
     async def _run_plain(self, text: str, env: Mapping[str, str], timeout_s: float) -> None:
         """Run something of our own, before the first command of the session."""
-        whole = {**await self._environment.at("/"), **env}
-        await self._run_own(text, "/", whole, timeout_s)
+        await self._run_own(text, "/", {**self._environment, **env}, timeout_s)
 
-    async def _ask(self, text: str, cwd: str, env: Mapping[str, str]) -> ProbeResult | None:
-        """What a program of the user says, asked on the way to a command."""
-        question = ShellProbe(text)
+    async def _ask(self, text: str, cwd: str, env: Mapping[str, str]) -> bytes | None:
+        """What a program of the user prints; None if it cannot run or takes too long."""
         try:
-            running = await self._run_own(question.framed, cwd, env, ANSWER_S)
+            running = await self._run_own(text, cwd, env, ANSWER_S)
         except ToolFault:
-            # Whatever it is, the command itself meets it and says so.
             return None
-        raw = running.whole() if running is not None else None
-        return None if raw is None else question.answer(raw)
+        return running.whole() if running is not None else None
 
     async def _run_own(
         self, text: str, cwd: str, env: Mapping[str, str], timeout_s: float
@@ -230,12 +222,7 @@ class LocalShell(Shell):
         return running if is_done else None
 
     def _terms(
-        self,
-        job_id: str,
-        mark: str,
-        confined: ConfinedCommand,
-        stays_in: str | None,
-        take_notes: Callable[[], tuple[str, ...]],
+        self, job_id: str, mark: str, confined: ConfinedCommand, stays_in: str | None
     ) -> LocalCommandOptions:
         return LocalCommandOptions(
             job_id=job_id,
@@ -244,7 +231,6 @@ class LocalShell(Shell):
             stays_in=stays_in and os.path.realpath(stays_in),
             runaway_bytes=self._limits.runaway_bytes,
             confined=confined,
-            take_notes=take_notes,
             on_settled=self._note_end,
             on_let_go=self._note_let_go,
         )

@@ -6,18 +6,10 @@ more than the command says. On top come answers to the questions that programs p
 there is nobody to answer them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-import msgspec
-
-from handaxe.config.settings import Settings, ShellOptions
-from handaxe.shell.exec.bash_binary import find_user_program
-from handaxe.text.secrets import has_matching_pattern, is_secret_name
-
-if TYPE_CHECKING:
-    from handaxe.shell.exec.environment.env_tools import Activator
-
+from handaxe.config.settings import Settings
+from handaxe.text.secrets import ENCODED_COPIES, has_matching_pattern, is_secret_name
 
 UNATTENDED = {
     "TERM": "dumb",
@@ -59,10 +51,6 @@ _MEDDLING = (
 )  # fmt: skip
 
 
-NOTES_OF_ACTIVATORS = ("DIRENV_DIFF", "__MISE_DIFF", "__MISE_SESSION")
-"""What direnv and mise write down for their next prompt: every value they set, hidden ones too."""
-
-
 class EnvironmentFilter:
     """What may come into the environment of commands."""
 
@@ -76,7 +64,7 @@ class EnvironmentFilter:
 
         `passed` are names or patterns of what may be seen although it looks like a secret.
         """
-        left_out = (*_MEDDLING, *NOTES_OF_ACTIVATORS, *hidden)
+        left_out = (*_MEDDLING, *ENCODED_COPIES, *hidden)
         self._exact = {name for name in left_out if not _is_pattern(name)}
         self._patterns = [name for name in left_out if _is_pattern(name)]
         self._passed = tuple(passed)
@@ -94,11 +82,6 @@ class EnvironmentFilter:
 
     def _is_kept_secret(self, name: str) -> bool:
         return is_secret_name(name) and not has_matching_pattern(name, self._passed)
-
-    def can_change(self, name: str) -> bool:
-        """Whether a variable may be another one in some directory."""
-        # Whoever changes PATH adds to what it was.
-        return self.is_visible(name) and (name == "PATH" or name not in self._set)
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The environment of commands."""
@@ -125,46 +108,3 @@ def build_command_environment(
 
 def _is_pattern(name: str) -> bool:
     return any(sign in name for sign in "*?[")
-
-
-_MISE_SIGNS = ("MISE_SHELL", "__MISE_DIFF", "__MISE_SESSION")
-"""What `mise activate` leaves in the environment of a shell."""
-
-
-class EnvironmentSync(msgspec.Struct, frozen=True, kw_only=True):
-    """How the environment follows the user's own."""
-
-    activators: "Sequence[Activator]" = ()
-    """In the order in which they are asked, each over what the one before it said."""
-    notes: Mapping[str, str] = {}
-    """What they had written down for themselves when the session began."""
-    env_filter: EnvironmentFilter
-
-
-def build_environment_sync(
-    options: ShellOptions,
-    inherited: Mapping[str, str],
-    roots: Sequence[str],
-    env_filter: EnvironmentFilter,
-) -> EnvironmentSync | None:
-    """What a user with this environment has; None where it should stay as it is."""
-    if options.activation == "off":
-        return None
-    path = inherited.get("PATH", "")
-    direnv = find_user_program("direnv", path, roots)
-    mise = None
-    if any(inherited.get(name) for name in _MISE_SIGNS):
-        mise = find_user_program("mise", path, roots)
-    with_virtualenv = options.activation == "virtualenv"
-    if not (direnv or mise or with_virtualenv):
-        return EnvironmentSync(env_filter=env_filter)
-    from handaxe.shell.exec.environment.env_tools import Direnv, Mise, Virtualenv
-
-    # direnv puts back whole values, so it goes first: the others add to what they find.
-    activators: list[Activator] = [] if direnv is None else [Direnv(direnv, inherited)]
-    if mise is not None:
-        activators.append(Mise(mise, inherited))
-    if with_virtualenv:
-        activators.append(Virtualenv(inherited))
-    notes = {name: inherited[name] for name in NOTES_OF_ACTIVATORS if name in inherited}
-    return EnvironmentSync(activators=activators, notes=notes, env_filter=env_filter)
