@@ -3,7 +3,6 @@
     python bench/edit_formats.py --model claude-...            # needs the vendor's key
     OPENAI_BASE_URL=http://localhost:8080/v1 \\
         python bench/edit_formats.py --model openai/NAME       # any Chat Completions server
-    python bench/edit_formats.py --model local --tasks 4       # the toy model, without a network
     python bench/edit_formats.py --model perfect               # a script that makes no mistake
 
 Every task is a case of the edit corpus that all formats can say: a model is told which lines have

@@ -257,6 +257,8 @@ def edit_formats_page() -> Iterator[str]:
 def _measured_models() -> Iterator[str]:
     """What models made of the corpus."""
     measured = import_module("table").known().get("measured", [])
+    if not measured:
+        return
     yield "## Models\n"
     yield "What models made of tasks of the corpus, by `bench/edit_formats.py`. *Refused* are calls"
     yield "that were answered with a fault, over all attempts; tokens are per task.\n"

