@@ -187,7 +187,16 @@ async def test_a_server_has_to_prove_who_it_is(tmp_path: Path):
     trusting = DirectTransport({"SSL_CERT_FILE": str(certificate)})
     assert await body_of(trusting, url) == b"ok"
     await trusting.close()
-    with pytest.raises(TransportFailed, match="did not prove who it is"):
+    with pytest.raises(TransportFailed, match="No trusted TLS connection"):
         await body_of(DirectTransport({}), url)
     listening.close()
     await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+async def test_certificates_that_cannot_be_read_are_the_persons_to_mend(tmp_path: Path, content):
+    file = tmp_path / "certificates.pem"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(SetupError, match="SSL_CERT_FILE names no certificates"):
+        await body_of(DirectTransport({"SSL_CERT_FILE": str(file)}), "https://127.0.0.1:1/")

@@ -1,18 +1,11 @@
-"""HTTP/1.1 over asyncio.
-
-A small part of httpx2's start-up time (bench/model_start.py), and model servers need no more than
-this: one POST at a time per connection, a streamed answer, connections kept for the next turn.
-"""
+"""Requests over asyncio and h11, with connections that are kept between requests."""
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from handaxe.contract.faults import SetupError
-from handaxe.models.http.http11 import BadResponse, ResponseHead, ResponseParser, post_request
 from handaxe.models.http.transport import (
     ANSWER_TIMEOUT_S,
     CONNECT_TIMEOUT_S,
@@ -23,18 +16,20 @@ from handaxe.models.http.transport import (
     create_tls_context,
 )
 
-_READ_BYTES = 64 * 1024
+if TYPE_CHECKING:
+    from h11 import Request
+
+    from handaxe.models.http.connection import HttpConnection, Origin
+
 _MAX_IDLE = 8
 _DRAIN_S = 2.0
 """How long the end of an answer may follow its last event."""
 _AWAIT_DRAIN_S = 0.1
-"""How long the next request waits for that; a new connection takes several ways to the server."""
-
-_Origin = tuple[str, str, int]
+"""How long the next request waits for that; a new TLS connection takes several round trips."""
 
 
 class DirectTransport(HttpTransport):
-    """Own connections, one request at a time on each."""
+    """Connections of its own, one request at a time on each."""
 
     def __init__(
         self,
@@ -48,50 +43,47 @@ class DirectTransport(HttpTransport):
         self._connect_timeout_s = connect_timeout_s
         self._answer_timeout_s = answer_timeout_s
         self._idle_timeout_s = idle_timeout_s
-        self._idle: list[_Connection] = []
+        self._idle: list[HttpConnection] = []
+        self._draining: dict[HttpConnection, asyncio.Task[None]] = {}
         self._tls: ssl.SSLContext | None = None
-        self._draining: dict[_Connection, asyncio.Task[None]] = {}
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a request and wait for the head of the answer."""
+        # h11 is loaded with the first request, not with the model.
+        from handaxe.models.http.connection import build_request
+
+        request = build_request(url, headers, body)
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         origin = (parts.scheme, parts.hostname or "", port)
-        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        head = {"host": parts.netloc.rpartition("@")[2], "content-length": str(len(body))}
-        try:
-            request = post_request(target, (*head.items(), *headers.items()), body)
-        except ValueError as error:
-            raise SetupError(f"No request can be made to {url}. {error}") from None
-        kept = self._kept(origin) or await self._reuse_draining(origin)
+        kept = self._take_idle(origin) or await self._wait_for_draining(origin)
         if kept is not None:
             try:
-                return await self._ask(kept, request)
+                return await self._send(kept, request, body)
             except TransportFailed as failed:
-                # The server may have closed it while nobody looked: a new one will tell.
+                # The server may have closed an idle connection meanwhile: try a new one.
                 if failed.how == "timed_out" or kept.has_answered:
                     raise
-        return await self._ask(await self._connect(origin), request)
+        return await self._send(await self._connect(origin), request, body)
 
-    def _kept(self, origin: _Origin) -> "_Connection | None":
-        for connection in reversed(self._idle):
-            if connection.origin == origin:
-                self._idle.remove(connection)
-                if connection.is_usable:
-                    return connection
-                connection.drop()
-                return self._kept(origin)
+    def _take_idle(self, origin: "Origin") -> "HttpConnection | None":
+        for connection in reversed([c for c in self._idle if c.origin == origin]):
+            self._idle.remove(connection)
+            if connection.is_usable:
+                return connection
+            connection.drop()
         return None
 
-    async def _reuse_draining(self, origin: _Origin) -> "_Connection | None":
-        """A connection whose last answer is just about to end."""
+    async def _wait_for_draining(self, origin: "Origin") -> "HttpConnection | None":
+        """A connection whose last answer is about to end."""
         ending = [task for busy, task in self._draining.items() if busy.origin == origin]
-        if not ending:
-            return None
-        await asyncio.wait(ending, timeout=_AWAIT_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
-        return self._kept(origin)
+        if ending:
+            await asyncio.wait(ending, timeout=_AWAIT_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
+        return self._take_idle(origin) if ending else None
 
-    async def _connect(self, origin: _Origin) -> "_Connection":
+    async def _connect(self, origin: "Origin") -> "HttpConnection":
+        from handaxe.models.http.connection import HttpConnection
+
         scheme, host, port = origin
         tls: dict[str, Any] = {}
         if scheme == "https":
@@ -100,23 +92,27 @@ class DirectTransport(HttpTransport):
         place = f"{scheme}://{host}:{port}"
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                reader, writer = await asyncio.open_connection(host, port, **tls)
+                return HttpConnection(origin, *await asyncio.open_connection(host, port, **tls))
         except TimeoutError:
             sentence = f"No connection to {place} within {self._connect_timeout_s:g} s."
             raise TransportFailed("unreachable", sentence) from None
         except ssl.SSLError as error:
-            sentence = f"{place} did not prove who it is ({error.reason or error})."
-            raise TransportFailed("unreachable", sentence) from error
+            raise TransportFailed(
+                "unreachable",
+                f"No trusted TLS connection to {place} ({error.reason or error}). If the server "
+                "has a certificate of its own, name it in SSL_CERT_FILE.",
+            ) from error
         except (OSError, UnicodeError) as error:
-            # A name that no name server can be asked for is a UnicodeError.
+            # A name that cannot be looked up at all is a UnicodeError.
             reason = getattr(error, "strerror", None) or str(error)
             raise TransportFailed("unreachable", f"No connection to {place}: {reason}.") from error
-        return _Connection(origin, reader, writer)
 
-    async def _ask(self, connection: "_Connection", request: bytes) -> HttpResponse:
+    async def _send(
+        self, connection: "HttpConnection", request: "Request", body: bytes
+    ) -> HttpResponse:
         try:
             async with asyncio.timeout(self._answer_timeout_s):
-                head = await connection.ask(request)
+                status, headers = await connection.send(request, body)
         except TimeoutError:
             connection.drop()
             sentence = f"The server sent nothing for {self._answer_timeout_s:g} s."
@@ -124,35 +120,37 @@ class DirectTransport(HttpTransport):
         except BaseException:
             connection.drop()
             raise
-        return _DirectAnswer(self, connection, head, self._idle_timeout_s)
+        return _DirectResponse(self, connection, status, headers, self._idle_timeout_s)
 
-    def take_back(self, connection: "_Connection") -> None:
+    def keep(self, connection: "HttpConnection") -> None:
         """Keep a connection whose answer was read to its end for the next request."""
-        if connection.can_go_on() and len(self._idle) < _MAX_IDLE:
+        if len(self._idle) < _MAX_IDLE and connection.start_next_request():
             self._idle.append(connection)
         else:
             connection.drop()
 
-    def drain(self, connection: "_Connection") -> None:
-        """Read to the end of an answer, in the background if need be, and keep the connection."""
-        if connection.is_over():
-            self.take_back(connection)
+    def drain(self, connection: "HttpConnection") -> None:
+        """Read an answer to its end, in the background if need be, and keep the connection."""
+        connection.skip_received()
+        if connection.is_over:
+            self.keep(connection)
         else:
             self._draining[connection] = asyncio.create_task(self._drain(connection))
 
-    async def _drain(self, connection: "_Connection") -> None:
+    async def _drain(self, connection: "HttpConnection") -> None:
         try:
             async with asyncio.timeout(_DRAIN_S):
-                await connection.skip_rest()
+                while await connection.read_piece():
+                    pass
         except (TimeoutError, TransportFailed):
             connection.drop()
         else:
-            self.take_back(connection)
+            self.keep(connection)
         finally:
             self._draining.pop(connection, None)
 
     async def close(self) -> None:
-        """Let go of open connections."""
+        """Close all connections."""
         draining, self._draining = self._draining, {}
         for connection, task in draining.items():
             task.cancel()
@@ -164,105 +162,30 @@ class DirectTransport(HttpTransport):
         await asyncio.sleep(0)
 
 
-class _Connection:
-    """One TCP connection and the answers on it."""
-
-    def __init__(
-        self, origin: _Origin, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self.origin = origin
-        self.has_answered = False
-        """Whether anything came back for the last request."""
-        self._reader = reader
-        self._writer = writer
-        self._parser = ResponseParser()
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether the other side has kept it open, as far as one can know."""
-        return not self._reader.at_eof() and not self._writer.transport.is_closing()
-
-    async def ask(self, request: bytes) -> ResponseHead:
-        """Send a request; the head of its answer."""
-        self.has_answered = False
-        try:
-            self._writer.write(request)
-            await self._writer.drain()
-        except OSError as error:
-            raise TransportFailed("unreachable", f"The connection broke: {error}.") from error
-        with _convert_errors():
-            while (head := self._parser.head()) is None:
-                await self._read()
-        return head
-
-    async def read_piece(self) -> bytes:
-        """The next piece of the body; empty at its end."""
-        with _convert_errors():
-            while not (piece := self._parser.body()) and not self._parser.is_over:
-                await self._read()
-        return piece
-
-    async def _read(self) -> None:
-        chunk = await self._reader.read(_READ_BYTES)
-        self.has_answered = self.has_answered or bool(chunk)
-        self._parser.feed(chunk)
-
-    def is_over(self) -> bool:
-        """Whether the end of the answer has come already; what is left before it is skipped."""
-        with suppress(BadResponse):
-            self._parser.body()
-        return self._parser.is_over
-
-    async def skip_rest(self) -> None:
-        """Read on until the answer is over."""
-        while await self.read_piece():
-            pass
-
-    def can_go_on(self) -> bool:
-        """Whether another request may follow; if so, it is ready for one."""
-        return self._parser.start_next_response() and self.is_usable
-
-    def drop(self) -> None:
-        """Close it at once."""
-        self._writer.transport.abort()
-
-
-@contextmanager
-def _convert_errors() -> Generator[None]:
-    """What goes wrong while an answer comes in, as a failure of the wire."""
-    try:
-        yield
-    except BadResponse as error:
-        sentence = f"The server's answer cannot be read: {error}."
-        raise TransportFailed("broken_stream", sentence) from error
-    except OSError as error:
-        raise TransportFailed("broken_stream", f"The connection broke: {error}.") from error
-
-
-class _DirectAnswer(HttpResponse):
+class _DirectResponse(HttpResponse):
     def __init__(
         self,
-        wire: DirectTransport,
-        connection: _Connection,
-        head: ResponseHead,
+        transport: DirectTransport,
+        connection: "HttpConnection",
+        status: int,
+        headers: Mapping[str, str],
         idle_timeout_s: float,
     ) -> None:
-        self.status = head.status
-        self.headers = head.headers
-        self._wire = wire
-        self._connection: _Connection | None = connection
+        self.status = status
+        self.headers = headers
+        self._transport = transport
+        self._connection: HttpConnection | None = connection
         self._idle_timeout_s = idle_timeout_s
 
     def stream_chunks(self) -> AsyncGenerator[bytes, None]:
-        pieces = self._pieces()
         encoding = self.headers.get("content-encoding", "").strip().lower()
         if encoding in ("", "identity"):
-            return pieces
-        from handaxe.models.http.http11 import decompress_stream
+            return self._stream_pieces()
+        from handaxe.models.http.connection import decompress_stream
 
-        return decompress_stream(pieces, encoding)
+        return decompress_stream(self._stream_pieces(), encoding)
 
-    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+    async def _stream_pieces(self) -> AsyncGenerator[bytes, None]:
         while self._connection is not None:
             try:
                 async with asyncio.timeout(self._idle_timeout_s):
@@ -278,12 +201,12 @@ class _DirectAnswer(HttpResponse):
                 yield piece
             else:
                 connection, self._connection = self._connection, None
-                self._wire.take_back(connection)
+                self._transport.keep(connection)
 
     async def release(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._wire.drain(connection)
+            self._transport.drain(connection)
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None

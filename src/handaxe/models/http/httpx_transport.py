@@ -1,5 +1,6 @@
-"""HTTP through an httpx2 client: the caller's own, or one that goes through a proxy."""
+"""Requests through httpx2: for proxies, and for a client that the caller made."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ClientTransport(HttpTransport):
-    """Requests through `client`; a client that was given stays open at the end."""
+    """Requests through `client`; a client of the caller stays open at the end."""
 
     def __init__(
         self,
@@ -28,17 +29,17 @@ class ClientTransport(HttpTransport):
         answer_timeout_s: float = ANSWER_TIMEOUT_S,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
     ) -> None:
-        self._idle_timeout_s = idle_timeout_s
-        self._given = client
-        self._own: AsyncClient | None = None
+        self._client = client
+        self._owns_client = client is None
         self._proxy = proxy
         self._answer_timeout_s = answer_timeout_s
+        self._idle_timeout_s = idle_timeout_s
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a request and wait for the head of the answer."""
         import httpx2
 
-        client = self._given or self._opened()
+        client = self._open_client()
         timeout = httpx2.Timeout(self._answer_timeout_s, connect=CONNECT_TIMEOUT_S)
         request = client.build_request(
             "POST", url, headers=dict(headers), content=body, timeout=timeout
@@ -51,39 +52,38 @@ class ClientTransport(HttpTransport):
             sentence = f"The server sent nothing for {self._answer_timeout_s:g} s."
             raise TransportFailed("timed_out", sentence) from error
         except httpx2.HTTPError as error:
-            raise TransportFailed(
-                "unreachable", f"The request to {url} failed: {error}."
-            ) from error
-        return _ClientAnswer(response, self._idle_timeout_s)
+            sentence = f"The request to {url} failed: {error}."
+            raise TransportFailed("unreachable", sentence) from error
+        return _ClientResponse(response, self._idle_timeout_s)
 
-    def _opened(self) -> "AsyncClient":
-        if self._own is None:
-            import httpx2
+    def _open_client(self) -> "AsyncClient":
+        import httpx2
 
+        if self._client is None:
             try:
-                self._own = httpx2.AsyncClient(proxy=self._proxy, trust_env=False)
+                self._client = httpx2.AsyncClient(proxy=self._proxy, trust_env=False)
             except (ValueError, ImportError) as error:
-                named = f"The proxy {self._proxy!r} of your environment cannot be used: {error}"
-                raise SetupError(named) from error
-        return self._own
+                raise SetupError(
+                    f"The proxy {self._proxy!r} cannot be used: {error} Check the proxy variables "
+                    "of the environment."
+                ) from error
+        return self._client
 
     async def close(self) -> None:
-        """Let go of the client if it is our own."""
-        if self._own is not None:
-            client, self._own = self._own, None
+        """Close the client if the caller did not make it."""
+        if self._owns_client and self._client is not None:
+            client, self._client = self._client, None
             await client.aclose()
 
 
-class _ClientAnswer(HttpResponse):
+class _ClientResponse(HttpResponse):
     def __init__(self, response: "Response", idle_timeout_s: float) -> None:
-        self._idle_timeout_s = idle_timeout_s
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response = response
+        self._idle_timeout_s = idle_timeout_s
 
     async def stream_chunks(self) -> AsyncGenerator[bytes, None]:
-        import asyncio
-
         import httpx2
 
         pieces = self._response.aiter_bytes()

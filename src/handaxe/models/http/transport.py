@@ -1,9 +1,4 @@
-"""ONE REQUEST TO A MODEL SERVER, and its answer piece by piece.
-
-Belongs here: sending bytes over HTTP and reading bytes back, time limits, proxies.
-Does not: what the bytes mean, retries, keys.
-May import: contract; httpx2, where it is needed.
-"""
+"""One request to a model server and its streamed answer: the interface and its limits."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -11,16 +6,18 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Literal
 
+from handaxe.contract.faults import SetupError
+
 if TYPE_CHECKING:
     from ssl import SSLContext
 
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 600.0
-"""How long a server may think before the first byte; a slow machine reads a long prompt slowly."""
+"""How long a server may take for the first byte; a slow machine reads a long prompt slowly."""
 IDLE_TIMEOUT_S = 180.0
 """How long a stream that has begun may pause."""
 IDLE_VARIABLE = "CLAUDE_STREAM_IDLE_TIMEOUT_MS"
-"""Sets another limit for that."""
+"""The environment variable that replaces `IDLE_TIMEOUT_S`."""
 
 
 class TransportFailed(Exception):
@@ -35,7 +32,7 @@ class TransportFailed(Exception):
 
 
 class HttpResponse(ABC):
-    """The head of an answer; its body is still on the way."""
+    """The head of an answer whose body is still to be read."""
 
     status: int
     headers: Mapping[str, str]
@@ -54,11 +51,11 @@ class HttpResponse(ABC):
         """Stop reading; the server notices at once if there was more."""
 
     async def release(self) -> None:
-        """What is left says nothing more: the connection may serve the next request."""
+        """Give up the rest of the body, which is not needed, so that the connection is free."""
         await self.close()
 
     async def body(self, limit_bytes: int = 1_000_000) -> bytes:
-        """The whole body, or as much of it as an explanation may need."""
+        """The body, at most `limit_bytes` of it."""
         whole = bytearray()
         async with aclosing(self.stream_chunks()) as chunks:
             async for chunk in chunks:
@@ -69,30 +66,34 @@ class HttpResponse(ABC):
 
 
 class HttpTransport(ABC):
-    """A way to a server."""
+    """Sends requests to one server."""
 
     @abstractmethod
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Send a request and wait for the head of the answer.
 
         Raises:
-            TransportFailed: nobody answered.
+            TransportFailed: there was no answer.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of open connections."""
+        """Close all connections."""
 
 
 def create_tls_context(env: Mapping[str, str]) -> "SSLContext":
-    """Whom a TLS connection trusts: the certificates that variables name, or the system's."""
+    """The certificates to trust: those that `SSL_CERT_*` variables name, or the system's."""
     import ssl
 
     file, directory = env.get("SSL_CERT_FILE"), env.get("SSL_CERT_DIR")
     if file or directory:
-        return ssl.create_default_context(cafile=file or None, capath=directory or None)
+        try:
+            return ssl.create_default_context(cafile=file or None, capath=directory or None)
+        except OSError as error:
+            named = " or ".join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if env.get(name))
+            raise SetupError(f"{named} names no certificates that can be read: {error}.") from error
     if sys.platform in ("darwin", "win32"):
-        # There the system's certificates are not where OpenSSL looks for them.
+        # There OpenSSL does not find the certificates of the system.
         import truststore
 
         return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
