@@ -20,8 +20,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from handaxe import Session
-from handaxe.contract.ports.search import Search, TextQuery
-from handaxe.search.local_search import LocalSearch
 from handaxe.search.rg.rg_binary import find_ripgrep
 
 WORDS = """
@@ -129,15 +127,6 @@ def tool(session: Session, name: str, **call_input: object) -> Contender:
     return run
 
 
-def fallback(root: Path, pattern: str) -> Contender:
-    search: Search = LocalSearch(use_ripgrep=False)
-
-    async def run() -> None:
-        await search.find_text(TextQuery(pattern=pattern, root=str(root), timeout_s=600))
-
-    return run
-
-
 async def compare(title: str, rounds: int, contenders: dict[str, Contender]) -> None:
     """Every contender in turn, several times; the first is the floor."""
     taken: dict[str, list[float]] = {name: [] for name in contenders}
@@ -237,14 +226,6 @@ async def measure(root: Path, rounds: int, home: Path) -> None:
                     "rg": stopped(root, 50, *lines, "-C2", "-e", "return"),
                     "handaxe": grep("return", head_limit=50, **{"-C": 2}, **content),
                 },
-            ),
-            (
-                "fallback: rare literal, files",
-                {"rg": captured(root, "-l", "-e", rare), "python": fallback(root, rare)},
-            ),
-            (
-                "fallback: regex, files",
-                {"rg": captured(root, "-l", "-e", regex), "python": fallback(root, regex)},
             ),
         ):
             await compare(title, rounds, contenders)

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from handaxe.search.local_search import LocalSearch
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def search() -> LocalSearch:
+    return LocalSearch()
 
 
 @pytest.fixture(autouse=True)

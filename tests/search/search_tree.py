@@ -6,13 +6,6 @@ from pathlib import Path
 from handaxe.contract.ports.search import NameQuery, TextQuery
 from handaxe.search.local_search import LocalSearch
 
-ENGINES = ("ripgrep", "python", "both")
-"""`both` is what users have: ripgrep, with a head start for fixed text."""
-
-
-def engine(name: str, **options) -> LocalSearch:
-    return LocalSearch(use_ripgrep=name != "python", head_start=name == "both", **options)
-
 
 def plant(root: Path, files: dict[str, str | bytes]) -> Path:
     """Write files, each a second older than the one before."""

@@ -1,7 +1,7 @@
 """Text in `.env` and its kind is not shown, unless Read may show it or the file is named."""
 
 import pytest
-from search_tree import ENGINES, counts, engine, glob, grep, lines, names, plant
+from search_tree import counts, glob, grep, lines, names, plant
 
 from handaxe.search.local_search import LocalSearch
 
@@ -13,10 +13,8 @@ TREE = {
     "sub/.env/settings.txt": "KEY=shown\n",
 }
 SHOWN = ["a.txt", "sub/.env.example", "sub/.env/settings.txt"]
-both_engines = pytest.mark.parametrize("search", [engine(name) for name in ENGINES], ids=ENGINES)
 
 
-@both_engines
 async def test_such_files_are_left_out_and_counted_in_every_mode(search, tmp_path):
     plant(tmp_path, TREE)
 
@@ -31,7 +29,6 @@ async def test_such_files_are_left_out_and_counted_in_every_mode(search, tmp_pat
         assert (found.skipped.withheld, found.skipped.withheld_is_least) == (2, False)
 
 
-@both_engines
 async def test_whether_they_match_does_not_show(search, tmp_path):
     plant(tmp_path, TREE)
 
@@ -42,7 +39,6 @@ async def test_whether_they_match_does_not_show(search, tmp_path):
     assert (matching.skipped, matching.elsewhere) == (nothing.skipped, nothing.elsewhere)
 
 
-@both_engines
 async def test_ignored_ones_are_left_out_of_the_second_look_too(search, tmp_path):
     plant(tmp_path, {".gitignore": ".env\n", ".env": "KEY=hidden\n", "a.txt": "hay\n"})
 
@@ -53,17 +49,15 @@ async def test_ignored_ones_are_left_out_of_the_second_look_too(search, tmp_path
     assert (all_files.entries, all_files.skipped.withheld) == ([], 1)
 
 
-@pytest.mark.parametrize("name", ENGINES)
-async def test_what_read_may_read_is_searched(name, tmp_path):
+async def test_what_read_may_read_is_searched(tmp_path):
     plant(tmp_path, TREE)
-    search = engine(name, may_read=lambda: lambda path: path == f"{tmp_path}/.env")
+    search = LocalSearch(may_read=lambda: lambda path: path == f"{tmp_path}/.env")
 
     found = await grep(search, tmp_path, "hidden", mode="content")
 
     assert (lines(found, tmp_path), found.skipped.withheld) == ([".env:1:KEY=hidden"], 1)
 
 
-@both_engines
 async def test_the_file_that_is_named_is_searched(search, tmp_path):
     plant(tmp_path, TREE)
 
@@ -103,10 +97,9 @@ async def test_version_control_directories_are_neither_searched_nor_listed(vcs, 
         assert names(found, tmp_path) == (["a"] if pattern == "**" else [])
 
 
-@pytest.mark.parametrize("name", ENGINES)
-async def test_our_own_data_directory_is_left_out_of_a_search_from_above(name, tmp_path):
+async def test_our_own_data_directory_is_left_out_of_a_search_from_above(tmp_path):
     plant(tmp_path, {"data [1]/log": "foo\n", "data 1/log": "foo\n", "a": "foo\n"})
-    search = engine(name, own_places=(f"{tmp_path}/data [1]",))
+    search = LocalSearch(own_places=(f"{tmp_path}/data [1]",))
 
     for mode in ("files", "count", "content"):
         found = await grep(search, tmp_path, "foo", mode=mode, respect_ignore=False)

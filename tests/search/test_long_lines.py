@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_tree import counts, engine, grep, lines, names, plant
+from search_tree import counts, grep, lines, names, plant
 
 from handaxe.contract.ports.search import TextQuery
-from handaxe.search.chunked_search import ChunkedSearch, PieceSearch
 from handaxe.search.deadline import SearchCancelled, SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.long_lines import (
@@ -25,6 +24,7 @@ from handaxe.search.long_lines import (
     Pieces,
     find_long_files,
 )
+from handaxe.search.rg.chunked_search import ChunkedSearch, PieceSearch
 from handaxe.search.rg.rg_binary import find_ripgrep
 from handaxe.search.rg.ripgrep import Ripgrep
 from handaxe.search.rg_arguments import MatchMarks
@@ -120,17 +120,16 @@ def test_every_matching_part_of_a_long_line_is_told_once_with_its_column(tmp_pat
     ]
 
 
-@pytest.mark.parametrize("name", ["python", "both"])
 @pytest.mark.parametrize("pattern", [".", "e+", "needle", "^x", "needle$"])
-async def test_both_engines_show_the_same_lines(tmp_path, name, pattern):
+async def test_a_search_of_the_whole_shows_the_same_lines(search, tmp_path, pattern):
     root = plant(tmp_path, TREE)
 
     for mode in ("files", "count"):
         cut = search_in_pieces(root, pattern, mode=mode)
-        found = await grep(engine(name), root, pattern, mode=mode)
+        found = await grep(search, root, pattern, mode=mode)
         assert (names(found, root), counts(found, root)) == (names(cut, root), counts(cut, root))
     cut = search_in_pieces(root, pattern, mode="content")
-    found = await grep(engine(name), root, pattern, mode="content")
+    found = await grep(search, root, pattern, mode="content")
     assert lines(found, root) == lines(cut, root)
 
 

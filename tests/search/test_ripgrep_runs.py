@@ -1,6 +1,7 @@
 """Running ripgrep: ended in time, tried again where the machine was short of something."""
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
@@ -9,18 +10,21 @@ from search_tree import grep, lines, names, plant
 from tests.holding import open_descriptors
 from tests.waiting import until
 
+from handaxe import Session
+from handaxe.contract.faults.search import RipgrepFailed
 from handaxe.contract.ports.search import TextQuery
 from handaxe.search.deadline import SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.local_search import LocalSearch
 from handaxe.search.rg import rg_binary as program
 from handaxe.search.rg.rg_binary import find_ripgrep
-from handaxe.search.rg.ripgrep import Ripgrep, RipgrepFailed
+from handaxe.search.rg.ripgrep import Ripgrep
 from handaxe.search.walk.root import SearchPlace
 
 # A stand-in does not confirm what it tells.
 pytestmark = pytest.mark.usefixtures("settled")
 RG = find_ripgrep(()) or pytest.fail("the tests need ripgrep")
+BUNDLED = find_ripgrep((), "")
 
 
 def stand_in(folder: Path, script: str) -> str:
@@ -97,24 +101,37 @@ def test_a_second_refusal_is_final(root, tmp_path):
     assert log.read_text() == "run\nrun\n"
 
 
-async def test_a_broken_ripgrep_is_replaced_by_the_fallback(root, tmp_path, monkeypatch, caplog):
-    rg = stand_in(tmp_path, "echo oh no >&2; exit 139")
-    monkeypatch.setattr(program, "_list_script_directories", lambda: (str(tmp_path / "bin"),))
+async def test_a_broken_ripgrep_is_a_fault_with_its_message(root, tmp_path, monkeypatch):
+    rg = stand_in(tmp_path, "case $1 in --version) exec $RG $1;; esac; echo oh no >&2; exit 139")
     (tmp_path / "bin").mkdir()
     shutil.move(rg, tmp_path / "bin/rg")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
-    found = await grep(LocalSearch(), root, "foo")
+    with pytest.raises(RipgrepFailed, match="oh no"):
+        await grep(LocalSearch(), root, "foo")
 
-    assert (names(found, root), found.engine) == (["a.txt", "b/c.txt"], "python")
-    assert "oh no" in caplog.text
+
+async def test_without_ripgrep_searches_say_what_to_install(root, tmp_path, monkeypatch):
+    monkeypatch.setattr(program, "_list_script_directories", tuple)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    async with Session(root) as session:
+        for name in ("Grep",):
+            result = await session.call(name, pattern="foo")
+            assert result.code == "search.no_ripgrep"
+            assert "Install ripgrep 14 or newer" in result.text
 
 
 async def test_a_cancelled_search_ends_at_once_and_leaves_no_process(root, tmp_path, monkeypatch):
     (tmp_path / "bin").mkdir()
     pid_file = tmp_path / "pid"
-    rg = stand_in(tmp_path, f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; sleep 600")
+    rg = stand_in(
+        tmp_path,
+        "case $1 in --version) exec $RG $1;; esac\n"
+        f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; sleep 600",
+    )
     shutil.move(rg, tmp_path / "bin/rg")
-    monkeypatch.setattr(program, "_list_script_directories", lambda: (str(tmp_path / "bin"),))
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     before = children()
     task = asyncio.create_task(grep(LocalSearch(), root, "foo"))
     await until(pid_file.exists)
@@ -199,11 +216,30 @@ def test_a_link_put_in_the_place_of_the_root_is_not_followed(root, tmp_path):
 
 
 class TestFindingRipgrep:
-    def test_the_one_beside_the_interpreter_comes_first(self, tmp_path):
-        (tmp_path / "rg").write_text("#!/bin/sh\n")
+    @pytest.mark.parametrize(
+        ("version", "wins"), [("99.0.0", True), ("14.0.0", True), ("13.0.0", False), ("?", False)]
+    )
+    def test_a_system_one_wins_if_it_is_new_enough(self, tmp_path, version, wins):
+        own = tmp_path / "rg"
+        own.write_text(f"#!/bin/sh\necho 'ripgrep {version}'\n")
+        own.chmod(0o755)
+
+        assert find_ripgrep((), str(tmp_path)) == (str(own) if wins else BUNDLED)
+
+    def test_one_that_cannot_run_is_not_taken(self, tmp_path):
+        (tmp_path / "rg").write_bytes(b"\x7fELF of another machine")
         (tmp_path / "rg").chmod(0o755)
 
-        assert find_ripgrep((), str(tmp_path)) == RG
+        assert find_ripgrep((), str(tmp_path)) == BUNDLED
+
+    def test_its_version_is_asked_once(self, tmp_path):
+        own = tmp_path / "rg"
+        own.write_text(f"#!/bin/sh\necho run >> {tmp_path}/log; echo 'ripgrep 99.0.0'\n")
+        own.chmod(0o755)
+
+        for _ in range(3):
+            assert find_ripgrep((), str(tmp_path)) == str(own)
+        assert (tmp_path / "log").read_text() == "run\n"
 
     def test_one_from_a_working_directory_is_never_taken(self, tmp_path, monkeypatch):
         monkeypatch.setattr(program, "_list_script_directories", tuple)
@@ -217,11 +253,3 @@ class TestFindingRipgrep:
 
         assert find_ripgrep((str(tmp_path / "project"),), search_path) is None
         assert find_ripgrep((), search_path) == f"{inside}/rg"
-
-    def test_an_old_one_is_not_taken(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(program, "_list_script_directories", tuple)
-        old = tmp_path / "rg"
-        old.write_text("#!/bin/sh\necho 'ripgrep 11.0.2'\n")
-        old.chmod(0o755)
-
-        assert find_ripgrep((), str(tmp_path)) is None

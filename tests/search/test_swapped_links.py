@@ -5,7 +5,7 @@
 
 import pytest
 from link_swapper import swapping
-from search_tree import engine, plant
+from search_tree import plant
 
 from handaxe.contract.ports.search import NameQuery, TextQuery
 
@@ -29,10 +29,8 @@ def race(tmp_path, what: str):
 
 
 @pytest.mark.parametrize("what", ["file", "directory", "ancestor"])
-@pytest.mark.parametrize("name", ["both", "python"])
-async def test_text_from_outside_is_never_shown_or_counted(tmp_path, what, name):
+async def test_text_from_outside_is_never_shown_or_counted(search, tmp_path, what):
     root, one, link = race(tmp_path, what)
-    search = engine(name)
     seen = []
 
     with swapping(one, link):
@@ -46,32 +44,30 @@ async def test_text_from_outside_is_never_shown_or_counted(tmp_path, what, name)
 
 
 @pytest.mark.parametrize("what", ["file", "directory", "ancestor"])
-async def test_our_own_text_is_still_found(tmp_path, what):
+async def test_our_own_text_is_still_found(search, tmp_path, what):
     root, one, link = race(tmp_path, what)
 
     with swapping(one, link):
-        found = await engine("both").find_text(
-            TextQuery(pattern="ours", root=str(root), mode="content")
-        )
+        found = await search.find_text(TextQuery(pattern="ours", root=str(root), mode="content"))
 
     assert {line.text for line in found.lines} == {"ours"}
     assert f"{root}/d0/deep/file" in {line.path for line in found.lines}
 
 
-async def test_the_file_that_is_named_is_the_one_that_is_searched(tmp_path):
+async def test_the_file_that_is_named_is_the_one_that_is_searched(search, tmp_path):
     _, one, link = race(tmp_path, "file")
     texts = set()
 
     with swapping(one, link):
         for _ in range(TRIES):
             query = TextQuery(pattern=".*", root=str(one), is_file=True, mode="content")
-            texts.update(line.text for line in (await engine("both").find_text(query)).lines)
+            texts.update(line.text for line in (await search.find_text(query)).lines)
 
     assert texts <= {"ours"}
 
 
 @pytest.mark.parametrize("what", ["directory", "ancestor"])
-async def test_names_from_outside_are_never_listed(tmp_path, what):
+async def test_names_from_outside_are_never_listed(search, tmp_path, what):
     root, one, link = race(tmp_path, what)
     (tmp_path / "outside/only_outside.md").write_text("")
     (tmp_path / "outside/deep/only_outside.md").write_text("")
@@ -79,9 +75,7 @@ async def test_names_from_outside_are_never_listed(tmp_path, what):
 
     with swapping(one, link):
         for _ in range(TRIES):
-            found = await engine("both").find_names(
-                NameQuery(pattern="**/only_outside.md", root=str(root))
-            )
+            found = await search.find_names(NameQuery(pattern="**/only_outside.md", root=str(root)))
             seen.append((found.paths, found.total))
 
     assert seen == [([], 0)] * TRIES

@@ -4,7 +4,6 @@ What does the work is imported with the first search, so that a session opens qu
 """
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -16,8 +15,6 @@ from handaxe.search.walk.tree_cache import TreeCache
 
 if TYPE_CHECKING:
     from handaxe.search.hidden_paths import ExclusionFilter
-
-_log = logging.getLogger("handaxe.search")
 
 T = TypeVar("T")
 
@@ -34,7 +31,7 @@ def _return_false(_: str) -> bool:
 
 
 class LocalSearch(Search):
-    """Walks directories itself and leaves contents to ripgrep, where there is one."""
+    """Searches with ripgrep."""
 
     def __init__(
         self,
@@ -43,8 +40,6 @@ class LocalSearch(Search):
         hidden: Callable[[], Hides | None] = _get_no_rules,
         may_read: Callable[[], Callable[[str], bool]] = lambda: _return_false,
         own_places: Sequence[str] = (),
-        use_ripgrep: bool = True,
-        head_start: bool = True,
     ) -> None:
         """Plan searches.
 
@@ -53,15 +48,11 @@ class LocalSearch(Search):
             hidden: gives what must not appear now.
             may_read: gives which files such as `.env` may be read now without a question.
             own_places: data and settings of handaxe, which no search from above shows.
-            use_ripgrep: whether ripgrep may be used.
-            head_start: whether fixed text may be found without ripgrep where that is quicker.
         """
         self._roots = roots
         self._hidden = hidden
         self._may_read = may_read
         self._own_places = own_places
-        self._use_ripgrep = use_ripgrep
-        self._head_start = head_start
         self._known = TreeCache()
 
     async def find_names(self, query: NameQuery) -> NamesFound:
@@ -100,35 +91,17 @@ class LocalSearch(Search):
     def _find_text(
         self, query: TextQuery, watch: SearchDeadline, screen: "ExclusionFilter"
     ) -> TextFound:
-        from handaxe.search.python_grep import PythonGrep
-        from handaxe.search.rg.literal_prescan import LiteralPrescan
-        from handaxe.search.rg.rg_binary import find_ripgrep
-        from handaxe.search.rg.ripgrep import Ripgrep, RipgrepFailed
+        from handaxe.search.rg.rg_binary import require_ripgrep
+        from handaxe.search.rg.ripgrep import Ripgrep
         from handaxe.search.walk.ignored_survey import IgnoredSurvey
         from handaxe.search.walk.root import SearchPlace
-        from handaxe.search.walk.walk import Listings
 
-        program = find_ripgrep(self._roots()) if self._use_ripgrep else None
+        program = require_ripgrep(self._roots())
         with SearchPlace(
-            query.root,
-            is_file=query.is_file,
-            respect_ignore=query.respect_ignore,
+            query.root, is_file=query.is_file, respect_ignore=query.respect_ignore
         ) as place:
-            if program is not None:
-                listings: Listings = {}
-                survey = IgnoredSurvey(query, place, watch, screen, listings, self._known)
-                start = None
-                if self._head_start and LiteralPrescan.suits(query):
-                    start = LiteralPrescan(query, place, watch, screen, listings)
-                    if start.is_enough():
-                        return start.found(survey)
-                known = self._known
-                try:
-                    ripgrep = Ripgrep(program, query, place, watch, screen, survey, start, known)
-                    return ripgrep.answer()
-                except RipgrepFailed as failure:
-                    _log.warning("ripgrep failed, searching without it: %s", failure)
-            return PythonGrep(query, place, watch, screen).answer()
+            survey = IgnoredSurvey(query, place, watch, screen, self._known)
+            return Ripgrep(program, query, place, watch, screen, survey, self._known).answer()
 
 
 async def _run_in_thread(work: Callable[[], T], watch: SearchDeadline) -> T:

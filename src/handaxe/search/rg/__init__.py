@@ -2,7 +2,7 @@
 
 Belongs here: the ripgrep binary, its processes, its runs for one query, the search of ignored files
 when nothing was found.
-Does not: the walk of a directory tree (`search.walk`), the search without ripgrep (`search`).
+Does not: the walk of a directory tree (`search.walk`).
 May import: `search.walk`, the modules of `search` that do not import it, and what `search` may
 import.
 """

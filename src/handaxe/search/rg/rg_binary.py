@@ -1,6 +1,6 @@
-"""Where ripgrep is: the one that came with us, or a new enough one of the system.
+"""Which ripgrep runs: a system one that is new enough, otherwise the one installed with handaxe.
 
-Never one from a working directory: whatever lies there was put there by somebody else.
+None from a working directory runs, because somebody else may have put it there.
 """
 
 import os
@@ -8,36 +8,43 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 
+from handaxe.contract.faults.search import RipgrepMissing
 from handaxe.text.paths import is_inside
 
-OLDEST = (13, 0)
+OLDEST = (14, 0)
+"""Older versions write their messages in another form."""
+
+
+def require_ripgrep(roots: Sequence[str]) -> str:
+    """The path of a ripgrep that can run; raises `RipgrepMissing`."""
+    program = find_ripgrep(roots)
+    if program is None:
+        raise RipgrepMissing(OLDEST[0])
+    return program
 
 
 def find_ripgrep(roots: Sequence[str], search_path: str | None = None) -> str | None:
-    """The path of a ripgrep that may be trusted, or None."""
-    for directory in dict.fromkeys(_list_script_directories()):
-        own = f"{directory}/rg"
-        if os.access(own, os.X_OK) and not os.path.isdir(own):
-            return own
+    """The path of a ripgrep outside the working directories `roots`, or None."""
     path = os.environ.get("PATH", os.defpath) if search_path is None else search_path
     for directory in path.split(os.pathsep):
         candidate = f"{directory.rstrip('/')}/rg"
-        if directory.startswith("/") and _is_trusted(candidate, roots) and _is_new(candidate):
+        if directory.startswith("/") and _is_outside(candidate, roots) and _is_new(candidate):
             return candidate
-    return None
+    own = (f"{directory}/rg" for directory in dict.fromkeys(_list_script_directories()))
+    return next(filter(_is_new, own), None)
 
 
 @cache
-def _list_script_directories() -> Iterable[str]:
+def _list_script_directories() -> tuple[str, ...]:
     """Where the installer of this very interpreter puts programs."""
     return sysconfig.get_path("scripts"), os.path.split(sys.executable)[0]
 
 
-def _is_trusted(candidate: str, roots: Sequence[str]) -> bool:
-    if not os.access(candidate, os.X_OK) or os.path.isdir(candidate):
+def _is_outside(candidate: str, roots: Sequence[str]) -> bool:
+    if not os.access(candidate, os.X_OK):
         return False
     places = (candidate, os.path.realpath(candidate))
     return not any(is_inside(place, root) for place in places for root in roots)
@@ -45,6 +52,7 @@ def _is_trusted(candidate: str, roots: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=16)
 def _is_new(candidate: str) -> bool:
+    """Whether a program is a ripgrep that runs and is new enough; asked once per process."""
     try:
         answer = subprocess.run(  # noqa: S603 - an absolute path outside the working directories
             [candidate, "--version"], capture_output=True, timeout=5, check=False, env={}

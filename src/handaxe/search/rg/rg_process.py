@@ -206,13 +206,6 @@ class RipgrepProcess:
             raise SearchCancelled
         return self.outcome.ending
 
-    def has_written_all(self) -> bool:
-        """Whether its output has ended; some of it may still have to be read."""
-        assert self._process.stdout is not None
-        poll = select.poll()
-        poll.register(self._process.stdout.fileno(), 0)
-        return bool(poll.poll(0))
-
     def read_resident_bytes(self) -> int:
         """How much memory it has in use; 0 where the system does not say."""
         try:
@@ -225,9 +218,10 @@ class RipgrepProcess:
         """Keep it from using the machine."""
         self._signal(signal.SIGSTOP)
 
-    def resume(self) -> None:
-        """Let it go on where it was."""
+    def resume(self, for_s: float | None = None) -> Ending:
+        """Let it go on where it was, until it ends or its time is up."""
         self._signal(signal.SIGCONT)
+        return self.go(None if for_s is None else time.monotonic() + for_s)
 
     def end(self) -> RipgrepOutcome:
         """Leave no process and no descriptor behind; what the run came to, however often asked."""
@@ -294,47 +288,6 @@ class RipgrepProcess:
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
-
-
-class DeferredProcess:
-    """A run that begins when it is first let go."""
-
-    def __init__(self, begin: Callable[[], RipgrepProcess]) -> None:
-        self._begin = begin
-        self._process: RipgrepProcess | None = None
-
-    @property
-    def process(self) -> RipgrepProcess:
-        """The run, which has begun by now."""
-        if self._process is None:
-            self._process = self._begin()
-        return self._process
-
-    def go(self, for_s: float) -> Ending:
-        """Let it run, on from where it was, until it ends or its time is up."""
-        self.process.resume()
-        return self.process.go(time.monotonic() + for_s)
-
-    def finished(self) -> RipgrepProcess:
-        """The run, which has come to its end."""
-        if self._process is None or self._process.outcome.ending == "out_of_time":
-            self.process.resume()
-            self.process.go()
-        return self.process
-
-    def pause(self) -> None:
-        """Keep it from using the machine."""
-        if self._process is not None:
-            self._process.pause()
-
-    def read_resident_bytes(self) -> int:
-        """How much memory it has in use."""
-        return 0 if self._process is None else self._process.read_resident_bytes()
-
-    def end(self) -> None:
-        """Leave nothing behind."""
-        if self._process is not None:
-            self._process.end()
 
 
 def _open_anonymous_file() -> BinaryIO:

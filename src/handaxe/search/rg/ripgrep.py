@@ -1,11 +1,10 @@
 """A query answered by ripgrep, in as few and as short runs as it takes.
 
-Lines are wanted in path order, and a sorted run of ripgrep uses one thread. So a sorted run is
-tried for a moment, unless a head start has shown the text to be rare: in a small tree it ends, for
-a common word it fills the page. If neither is in sight it is paused and all threads run unsorted;
-what they find is sorted here. If that is more than a page the sorted run gets as long again as it
-should need for a page; should the matches all lie far behind, the unsorted run goes to its end,
-and of what it finds the first page is kept.
+Lines come in path order, and a sorted run of ripgrep uses one thread. So a sorted run goes first
+for a moment: it ends in a small tree, and it fills the page for a common word. If neither is near,
+it is paused, and a run with all threads finds lines in any order, which are sorted here. If these
+are more than a page, the sorted run goes on for as long as a page should take. If the page is still
+not full then, the unsorted run goes on to its end, and the first page of its lines is kept.
 """
 
 import os
@@ -13,6 +12,7 @@ import time
 
 import msgspec
 
+from handaxe.contract.faults.search import RipgrepFailed
 from handaxe.contract.ports.search import (
     BadQuery,
     FallbackMatches,
@@ -24,11 +24,9 @@ from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.pagination import LinePage, UnorderedLines
 from handaxe.search.rg.exclusion_probe import ExclusionProbe
 from handaxe.search.rg.fallback import FallbackSearch
-from handaxe.search.rg.launch import RipgrepFailed, RipgrepLauncher
-from handaxe.search.rg.literal_prescan import LiteralPrescan
+from handaxe.search.rg.launch import RipgrepLauncher
 from handaxe.search.rg.matched_files import FileRow, MatchConfirmation, MatchedFiles
 from handaxe.search.rg.rg_process import (
-    DeferredProcess,
     Feed,
     RipgrepOutcome,
     RipgrepProcess,
@@ -75,7 +73,6 @@ class Ripgrep:
         watch: SearchDeadline,
         screen: ExclusionFilter,
         survey: IgnoredSurvey | None = None,
-        start: LiteralPrescan | None = None,
         known: TreeCache | None = None,
     ) -> None:
         """Plan a search; what is handed in was begun by others, and goes on beside ripgrep."""
@@ -84,7 +81,6 @@ class Ripgrep:
         self._watch = watch
         self._screen = screen
         self._survey = survey or IgnoredSurvey(query, place, watch, screen)
-        self._start = start
         self._asking = ExclusionProbe(query, place, self._survey, known or TreeCache())
         self._launch = RipgrepLauncher(program, query, place, watch, screen, self._asking)
         self._last = RipgrepOutcome()
@@ -113,8 +109,6 @@ class Ripgrep:
             if mode == "files"
             else self._counts()
         )
-        if found.engine:
-            return found
         is_empty = not found.shown_lines and not found.entries and not self._query.offset
         if is_empty and self._is_complete:
             found = msgspec.structs.replace(found, elsewhere=self._second_look())
@@ -183,22 +177,14 @@ class Ripgrep:
             return self._find_sorted_lines()
         if end is None:
             return self._find_unsorted_lines(None) or self._find_sorted_lines()
-        page, start = LinePage(self._query, self._screen), self._start
-        ordered = DeferredProcess(
-            lambda: self._begin_lines(page.take, _build_sorted_options(self._query.end))
-        )
+        page = LinePage(self._query, self._screen)
+        ordered = self._begin_lines(page.take, _build_sorted_options(end))
         try:
-            if start is None or not start.is_hopeless:
-                if start is not None and start.is_ahead_of(ordered.process):
-                    return start.found(self._survey)
-                if _is_filled_at_once(ordered, page, end):
-                    return self._settled(ordered, page)
-                ordered.pause()
-                if (
-                    self._launch.long_files is None
-                    and ordered.read_resident_bytes() > MAX_PAUSED_BYTES
-                ):
-                    self._search_in_pieces()
+            if _is_filled_at_once(ordered, page, end):
+                return self._settled(ordered, page)
+            ordered.pause()
+            if self._launch.long_files is None and ordered.read_resident_bytes() > MAX_PAUSED_BYTES:
+                self._search_in_pieces()
             found = self._find_unsorted_lines(ordered) if end <= MAX_PILE_LINES else None
             return found or self._settled(ordered, page)
         finally:
@@ -209,8 +195,10 @@ class Ripgrep:
     ) -> RipgrepProcess:
         return self._asking.begin(lambda: self._launch.open_lines(take, manner, take_files))
 
-    def _settled(self, ordered: DeferredProcess, page: LinePage) -> TextFound:
-        self._settle(ordered.finished())
+    def _settled(self, ordered: RipgrepProcess, page: LinePage) -> TextFound:
+        if ordered.outcome.ending == "out_of_time":
+            ordered.resume()
+        self._settle(ordered)
         return self._page_found(page)
 
     def _find_sorted_lines(self) -> TextFound:
@@ -237,7 +225,7 @@ class Ripgrep:
             self._is_complete = self._is_complete and self._launch.cut.is_complete
         return self._page_found(page)
 
-    def _find_unsorted_lines(self, ordered: DeferredProcess | None) -> TextFound | None:
+    def _find_unsorted_lines(self, ordered: RipgrepProcess | None) -> TextFound | None:
         """The page of an unsorted run; None if it is left to a sorted one, begun by then or not."""
         end = self._query.end
         pile = UnorderedLines(end, self._screen)
@@ -249,11 +237,10 @@ class Ripgrep:
             if ending == "enough" and ordered is not None:
                 run.pause()
                 patience_s = SORTED_SHARE * (time.monotonic() - began) + GLANCE_S
-                if ordered.go(patience_s) != "out_of_time":
+                if ordered.resume(patience_s) != "out_of_time":
                     return None
                 ordered.pause()
-                run.resume()
-                ending = run.go()
+                ending = run.resume()
             if ending == "satisfied":
                 return None
             self._settle(run)
@@ -361,17 +348,17 @@ def _build_sorted_options(end: int | None) -> RipgrepOptions:
     )
 
 
-def _is_filled_at_once(run: DeferredProcess, page: LinePage, end: int) -> bool:
+def _is_filled_at_once(run: RipgrepProcess, page: LinePage, end: int) -> bool:
     """Whether a sorted run came to its end in a moment, or in others that promised it."""
     for seconds, hoped_for in (
         (GLANCE_S, 0),
         (GLANCE_S / 2, end // HOPEFUL),
     ):
-        if run.go(seconds) != "out_of_time":
+        if run.resume(seconds) != "out_of_time":
             return True
         if page.seen <= hoped_for:
             return False
-    return run.go(GLANCE_S * HOPEFUL) != "out_of_time"
+    return run.resume(GLANCE_S * HOPEFUL) != "out_of_time"
 
 
 def _format_complaints(outcome: RipgrepOutcome) -> str:

@@ -13,7 +13,7 @@ from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.rg_output import make_path_key
 from handaxe.search.walk.ignore_files import FileFilter, Ignores
 from handaxe.search.walk.root import DIRECTORY, SearchPlace, open_beneath
-from handaxe.search.walk.walk import DirectoryWalk, Listings, WalkFilter, sort_names
+from handaxe.search.walk.walk import DirectoryWalk, WalkFilter, sort_names
 
 
 class QueryFileList:
@@ -25,7 +25,6 @@ class QueryFileList:
         place: SearchPlace,
         watch: SearchDeadline,
         screen: ExclusionFilter,
-        listings: Listings | None = None,
     ) -> None:
         self._place = place
         self._watch = watch
@@ -41,7 +40,6 @@ class QueryFileList:
             ),
             fd=place.fd,
             reached_by=place.directory,
-            listings=listings,
         )
         self.ignored: list[str] = []
         """Files that would be searched if no ignore file named them."""

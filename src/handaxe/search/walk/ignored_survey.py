@@ -20,7 +20,7 @@ from handaxe.search.walk.ignore_files import NAMES as IGNORE_NAMES
 from handaxe.search.walk.ignore_files import FileFilter
 from handaxe.search.walk.root import SearchPlace, open_beneath
 from handaxe.search.walk.tree_cache import CachedWalk, TreeCache
-from handaxe.search.walk.walk import DirectoryWalk, Listings, Visit, WalkFilter
+from handaxe.search.walk.walk import DirectoryWalk, Visit, WalkFilter
 from handaxe.text.secrets import can_name_env_file, is_env_file
 
 SMALL_TREE = 3_000
@@ -48,7 +48,6 @@ class IgnoredSurvey:
         place: SearchPlace,
         watch: SearchDeadline,
         screen: ExclusionFilter,
-        listings: Listings | None = None,
         known: TreeCache | None = None,
     ) -> None:
         """Plan a survey; nothing is walked yet."""
@@ -73,7 +72,6 @@ class IgnoredSurvey:
             fd=place.fd,
             reached_by=place.directory,
             by_level=True,
-            listings=listings,
         )
         self._visits = iter(self._walk)
         self._seen: list[Visit] = []
