@@ -119,7 +119,7 @@ async def test_without_ripgrep_searches_say_what_to_install(root, tmp_path, monk
         for name in ("Grep",):
             result = await session.call(name, pattern="foo")
             assert result.code == "search.no_ripgrep"
-            assert "Install ripgrep 14 or newer" in result.text
+            assert "Install ripgrep 15 or newer" in result.text
 
 
 async def test_a_cancelled_search_ends_at_once_and_leaves_no_process(root, tmp_path, monkeypatch):
@@ -217,7 +217,7 @@ def test_a_link_put_in_the_place_of_the_root_is_not_followed(root, tmp_path):
 
 class TestFindingRipgrep:
     @pytest.mark.parametrize(
-        ("version", "wins"), [("99.0.0", True), ("14.0.0", True), ("13.0.0", False), ("?", False)]
+        ("version", "wins"), [("99.0.0", True), ("15.0.0", True), ("14.1.1", False), ("?", False)]
     )
     def test_a_system_one_wins_if_it_is_new_enough(self, tmp_path, version, wins):
         own = tmp_path / "rg"

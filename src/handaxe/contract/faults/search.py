@@ -24,6 +24,6 @@ class RipgrepFailed(ToolFault):
     def __init__(self, diagnostic: str) -> None:
         said = diagnostic.strip()[:1_000] or "it printed no message"
         super().__init__(
-            f"ripgrep failed: {said}\nTry again. If it fails again, install ripgrep anew.",
+            f"ripgrep failed: {said}\nTry again. If it fails again, reinstall ripgrep.",
             data={"diagnostic": said},
         )

@@ -136,7 +136,7 @@ def _create_memory_file() -> int:
 
 
 class ChunkedSearch:
-    """One file on its way."""
+    """Searches files in pieces."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class ChunkedSearch:
         self._watch = watch
         self._skip_line: Callable[[], None] = lambda: None
         self.capped_lines = 0
-        """Long lines of which not all matching parts were told."""
+        """Long lines of which not all matching parts are shown."""
         self.is_complete = True
         """False if time ran out in one of the files."""
 

@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from handaxe.contract.faults.search import RipgrepMissing
 from handaxe.text.paths import is_inside
 
-OLDEST = (14, 0)
-"""Older versions write their messages in another form."""
+OLDEST = (15, 0)
+"""Older versions take ignore files above the searched directory wrongly."""
 
 
 def require_ripgrep(roots: Sequence[str]) -> str:
