@@ -56,6 +56,13 @@ def test_every_decision_has_its_three_parts(page: Path):
     assert page.name in (HOUSE / "docs" / "index.md").read_text()
 
 
+@pytest.mark.parametrize("folder", ["tutorial", "guides", "design"])
+def test_the_index_lists_every_page(folder: str):
+    index = (HOUSE / "docs" / "index.md").read_text()
+    pages = [page.name for page in (HOUSE / "docs" / folder).glob("*.md")]
+    assert [name for name in pages if f"({folder}/{name})" not in index] == []
+
+
 def test_guides_name_every_public_member_of_a_session(tmp_path):
     guides = "".join(page.read_text() for page in (HOUSE / "docs" / "guides").glob("*.md"))
     documented = set(re.findall(r"session\.(\w+)", guides))

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.frontends.terminals import Terminal
 
 HOUSE = Path(__file__).parent.parent.parent
 PAGES = [
     "docs/tutorial/first-session.md",
+    "docs/tutorial/first-agent.md",
     "docs/guides/permissions.md",
     "docs/guides/evaluation.md",
 ]
@@ -53,12 +55,40 @@ def test_every_console_of_a_page_shows_what_happens(page: str, short_path: Path)
         f"{command.replace('echo $?', 'echo $code')}\ncode=$?\necho '====='" for command, _ in asked
     )
     ran = subprocess.run(
-        ["bash"], input=script, cwd=project, env=environment, capture_output=True, text=True,
-        timeout=100, check=False,
+        ["bash"], input=script, cwd=project, env=environment, text=True, timeout=100, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     printed = ran.stdout.replace(str(project), "/tmp/lesson").split("=====\n")
     for (command, shown), got in zip(asked, printed, strict=False):
-        assert is_shown(got, shown), f"{command}\nprints\n{got}\n{ran.stderr}\nnot\n{shown}"
+        assert is_shown(got, shown), f"{command}\nprints\n{got}\nnot\n{shown}"
+
+
+def test_a_person_at_a_terminal_sees_what_the_tutorial_shows(short_path: Path):
+    page = "docs/tutorial/first-agent.md"
+    project = short_path / "lesson"
+    project.mkdir()
+    subprocess.run(["bash"], input=told(page)[0][0], cwd=project, text=True, check=True)
+    shown = re.findall(r"^```text\n(.*?)^```", (HOUSE / page).read_text(), re.DOTALL | re.MULTILINE)
+    home = str(short_path / "home")
+    words = ("--model", "scripted:script.toml")
+    me = Terminal(*words, cwd=project, columns=200, HANDAXE_HOME=home)
+    try:
+        for line in shown[0].replace("/tmp/", f"{short_path}/").splitlines():
+            typed = line.removeprefix("› ")
+            question, _, answer = line.rpartition(": ")
+            if typed != line:
+                me.wait_for("›")
+                me.type(f"{typed}\r")
+            elif line.startswith("Allow?"):
+                me.wait_for(question)
+                me.type(f"{answer}\n")
+            elif line:
+                me.wait_for(_VARYING.split(line)[0])
+        me.wait_for("›")
+        me.type("\x04")
+        assert me.end() == 0
+    finally:
+        me.close()
 
 
 def is_shown(got: str, shown: str) -> bool:
