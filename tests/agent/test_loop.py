@@ -166,7 +166,7 @@ async def test_a_resumed_session_goes_on_with_its_conversation(project: Path):
         await agent.ask("What does it say?")
         before = agent.messages
     async with Session(project, session_id=first.id) as second:
-        agent = Agent(Player(says("As before.")), second)
+        agent = Agent(Player(says("Unchanged.")), second)
         assert agent.messages == before
         await agent.ask("And now?")
         assert complaints(agent.messages) == []

@@ -153,7 +153,7 @@ def test_a_parameter_that_nobody_can_give_is_refused_where_the_tool_is_defined()
 
     with pytest.raises(TypeError, match="name its type in `uses`"):
         tool(bad)
-    with pytest.raises(TypeError, match="`uses` is a tuple of types, not <class"):
+    with pytest.raises(TypeError, match="`uses` must be a tuple of types, not <class"):
         tool(uses=Database)(bad)
 
 

@@ -189,7 +189,7 @@ async def test_a_named_tool_that_needs_no_loading_is_found_and_not_sent_twice(
         s.tools(deferred=True)
         found = await s.call("ToolSearch", query=query)
         assert "Read" in found.data["matches"]
-        assert "No tool fits" not in found.text
+        assert "No tool matches" not in found.text
         assert all(one["was_loaded"] for one in found.data["tools"] if one["name"] == "Read")
         names = [schema["name"] for schema in s.tools(deferred=True)]
         assert len(names) == len(set(names))

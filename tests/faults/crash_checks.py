@@ -153,7 +153,7 @@ def _go_back(expected: Expected, place: Path) -> Iterator[Problem]:
         if now == old:
             break
         code, text = _undo_as_told(expected, place)
-        is_told |= "ambiguous, left as it is" in text
+        is_told |= "ambiguous, not restored" in text
         if code == "undo.nothing" and expected.by_command:
             code, text = asyncio.run(_undo(place, UndoRequest(force=True)))
             if not is_told:

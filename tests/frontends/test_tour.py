@@ -52,7 +52,7 @@ HAPPENED = {
     "the no's effect": "The call was refused. no hooks, please",
     "plan mode": "Plan mode is on",
     "plan mode's refusal": "Plan mode changes nothing: Write is not known to only look",
-    "an agreed plan": "The user agreed to the plan. The permission mode is acceptEdits again.",
+    "an agreed plan": "The user approved the plan. The permission mode is acceptEdits again.",
     "a yes": "| Allow?  y    <- the tour answers",
     "a removed directory": "In the project now: Makefile, deploy.key, shop/\n",
     "undo": "recreated: notes/suppliers.md",

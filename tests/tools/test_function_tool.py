@@ -220,18 +220,18 @@ async def half(a: str = "\ud800"):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (plain, "plain is not an async function. Write `async def`."),
+        (plain, "plain is not async. Write `async def`."),
         (untyped, "untyped has no annotation for the parameter 'a'"),
         (many, r"many takes \*parts: int"),
         (named, r"named takes \*\*parts: int"),
         (positional, "positional takes a: int"),
         (formless, "an annotation that cannot be resolved"),
-        (strange, "a parameter that JSON cannot hold: .*Formless.* has no form in JSON"),
-        (functools.partial(untyped, b=1), "is not an async function"),
-        (staticmethod(untyped), "is not an async function"),
-        (yielding, "yielding yields. Return the result"),
+        (strange, "a parameter without a JSON form: .*Formless.* has no form in JSON"),
+        (functools.partial(untyped, b=1), "is not async"),
+        (staticmethod(untyped), "is not async"),
+        (yielding, "yielding uses yield. Return the result"),
         (hidden, "a parameter '__a'"),
-        (half, "a parameter that JSON cannot hold"),
+        (half, "a parameter without a JSON form"),
     ],
 )
 def test_what_cannot_become_a_tool_is_refused_with_the_reason(function, words):
@@ -277,7 +277,7 @@ def test_what_is_no_function_or_has_no_name_is_refused():
     async def function() -> str:
         return ""
 
-    with pytest.raises(TypeError, match="not an async function"):
+    with pytest.raises(TypeError, match="not async"):
         tool(5)
     with pytest.raises(ValueError, match="not a tool name"):
         tool(name="")(function)

@@ -87,7 +87,7 @@ async def test_undo_takes_back_what_the_command_wrote_and_nothing_else(met, file
     texts = {name: (files / name).read_text() for name in ("a", "g", "h")}
     assert texts == {"a": "a\n", "g": "G\n", "h": "h\nof a person\n"}
     assert not (files / "new").exists()
-    assert f"ambiguous, left as it is: {files}/h ({UNSEEN})" in undone.text
+    assert f"ambiguous, not restored: {files}/h ({UNSEEN})" in undone.text
     [g, h] = sorted(undone.data["ambiguous"], key=lambda one: one["filePath"])
     assert (g["filePath"], g["sessionId"]) == (f"{files}/g", other.id)
     assert (h["filePath"], h["sessionId"], h["reason"]) == (f"{files}/h", "", UNSEEN)

@@ -49,7 +49,7 @@ BUILTIN: dict[str, str] = {
 
 
 def build_loaders() -> dict[str, Callable[[], Tool[Any]]]:
-    """How to get each built-in tool, without importing those that nobody calls."""
+    """Loaders for the built-in tools; a tool's module is imported on first use."""
     return {name: _make_loader(name, module) for name, module in BUILTIN.items()}
 
 

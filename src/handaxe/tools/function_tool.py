@@ -1,8 +1,8 @@
-"""A typed async function as a tool, with one decorator.
+"""Turn a typed async function into a tool with one decorator.
 
-The signature becomes the input type, `Annotated` texts its documentation, the docstring the
-prompt. Everything else (schema, coercion, permission, hooks, events) is the same as for a
-class, because a class is what is made here.
+The signature becomes the input type, `Annotated` texts its documentation, the docstring the prompt.
+Schema, coercion, permission, hooks and events work as for a tool class, because the decorator
+builds one.
 """
 
 import inspect
@@ -36,31 +36,31 @@ EffectsOf = Effects | Callable[[Any], Effects]
 
 
 class FunctionTool(Tool[Any], Generic[P, R]):
-    """A tool made of a function; still callable like the function itself."""
+    """A tool made from a function; still callable like the function."""
 
     name = "FunctionTool"
     function: Callable[..., Awaitable[Any]]
     context_names: tuple[str, ...]
     ports_by_name: dict[str, type[Any]]
-    """Parameters that are handed over by the session, with their types."""
+    """Parameters that the session provides, with their types."""
     effects_from: Callable[[Any], Effects] | None
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function itself, past every check: for tests."""
+        """Call the function directly, without checks; for tests."""
         return cast("R", await self.function(*args, **kwargs))
 
     def prompt(self) -> str:
-        """The text of `prompt_file`, or else the function's docstring."""
+        """The text of `prompt_file`, or the function's docstring."""
         if self.prompt_file is not None:
             return super().prompt()
         return inspect.cleandoc(type(self).__doc__ or "") or self.name.replace("_", " ")
 
     def effects_of(self, args: Any) -> Effects:  # noqa: ANN401 - built from the signature
-        """What was declared, or what the declared function says of this input."""
+        """The declared effects, or the result of the declared function for this input."""
         return self.effects_from(args) if self.effects_from else self.effects
 
     async def call(self, args: Any, ctx: ToolContext) -> ToolResult:  # noqa: ANN401
-        """Run the function with its parameters, and with the context if it asks for one."""
+        """Run the function with its parameters, and with the context if it takes one."""
         values = {name: getattr(args, name) for name in args.__struct_fields__}
         values |= dict.fromkeys(self.context_names, ctx)
         for name, port in self.ports_by_name.items():
@@ -88,12 +88,12 @@ def tool(
     effects: EffectsOf | None = None,
     **facts: Any,
 ) -> Any:
-    """Make a tool of a typed async function: `@tool`, or `@tool(effects=Effects.none())`.
+    """Make a tool from a typed async function: `@tool`, or `@tool(effects=Effects.none())`.
 
-    A parameter annotated `ToolContext` receives the context and is not part of the input, and one
-    annotated with a type in `uses` or `may_use`, or with a `State`, receives that object. What the
-    function returns is the result, its text, or any JSON-able data. Without `effects` the
-    tool is taken to change everything. Other facts of `Tool` are passed on by their names.
+    A parameter annotated with `ToolContext`, with a type in `uses` or `may_use`, or with a `State`
+    receives that object and is not part of the input. The function returns a result, its text, or
+    any JSON-able data. Without `effects`, the tool is assumed to change everything. Other options
+    set the attributes of `Tool` with the same names.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
@@ -108,13 +108,15 @@ def _build_tool(
 ) -> FunctionTool[..., Any]:
     unknown = sorted(fact for fact in facts if not hasattr(Tool, fact))
     if unknown:
-        raise TypeError(f"@tool has no option {unknown[0]!r}: a fact of handaxe.Tool is expected.")
+        raise TypeError(f"@tool has no option {unknown[0]!r}. Use an attribute of handaxe.Tool.")
     if not (effects is None or isinstance(effects, Effects) or callable(effects)):
-        raise TypeError(f"@tool: `effects` is an Effects or a function of the input: {effects!r}.")
+        raise TypeError(
+            f"@tool: `effects` must be an Effects or a function of the input: {effects!r}."
+        )
     if effects is Effects or getattr(effects, "__self__", None) is Effects:
         raise TypeError(
-            f"@tool: `effects` is an Effects or a function of the input, not {effects!r}. "
-            "Call it, as in `effects=Effects.unknown()`."
+            "@tool: `effects` must be an Effects or a function of the input, not "
+            f"{effects!r}. Call it, as in `effects=Effects.unknown()`."
         )
     hints = _read_type_hints(function)
     contexts = tuple(param for param, hint in hints.items() if _is_context(hint))
@@ -149,16 +151,16 @@ _METHODS = (
     *_ASYNC, "title", "summary", "show", "subjects", "user_facing_name", "prompt_for",
     "classifier_text",
 )  # fmt: skip
-"""Methods of a tool that the decorator takes as functions, which get no `self`."""
+"""Methods of a tool that the decorator takes as functions without `self`."""
 
 
 def _make_method(part: str, given: Any, name: str) -> Any:  # noqa: ANN401 - any value
     if part == "user_facing_name":
         return staticmethod(_make_name(given, name))
     if not callable(given):
-        raise TypeError(f"@tool: `{part}` is a function, not {given!r:.100}.")
+        raise TypeError(f"@tool: `{part}` must be a function, not {given!r:.100}.")
     if part in _ASYNC and not inspect.iscoroutinefunction(given):
-        raise TypeError(f"@tool: `{part}` is not an async function. Write `async def`.")
+        raise TypeError(f"@tool: `{part}` must be an async function. Write `async def`.")
     return staticmethod(given)
 
 
@@ -169,14 +171,16 @@ def _make_name(given: Any, name: str) -> Callable[..., Any]:  # noqa: ANN401 - a
         return name if args is None else given(args)
 
     if not isinstance(given, str) and not callable(given):
-        raise TypeError(f"@tool: `user_facing_name` is a text or a function, not {given!r:.100}.")
+        raise TypeError(
+            f"@tool: `user_facing_name` must be a text or a function, not {given!r:.100}."
+        )
     return show_name
 
 
 def _has_schema(returned: Any) -> bool:  # noqa: ANN401 - any annotation
-    """Whether a return type promises something; what JSON has no form for is no promise.
+    """Whether a return type has a JSON Schema.
 
-    Neither is a `ToolResult`, whose data can be anything.
+    A `ToolResult` has none, because its data can be anything.
     """
     if ToolResult in get_args(returned):
         return False
@@ -192,12 +196,12 @@ def _has_schema(returned: Any) -> bool:  # noqa: ANN401 - any annotation
 def _read_types(fact: str, facts: dict[str, Any]) -> tuple[type[Any], ...]:
     types: object = facts.get(fact, ())
     if not isinstance(types, tuple | list):
-        raise TypeError(f"@tool: `{fact}` is a tuple of types, not {types!r:.100}.")
+        raise TypeError(f"@tool: `{fact}` must be a tuple of types, not {types!r:.100}.")
     return tuple(cast("Iterable[type[Any]]", types))
 
 
 def _find_ports(hints: dict[str, Any], declared: tuple[Any, ...]) -> dict[str, type[Any]]:
-    """The parameters that are no input, because the session has what they stand for."""
+    """The parameters that the session provides instead of the input."""
     found: dict[str, type[Any]] = {}
     for name, hint in hints.items():
         plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
@@ -209,7 +213,7 @@ def _find_ports(hints: dict[str, Any], declared: tuple[Any, ...]) -> dict[str, t
 
 
 def _is_context(hint: Any) -> bool:  # noqa: ANN401 - any annotation
-    """Whether a parameter is for the context, also where it may be left out or is documented."""
+    """Whether a parameter takes the context, even if it is optional or annotated."""
     if get_origin(hint) is Annotated:
         return _is_context(get_args(hint)[0])
     return hint is ToolContext or ToolContext in get_args(hint)
@@ -219,22 +223,30 @@ _UNTYPED_RETURNS = (None, type(None), str, Any, ToolResult)
 
 
 def _read_type_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The types of all parameters and of the return value; a clear refusal otherwise."""
+    """The types of all parameters and of the return value.
+
+    Raises:
+        TypeError: a type cannot be resolved.
+    """
     title = f"@tool: {getattr(function, '__qualname__', function)!s}"
     if inspect.isasyncgenfunction(function):
-        raise TypeError(f"{title} yields. Return the result; `ctx.report` tells how far it is.")
+        raise TypeError(
+            f"{title} uses yield. Return the result; call `ctx.report` to show progress."
+        )
     is_function = inspect.isfunction(function) or inspect.ismethod(function)
     if not is_function or not inspect.iscoroutinefunction(function):
-        raise TypeError(f"{title} is not an async function. Write `async def`.")
+        raise TypeError(f"{title} is not async. Write `async def`.")
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
         raise TypeError(f"{title} has an annotation that cannot be resolved: {error}.") from None
     for name, param in inspect.signature(function).parameters.items():
         if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD, param.POSITIONAL_ONLY):
-            raise TypeError(f"{title} takes {param}: every parameter needs a name of its own.")
+            raise TypeError(f"{title} takes {param}; use named parameters only.")
         if name.startswith("__"):
-            raise TypeError(f"{title} has a parameter {name!r}: two underscores cannot lead.")
+            raise TypeError(
+                f"{title} has a parameter {name!r}; a name must not start with two underscores."
+            )
         if name not in hints:
             raise TypeError(f"{title} has no annotation for the parameter {name!r}.")
     return {name: from_annotations(hint) for name, hint in hints.items()}
@@ -275,7 +287,7 @@ def _build_args_type(
 
 
 def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
-    """Fail where the tool is defined, not where a model first calls it."""
+    """Check the types when the tool is defined, not at its first call."""
     from handaxe.schema.tool_schema import build_input_schema
 
     try:
@@ -284,13 +296,13 @@ def _check_types(args_type: type[Any], function: Callable[..., Any]) -> None:
     except (TypeError, ValueError, NameError) as error:
         title = f"@tool: {function.__qualname__}"
         raise TypeError(
-            f"{title} has a parameter that JSON cannot hold: {error} If the session is to hand it "
-            "over, name its type in `uses`."
+            f"{title} has a parameter without a JSON form: {error} If the session "
+            "provides it, name its type in `uses`."
         ) from None
 
 
 def _prepare_default(value: Any, hint: Any) -> Any:  # noqa: ANN401 - any default of any type
-    """The default of a field; a call must not see what an earlier one did to it."""
+    """The default of a field, copied for each call."""
     if value is not None:
         # None says that it was left out, whatever the type.
         from handaxe.schema.from_type import convert_with_class
@@ -309,7 +321,7 @@ def _make_class_name(function: Callable[..., Any]) -> str:
 
 
 def _extract_search_hint(doc: str) -> str:
-    """The docstring's first line, if it has the length of a search hint."""
+    """The docstring's first line, if it is short enough for a search hint."""
     words = (doc.strip().splitlines() or [""])[0].rstrip(".").split()
     return " ".join(words) if 3 <= len(words) <= 10 else ""
 
@@ -333,7 +345,7 @@ def _to_result(value: Any, *, is_typed: bool) -> ToolResult:  # noqa: ANN401 - a
 
 
 def _to_plain(value: Any) -> Any:  # noqa: ANN401 - any JSON-able value
-    """The value as JSON data, with an end to what has none and words for odd names."""
+    """The value as JSON data, without infinities and with text for other keys."""
     try:
         return msgspec.to_builtins(value, enc_hook=to_json_value, str_keys=True)
     except (TypeError, RecursionError):

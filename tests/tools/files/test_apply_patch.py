@@ -203,16 +203,16 @@ async def test_tolerance_and_help_are_those_of_edit(project):
     async with Session(project, permission_mode="acceptEdits") as session:
         await read(session, "a.py")
         missed = await session.call("ApplyPatch", input=patch(*update("a.py", "-lost = 2")))
-        sent = "If that is the place, send: the hunk with these lines:\n-last = 2\n\n"
+        sent = "If you mean that place, send: the hunk with these lines:\n-last = 2\n\n"
         assert sent in missed.text
         wrong_end = patch(*update("a.py", "-def f():", "+def g():", "*** End of File"))
         ended = await session.call("ApplyPatch", input=wrong_end)
         assert "but not at the end of the file" in ended.text
         header = patch("*** Update File: a.py", "@@ last = 2", "-def f():", "+def g():")
-        assert "but not behind 'last = 2'" in (await session.call("ApplyPatch", input=header)).text
+        assert "but not after 'last = 2'" in (await session.call("ApplyPatch", input=header)).text
         visible = await session.call("ApplyPatch", input=text)
         assert visible.data["files"][0]["matched_with"] == "indentation"
-        assert "differ only in indentation" in visible.text
+        assert "except for indentation" in visible.text
     assert (project / "a.py").read_text() == "def f():\n\tif x:\n\t\treturn 2\n\nlast = 2\n"
 
 
@@ -237,7 +237,7 @@ async def test_if_one_file_cannot_be_written_those_before_it_are_put_back(sessio
     names = [str(project / name) for name in ("c.txt", "b.sh", "a.txt")]
     assert result.data["restored"] == names
     assert result.data["left"] == []
-    assert "Put back as before" in result.text
+    assert "Restored" in result.text
     assert tree(project) == before
     # Nothing is to be undone, and the file counts as read still.
     assert (await session.call("Undo")).code == "undo.nothing"
@@ -263,7 +263,7 @@ async def test_what_cannot_be_put_back_is_named(project):
         await write_patches([first, second, impossible], ctx)
     assert broken.value.data["restored"] == [path]
     assert broken.value.data["left"] == [path]
-    assert "Could not be put back" in broken.value.sentence
+    assert "Could not be restored" in broken.value.sentence
     assert (project / "a.txt").read_bytes() == b"other\n"
 
 

@@ -84,7 +84,7 @@ async def test_a_tag_that_does_not_fit_is_refused_with_what_is_there(session, pr
     assert result.data["wrong"] == [
         {"change": 1, "given": wrong, "found": ref[2], "moved_to": ref[3]}
     ]
-    assert f"Near by only {ref[3]} has that tag" in result.text
+    assert f"The only nearby line with that tag is {ref[3]}:" in result.text
     assert file.read_text() == "one\ntwo\nthree\nfour\n"
 
 
@@ -94,7 +94,7 @@ async def test_no_line_is_proposed_where_two_have_the_tag(session, project):
     result = await change(session, {"first": f"1:{compute_tag('}')}", "text": "1"})
     assert result.code == "edit.no_match"
     assert result.data["wrong"][0]["moved_to"] is None
-    assert "Near by" not in result.text
+    assert "nearby line" not in result.text
 
 
 async def test_a_line_that_moved_out_of_reach_is_not_proposed(session, project):
@@ -124,14 +124,14 @@ async def test_lines_that_are_not_there_and_numbers_without_tags_are_told(
     [
         ({"text": "x"}, "either `first`"),
         ({"first": "1:aa", "after": "1:aa", "text": "x"}, "either `first`"),
-        ({"after": "1:aa", "last": "2:bb", "text": "x"}, "`last` goes with `first`"),
-        ({"first": "3:aa", "last": "2:bb", "text": "x"}, "stands before"),
-        ({"first": "0:aa", "text": "x"}, "counted from 1"),
-        ({"first": "0", "last": "2:bb", "text": "x"}, "counted from 1"),
+        ({"after": "1:aa", "last": "2:bb", "text": "x"}, "use `last` with `first`"),
+        ({"first": "3:aa", "last": "2:bb", "text": "x"}, "comes before"),
+        ({"first": "0:aa", "text": "x"}, "start at 1"),
+        ({"first": "0", "last": "2:bb", "text": "x"}, "start at 1"),
         ({"first": "k3", "text": "x"}, "like `12:k3`"),
         ({"first": "", "text": "x"}, "like `12:k3`"),
         ({"first": "-2:k3", "text": "x"}, "like `12:k3`"),
-        ({"after": "0", "text": ""}, "nothing to put in"),
+        ({"after": "0", "text": ""}, "nothing to insert"),
         ({"first": "1:aa"}, "text"),
         ({"first": "1:aa", "text": "x", "new": "y"}, "new"),
     ],
@@ -315,7 +315,7 @@ async def test_a_deletion_that_is_sent_again_deletes_no_other_line(session, proj
     assert (await change(session, again)).ok
     result = await change(session, again)
     assert result.code == "edit.many_matches"
-    assert "is gone" in result.text
+    assert "no longer exists" in result.text
     assert file.read_text() == "}\n}\nx\n"
     # What was told of the new lines counts as shown, and what is beyond doubt is taken.
     told = await change(session, {"first": f"3:{compute_tag('x')}", "text": "}\ny"})
@@ -341,7 +341,7 @@ async def test_a_number_that_was_told_to_have_moved_is_taken(session, project):
     file.write_text("one\ntwo\nthree\nfour\n")
     ref = await read(session)
     told = await change(session, {"first": ref[1], "text": "1\n1b\n1c"})
-    assert "Lines behind it: +2." in told.text
+    assert "Lines after it: +2." in told.text
     assert (await change(session, {"first": f"6:{compute_tag('four')}", "text": "4"})).ok
     old = await change(session, {"first": ref[3], "text": "3"})
     assert old.code == "edit.no_match"

@@ -110,7 +110,7 @@ async def test_a_text_with_a_mistake_that_fits_twice_gets_no_call(session, proje
     edit = {"old_string": "     1→x = 1", "new_string": "     1→x = 2"}
     failed = await session.call("Edit", file_path="a.py", **edit)
     assert failed.data == {"mistakes": ["line_numbers"], "lines": [1, 5]}
-    assert "stands in several places, on lines 1, 5" in failed.text
+    assert "matches several places, on lines 1, 5" in failed.text
     everywhere = await session.call("Edit", file_path="a.py", **edit, replace_all=True)
     assert (await session.call("Edit", everywhere.data["corrected"])).ok
     assert (project / "a.py").read_text() == "x = 2\n\ny = 2\n\nx = 2\n"

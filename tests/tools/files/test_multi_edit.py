@@ -26,7 +26,7 @@ async def test_edits_are_made_in_order_each_on_what_the_one_before_left(session,
     ]  # fmt: skip
     assert [one["replacements"] for one in result.data["edits"]] == [1, 1, 2]
     assert result.data["matched_with"] == "line_endings"
-    assert "Edit 2: old_string was not in the file to the letter" in result.text
+    assert "Edit 2: old_string did not match exactly" in result.text
     [block] = result.display
     assert isinstance(block, Diff)
     undone = await session.call("Undo")

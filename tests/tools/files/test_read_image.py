@@ -81,7 +81,7 @@ async def test_a_large_picture_is_scaled_down_and_that_is_said(session, project:
     assert result.data["file"]["type"] == "image/jpeg"
     assert "4000 x 3000 pixels" in result.text
     assert "1568 x 1176" in result.text
-    assert "Multiply places in it by 2.551" in result.text
+    assert "Multiply coordinates by 2.551" in result.text
     assert looks_like(opened(result), (100, 500), (255, 0, 0))
     assert looks_like(opened(result), (1500, 500), (0, 0, 255))
 

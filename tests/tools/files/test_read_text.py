@@ -48,7 +48,7 @@ async def test_a_limit_below_one_shows_one_line_and_says_so(session, project: Pa
     (project / "a.txt").write_text("1\n2\n3\n")
     result = await session.call("Read", file_path="a.txt", limit=limit)
     assert result.data["file"]["content"] == "1"
-    assert f"limit {limit} was taken as 1" in result.text
+    assert f"limit {limit} was raised to 1" in result.text
 
 
 @pytest.mark.parametrize("lines", [3, 300_000])
@@ -75,7 +75,7 @@ async def test_pages_of_a_text_file_are_ignored_and_that_is_said(session, projec
     (project / "a.txt").write_text("abc\n")
     result = await session.call("Read", file_path="a.txt", pages="1-3")
     assert result.data["file"]["content"] == "abc"
-    assert "`pages` counts only for PDFs" in result.text
+    assert "`pages` applies only to PDFs" in result.text
 
 
 ENCODED = {
@@ -210,7 +210,7 @@ async def test_the_first_part_of_a_long_file_comes_with_an_outline(session, proj
     first = await session.call("Read", file_path="long.md")
     marks = [{"line": 1 + 1_000 * n, "text": f"# Part {n} é"} for n in range(4)]
     assert first.data["outline"] == {"marks": marks, "total": 4}
-    assert "To go on: Read(" in first.text
+    assert "To continue: Read(" in first.text
     assert "| 2001 # Part 2 é |" in first.text
     for more in ({"offset": 5}, {"limit": 5}, {"offset": 2001}):
         assert "outline" not in (await session.call("Read", file_path="long.md", **more)).data

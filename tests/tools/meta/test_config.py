@@ -148,7 +148,7 @@ async def test_a_change_that_does_not_count_says_so(project):
     async with Session(project, on_ask=yes, settings={"model": "mine"}) as session:
         overruled = await session.call("Config", key="model", value="other", scope="user")
         untrusted = await session.call("Config", key="max_parallel_calls", value=3)
-    assert overruled.notes == ("It does not count: flags has the last word.",)
+    assert overruled.notes == ("It has no effect, because flags overrides it.",)
     assert "handaxe trust" in untrusted.notes[0]
 
 

@@ -27,7 +27,7 @@ async def test_todos_brevity_and_tasks_survive_a_restart(tmp_path):
     async with Session(tmp_path, home=tmp_path / "home", session_id=session.id) as again:
         before = (await again.call("TodoWrite", todos=[])).data["oldTodos"]
         assert [todo["content"] for todo in before] == ["Run"]
-        assert "As before" in (await again.call("Brief")).text
+        assert "Unchanged" in (await again.call("Brief")).text
         assert "#1" in (await again.call("TaskList")).text
 
 

@@ -137,11 +137,9 @@ async def test_a_blocking_budget_moves_any_command(project):
 @pytest.mark.proves("SH-2")
 async def test_a_timeout_is_clamped_and_that_is_said(free):
     result = await bash(free, "true", timeout=9_000_000)
-    assert result.notes == (
-        "The timeout was cut from 9,000,000 ms to 600,000 ms, the most there is.",
-    )
+    assert result.notes == ("Timeout reduced from 9,000,000 ms to the maximum of 600,000 ms.",)
     result = await bash(free, "true", timeout=-5)
-    assert "120,000 ms hold" in result.notes[0]
+    assert "using the default of 120,000 ms" in result.notes[0]
     assert (await bash(free, "true", timeout="5000")).ok
 
 
@@ -197,7 +195,7 @@ async def test_cancel_stops_the_command_and_says_what_it_had_printed(free):
     assert free.cancel() == 1
     result = await call
     assert result.code == "call.cancelled"
-    assert f"It had printed:\n{pid}" in result.text
+    assert f"Its output:\n{pid}" in result.text
     assert result.data["interrupted"]
     assert (result.data["exitCode"], result.data["signal"]) == (143, 15)
     with pytest.raises(ProcessLookupError):
@@ -248,7 +246,7 @@ async def test_a_loop_that_ends_with_the_work_it_waited_for_is_answered_all_the_
     waited = await bash(free, "touch go; until [ -e build.ended ]; do sleep 0.01; done")
     assert free.jobs.running() == []
     (note,) = waited.notes
-    assert f"You will be notified when {begun.data['backgroundTaskId']} ends" in note
+    assert f"You get a notice when {begun.data['backgroundTaskId']} ends" in note
 
 
 @pytest.mark.parametrize(
@@ -481,7 +479,7 @@ async def test_a_dry_run_shows_the_difference(free):
     assert result.text == (
         "Nothing was changed. With exit code 0 the command would change:\n"
         "--- /p/a.txt\n+++ /p/a.txt\n@@ -1,1 +1,1 @@\n-a\n+b\n"
-        "/p/run.sh becomes executable\nIt printed:\nsaid\nNot looked at: /p/node_modules\n"
+        "/p/run.sh becomes executable\nIt printed:\nsaid\nNot compared: /p/node_modules\n"
         f"[tried in {free.workdir.root}]"
     )
     assert result.data["dryRun"]
@@ -667,7 +665,10 @@ async def test_a_trial_that_takes_too_long_says_so(project):
     async with Session(project, allow=["Bash"], permission_mode="acceptEdits") as session:
         result = await bash(session, "echo a > made; sleep 300", dry_run=True, timeout=1500)
 
-    assert "The trial was ended after 1.5s; the command would have changed:" in result.text
+    assert (
+        "The dry run was stopped after 1.5s; until then the command would have changed:"
+        in result.text
+    )
     assert (result.data["interrupted"], result.data["timedOutAfterMs"]) == (True, 1500)
     assert result.data["changedFiles"] == [f"{project}/made"]
     assert not (project / "made").exists()
@@ -748,5 +749,5 @@ async def test_task_output_says_when_a_file_lacks_a_part(project: Path):
             "Bash", command="yes no | head -c 3000000", run_in_background=True
         )
         told = await session.call("TaskOutput", task_id=begun.data["backgroundTaskId"], block=True)
-    assert "<output_cut>The file lacks a part of the output.</output_cut>" in told.text
+    assert "<output_cut>The file lacks part of the output.</output_cut>" in told.text
     assert told.data["task"]["output_is_cut"] is True

@@ -144,7 +144,7 @@ async def test_what_is_watched_is_said(free):
             "timeoutMs": 0,
             "persistent": True,
         }
-        assert "watches 'events' until it is stopped. Every frame it sees" in result.text
+        assert "watches 'events' until it is stopped. You get every frame" in result.text
         stopped = await free.call("TaskStop", task_id=result.data["taskId"])
         assert stopped.data["task_type"] == "monitor"
         assert stopped.data["command"] == f"ws://127.0.0.1:{port}"
@@ -553,7 +553,7 @@ async def test_a_sandbox_for_commands_keeps_no_socket_from_being_watched(project
             refused = await session.call("Monitor", description="d", ws=closed)
     assert said[0] == "hello"
     assert refused.code == "shell.bad_socket"
-    assert "localhost cannot be used, it is in sandbox.network.deniedDomains" in refused.text
+    assert "localhost is not usable, it is in sandbox.network.deniedDomains" in refused.text
 
 
 async def test_a_missing_library_is_said_before_anybody_is_asked(session, monkeypatch):

@@ -1,4 +1,4 @@
-"""Agent: hand a task to an agent with tools of its own."""
+"""Agent: delegate a task to a subagent with its own tools."""
 
 from typing import Annotated, Any, Literal, TypedDict, cast
 
@@ -24,29 +24,25 @@ DEFAULT_KIND = "general-purpose"
 
 
 class AgentArgs(ToolArgs, kw_only=True):
-    description: Annotated[str, msgspec.Meta(min_length=1), "What it is for, in 3-5 words."]
+    description: Annotated[str, msgspec.Meta(min_length=1), "A short description (3-5 words)."]
     prompt: Annotated[
         str,
         msgspec.Meta(min_length=1),
         "The whole task. The agent sees nothing else of this conversation.",
     ]
-    subagent_type: Annotated[str | None, "Which type of agent; `general-purpose` if left out."] = (
-        None
-    )
-    model: Annotated[str | None, "Another model than this agent's own."] = None
-    run_in_background: Annotated[bool | None, "Do not wait: a notice tells when it has ended."] = (
-        None
-    )
+    subagent_type: Annotated[str | None, "Agent type; default `general-purpose`."] = None
+    model: Annotated[str | None, "Model to use instead of this agent's."] = None
+    run_in_background: Annotated[bool | None, "Do not wait; a notice arrives when it ends."] = None
     name: Annotated[
         Annotated[str, msgspec.Meta(min_length=1, max_length=60)] | None,
         "A name to send messages to.",
     ] = None
     isolation: Annotated[
         Literal["worktree", "remote"] | None,
-        "`worktree`: a checkout of its own; its changes stay there, and you are told where.",
+        "`worktree`: a separate checkout. Its changes stay there; the result gives its path.",
     ] = None
-    team_name: Annotated[str | None, "Accepted and not used."] = None
-    mode: Annotated[str | None, "Accepted and not used; the permissions are yours."] = None
+    team_name: Annotated[str | None, "Accepted but not used."] = None
+    mode: Annotated[str | None, "Accepted but not used; the agent has your permissions."] = None
 
 
 class WorktreeData(TypedDict, total=False):
@@ -57,7 +53,7 @@ class WorktreeData(TypedDict, total=False):
 
 
 class AgentTextData(TypedDict):
-    """A block of what an agent said."""
+    """A text block of an agent's answer."""
 
     type: Literal["text"]
     text: str
@@ -73,25 +69,25 @@ class AgentUsageData(TypedDict):
 
 
 class CompletedAgentData(WorktreeData):
-    """An agent that has ended."""
+    """A finished agent."""
 
     status: Literal["completed"]
     agentId: str
     agentType: str
-    content: Annotated[list[AgentTextData], "What it said last."]
+    content: Annotated[list[AgentTextData], "Its final answer."]
     resolvedModel: str
     modelsUsed: list[str]
     totalToolUseCount: int
     totalDurationMs: float
     totalTokens: int
     usage: AgentUsageData
-    toolStats: Annotated[dict[str, int], "How often it called each tool."]
+    toolStats: Annotated[dict[str, int], "Number of calls per tool."]
     prompt: str
     outputFile: str
 
 
 class LaunchedAgentData(WorktreeData):
-    """An agent that goes on in the background."""
+    """An agent that continues in the background."""
 
     status: Literal["async_launched"]
     isAsync: bool
@@ -99,12 +95,12 @@ class LaunchedAgentData(WorktreeData):
     description: str
     resolvedModel: str
     prompt: str
-    outputFile: Annotated[str, "What it says so far."]
+    outputFile: Annotated[str, "Its output so far."]
     canReadOutputFile: bool
 
 
 class Agent(Tool[AgentArgs]):
-    """An agent of its own for a task of its own."""
+    """A subagent with its own conversation."""
 
     aliases = ("Task",)
     search_hint = "delegate a task to a sub-agent"
@@ -162,7 +158,7 @@ class Agent(Tool[AgentArgs]):
 
 
 def _cut(text: str, file: str, limit_chars: int) -> str:
-    text = text.strip() or "(The agent ended without a word.)"
+    text = text.strip() or "(The agent ended without an answer.)"
     if len(text) <= limit_chars:
         return text
     return f"{text[:limit_chars]}\n... ({len(text):,} characters; the rest is in {file})"
@@ -171,19 +167,19 @@ def _cut(text: str, file: str, limit_chars: int) -> str:
 def _format_trailer(outcome: AgentOutcome) -> str:
     state = outcome.state
     return (
-        f"{describe_worktree(state)}"
-        f"agentId: {state.agent_id} (SendMessage to this id lets it go on)\n"
-        f"used: {format_count(outcome.tool_uses, 'tool call')}, "
+        f"{describe_worktree(state)}agentId: {state.agent_id} (use SendMessage with this "
+        f"id to continue)\nused: {format_count(outcome.tool_uses, 'tool call')}, "
         f"{format_count(_count_tokens(outcome), 'token')}"
     )
 
 
 def _format_launched(outcome: AgentOutcome) -> str:
-    why = "It took too long to wait for" if outcome.why_background == "timeout" else "As asked"
+    why = "It took too long to wait for" if outcome.why_background == "timeout" else "As requested"
     state = outcome.state
     return (
-        f"{why}: the agent works in the background as {state.agent_id}. A notice tells when it "
-        f"has ended; until then do something else. What it says so far: {state.output_file}"
+        f"{why}: the agent works in the background as {state.agent_id}. You get a notice "
+        "when it ends; do something else until then. Its output so far: "
+        f"{state.output_file}"
     )
 
 

@@ -1,4 +1,4 @@
-"""ApplyPatch: changes to several files as one text, all of them or none."""
+"""ApplyPatch: apply a patch to several files, all of them or none."""
 
 from functools import lru_cache
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -38,12 +38,14 @@ class PatchedFileData(TypedDict):
     action: Action
     movedFrom: str | None
     structuredPatch: list[PatchHunk]
-    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
-    matched_with: Annotated[str, "How the lines were found; `exact` to the letter."]
+    originalFile: Annotated[
+        str | None, "The previous content; null if the file was new or is too large."
+    ]
+    matched_with: Annotated[str, "How the lines were found; `exact`: character by character."]
 
 
 class ApplyPatchData(TypedDict):
-    """What ApplyPatch did."""
+    """The result of ApplyPatch."""
 
     filePath: Annotated[str, "The first of the files."]
     structuredPatch: Annotated[list[PatchHunk], "What changed in the first of the files."]
@@ -52,7 +54,7 @@ class ApplyPatchData(TypedDict):
 
 
 class ApplyPatch(Tool[ApplyPatchArgs]):
-    """A patch over any number of files."""
+    """A patch for any number of files."""
 
     aliases = ("apply_patch",)
     search_hint = "patch several files, add, delete, move, change lines"
@@ -97,7 +99,7 @@ def _parse_args(args: ApplyPatchArgs) -> tuple[FilePatch, ...]:
 
 @lru_cache(maxsize=4)
 def _read(text: str) -> tuple[FilePatch, ...]:
-    """A patch, read once for all the stages of a call that ask for it."""
+    """Parse a patch; cached, because several stages of a call need it."""
     try:
         return parse_patch(text)
     except BadPatch as bad:
@@ -105,7 +107,7 @@ def _read(text: str) -> tuple[FilePatch, ...]:
 
 
 def _list_paths(args: ApplyPatchArgs) -> list[str]:
-    """Every path that is written, taken away or made."""
+    """Every path that the patch writes, deletes or creates."""
     paths: dict[str, None] = {}
     for patch in _parse_args(args):
         paths[patch.path] = None
@@ -141,8 +143,8 @@ def _format_line(patched: PatchedFile) -> str:
     if patched.matched_with not in ("exact", "line_endings"):
         how = patched.matched_with.replace("_", " ")
         line += (
-            f"; lines of the patch were not in the file to the letter: places that differ only in "
-            f"{how} were taken, and the new lines were written in the file's own style"
+            "; some lines of the patch did not match the file exactly: they matched "
+            f"except for {how}, and the new lines were written in the file's style"
         )
     return line
 

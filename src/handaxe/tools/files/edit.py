@@ -1,4 +1,4 @@
-"""Edit: replace a piece of text where it stands, and nothing else."""
+"""Edit: replace a piece of text in a file."""
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -37,25 +37,29 @@ from handaxe.tools.files.match_errors import shorten_text
 
 
 class EditArgs(ToolArgs, kw_only=True):
-    file_path: Annotated[str, "The path of the file to change, absolute if possible."]
+    file_path: Annotated[str, "The path of the file to change; prefer an absolute path."]
     old_string: Annotated[str, "The text to replace."]
-    new_string: Annotated[str, "The text to put in its place."]
+    new_string: Annotated[str, "The text to replace it with."]
     replace_all: Annotated[bool, "Replace every occurrence instead of exactly one."] = False
 
 
 class EditData(TypedDict):
-    """What Edit did."""
+    """The result of Edit."""
 
     filePath: str
     oldString: str
     newString: str
-    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
+    originalFile: Annotated[
+        str | None, "The previous content; null if the file was new or is too large."
+    ]
     structuredPatch: Annotated[list[PatchHunk], "What changed; empty for a new file."]
     userModified: bool
     replaceAll: bool
-    matched_with: NotRequired[Annotated[str, "How `old_string` was found; `exact` to the letter."]]
+    matched_with: NotRequired[
+        Annotated[str, "How `old_string` was found; `exact`: character by character."]
+    ]
     encoding: NotRequired[str]
-    replacements: NotRequired[Annotated[int, "How many places changed."]]
+    replacements: NotRequired[Annotated[int, "Number of replacements."]]
     alreadyApplied: NotRequired[Annotated[bool, "True: nothing was changed."]]
     changedByHook: NotRequired[bool]
 
@@ -186,8 +190,8 @@ def _report_already_applied(path: str, args: EditArgs) -> ToolResult:
         "alreadyApplied": True,
     }
     return ToolResult(
-        f"This edit is already applied: {quote_path(path)} holds new_string, and old_string is "
-        "gone. Nothing was changed.",
+        f"This edit is already applied: {quote_path(path)} contains new_string and no "
+        "longer contains old_string. Nothing was changed.",
         data=data,
     )
 

@@ -1,4 +1,4 @@
-"""What the changing file tools can be refused for."""
+"""Faults of the tools that change files."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from handaxe.contract.faults.file import FileTooLarge
 
 
 class NotRead(ToolFault):
-    """Edit or Write was asked for a file this session has not read."""
+    """This session has not read the file that Edit or Write would change."""
 
     code = "file.not_read"
 
@@ -19,7 +19,7 @@ class NotRead(ToolFault):
 
 
 class NotOpened(ToolFault):
-    """The file is under Perforce and nobody has opened it for a change."""
+    """The file is under Perforce and not open for editing."""
 
     code = "file.not_opened"
 
@@ -27,13 +27,13 @@ class NotOpened(ToolFault):
         import shlex
 
         super().__init__(
-            f"File is read-only: Perforce keeps {path} so until it is opened. Run "
+            f"File is read-only because Perforce has not opened {path} for editing. Run "
             f"`p4 edit {shlex.quote(path)}` first, then try again."
         )
 
 
 class NotReadWhole(ToolFault):
-    """Write was asked to replace a file of which only a part was read."""
+    """Write would replace a file that was read only in part."""
 
     code = "file.not_read"
 
@@ -42,13 +42,13 @@ class NotReadWhole(ToolFault):
         of_all = f" of {total}" if total else ""
         super().__init__(
             "File has not been read yet. Read it first before writing to it: only lines "
-            f"{ranges}{of_all} were seen, and Write replaces all of it. Read the rest of "
-            f"{path}, or change only a part of it."
+            f"{ranges}{of_all} were read, and Write replaces the whole file. Read the "
+            f"rest of {path}, or change only a part of it."
         )
 
 
 class ChangedSinceRead(ToolFault):
-    """The file has other content than what was read."""
+    """The file changed after it was read."""
 
     code = "file.changed"
 
@@ -75,7 +75,7 @@ class NoMatch(ToolFault):
 
 
 class ManyMatches(ToolFault):
-    """The text to replace stands in more than one place."""
+    """The text to replace occurs more than once."""
 
     code = "edit.many_matches"
 
@@ -101,73 +101,74 @@ class NoChange(ToolFault):
 
 
 class LinesUnchanged(ToolFault):
-    """Every line would stay as it is."""
+    """The change would leave every line as it is."""
 
     code = "edit.no_change"
 
     def __init__(self) -> None:
         super().__init__(
-            "No changes to make: the lines are already what `text` says, or `changes` is empty."
+            "No changes to make: the lines already equal `text`, or `changes` is empty."
         )
 
 
 class WrongLines(ToolFault):
-    """Lines that were named by number and tag are not there, or are others."""
+    """A line does not exist or does not match its tag."""
 
     code = "edit.no_match"
 
     def __init__(self, told: list[str], wrong: list[dict[str, Any]]) -> None:
         super().__init__(
-            "Nothing was changed: a line is not what its tag says.\n"
+            "Nothing was changed: a line does not match its tag.\n"
             + "\n".join(told)
-            + "\nSend the changes again with numbers and tags as they are now.",
+            + "\nSend the changes again with the current numbers and tags.",
             data={"wrong": wrong},
         )
 
 
 class LinesMoved(ToolFault):
-    """A number and tag may mean two lines that are alike: lines changed since they were shown."""
+    """A line number and tag can mean two equal lines, because lines moved since they were shown."""
 
     code = "edit.many_matches"
 
     def __init__(self, change: int, given: str, moved_to: list[int]) -> None:
         where = " or ".join(map(str, moved_to))
-        was = f"is line {where} now" if moved_to else "is gone"
+        was = f"is now line {where}" if moved_to else "no longer exists"
         super().__init__(
             f"Nothing was changed: lines moved since they were shown. {given} of change "
-            f"{change + 1} fits that line, but the line that had this number and tag before {was}. "
-            "Read the lines again, then send the changes with the numbers that are shown.",
+            f"{change + 1} matches that line, but the line that had this number and tag "
+            f"before {was}. Read the lines again, then send the changes with the new "
+            "numbers.",
             data={"change": change, "given": given, "lines": moved_to},
         )
 
 
 class LinesNotShown(ToolFault):
-    """The file was written anew since its lines were shown with tags."""
+    """The whole file was rewritten since its lines were shown with tags."""
 
     code = "file.not_read"
 
     def __init__(self, path: str, given: str) -> None:
         super().__init__(
-            f"The file was written anew since line {given} was shown, so nothing was changed. "
-            f"Read it first: call Read with file_path={path!r}."
+            f"The file was rewritten since line {given} was shown, so nothing was "
+            f"changed. Read it first: call Read with file_path={path!r}."
         )
 
 
 class ChangesOverlap(ToolFault):
-    """Two changes are about the same line."""
+    """Two changes affect the same line."""
 
     code = "edit.overlap"
 
     def __init__(self, one: int, other: int, line: int) -> None:
         super().__init__(
-            f"Changes {one + 1} and {other + 1} are both about line {line}, so nothing was "
-            "changed. Make one change of the two.",
+            f"Changes {one + 1} and {other + 1} both affect line {line}, so nothing was "
+            "changed. Combine them into one change.",
             data={"changes": [one, other], "line": line},
         )
 
 
 class IsNotebook(ToolFault):
-    """A notebook is shown and changed by cells, not by lines."""
+    """A notebook is edited by cells, not by lines."""
 
     code = "notebook.by_cells"
 
@@ -185,19 +186,19 @@ class NoEdits(ToolFault):
 
 
 class EmptyOldString(ToolFault):
-    """An edit that is not the first of a new file has nothing to look for."""
+    """Only the first edit of a new file may have an empty `old_string`."""
 
     code = "edit.empty_old_string"
 
     def __init__(self) -> None:
         super().__init__(
-            "old_string is empty. Only the first edit may have an empty one, to create a file; "
-            "give the text to replace."
+            "old_string is empty. Only the first edit may leave it empty, to create a "
+            "file. Give the text to replace."
         )
 
 
 class AmbiguousHunk(ToolFault):
-    """The lines of a hunk stand in more than one place."""
+    """The lines of a hunk occur in more than one place."""
 
     code = "edit.many_matches"
 
@@ -205,24 +206,25 @@ class AmbiguousHunk(ToolFault):
         where = ", ".join(map(str, lines[:20]))
         how = "" if matched_with == "exact" else f" (matched by {matched_with.replace('_', ' ')})"
         super().__init__(
-            f"Found {count} places for the hunk, and it may mean only one. Give more unchanged "
-            "lines around the change, or name the function or class it is in as `@@ line`.\n"
-            f"Lines: {_shorten_text(old)}\nThe places start on lines {where}{how}.",
+            f"Found {count} places for the hunk, but it must match exactly one. Give more "
+            "unchanged lines around the change, or name the enclosing function or class "
+            f"as `@@ line`.\nLines: {_shorten_text(old)}\nThe places start on lines "
+            f"{where}{how}.",
             data={"lines": lines, "count": count, "matched_with": matched_with},
         )
 
 
 class NoPlaceToAdd(ToolFault):
-    """A hunk only adds lines, and nothing says where."""
+    """A hunk only adds lines and does not say where."""
 
     code = "patch.no_place"
 
     def __init__(self, new: tuple[str, ...]) -> None:
         shown = "\n".join(f"+{line}" for line in new)
         super().__init__(
-            "The hunk only adds lines and does not say where. Give unchanged lines around them, "
-            "an `@@ line` behind which they belong, or `*** End of File` after them.\n"
-            f"Lines: {_shorten_text(shown)}"
+            "The hunk only adds lines and does not say where. Give unchanged lines "
+            "around them, an `@@ line` that comes before them, or `*** End of File` "
+            f"after them.\nLines: {_shorten_text(shown)}"
         )
 
 
@@ -233,40 +235,40 @@ class HunksOverlap(ToolFault):
 
     def __init__(self, line: int) -> None:
         super().__init__(
-            f"The hunk changes lines that another hunk of the patch changes too, at line {line}. "
-            "Make one hunk of the two.",
+            f"The hunk changes line {line}, which another hunk of the patch changes too. "
+            "Combine them into one hunk.",
             data={"line": line},
         )
 
 
 class PatchInvalid(ToolFault):
-    """The text is not a patch that could be understood."""
+    """The text is not a valid patch."""
 
     code = "patch.invalid"
 
     def __init__(self, line: int, reason: str) -> None:
         where = f" (line {line} of it)" if line else ""
         super().__init__(
-            f"The patch cannot be understood{where}: {reason}. Nothing was changed. A patch "
-            "begins with `*** Begin Patch`, names files with `*** Update File: path`, `*** Add "
+            f"The patch is invalid{where}: {reason}. Nothing was changed. A patch begins "
+            "with `*** Begin Patch`, names files with `*** Update File: path`, `*** Add "
             "File: path` or `*** Delete File: path`, and ends with `*** End Patch`.",
             data={"line": line},
         )
 
 
 class NamedTwice(ToolFault):
-    """Two parts of a patch are about the same file."""
+    """A patch has two sections for the same file."""
 
     code = "patch.invalid"
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"The patch names {path} twice. Nothing was changed. Make one part of the two."
+            f"The patch names {path} twice. Nothing was changed. Combine the two sections."
         )
 
 
 class InTheWay(ToolFault):
-    """A patch adds or moves a file to where one is already."""
+    """A patch adds or moves a file to a path that exists."""
 
     code = "file.exists"
 
@@ -278,16 +280,16 @@ class InTheWay(ToolFault):
 
 
 class PatchBroken(ToolFault):
-    """One of several files could not be written; what was written before it was put back."""
+    """A file of a patch could not be written; the files written before it were restored."""
 
     code = "patch.broken_off"
 
     def __init__(self, fault: ToolFault, path: str, restored: list[str], left: list[str]) -> None:
         told = f"{fault.sentence} The patch was not applied."
         if restored:
-            told += f" Put back as before: {', '.join(restored)}."
+            told += f" Restored: {', '.join(restored)}."
         if left:
-            told += f" Could not be put back and stay changed: {', '.join(left)}. Undo may help."
+            told += f" Could not be restored and stay changed: {', '.join(left)}. Undo may help."
         super().__init__(
             told,
             data={
@@ -301,7 +303,7 @@ class PatchBroken(ToolFault):
 
 
 class AlreadyThere(ToolFault):
-    """An empty old_string creates a file, and the file exists."""
+    """An empty old_string creates a file, but the file exists."""
 
     code = "file.exists"
 
@@ -313,30 +315,30 @@ class AlreadyThere(ToolFault):
 
 
 class TooLargeToShow(FileTooLarge):
-    """A picture or PDF of more bytes than are taken into memory at once."""
+    """A picture or PDF is larger than the limit."""
 
     def __init__(self, path: str, size_bytes: int, limit_bytes: int) -> None:
         ToolFault.__init__(
             self,
-            f"{path} has {size_bytes:,} bytes; pictures and PDFs are opened up to "
+            f"{path} has {size_bytes:,} bytes; the limit for pictures and PDFs is "
             f"{limit_bytes:,}. Make a smaller copy with another program first.",
         )
 
 
 class NotebookInvalid(ToolFault):
-    """The file is no notebook that could be changed cell by cell."""
+    """The file is not a notebook that can be edited by cells."""
 
     code = "notebook.invalid"
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
-            f"{path} is not a valid notebook: {reason}. Nothing was changed. Read shows it as "
-            "text; mend that first."
+            f"{path} is not a valid notebook: {reason}. Nothing was changed. Read shows "
+            "it as text; repair it first."
         )
 
 
 class NoCell(ToolFault):
-    """No cell, or not exactly one, was named."""
+    """The input names no cell, or more than one."""
 
     code = "notebook.no_cell"
 
@@ -349,7 +351,7 @@ class NoCell(ToolFault):
 
 
 class CellUnchanged(ToolFault):
-    """A cell was to be replaced by what it already is."""
+    """The cell already has the new source."""
 
     code = "edit.no_change"
 

@@ -1,4 +1,4 @@
-"""EditLines: replace, put in or delete whole lines that are named by number and tag."""
+"""EditLines: replace, insert or delete whole lines by number and tag."""
 
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -44,17 +44,17 @@ class OneChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     first: Annotated[str | None, "The first line to replace, as `12:k3`."] = None
     last: Annotated[str | None, "The last line to replace."] = None
-    after: Annotated[str | None, "Instead: the line to add behind; `0` is the top."] = None
+    after: Annotated[str | None, "Instead: the line to insert after; `0` is the top."] = None
     text: Annotated[str, "The new lines."]
 
 
 class EditLinesArgs(ToolArgs, kw_only=True):
-    file_path: Annotated[str, "The path of the file to change, absolute if possible."]
+    file_path: Annotated[str, "The path of the file to change; prefer an absolute path."]
     changes: Annotated[list[OneChange], "The changes, in any order."]
 
 
 class OneChangeData(TypedDict):
-    """One of the changes, as it was asked for."""
+    """One of the requested changes."""
 
     first: str | None
     last: str | None
@@ -63,21 +63,23 @@ class OneChangeData(TypedDict):
 
 
 class EditLinesData(TypedDict):
-    """What EditLines did."""
+    """The result of EditLines."""
 
     filePath: str
     changes: list[OneChangeData]
-    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
+    originalFile: Annotated[
+        str | None, "The previous content; null if the file was new or is too large."
+    ]
     structuredPatch: Annotated[list[PatchHunk], "What changed."]
     userModified: bool
-    matched_with: Annotated[str, "How the lines were found; `exact` to the letter."]
+    matched_with: Annotated[str, "How the lines were found; `exact`: character by character."]
     encoding: str
-    replacements: Annotated[int, "How many places changed."]
+    replacements: Annotated[int, "Number of changed places."]
     changedByHook: NotRequired[bool]
 
 
 class EditLines(Tool[EditLinesArgs]):
-    """Changes of whole lines in one file."""
+    """Changes to whole lines of one file."""
 
     search_hint = "change, insert, delete lines by number and tag, modify code"
     output_type = EditLinesData
@@ -120,7 +122,7 @@ class EditLines(Tool[EditLinesArgs]):
 
 
 def parse_wanted_changes(args: EditLinesArgs) -> list[WantedChange]:
-    """What the changes ask for; every one that asks for nothing sensible is told."""
+    """Parse the changes; one fault lists every invalid one."""
     if not args.changes:
         raise LinesUnchanged
     wanted: list[WantedChange] = []
@@ -137,26 +139,26 @@ def parse_wanted_changes(args: EditLinesArgs) -> list[WantedChange]:
 
 def _parse_change(change: OneChange) -> WantedChange:
     if (change.first is None) == (change.after is None):
-        raise ValueError("give either `first`, to replace lines, or `after`, to put lines in")
+        raise ValueError("give either `first`, to replace lines, or `after`, to insert lines")
     if change.after is not None:
         if change.last is not None:
-            raise ValueError("`last` goes with `first`, not with `after`")
+            raise ValueError("use `last` with `first`, not with `after`")
         if not change.text:
-            raise ValueError("`text` is empty, so there is nothing to put in")
+            raise ValueError("`text` is empty, so there is nothing to insert")
         return WantedChange(_parse_line_ref(change.after, "after"), None, change.text)
     first = _parse_line_ref(change.first or "", "first")
     last = first if change.last is None else _parse_line_ref(change.last, "last")
     if not first.number or not last.number:
-        raise ValueError("lines are counted from 1; `0` only says where with `after`")
+        raise ValueError("line numbers start at 1; `0` is only valid in `after`")
     if last.number < first.number:
-        raise ValueError(f"`last` ({last}) stands before `first` ({first})")
+        raise ValueError(f"`last` ({last}) comes before `first` ({first})")
     return WantedChange(first, last, change.text)
 
 
 def _parse_line_ref(text: str, name: str) -> LineRef:
     ref = parse_ref(text)
     if ref is None:
-        raise ValueError(f"`{name}` has to be a number and a tag as Read shows them, like `12:k3`")
+        raise ValueError(f"`{name}` must be a number and a tag as Read shows them, like `12:k3`")
     return ref
 
 
@@ -201,7 +203,7 @@ def _build_result(
 
 
 def _format_new_refs(changes: list[NumberedChange]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """What is told of new lines and of how far others moved, and which lines have tags there."""
+    """Describe the new lines and shifts; also the lines whose tags the text shows."""
     told: list[str] = []
     shown: list[tuple[int, int]] = []
     moved, left = 0, MAX_NEW_TAGS
@@ -219,13 +221,13 @@ def _format_new_refs(changes: list[NumberedChange]) -> tuple[str, tuple[tuple[in
             f"{_describe_old_lines(change)}: " + (f"now {' '.join(refs)}." if refs else "gone.")
         )
         if moved:
-            told[-1] += f" Lines behind it: {moved:+d}."
+            told[-1] += f" Lines after it: {moved:+d}."
     return "\n".join(told), tuple(shown)
 
 
 def _describe_old_lines(change: NumberedChange) -> str:
     if change.last < change.first:
-        return f"Behind line {change.last}" if change.last else "At the top"
+        return f"After line {change.last}" if change.last else "At the top"
     if change.last == change.first:
         return f"Line {change.first}"
     return f"Lines {change.first}-{change.last}"

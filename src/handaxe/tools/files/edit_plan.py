@@ -1,7 +1,7 @@
-"""From a wanted change to a plan for a file's bytes; what is wrong with it becomes a fault.
+"""Turn a requested change into a plan for a file's bytes, or into a fault.
 
-Edit, MultiEdit and ApplyPatch all plan here, so that they forgive and refuse the same things.
-Lines that are named by number and tag need no search: `tagged_lines`.
+Edit, MultiEdit and ApplyPatch all plan here, so they tolerate and refuse the same things. Lines
+named by number and tag need no search: see `tagged_lines`.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -55,7 +55,11 @@ def plan_replacement(
     resend: Resend,
     ctx: ToolContext,
 ) -> replace.Plan:
-    """Where a replacement goes; a fault if that is nowhere, or not one place."""
+    """Find the places to replace.
+
+    Raises:
+        ToolFault: the text is missing or ambiguous.
+    """
     try:
         with convert_file_faults(content, path):
             return replace.plan_replacement(
@@ -75,7 +79,7 @@ def plan_replacement(
 
 
 class HunkPlanner:
-    """Finds the places of a file's hunks, one after the other."""
+    """Finds the places of a file's hunks in order."""
 
     def __init__(self, content: bytes, path: str, ctx: ToolContext) -> None:
         self._content, self._path, self._ctx = content, path, ctx
@@ -83,7 +87,7 @@ class HunkPlanner:
             self._edits = LineEdits(content, tolerance=ctx[Settings].edit.tolerance)
 
     def add(self, hunk: LineHunk) -> None:
-        """Find the place of one more; a fault if there is none, or not one."""
+        """Find the place of one more hunk; a fault if it is missing or ambiguous."""
         old = "\n".join(hunk.old)
         try:
             with convert_file_faults(self._content, self._path):
@@ -101,7 +105,7 @@ class HunkPlanner:
             raise HunksOverlap(overlapping.line) from None
 
     def plan(self) -> replace.Plan:
-        """All of them as one plan."""
+        """Join the plans of all hunks."""
         with convert_file_faults(self._content, self._path):
             return self._edits.plan()
 
@@ -109,11 +113,11 @@ class HunkPlanner:
         return add_file_window(fault, self._content, self._path, old, self._ctx)
 
     def _build_no_match(self, hunk: LineHunk) -> NoMatch:
-        """Where the lines nearly stand, or why the place where they do stand does not count."""
+        """Describe the nearest lines, or why an exact match does not count."""
         old = "\n".join(hunk.old)
         for bare, why in (
             (LineHunk(hunk.old, hunk.new, hunk.headers), "not at the end of the file"),
-            (LineHunk(hunk.old, hunk.new), f"not behind {' / '.join(hunk.headers)!r}"),
+            (LineHunk(hunk.old, hunk.new), f"not after {' / '.join(hunk.headers)!r}"),
         ):
             if bare != hunk and self._has_place(bare):
                 return NoMatch(old, f"The lines are in {self._path}, but {why}.")
@@ -156,7 +160,7 @@ class HunkPlanner:
 
 
 def _to_hunk(old: str, new: str, like: LineHunk) -> LineHunk:
-    """A hunk with other lines."""
+    """The hunk with other lines."""
     old_lines, new_lines = (
         tuple(line.removesuffix("\r") for line in text.split("\n")) if text or known else ()
         for text, known in ((old, like.old), (new, like.new))
@@ -165,7 +169,7 @@ def _to_hunk(old: str, new: str, like: LineHunk) -> LineHunk:
 
 
 def _list_hunk_lines(hunk: LineHunk) -> Iterator[str]:
-    """The lines of a hunk with their signs."""
+    """The lines of a hunk with their prefixes."""
     old, new = hunk.old, hunk.new
     for block in align_blocks(old, new):
         gone = old[block.old_begin : block.old_end]
@@ -178,7 +182,7 @@ def _list_hunk_lines(hunk: LineHunk) -> Iterator[str]:
 
 @contextmanager
 def convert_file_faults(content: bytes, path: str) -> Generator[None]:
-    """What the engine refuses for the file's sake, as faults."""
+    """Turn errors about the file's content into faults."""
     try:
         yield
     except replace.SameText:
@@ -191,13 +195,13 @@ def convert_file_faults(content: bytes, path: str) -> Generator[None]:
 
 MAX_BYTES = 1 << 30
 MAX_PIECES = 1_000
-"""More pieces of a new content are joined before it is written."""
+"""Above this number of pieces, the new content is joined before it is written."""
 
 
 async def check_target(path: str, ctx: ToolContext, *, creates: bool) -> None:
-    """Raise what can be known without matching anything.
+    """Check what needs no matching.
 
-    `creates`: there has to be no file, or an empty one.
+    `creates`: the file must be missing or empty.
     """
     info = await find_regular_file(path, ctx)
     if info is None:
@@ -212,7 +216,7 @@ async def check_target(path: str, ctx: ToolContext, *, creates: bool) -> None:
 
 
 async def load_as_read(path: str, ctx: ToolContext) -> LoadedFile:
-    """The file, if it is the one that was read."""
+    """Load the file if it did not change since it was read."""
     info = await find_regular_file(path, ctx)
     if info is None:
         raise NotFound(path)
@@ -231,10 +235,10 @@ async def write_plan(
     changes: Sequence[LineChange] | None = None,
     shown: tuple[tuple[int, int], ...] = (),
 ) -> tuple[FileVersion, list[Hunk]]:
-    """Write what a plan makes of the file; what was known of the file stays known.
+    """Write a plan and update the read ledger.
 
-    `changes` are the lines that were named, where a difference could only guess them among equal
-    ones; `shown` are the new ones whose tags are told.
+    `changes` are the named lines; a diff could only guess them among equal lines. `shown` are the
+    new lines whose tags the result shows.
     """
 
     def compare() -> tuple[list[Hunk], Sequence[LineChange], list[bytes | memoryview]]:

@@ -1,4 +1,4 @@
-"""What the file tools share: which file is meant, is it what was read, and what changed in it."""
+"""Shared by the file tools: path resolution, read-before-write checks, and diffs."""
 
 import contextlib
 import stat
@@ -23,27 +23,24 @@ from handaxe.text.replace import MatchedWith
 from handaxe.tools.files.edit_faults import AlreadyThere, ChangedSinceRead, NotOpened, NotRead
 
 MAX_SHOWN_BYTES = 100 * 1024
-"""Files up to this size are put into the result whole; of larger ones only the changed lines."""
+"""Files up to this size are part of the result; of larger ones only the changed lines."""
 MAX_DIFFED_BYTES = 1024 * 1024
 _ENDS_OF_DIRECTORIES = ("/", "/.", "/..")
 
 
 async def resolve_file(spelled: str, ctx: ToolContext) -> str:
-    """The absolute path of a file; a fault if only a directory can be meant, and none is there.
-
-    The kernel refuses such a path too, and a file of that name is not what was asked for.
-    """
+    """The absolute path of a file; a path that ends like a directory is a fault."""
     path = ctx[Workdir].resolve(spelled)
     if not spelled.endswith(_ENDS_OF_DIRECTORIES):
         return path
     info = await ctx[Files].look(path)
     if info is None or info.kind != "directory":
-        raise BadPath(f"{spelled!r} ends like the path of a directory. Give the path of a file.")
+        raise BadPath(f"{spelled!r} ends like a directory path. Give the path of a file.")
     return path
 
 
 async def find_regular_file(path: str, ctx: ToolContext) -> FileInfo | None:
-    """The regular file at the path, None if nothing is there; a fault if something else is."""
+    """The regular file at the path, None if the path is missing; a fault for anything else."""
     info = await ctx[Files].look(path)
     if info is None or info.kind == "file":
         return info
@@ -53,7 +50,7 @@ async def find_regular_file(path: str, ctx: ToolContext) -> FileInfo | None:
 
 
 async def add_near_names(missing: NotFound, path: str, ctx: ToolContext) -> ToolFault:
-    """The same fault, naming what may have been meant; nothing where none may be seen."""
+    """The fault with similar paths; unchanged where no such path is visible."""
     from handaxe.search.near_paths import find_near_paths
 
     found = await find_near_paths(path, ctx)
@@ -65,7 +62,7 @@ async def add_near_names(missing: NotFound, path: str, ctx: ToolContext) -> Tool
 
 
 async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) -> SeenFile:
-    """What was seen of the file; a fault if that is nothing, or not what is there now."""
+    """What the session read of the file; a fault if it read nothing or the file changed since."""
     if not info.mode & stat.S_IWUSR and ctx[Settings].edit.perforce:
         raise NotOpened(path)
     ledger = ctx[ReadLedger]
@@ -84,7 +81,7 @@ async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) ->
 
 
 async def _find_other_name(info: FileInfo, ctx: ToolContext) -> str | None:
-    """Another name of the file (a hard link) under which this session knows it as it is now."""
+    """Another name (hard link) under which this session read the current content."""
     ledger = ctx[ReadLedger]
     for path in ledger.paths():
         seen = ledger.find(path)
@@ -103,20 +100,20 @@ async def _find_other_name(info: FileInfo, ctx: ToolContext) -> str | None:
 def refuse_changed(
     path: str, data: bytes, version: FileVersion, seen: SeenFile, ctx: ToolContext
 ) -> None:
-    """Raise if the content is not what was seen, showing what changed."""
+    """Raise a fault that shows the difference if the content changed since it was read."""
     if version.digest != seen.version.digest:
         before = ctx[ReadLedger].content(version.path)
         raise ChangedSinceRead(path, format_changes(before, data, path))
 
 
 async def is_filled(path: str, size_bytes: int, ctx: ToolContext) -> bool:
-    """Whether a file that is there holds any text."""
+    """Whether an existing file has any text."""
     # The longest byte order mark has four bytes; anything longer has text behind it.
     return size_bytes > 4 or not is_empty((await ctx[Files].load(path)).data)
 
 
 async def fill_empty_file(path: str, make: Callable[[bytes], bytes], ctx: ToolContext) -> bool:
-    """Create a missing file or fill an empty one behind its mark; whether there was one."""
+    """Create a missing file or fill an empty one after its byte order mark; whether it existed."""
     expect: FileVersion | None = None
     mark = b""
     if (info := await find_regular_file(path, ctx)) is not None:
@@ -131,7 +128,7 @@ async def fill_empty_file(path: str, make: Callable[[bytes], bytes], ctx: ToolCo
 
 
 def encode_after_mark(path: str, text: str, mark: bytes) -> bytes:
-    """The content of a file that so far is only a byte order mark, or nothing."""
+    """The content of a file that is empty except for a byte order mark."""
     stored = sniff(mark) if mark else Format()
     try:
         return encode(text, stored)
@@ -140,24 +137,23 @@ def encode_after_mark(path: str, text: str, mark: bytes) -> bytes:
 
 
 def describe_fuzzy_match(matched_with: MatchedWith) -> str:
-    """What is said of a place that was not found to the letter."""
+    """Explain a match that was not exact."""
     if matched_with == "exact":
         return ""
     return (
-        f" old_string was not in the file to the letter; the one place that differs only in "
-        f"{matched_with.replace('_', ' ')} was taken, and the replacement was written in the "
-        "file's own style."
+        " old_string did not match exactly; the one place that differs only in "
+        f"{matched_with.replace('_', ' ')} was replaced, in the file's own style."
     )
 
 
 def format_changes(before: bytes | None, after: bytes, path: str) -> str | None:
-    """The difference as a unified diff, where both are text and small enough to compare."""
+    """A unified diff, if both contents are text and small enough."""
     hunks = compute_hunks(before, after)
     return format_hunks(hunks, old_name=path, new_name=path) if hunks else None
 
 
 def compute_hunks(before: bytes | None, after: bytes) -> list[Hunk]:
-    """The changed lines, where both are text and small enough to compare."""
+    """The changed lines, if both contents are text and small enough."""
     if before is None or max(len(before), len(after)) > MAX_DIFFED_BYTES:
         return []
     try:
@@ -167,7 +163,7 @@ def compute_hunks(before: bytes | None, after: bytes) -> list[Hunk]:
 
 
 def decode_small_text(data: bytes) -> str | None:
-    """The text of a small file for the result's data; None for a large one."""
+    """The text of a small file, for the result's data; None for a large one."""
     if len(data) > MAX_SHOWN_BYTES:
         return None
     try:
@@ -177,7 +173,7 @@ def decode_small_text(data: bytes) -> str | None:
 
 
 def to_line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
-    """The runs of lines that changed, without the unchanged lines around them."""
+    """The runs of changed lines, without unchanged lines around them."""
     changes: list[LineChange] = []
     for hunk in hunks:
         line, come, gone = hunk.old_start, 0, list[str]()
@@ -194,7 +190,7 @@ def to_line_changes(hunks: Sequence[Hunk]) -> list[LineChange]:
 
 
 def to_diff_display(path: str, hunks: Sequence[Hunk]) -> Display:
-    """Hunks as a block to paint."""
+    """Hunks as a diff block for display."""
     blocks = tuple(
         DiffHunk(h.old_start, h.old_lines, h.new_start, h.new_lines, tuple(h.lines)) for h in hunks
     )
@@ -202,7 +198,7 @@ def to_diff_display(path: str, hunks: Sequence[Hunk]) -> Display:
 
 
 async def record_later_changes(path: str, ctx: ToolContext, result: ToolResult) -> ToolResult:
-    """If a hook changed the file after us, know the new content and show what it did."""
+    """If a hook changed the file after the tool, record the new content and show the difference."""
     ledger = ctx[ReadLedger]
     info = await find_regular_file(path, ctx)
     seen = ledger.find(info.path) if info is not None else None

@@ -1,6 +1,6 @@
-"""Help after an edit that found no place, or several: where the text nearly stands, what to send.
+"""Help after an edit that matched nowhere or in several places.
 
-Who is refused again and again for the same text is shown the file itself.
+After repeated refusals of the same text, the fault shows the file's lines.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from handaxe.tools.files.edit_faults import AmbiguousHunk, ManyMatches, NoMatch
 
 MAX_TEXT_CHARS = 1_500
 PATIENCE = 3
-"""So often the same text is refused before the file is shown."""
+"""Number of refusals of the same text before the file is shown."""
 AROUND_LINES = 10
 MAX_PLACES = 3
 MAX_WINDOW_LINES = 60
@@ -28,11 +28,11 @@ MAX_LINE_CHARS = 500
 
 Missed = NoMatch | ManyMatches | AmbiguousHunk
 Resend = Callable[[str, str], str | None]
-"""What to send with another text to find, and another to put there; None if that fits nowhere."""
+"""The call to send instead, for a corrected old and new text; None if no correction fits."""
 
 
 class MissedEdit(msgspec.Struct, frozen=True):
-    """An edit that found no place."""
+    """An edit that did not match."""
 
     old: str
     new: str
@@ -40,7 +40,7 @@ class MissedEdit(msgspec.Struct, frozen=True):
 
 
 def add_file_window(fault: Missed, content: bytes, path: str, old: str, ctx: ToolContext) -> Missed:
-    """The fault; if the same text was refused before, with the lines of the file it is about."""
+    """The fault; after repeated refusals, with the file's lines at that place."""
     if ctx[AppliedEdits].count_miss(path, old, ctx.call_id) < PATIENCE:
         return fault
     try:
@@ -55,14 +55,14 @@ def add_file_window(fault: Missed, content: bytes, path: str, old: str, ctx: Too
         places = [(line, line + old.count("\n")) for line in fault.data["lines"][:MAX_PLACES]]
     shown = _format_windows(text, places or [(1, 1)], ctx)
     fault.sentence += (
-        "\n\nThe same text was refused before. This is what the file holds there; copy from it, "
-        f"without the numbers:\n{shown}"
+        "\n\nThe same text was refused before. These are the file's lines there; copy "
+        f"from them, without the numbers:\n{shown}"
     )
     return fault
 
 
 def _format_windows(text: str, places: Sequence[tuple[int, int]], ctx: ToolContext) -> str:
-    """The lines around some places, as Read shows them; no line twice."""
+    """The lines around some places, as Read shows them; each line once."""
     style = ctx[Settings].read.line_format
     pieces: list[str] = []
     done = 0
@@ -80,7 +80,7 @@ def _format_windows(text: str, places: Sequence[tuple[int, int]], ctx: ToolConte
 def build_no_match(
     content: bytes, path: str, edit: MissedEdit, resend: Resend, ctx: ToolContext
 ) -> NoMatch:
-    """The fault for a text that is nowhere: what is wrong with it, what to send instead."""
+    """The fault for a missing text: the likely mistake and the call to send instead."""
     try:
         text = decode(content).text
     except NotText:
@@ -108,15 +108,15 @@ def build_no_match(
 
 
 _MISTAKES: Mapping[Mistake, str] = {
-    "line_numbers": "The text holds line numbers, as Read and Grep show them in front of lines. "
-    "They are not in the file: leave them out.",
-    "escaped": "The text spells line breaks, tabs or quotes with a backslash, such as \\n. The "
-    "file has the characters themselves.",
-    "unescaped": "The text has line breaks, tabs, quotes or backslashes where the file spells them "
-    "with a backslash, such as \\n.",
+    "line_numbers": "The text contains line numbers, as Read and Grep show them before each line. "
+    "The file does not contain them: leave them out.",
+    "escaped": "The text writes line breaks, tabs or quotes with a backslash, such as \\n. "
+    "The file contains the characters themselves.",
+    "unescaped": "The text contains line breaks, tabs, quotes or backslashes where the file has "
+    "them written with a backslash, such as \\n.",
     "blank_lines": "The text has more or fewer blank lines or line breaks than the file.",
-    "composition": "Letters with accents are composed differently: the text looks the same as in "
-    "the file, but its characters are others (Unicode NFC and NFD).",
+    "composition": "Accented letters are composed differently: the text looks the same as in the "
+    "file, but uses other characters (Unicode NFC and NFD).",
 }
 
 
@@ -125,23 +125,23 @@ def _explain_mistakes(edit: MissedEdit, corrected: CorrectedEdit, call: str | No
     kinds = [mistake for mistake in corrected.mistakes if mistake not in _MISTAKES]
     if kinds:
         told.append(
-            f"The text differs from the file in {' and '.join(kinds).replace('_', ' ')}, and the "
-            "setting edit.tolerance = exact forgives nothing."
+            f"The text differs from the file in {' and '.join(kinds).replace('_', ' ')}, "
+            "and edit.tolerance = exact allows no difference."
         )
     first_line, *others = corrected.lines
     if others and corrected.old is None:
         places = ", ".join(map(str, corrected.lines))
         told.append(
-            f"Apart from that it stands in several places, on lines {places}. Give more of the "
-            "lines around the one that you mean, as the file has them."
+            f"With that corrected it matches several places, on lines {places}. Include "
+            "more of the surrounding lines, exactly as in the file."
         )
         return "\n".join(told)
     if "line_numbers" not in corrected.mistakes:
         told.append(_describe(compare_texts(edit.old, corrected.stored, first_line)))
     if call is None:
         told.append(
-            f"What is on line {first_line} is probably meant; copy it from the file:\n"
-            f"{_shorten_stored(corrected.stored)}"
+            f"You probably mean line {first_line}; copy it from the "
+            f"file:\n{_shorten_stored(corrected.stored)}"
         )
     else:
         told.append(f"Send: {call}")
@@ -153,7 +153,7 @@ def _shorten_stored(stored: str) -> str:
 
 
 def _explain_no_match(text: str, path: str, edit: MissedEdit, resend: Resend) -> str:
-    """The nearest places with their first difference, and what to send for the best one."""
+    """The nearest places with their first difference, and the call to send for the best one."""
     found = find_similar_text(text, edit.old)
     if not found:
         return f"Nothing in {path} resembles it. Read the file again."
@@ -163,7 +163,7 @@ def _explain_no_match(text: str, path: str, edit: MissedEdit, resend: Resend) ->
     has_same_ends = best.text[:1] == old[:1] and best.text[-1:] == old[-1:]
     if best.is_unique and has_same_ends and len(best.text) <= MAX_TEXT_CHARS:
         call = resend(best.text, edit.new)
-        shown += [f"If that is the place, send: {call}"] if call else []
+        shown += [f"If you mean that place, send: {call}"] if call else []
     return "\n".join(shown)
 
 
@@ -180,5 +180,5 @@ def _describe(place: SimilarText) -> str:
 
 
 def shorten_text(new: str) -> str:
-    """A new text as it stands in a call that is proposed."""
+    """A new text shortened for a suggested call."""
     return repr(new) if len(new) <= MAX_TEXT_CHARS else "..."

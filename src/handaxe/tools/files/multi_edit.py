@@ -43,17 +43,17 @@ class OneEdit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """One of the replacements."""
 
     old_string: Annotated[str, "The text to replace."]
-    new_string: Annotated[str, "The text to put in its place."]
+    new_string: Annotated[str, "The text to replace it with."]
     replace_all: Annotated[bool, "Replace every occurrence instead of exactly one."] = False
 
 
 class MultiEditArgs(ToolArgs, kw_only=True):
-    file_path: Annotated[str, "The path of the file to change, absolute if possible."]
-    edits: Annotated[list[OneEdit], "The replacements, made one after the other."]
+    file_path: Annotated[str, "The path of the file to change; prefer an absolute path."]
+    edits: Annotated[list[OneEdit], "The replacements, applied in order."]
 
     @property
     def creates(self) -> bool:
-        """Whether the first edit makes a file, or fills an empty one."""
+        """Whether the first edit creates a file or fills an empty one."""
         return bool(self.edits) and not self.edits[0].old_string
 
 
@@ -63,21 +63,25 @@ class OneEditData(TypedDict):
     oldString: str
     newString: str
     replaceAll: bool
-    matched_with: NotRequired[Annotated[str, "How `old_string` was found; `exact` to the letter."]]
-    replacements: NotRequired[Annotated[int, "How many places changed."]]
+    matched_with: NotRequired[
+        Annotated[str, "How `old_string` was found; `exact`: character by character."]
+    ]
+    replacements: NotRequired[Annotated[int, "Number of replacements."]]
 
 
 class MultiEditData(TypedDict):
-    """What MultiEdit did."""
+    """The result of MultiEdit."""
 
     filePath: str
     edits: list[OneEditData]
-    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
+    originalFile: Annotated[
+        str | None, "The previous content; null if the file was new or is too large."
+    ]
     structuredPatch: Annotated[list[PatchHunk], "What changed; empty for a new file."]
     userModified: bool
-    matched_with: NotRequired[Annotated[str, "The widest way in which a text was found."]]
+    matched_with: NotRequired[Annotated[str, "The least exact way in which a text was found."]]
     encoding: NotRequired[str]
-    replacements: NotRequired[Annotated[int, "How many places changed."]]
+    replacements: NotRequired[Annotated[int, "Number of replacements."]]
     alreadyApplied: NotRequired[Annotated[bool, "True: nothing was changed."]]
     changedByHook: NotRequired[bool]
 
@@ -140,7 +144,7 @@ def _refuse_senseless(args: MultiEditArgs) -> None:
 
 
 def _locate_fault(fault: ToolFault, number: int, args: MultiEditArgs) -> ToolFault:
-    """The fault, saying which edit is wrong and that none was made."""
+    """The fault, naming the failed edit and saying that nothing was changed."""
     place = f"Edit {number} of {len(args.edits)} failed, and nothing was changed"
     return fault.at(place, edit=number - 1)
 
@@ -148,7 +152,7 @@ def _locate_fault(fault: ToolFault, number: int, args: MultiEditArgs) -> ToolFau
 def _plan_edits(
     content: bytes, path: str, args: MultiEditArgs, ctx: ToolContext, *, first: int = 1
 ) -> list[replace.Plan]:
-    """A plan for each edit, made for what the one before it leaves."""
+    """A plan for each edit, made for the content that the previous edit leaves."""
     plans: list[replace.Plan] = []
     for number, edit in enumerate(args.edits[first - 1 :], first):
         try:
@@ -178,7 +182,7 @@ def _plan_edits(
 def _correct_rest(
     content: bytes, path: str, args: MultiEditArgs, ctx: ToolContext, number: int, edit: OneEdit
 ) -> dict[str, Any]:
-    """The whole input with this edit corrected, if those behind it have their places then too."""
+    """The whole input with this edit corrected, if the edits after it then match too."""
     edits = [*args.edits[: number - 1], edit, *args.edits[number:]]
     try:
         _plan_edits(content, path, MultiEditArgs(file_path=path, edits=edits), ctx, first=number)
@@ -270,14 +274,14 @@ def _report_already_applied(path: str, args: MultiEditArgs) -> ToolResult:
         "alreadyApplied": True,
     }
     return ToolResult(
-        f"These edits are already applied: {quote_path(path)} holds every new_string, and every "
-        "old_string is gone. Nothing was changed.",
+        f"These edits are already applied: {quote_path(path)} contains every new_string "
+        "and no longer contains any old_string. Nothing was changed.",
         data=data,
     )
 
 
 def _create_content(path: str, mark: bytes, args: MultiEditArgs, ctx: ToolContext) -> bytes:
-    """What the edits make of nothing: the first one's text, changed by the others."""
+    """The content of a new file: the first edit's text, changed by the others."""
     content = encode_after_mark(path, args.edits[0].new_string, mark)
     for plan in _plan_edits(content, path, args, ctx, first=2):
         content = plan.apply(content)

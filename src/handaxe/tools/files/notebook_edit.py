@@ -1,4 +1,4 @@
-"""NotebookEdit: replace, insert or delete one cell of a Jupyter notebook, and nothing else."""
+"""NotebookEdit: replace, insert or delete one cell of a Jupyter notebook."""
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -37,20 +37,20 @@ SHOWN_CELLS = 8
 
 
 class NotebookEditArgs(ToolArgs, kw_only=True):
-    notebook_path: Annotated[str, "The path of the notebook to change, absolute if possible."]
+    notebook_path: Annotated[str, "The path of the notebook to change; prefer an absolute path."]
     new_source: Annotated[str, "The new source of the cell; not used by `delete`."]
     cell_id: Annotated[
         str | None,
-        "The cell to replace or delete, or to insert after; an id, or an index from 0 as `cell-3`.",
+        "The cell to replace, delete or insert after: an id, or an index from 0 as `cell-3`.",
     ] = None
     cell_type: Annotated[
         Literal["code", "markdown"] | None, "The type of the cell; needed for `insert`."
     ] = None
-    edit_mode: Annotated[Literal["replace", "insert", "delete"], "What to do."] = "replace"
+    edit_mode: Annotated[Literal["replace", "insert", "delete"], "The kind of change."] = "replace"
 
 
 class NotebookEditData(TypedDict):
-    """What NotebookEdit did."""
+    """The result of NotebookEdit."""
 
     new_source: Annotated[str, "Empty for a deleted cell."]
     old_source: str | None
@@ -59,14 +59,14 @@ class NotebookEditData(TypedDict):
     language: str
     edit_mode: Literal["replace", "insert", "delete"]
     notebook_path: str
-    original_file: Annotated[str | None, "The file before; null if it is too large."]
-    updated_file: Annotated[str | None, "The file now; null if it is too large."]
+    original_file: Annotated[str | None, "The previous file; null if it is too large."]
+    updated_file: Annotated[str | None, "The new file; null if it is too large."]
     structuredPatch: list[PatchHunk]
     changedByHook: NotRequired[bool]
 
 
 class NotebookEdit(Tool[NotebookEditArgs]):
-    """One cell of one notebook."""
+    """A change to one cell of a notebook."""
 
     search_hint = "jupyter notebook cell, ipynb, insert, replace, delete"
     output_type = NotebookEditData
@@ -129,7 +129,7 @@ class NotebookEdit(Tool[NotebookEditArgs]):
 
 
 async def _require_seen(path: str, ctx: ToolContext) -> SeenFile:
-    """What was seen of the notebook; a fault if it is missing, unread or changed."""
+    """What the session read of the notebook; a fault if it is missing, unread or changed."""
     info = await find_regular_file(path, ctx)
     if info is None:
         raise await add_near_names(NotFound(path), path, ctx)
@@ -172,7 +172,7 @@ def _find(notebook: Notebook, address: str) -> int:
 
 
 def _to_line_changes(data: bytes, change: cell_edit.NotebookChange) -> list[LineChange]:
-    """The lines of the file that make way for others."""
+    """The lines of the file that the change replaces."""
     return [
         LineChange(
             first=data.count(b"\n", 0, splice.start) + 1,

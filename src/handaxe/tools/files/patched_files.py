@@ -1,6 +1,6 @@
-"""What a patch makes of files: planned for all of them first, then written one by one.
+"""Apply a patch to files: plan all of them, then write them one by one.
 
-If one cannot be written, those before it are put back.
+If one cannot be written, the files written before it are restored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,22 +32,22 @@ Action = Literal["updated", "added", "deleted", "moved"]
 
 
 class PatchedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file as a patch leaves it."""
+    """The planned content of one file."""
 
     path: str
     action: Action
     before: LoadedFile | None
-    """None for a file that is not there yet."""
+    """None for a new file."""
     mode: int | None = None
     pieces: Sequence[bytes | memoryview] | None
-    """The new content; None where the file goes."""
+    """The new content; None for a deleted file."""
     hunks: list[Hunk] = []
     matched_with: MatchedWith = "exact"
     moved_from: str | None = None
 
 
 async def check_patches(patches: Iterable[FilePatch], ctx: ToolContext) -> None:
-    """Raise what can be known without matching any line."""
+    """Check what needs no matching."""
     real: set[str] = set()
     for patch in patches:
         for spelled in (patch.path, *((patch.move_to,) if patch.move_to else ())):
@@ -83,14 +83,14 @@ async def _check_one(
 
 
 async def _is_link(path: str, info: FileInfo, ctx: ToolContext) -> bool:
-    """Whether the name itself is a link, not only a directory on the way to it."""
+    """Whether the path itself is a link, not only a directory above it."""
     directory, _, name = path.rpartition("/")
     parent = await ctx[Files].look(directory or "/")
     return parent is None or info.path != f"{parent.path.rstrip('/')}/{name}"
 
 
 async def plan_patches(patches: Iterable[FilePatch], ctx: ToolContext) -> list[PatchedFile]:
-    """What becomes of every file; a fault that tells of every hunk that fits nowhere."""
+    """The plan for every file; one fault lists every hunk that does not match."""
     planned: list[PatchedFile] = []
     faults: list[ToolFault] = []
     for patch in patches:
@@ -130,7 +130,7 @@ async def _read_mode(path: str, ctx: ToolContext) -> int | None:
 async def _plan_update(
     path: str, patch: FilePatch, faults: list[ToolFault], ctx: ToolContext
 ) -> list[PatchedFile]:
-    """The file with its hunks; hunks that fit nowhere are told all at once."""
+    """The file with its hunks applied; hunks that do not match are collected in `faults`."""
     loaded = await load_as_read(path, ctx)
     updated = PatchedFile(path=path, action="updated", before=loaded, pieces=[loaded.data])
     if patch.hunks:
@@ -193,7 +193,7 @@ def _join_faults(faults: list[ToolFault]) -> ToolFault:
 
 
 async def write_patches(planned: Sequence[PatchedFile], ctx: ToolContext) -> None:
-    """Write them all, or put back what was written."""
+    """Write all files; on failure restore those that were written."""
     written: list[tuple[PatchedFile, FileVersion | None]] = []
     for patched in planned:
         try:
@@ -222,7 +222,7 @@ async def _write_one(patched: PatchedFile, ctx: ToolContext) -> FileVersion | No
 async def _put_back(
     written: Sequence[tuple[PatchedFile, FileVersion | None]], ctx: ToolContext
 ) -> tuple[list[str], list[str]]:
-    """Undo our own writes, last first; what is as before again, and what is not."""
+    """Restore the written files, last first; return those restored and those not."""
     restored: list[str] = []
     left: list[str] = []
     for patched, version in reversed(written):
@@ -247,7 +247,7 @@ def _is_known_whole(path: str | None, ledger: ReadLedger) -> bool:
 
 
 def _tell(patched: PatchedFile, version: FileVersion | None, ledger: ReadLedger) -> None:
-    """The session knows what it wrote as far as it knew what was there."""
+    """Record the written content, as far as the session knew the previous one."""
     before, pieces = patched.before, patched.pieces
     if version is None or pieces is None:
         if before is not None:

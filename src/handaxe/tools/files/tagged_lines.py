@@ -1,7 +1,7 @@
-"""From lines named by number and tag to a plan for a file's bytes.
+"""Turn lines named by number and tag into a plan for a file's bytes.
 
-A tag that does not fit its line is never guessed about: the answer says what is there now, and
-where the line may have gone.
+A tag that does not match its line is an error, never a guess; the error shows the current lines and
+where the line may be now.
 """
 
 from collections.abc import Callable
@@ -31,16 +31,16 @@ from handaxe.tools.files.edit_faults import (
 from handaxe.tools.files.edit_plan import convert_file_faults
 
 MeantBy = Callable[[int], LineCandidates]
-"""What a number that was shown may stand for now."""
+"""The lines that a shown number can mean now."""
 NEARBY_LINES = 50
-"""So far from where it should be a line with the same tag is looked for."""
+"""How far a line with the same tag is searched around its old place."""
 SHOWN_LINES = 2
 SHOWN_CHARS = 200
 MAX_TOLD = 5
 
 
 class WantedChange(msgspec.Struct, frozen=True):
-    """Lines from `first` to `last` make way for `text`; without `last` it is put behind `first`."""
+    """Replace the lines `first` to `last`; without `last`, insert `text` after `first`."""
 
     first: LineRef
     last: LineRef | None
@@ -48,14 +48,14 @@ class WantedChange(msgspec.Struct, frozen=True):
 
     @property
     def refs(self) -> tuple[LineRef, ...]:
-        """The lines that it names, each once; none where it is about the top of the file."""
+        """The lines that the change names, each once; none if it inserts at the top."""
         if self.last is None:
             return (self.first,) if self.first.number else ()
         return tuple(dict.fromkeys((self.first, self.last)))
 
 
 class TaggedPlan(msgspec.Struct, frozen=True):
-    """What to do with the file, and with which lines, from the first to the last."""
+    """The plan, and the first and last line of each change."""
 
     plan: replace.Plan
     changes: list[NumberedChange]
@@ -63,10 +63,10 @@ class TaggedPlan(msgspec.Struct, frozen=True):
 
 
 class CopiedTag(Exception):
-    """A new text begins a line with a number and a tag that Read shows.
+    """A new text starts a line with a number and tag as Read shows them.
 
     Attributes:
-        change: Which change, counted from 0.
+        change: The index of the change, from 0.
         ref: The number and tag.
     """
 
@@ -78,10 +78,11 @@ class CopiedTag(Exception):
 def plan_tagged(
     content: bytes, path: str, wanted: list[WantedChange], meant_by: MeantBy
 ) -> TaggedPlan:
-    """The plan of all changes; a fault if a line is not what its tag says, or may be two.
+    """The plan of all changes.
 
     Raises:
-        CopiedTag: A new text holds what Read puts in front of lines.
+        ToolFault: A line does not match its tag, or may be two lines.
+        CopiedTag: A new text contains Read's line prefixes.
     """
     _refuse_notebook(content, path)
     with convert_file_faults(content, path):
@@ -165,9 +166,9 @@ def _refuse_wrong(edits: NumberedEdits, wanted: list[WantedChange]) -> None:
 def _refuse_moved(
     edits: NumberedEdits, path: str, number: int, change: WantedChange, meant_by: MeantBy
 ) -> None:
-    """Refuse what fits by chance only: the line's number before the file was changed here.
+    """Refuse a match that may be a coincidence: the line's number dates from before a change.
 
-    Of a range both ends have to fit elsewhere for that.
+    For a range, both ends must match elsewhere.
     """
     doubts = [(ref, _find_other_meanings(edits, path, ref, meant_by)) for ref in change.refs]
     if doubts and all(others for _, others in doubts):
@@ -179,7 +180,7 @@ def _refuse_moved(
 def _find_other_meanings(
     edits: NumberedEdits, path: str, ref: LineRef, meant_by: MeantBy
 ) -> list[int | None]:
-    """Where else the line is that was shown by this number and tag; None for one that is gone."""
+    """Other current lines for this shown number and tag; None stands for a deleted line."""
     meanings = meant_by(ref.number)
     others: list[int | None] = []
     for meaning in meanings.lines:
@@ -205,15 +206,15 @@ def _describe_mismatch(edits: NumberedEdits, ref: LineRef, moved: LineRef | None
         what = f"{ref} has no tag"
     else:
         what = f"line {ref.number} does not have the tag {ref.tag}"
-    told = f"{what}. There now:\n{_format_around(edits, ref.number)}"
+    told = f"{what}. Current lines:\n{_format_around(edits, ref.number)}"
     if moved is not None:
         line = _format_lines(edits, moved.number, moved.number)
-        told += f"\nNear by only {moved} has that tag:\n{line}"
+        told += f"\nThe only nearby line with that tag is {moved}:\n{line}"
     return told
 
 
 def _find_moved(edits: NumberedEdits, ref: LineRef) -> LineRef | None:
-    """The one line near by that has the tag, if it is one."""
+    """The only nearby line that has the tag."""
     if not ref.tag:
         return None
     last = edits.count_up_to(ref.number + NEARBY_LINES)

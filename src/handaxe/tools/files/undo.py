@@ -1,4 +1,4 @@
-"""Undo: put back what earlier calls changed."""
+"""Undo: restore what earlier calls changed."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
@@ -30,51 +30,53 @@ from handaxe.tools.files.freshness import (
     to_line_changes,
 )
 
-UNTOUCHED = "already as before"
+UNTOUCHED = "already restored"
 SHOWN_FILES = 50
-"""How many are shown to whoever is asked."""
+"""Number of files listed in a permission prompt."""
 
 
 class UndoArgs(ToolArgs):
     call_id: Annotated[str | None, "Go back to before this call."] = None
-    only: Annotated[bool, "Just this call, not later ones."] = False
-    redo: Annotated[bool, "Take back the last undo."] = False
-    force: Annotated[bool, "Even if somebody else changed files since."] = False
-    paths: Annotated[list[str] | None, "Only these paths, whoever changed them."] = None
+    only: Annotated[bool, "Only this call, not later ones."] = False
+    redo: Annotated[bool, "Revert the last undo."] = False
+    force: Annotated[bool, "Also overwrite later changes by others."] = False
+    paths: Annotated[list[str] | None, "Only these paths, whichever session changed them."] = None
 
 
 class RestoredFileData(TypedDict):
-    """One path that was put back."""
+    """One path that was restored."""
 
     filePath: str
     action: PutBack
     structuredPatch: list[PatchHunk]
-    originalFile: Annotated[str | None, "What it held before; null if nothing or too much."]
+    originalFile: Annotated[
+        str | None, "The previous content; null if the path was missing or is too large."
+    ]
 
 
 class AmbiguousChangeData(TypedDict):
-    """A path that was left as it is, because its change may be somebody else's."""
+    """A path that was not restored, because the change may come from another session."""
 
     filePath: str
     callId: str
     reason: str
-    sessionId: Annotated[str, "The session that recorded the change as its own, if one did."]
+    sessionId: Annotated[str, "The session that recorded the change as its own, if any."]
     diff: str
 
 
 class UndoData(TypedDict):
-    """What Undo put back."""
+    """The result of Undo."""
 
     filePath: Annotated[str | None, "The first of the files."]
     structuredPatch: Annotated[list[PatchHunk], "What changed in the first of the files."]
-    calls: Annotated[list[str], "The ids of the calls that were undone."]
+    calls: Annotated[list[str], "The ids of the undone calls."]
     redo: bool
     files: list[RestoredFileData]
     ambiguous: list[AmbiguousChangeData]
 
 
 class Undo(Tool[UndoArgs]):
-    """The way back."""
+    """Restores files to an earlier state."""
 
     search_hint = "put back, revert, roll back changes, redo"
     output_type = UndoData
@@ -118,7 +120,7 @@ class Undo(Tool[UndoArgs]):
 
 
 class _File:
-    """One path that was put back, with the lines that changed."""
+    """One restored path, with the changed lines."""
 
     def __init__(self, restored: RestoredPath) -> None:
         self.path = restored.path
@@ -130,7 +132,7 @@ class _File:
             self.hunks = compute_hunks(before, after or b"")
 
     def tell(self, ledger: ReadLedger) -> None:
-        """Whoever knew the file and is shown the difference knows it now; others must read."""
+        """Update the ledgers of readers that see the difference; all others must read again."""
         if self.action in {UNTOUCHED, "mode restored"}:
             return
         seen = ledger.find(self.path)
@@ -142,7 +144,7 @@ class _File:
             ledger.forget(self.path)
 
     def line(self) -> str:
-        """What was done, in one line."""
+        """Describe the change in one line."""
         counts = count_changes(self.hunks)
         lines = f" (+{counts.additions} -{counts.deletions} lines)" if self.hunks else ""
         return f"{self.action}: {quote_path(self.path)}{lines}"
@@ -157,11 +159,9 @@ def _format_text(undone: UndoResult, files: Sequence[_File], *, redo: bool) -> s
     calls = undone.calls
     named = ", ".join(f"{call.tool} {call.call_id}" for call in calls[:5])
     more = f" and {len(calls) - 5} more" if len(calls) > 5 else ""
-    verb = "Took back the undo" if redo else "Undid"
+    verb = "Reverted the undo" if redo else "Undid"
     lines = [file.line() for file in files]
-    alone = [
-        f"ambiguous, left as it is: {one.file_path} ({one.reason})" for one in undone.ambiguous
-    ]
+    alone = [f"ambiguous, not restored: {one.file_path} ({one.reason})" for one in undone.ambiguous]
     return "\n".join([f"{verb}: {named}{more}.", *lines, *alone])
 
 

@@ -31,23 +31,25 @@ from handaxe.tools.files.freshness import (
 
 
 class WriteArgs(ToolArgs, kw_only=True):
-    file_path: Annotated[str, "The path of the file to write, absolute if possible."]
+    file_path: Annotated[str, "The path of the file to write; prefer an absolute path."]
     content: Annotated[str, "The whole content of the file."]
 
 
 class WriteData(TypedDict):
-    """What Write did."""
+    """The result of Write."""
 
     type: Literal["create", "update"]
     filePath: str
     content: str
     structuredPatch: Annotated[list[PatchHunk], "What changed; empty for a new file."]
-    originalFile: Annotated[str | None, "The content before; null if it was new or is too large."]
+    originalFile: Annotated[
+        str | None, "The previous content; null if the file was new or is too large."
+    ]
     changedByHook: NotRequired[bool]
 
 
 class Write(Tool[WriteArgs]):
-    """A whole file at once."""
+    """A complete file."""
 
     search_hint = "create a new file, overwrite, save"
     output_type = WriteData
@@ -132,7 +134,7 @@ class Write(Tool[WriteArgs]):
 
 
 def _encode_content(path: str, content: str, before: bytes) -> bytes:
-    """The content in the encoding the file has, with the mark it has."""
+    """The content in the file's current encoding, with its byte order mark."""
     try:
         stored = encoding.sniff(before)
     except encoding.NotText:

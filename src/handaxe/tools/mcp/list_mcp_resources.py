@@ -1,4 +1,4 @@
-"""ListMcpResources: what the connected servers hand out."""
+"""ListMcpResources: list the resources of connected servers."""
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -19,7 +19,7 @@ class ListMcpResourcesArgs(ToolArgs, kw_only=True):
 
 
 class McpResourceData(TypedDict):
-    """Something a server can be asked to hand out."""
+    """A resource of a server."""
 
     uri: str
     name: str
@@ -29,7 +29,7 @@ class McpResourceData(TypedDict):
 
 
 class ListMcpResourcesData(TypedDict):
-    """What the servers offer."""
+    """The resources of the servers."""
 
     resources: list[McpResourceData]
 
@@ -54,7 +54,7 @@ class ListMcpResources(Tool[ListMcpResourcesArgs]):
         lines = [_format_line(resource) for resource in found[:_SHOWN]]
         if len(found) > _SHOWN:
             lines.append(f"... and {len(found) - _SHOWN} more; name a `server` to see fewer.")
-        text = "\n".join(lines) or "No server offers a resource. Servers may still offer tools."
+        text = "\n".join(lines) or "No server offers resources. Servers may still offer tools."
         data: ListMcpResourcesData = {"resources": msgspec.to_builtins(list(found))}
         return ToolResult(text, data=data)
 

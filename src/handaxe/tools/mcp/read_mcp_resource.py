@@ -1,4 +1,4 @@
-"""ReadMcpResource: one resource of a server."""
+"""ReadMcpResource: read one resource of a server."""
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -18,7 +18,7 @@ class ReadMcpResourceArgs(ToolArgs, kw_only=True):
 
 
 class McpContentData(TypedDict):
-    """A part of a resource: text, or a file that its bytes were saved to."""
+    """A part of a resource: text, or the file with its bytes."""
 
     uri: str
     mimeType: NotRequired[str]

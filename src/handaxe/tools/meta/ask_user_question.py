@@ -1,4 +1,4 @@
-"""AskUserQuestion: one to four questions with answers to choose from."""
+"""AskUserQuestion: ask one to four questions with suggested answers."""
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -13,36 +13,37 @@ from handaxe.contract.tool import Tool, ToolArgs
 
 
 class NobodyAnswers(ToolFault):
-    """The person at the other end gave no answer."""
+    """The user did not answer."""
 
     code = "user.no_answer"
 
     def __init__(self) -> None:
         super().__init__(
-            "Nobody answered. Choose the most careful option yourself, say which one, and go on."
+            "The user did not answer. Choose the most careful option yourself, say which "
+            "one, and continue."
         )
 
 
 class SameQuestion(ToolFault):
-    """Two questions, or two answers of one question, have the same text."""
+    """Two questions, or two options of one question, have the same text."""
 
     code = "user.same_question"
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"{text!r} stands there twice; answers could not be told apart.")
+        super().__init__(f"{text!r} occurs twice. Make the texts different.")
 
 
 class AskUserQuestionArgs(ToolArgs, kw_only=True):
     questions: Annotated[
         list[UserQuestion], msgspec.Meta(min_length=1, max_length=4), "1-4 questions."
     ]
-    answers: Annotated[dict[str, str] | None, "Filled in by the host; leave it out."] = None
-    annotations: Annotated[dict[str, Any] | None, "Filled in by the host; leave it out."] = None
-    metadata: Annotated[dict[str, Any] | None, "Kept as it is."] = None
+    answers: Annotated[dict[str, str] | None, "Set by the host; leave it out."] = None
+    annotations: Annotated[dict[str, Any] | None, "Set by the host; leave it out."] = None
+    metadata: Annotated[dict[str, Any] | None, "Kept unchanged."] = None
 
 
 class QuestionOptionData(TypedDict):
-    """One ready-made answer."""
+    """One suggested answer."""
 
     label: str
     description: str
@@ -59,11 +60,11 @@ class UserQuestionData(TypedDict):
 
 
 class AskUserQuestionData(TypedDict):
-    """What was asked, and what the person said."""
+    """The questions and the answers."""
 
     questions: list[UserQuestionData]
-    answers: Annotated[dict[str, str], "By the question's text; several are joined with `, `."]
-    response: NotRequired[Annotated[str, "A reply in the person's own words instead."]]
+    answers: Annotated[dict[str, str], "By question; several answers are joined with `, `."]
+    response: NotRequired[Annotated[str, "A free-text reply instead of answers."]]
 
 
 class AskUserQuestion(Tool[AskUserQuestionArgs]):

@@ -1,4 +1,4 @@
-"""Brief: switch short answers on or off."""
+"""Brief: turn short answers on or off."""
 
 from typing import Annotated, TypedDict
 
@@ -14,7 +14,7 @@ class BriefArgs(ToolArgs, kw_only=True):
 
 
 class BriefData(TypedDict):
-    """Whether answers are short from now on."""
+    """Whether answers are short."""
 
     enabled: bool
 
@@ -29,6 +29,6 @@ class Brief(Tool[BriefArgs]):
     async def call(self, args: BriefArgs, ctx: ToolContext) -> ToolResult:
         changed = ctx[BriefMode].switch(enabled=args.enabled)
         state = "short" if args.enabled else "of normal length"
-        lead = "From now on" if changed else "As before,"
+        lead = "From now on" if changed else "Unchanged:"
         data: BriefData = {"enabled": args.enabled}
         return ToolResult(f"{lead} answers are {state}.", data=data)

@@ -14,25 +14,25 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 
 HIDDEN = "(hidden)"
-"""What stands for values that may be secrets."""
+"""Shown instead of values that may be secret."""
 
 
 class ConfigArgs(ToolArgs, kw_only=True):
     key: Annotated[
-        str | None, "The setting, such as `read.line_format`; without it all that are set."
+        str | None, "The setting, such as `read.line_format`; leave it out to list all set values."
     ] = None
     value: Annotated[
         bool | int | float | str | list[str] | None, "The new value; leave it out to read."
     ] = None
-    remove: Annotated[bool, "Take the setting out of the file."] = False
+    remove: Annotated[bool, "Remove the setting from the file."] = False
     scope: Annotated[
         Literal["local", "project", "user"],
-        "Which file is changed; reading shows what is in force.",
+        "The file to change; reading shows the effective value.",
     ] = "local"
 
 
 class SettingOriginData(TypedDict):
-    """Where a value comes from."""
+    """The source of a value."""
 
     source: str
     file: str | None
@@ -40,23 +40,23 @@ class SettingOriginData(TypedDict):
 
 
 class SettingData(TypedDict):
-    """One setting as it is in force."""
+    """A setting with its effective value."""
 
     key: str
     value: Annotated[Any, "Any value that JSON has."]
     origins: Annotated[list[SettingOriginData], "Empty for a default."]
     meaning: str
-    isUsed: Annotated[bool, "Whether handaxe acts on it."]
+    isUsed: Annotated[bool, "Whether handaxe uses it."]
 
 
 class SettingsData(TypedDict):
-    """Without a key: all settings that somebody set."""
+    """Without a key: all settings that have a value."""
 
     settings: list[SettingData]
 
 
 class Config(Tool[ConfigArgs]):
-    """The settings, as far as a model may see and touch them."""
+    """The settings that a model may read and change."""
 
     search_hint = "show or change settings, options, permission rules"
     output_type = SettingData | SettingsData
@@ -97,14 +97,14 @@ class Config(Tool[ConfigArgs]):
             return None
         file = ctx[SettingsStore].find_file(args.scope)
         what = "be removed" if args.remove else f"become {_format_value(args.value)}"
-        return Ask(f"`{args.key}` would {what} in {file}; settings never change without a yes.")
+        return Ask(f"`{args.key}` would {what} in {file}; every change of settings needs approval.")
 
     async def call(self, args: ConfigArgs, ctx: ToolContext) -> ToolResult:
         store = ctx[SettingsStore]
         if args.key is None:
             found = [_mask_setting(setting) for setting in store.listed()]
             text = "\n".join(_format_line(setting) for setting in found)
-            text = text or "Nothing is set; everything has its default."
+            text = text or "No settings; everything has its default."
             data: SettingsData = {"settings": [_to_data(setting) for setting in found]}
             return ToolResult(text, data=data)
         if not _is_change(args):
@@ -114,7 +114,7 @@ class Config(Tool[ConfigArgs]):
         setting = _mask_setting(await store.change(args.key, args.value, args.scope))
         verb = "removed from" if args.remove else "set in"
         file = store.find_file(args.scope)
-        text = f"`{args.key}` was {verb} {file}. In force now: {_format_line(setting)}"
+        text = f"`{args.key}` was {verb} {file}. Effective value: {_format_line(setting)}"
         counts = args.remove or any(origin.file == file for origin in setting.origins)
         notes = () if counts else (_explain_unused(setting, args.scope),)
         return ToolResult(text, data=_to_data(setting), notes=notes)
@@ -137,14 +137,17 @@ def _explain_unused(setting: SettingValue, scope: str) -> str:
     if not setting.is_used:
         return "handaxe knows this setting but does not use it."
     if setting.origins:
-        return f"It does not count: {_format_origin(setting.origins[-1])} has the last word."
+        return f"It has no effect, because {_format_origin(setting.origins[-1])} overrides it."
     if scope == "user":
-        return "It does not count."
-    return "It does not count: until the user runs `handaxe trust`, a project's files only forbid."
+        return "It has no effect."
+    return (
+        "It has no effect: project files can only restrict permissions until the user runs "
+        "`handaxe trust`."
+    )
 
 
 def _mask_setting(setting: SettingValue) -> SettingValue:
-    """The setting without values of variables, which are often secrets."""
+    """The setting without values of environment variables, which are often secrets."""
     group, _, name = setting.key.partition(".")
     if group != "env":
         return setting

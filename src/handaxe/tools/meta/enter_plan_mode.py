@@ -1,4 +1,4 @@
-"""EnterPlanMode: only look until the user has agreed to a plan."""
+"""EnterPlanMode: work read-only until the user approves a plan."""
 
 from typing import TypedDict
 
@@ -14,7 +14,7 @@ class EnterPlanModeArgs(ToolArgs, kw_only=True):
 
 
 class EnterPlanModeData(TypedDict):
-    """What holds from now on."""
+    """The new mode."""
 
     message: str
 
@@ -30,10 +30,10 @@ class EnterPlanMode(Tool[EnterPlanModeArgs]):
         was_planning = state.mode == "plan"
         state.set_mode("plan")
         message = (
-            "Plan mode was on already."
+            "Plan mode was already on."
             if was_planning
-            else "Plan mode is on: tools that change files are gone, and nothing else changes "
-            "anything without a yes."
+            else "Plan mode is on: the tools that change files are unavailable, and other "
+            "changes need approval."
         )
         message += " Explore, then present your plan with ExitPlanMode."
         data: EnterPlanModeData = {"message": message}

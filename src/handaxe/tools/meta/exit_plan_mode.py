@@ -1,4 +1,4 @@
-"""ExitPlanMode: show the plan, and go to work if the user agrees."""
+"""ExitPlanMode: present the plan and start work if the user approves it."""
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -12,36 +12,35 @@ from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 from handaxe.session.permission_state import PermissionState
 
-_SAID = "The plan is what was said last."
+_SAID = "Your last message is the plan."
 
 
 class NotPlanning(ToolFault):
-    """There is no plan mode to leave."""
+    """Plan mode is not on."""
 
     code = "plan.not_planning"
 
     def __init__(self) -> None:
-        super().__init__("Plan mode is not on; go on with the work.")
+        super().__init__("Plan mode is not on; continue with the work.")
 
 
 class ExitPlanModeArgs(ToolArgs, kw_only=True, rename="camel"):
     plan: Annotated[
         str,
-        "The plan in Markdown: what will change, where, and why. Without it, what you said last "
-        "is the plan.",
+        "The plan in Markdown: what will change, where, and why. Default: your last message.",
     ] = ""
     allowed_prompts: Annotated[
-        tuple[dict[str, Any], ...], "Accepted for compatibility; it changes nothing."
+        tuple[dict[str, Any], ...], "Accepted for compatibility; not used."
     ] = ()
 
 
 class ExitPlanModeData(TypedDict):
-    """The plan that the user agreed to."""
+    """The approved plan."""
 
-    plan: Annotated[str | None, "Null: what was said last is the plan."]
+    plan: Annotated[str | None, "Null: your last message is the plan."]
     isAgent: bool
-    filePath: Annotated[str | None, "Where it is kept."]
-    planWasEdited: NotRequired[Annotated[bool, "True: it was changed before they agreed."]]
+    filePath: Annotated[str | None, "The file with the plan."]
+    planWasEdited: NotRequired[Annotated[bool, "True: the user changed it."]]
 
 
 class ExitPlanMode(Tool[ExitPlanModeArgs]):
@@ -62,7 +61,7 @@ class ExitPlanMode(Tool[ExitPlanModeArgs]):
         return {"planFilePath": kept.path} if kept else {}
 
     async def decide(self, args: ExitPlanModeArgs, ctx: ToolContext) -> Decision | None:
-        return Ask("The plan is ready; work starts when you agree to it.")
+        return Ask("The plan is ready; work starts when you approve it.")
 
     async def preview(self, args: ExitPlanModeArgs, ctx: ToolContext) -> Display | None:
         return (Text(args.plan or _SAID),)
@@ -71,14 +70,14 @@ class ExitPlanMode(Tool[ExitPlanModeArgs]):
         mode = ctx[PermissionState].leave_plan()
         plans = ctx.find(Plans)
         kept = await plans.keep(ctx.call_id, args.plan) if plans and args.plan else None
-        where = f" The plan is kept in {kept.path}." if kept else ""
+        where = f" The plan is saved in {kept.path}." if kept else ""
         path = kept.path if kept else None
         data: ExitPlanModeData = {"plan": args.plan or None, "isAgent": False, "filePath": path}
         if kept and kept.was_edited:
             data["planWasEdited"] = True
-            where += f" It was changed before they agreed; this is what holds:\n{args.plan}\n"
+            where += f" The user changed it; this version applies:\n{args.plan}\n"
         return ToolResult(
-            f"The user agreed to the plan. The permission mode is {mode} again.{where} Start now.",
+            f"The user approved the plan. The permission mode is {mode} again.{where} Start now.",
             data=data,
             display=(Text(args.plan or _SAID),),
         )

@@ -1,4 +1,4 @@
-"""Skill: bring a text somebody wrote for this kind of work into the conversation."""
+"""Skill: load a written procedure into the conversation."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -30,21 +30,21 @@ NOT_TRUSTED = "[command not run: the user has not approved it for this project]"
 
 
 class SkillArgs(ToolArgs, kw_only=True):
-    skill: Annotated[str, "The skill's name, as it is listed."]
-    args: Annotated[str, "What to give it, as one line."] = ""
+    skill: Annotated[str, "The skill's name, as listed."]
+    args: Annotated[str, "Its arguments, as one line."] = ""
 
 
 class LoadedSkillData(TypedDict):
-    """A skill that is part of the conversation now."""
+    """A skill that was loaded into the conversation."""
 
     success: bool
     commandName: str
     path: str
-    allowedTools: NotRequired[Annotated[list[str], "Rules that hold for this turn."]]
+    allowedTools: NotRequired[Annotated[list[str], "Rules that apply for this turn."]]
 
 
 class ForkedSkillData(TypedDict):
-    """A skill that an agent of its own runs."""
+    """A skill that a subagent runs."""
 
     success: bool
     commandName: str
@@ -104,9 +104,10 @@ class Skill(Tool[SkillArgs]):
 async def enter_skill(
     skill: SkillInfo, arguments: str, ctx: ToolContext
 ) -> tuple[str, tuple[str, ...]]:
-    """The skill's text and what is refused of it; its rules hold for this turn, its hooks on.
+    """Load a skill: its text and the rules that were refused.
 
-    The commands in the text are the first that the rules are for.
+    Its permission rules apply for this turn, also to the commands in its text. Its hooks become
+    active.
     """
     permissions = ctx.find(PermissionState) or PermissionState()
     allowed = _grant_powers(skill, ctx).allowed_tools
@@ -131,7 +132,7 @@ async def fork_skill(
     report: Callable[[str], None],
     call_id: str | None = None,
 ) -> AgentOutcome:
-    """Run a skill as the task of an agent of its own."""
+    """Run a skill as the task of a subagent."""
     request = AgentRequest(
         description=f"/{skill.name}",
         prompt=text.strip(),
@@ -145,15 +146,15 @@ async def fork_skill(
 
 
 def format_outcome(skill: SkillInfo, outcome: AgentOutcome) -> str:
-    """What came out of a skill that an agent ran."""
+    """Format the result of a skill that a subagent ran."""
     state = outcome.state
     if outcome.in_background:
         return (
-            f"The skill {skill.name} runs in the background as agent {state.agent_id}. A notice "
-            f"tells when it has ended; what it says so far: {state.output_file}"
+            f"The skill {skill.name} runs in the background as agent {state.agent_id}. "
+            f"You get a notice when it ends; its output so far: {state.output_file}"
         )
     wrong = f"It ended with an error: {'; '.join(outcome.errors)}\n\n" if outcome.errors else ""
-    return f"The skill {skill.name} was run by agent {state.agent_id}. {wrong}{outcome.text}"
+    return f"Agent {state.agent_id} ran the skill {skill.name}. {wrong}{outcome.text}"
 
 
 def _report(skill: SkillInfo, outcome: AgentOutcome) -> ToolResult:
@@ -182,7 +183,7 @@ def _find(skills: Skills, name: str) -> SkillInfo:
 
 
 async def render_skill(skill: SkillInfo, arguments: str, ctx: ToolContext) -> str:
-    """The skill's text with its arguments, and with the output of the commands in it."""
+    """The skill's text with its arguments and the output of its commands."""
     body = ctx[Skills].body(skill)
     # The commands stand in the file; what an argument brings along is never one.
     approved = _grant_powers(skill, ctx).commands
@@ -205,11 +206,11 @@ async def render_skill(skill: SkillInfo, arguments: str, ctx: ToolContext) -> st
 
 
 def _describe_variants(skill: SkillInfo) -> str:
-    """That parts of the project have skills of this name too."""
+    """Describe skills of the same name in parts of the project."""
     if not skill.variants:
         return ""
     lines = [f"- {name}: for files below {name.rpartition(':')[0]}" for name in skill.variants]
-    head = "Parts of this project have a skill of this name too. Run it as well for files there:"
+    head = "Parts of this project also have a skill of this name. Run it too for files there:"
     return "\n\n" + "\n".join((head, *lines, ""))
 
 
@@ -218,7 +219,7 @@ async def _run_command(command: str, skill: SkillInfo, ctx: ToolContext) -> str:
     if settings is not None and settings.disable_skill_shell_execution:
         return NOT_RUN
     if caller is None:
-        raise SkillCommandFailed(skill.name, command, "commands cannot be run here")
+        raise SkillCommandFailed(skill.name, command, "this session cannot run commands")
     call_input = {"command": command, "timeout": COMMAND_TIMEOUT_MS}
     result = await caller.call(ctx.call_id, "Bash", call_input)
     if not result.ok:

@@ -1,4 +1,4 @@
-"""Sleep: wait, woken by the user's input or by work that ends."""
+"""Sleep: wait until the time is over, the user writes, or background work ends."""
 
 import time
 from typing import Annotated, Any, TypedDict
@@ -16,13 +16,13 @@ MAX_SECONDS = 3_600
 
 class SleepArgs(ToolArgs, kw_only=True):
     seconds: Annotated[
-        float, msgspec.Meta(ge=0, le=MAX_SECONDS), "How long to wait at most, up to an hour."
+        float, msgspec.Meta(ge=0, le=MAX_SECONDS), "Maximum time to wait, up to an hour."
     ]
-    reason: Annotated[str, "What is waited for, for the user to see."] = ""
+    reason: Annotated[str, "What you wait for, shown to the user."] = ""
 
 
 class SleepData(TypedDict):
-    """How long it was, and what ended it."""
+    """How long the wait was, and what ended it."""
 
     sleptSeconds: float
     wokenBy: Annotated[str | None, "Null: the time was over."]

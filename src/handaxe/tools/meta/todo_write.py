@@ -1,4 +1,4 @@
-"""TodoWrite: the simple list of what to do."""
+"""TodoWrite: the session's todo list."""
 
 from typing import Annotated, Any, TypedDict, cast
 
@@ -21,7 +21,7 @@ class TodoWriteArgs(ToolArgs, kw_only=True):
 
 
 class TodoData(TypedDict):
-    """Something to do, and how far it is."""
+    """A todo item and its status."""
 
     content: str
     status: TodoStatus

@@ -1,4 +1,4 @@
-"""ToolSearch: find tools whose schemas are not loaded yet, and load them."""
+"""ToolSearch: find deferred tools and load their schemas."""
 
 import re
 from typing import Annotated, Any, TypedDict
@@ -27,11 +27,11 @@ class ToolSearchArgs(ToolArgs, kw_only=True):
     query: Annotated[
         str,
         msgspec.Meta(min_length=1),
-        "Words, `+word` for one that has to occur, or `select:NameA,NameB`; several queries are "
-        "separated by `;`. `reconnect:SERVER` connects an MCP server anew.",
+        "Words, `+word` if required, or `select:NameA,NameB`; separate queries with `;`. "
+        "`reconnect:SERVER` reconnects an MCP server.",
     ]
     max_results: Annotated[
-        int, msgspec.Meta(ge=1, le=MAX_RESULTS), "How many tools to load at most."
+        int, msgspec.Meta(ge=1, le=MAX_RESULTS), "Maximum number of tools to load."
     ] = DEFAULT_RESULTS
 
 
@@ -41,7 +41,7 @@ class FoundToolData(TypedDict):
     name: str
     description: str
     input_schema: Annotated[dict[str, Any], "The JSON Schema of its input."]
-    was_loaded: Annotated[bool, "Whether it could be called before."]
+    was_loaded: Annotated[bool, "Whether it was loaded before."]
 
 
 class ToolSearchData(TypedDict):
@@ -49,7 +49,7 @@ class ToolSearchData(TypedDict):
 
     matches: Annotated[list[str], "The names, best first."]
     query: str
-    totalDeferredTools: Annotated[int, "How many tools are not loaded."]
+    totalDeferredTools: Annotated[int, "Number of tools that are not loaded."]
     tools: list[FoundToolData]
 
 
@@ -90,7 +90,7 @@ class ToolSearch(Tool[ToolSearchArgs]):
 
 
 def _can_mean_server(query: str) -> bool:
-    """Whether a tool of an MCP server may be meant; not where built-in tools are named."""
+    """Whether the query may mean an MCP server; not if it names built-in tools."""
     parts = [part.strip().casefold() for part in re.split(r"[;\n]", query)]
     return any(part and (not part.startswith(SELECT) or FOREIGN in part) for part in parts)
 
@@ -113,7 +113,7 @@ async def _reconnect_server(query: str, servers: McpServers | None, index: ToolI
 
 
 def _describe_troubles(servers: McpServers) -> tuple[str, ...]:
-    """The servers whose tools cannot be searched now, one sentence each."""
+    """One sentence for each server whose tools cannot be searched now."""
     told: list[str] = []
     for one in servers.status():
         if one.status == "pending":
@@ -140,7 +140,7 @@ def _format_found(found: tuple[FoundTool, ...]) -> str:
 
 
 def _describe_nothing_found(query: str, waiting: tuple[str, ...]) -> str:
-    text = f"No tool fits {query!r}."
+    text = f"No tool matches {query!r}."
     if not waiting:
         return f"{text} Every tool is loaded already."
     listed = ", ".join(waiting[:NAMES_SHOWN])

@@ -1,4 +1,4 @@
-"""What can be wrong with a command."""
+"""Faults of commands."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -11,7 +11,7 @@ from handaxe.session.jobs import Jobs
 
 
 class CommandFailed(ToolFault):
-    """The command ran and ended with an exit code that means failure."""
+    """The command ended with an exit code that means failure."""
 
     code = "shell.failed"
 
@@ -20,19 +20,19 @@ class CommandFailed(ToolFault):
 
 
 class NoPreview(ToolFault):
-    """This machine cannot show what a command would change without changing it."""
+    """Dry runs are not possible on this machine."""
 
     code = "shell.no_preview"
 
     def __init__(self) -> None:
         super().__init__(
-            "The command was not run: dry_run needs a way to keep its changes apart, and there is "
-            "none here. Look at what it would do another way, or run it without dry_run."
+            "The command was not run: this machine cannot isolate a dry run. Find out "
+            "its effect another way, or run it without dry_run."
         )
 
 
 class NothingToWatch(ToolFault):
-    """Monitor was not told one thing to watch."""
+    """The input of Monitor does not name exactly one thing to watch."""
 
     code = "shell.nothing_to_watch"
 
@@ -44,16 +44,16 @@ class NothingToWatch(ToolFault):
 
 
 class BadSocket(ToolFault):
-    """What Monitor was told of a web socket cannot be listened to."""
+    """Monitor cannot listen to the given web socket."""
 
     code = "shell.bad_socket"
 
     def __init__(self, what: str, problem: str) -> None:
-        super().__init__(f"The web socket was not listened to: {what} cannot be used, {problem}.")
+        super().__init__(f"Cannot watch the web socket: {what} is not usable, {problem}.")
 
 
 class NoSocketClient(ToolFault):
-    """The library that speaks to web sockets is not there."""
+    """The web socket library is not installed."""
 
     code = "shell.no_socket_client"
 
@@ -65,19 +65,23 @@ class NoSocketClient(ToolFault):
 
 
 class BadLinePattern(ToolFault):
-    """Monitor's pattern is no regular expression."""
+    """Monitor's pattern is not a valid regular expression."""
 
     code = "shell.bad_pattern"
 
     def __init__(self, pattern: str, problem: str) -> None:
         super().__init__(
-            f"The pattern {pattern!r} is no regular expression: {problem}. Mend it, or leave it "
-            "out to see every line."
+            f"The pattern {pattern!r} is not a valid regular expression: {problem}. "
+            "Correct it, or leave it out to see every line."
         )
 
 
 async def start_in_background(command: ShellCommand, ctx: ToolContext) -> RunningCommand:
-    """The command, running, let go and listed; a fault if there may be no more of them."""
+    """Start a command as a background job.
+
+    Raises:
+        ToolFault: the maximum number of jobs is reached.
+    """
     ctx[Jobs].refuse_if_full()
     running = await ctx[Shell].start(command)
     try:
@@ -92,7 +96,7 @@ async def start_in_background(command: ShellCommand, ctx: ToolContext) -> Runnin
 
 
 async def shield_until_done(work: Awaitable[None]) -> None:
-    """Await something to its end, however often this call is cancelled meanwhile."""
+    """Await something until it is done, even if this call is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     while not task.done():
         try:

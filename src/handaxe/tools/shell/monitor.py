@@ -1,4 +1,4 @@
-"""Monitor: every line of a command, or frame of a web socket, is told to the model as it comes."""
+"""Monitor: send every line of a command, or frame of a web socket, to the model."""
 
 import codecs
 import re
@@ -28,11 +28,15 @@ from handaxe.tools.shell.command_faults import (
 
 
 class BadLineRegex(ValueError):
-    """A pattern that cannot be read."""
+    """The pattern is not valid."""
 
 
 def compile_line_matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a line holds a match; raises `BadLineRegex`."""
+    """A function that tests whether a line has a match.
+
+    Raises:
+        BadLineRegex: the pattern is not valid.
+    """
     import jsonschema_rs
 
     schema = {"type": "string", "pattern": pattern}
@@ -49,7 +53,7 @@ def compile_line_matcher(pattern: str) -> Callable[[str], bool]:
 MAX_PROTOCOLS = 20
 MAX_PROTOCOL_CHARS = 100
 END_WORDS = "[watch ended: "
-"""How the line begins that says why a watch of a socket is over."""
+"""The start of the line that says why a watch of a web socket ended."""
 _TOKEN = re.compile(rf"[!#$%&'*+.^_`|~0-9A-Za-z-]{{1,{MAX_PROTOCOL_CHARS}}}")
 
 
@@ -57,11 +61,11 @@ class SocketArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The input `ws` of Monitor."""
 
     url: Annotated[str, "Its address: wss://host/path."]
-    protocols: Annotated[list[str], "Subprotocols; the server has to take one."] = []
+    protocols: Annotated[list[str], "Subprotocols; the server must accept one."] = []
 
 
 def parse_socket(args: SocketArgs) -> Socket:
-    """The socket that is meant; a fault if none can be."""
+    """The web socket of the input; a fault if it is not valid."""
     try:
         address = read_socket_address(args.url)
     except BadSocketAddress as bad:
@@ -71,18 +75,18 @@ def parse_socket(args: SocketArgs) -> Socket:
         if not _TOKEN.fullmatch(name):
             raise BadSocket(
                 f"the subprotocol {name[:200]!r}",
-                f"a name is made of 1 to {MAX_PROTOCOL_CHARS} letters, digits and signs",
+                f"a name consists of 1 to {MAX_PROTOCOL_CHARS} letters, digits and signs",
             )
     if len(protocols) > MAX_PROTOCOLS or len(set(protocols)) < len(protocols):
         raise BadSocket(
             f"the list of {len(protocols)} subprotocols",
-            f"it may name {MAX_PROTOCOLS} at most and each of them once",
+            f"it may have at most {MAX_PROTOCOLS} entries, each of them once",
         )
     return Socket(url=address.url, host=address.host, port=address.port, protocols=protocols)
 
 
 def read_socket_host(args: SocketArgs) -> str:
-    """The host that permission is about; empty if none can be read."""
+    """The host that needs permission; empty if the address is not valid."""
     try:
         return read_socket_address(args.url).host
     except BadSocketAddress:
@@ -90,7 +94,7 @@ def read_socket_host(args: SocketArgs) -> str:
 
 
 def refuse_closed_host(socket: Socket, confiner: Confiner | None) -> None:
-    """Raise a fault if settings close the host to whatever is started here."""
+    """Raise a fault if the sandbox settings block the host."""
     why = None if confiner is None else confiner.explain_closed_host(socket.host)
     if why is not None:
         raise BadSocket(f"the host {socket.host}", f"it {why}")
@@ -115,15 +119,15 @@ class MonitorArgs(ToolArgs, kw_only=True):
     description: Annotated[str, "What is watched, in a few words."]
     command: Annotated[str | None, "The command whose lines are watched."] = None
     ws: Annotated[SocketArgs | None, "The web socket whose frames are watched."] = None
-    pattern: Annotated[str | None, "A regular expression; only lines with a match are told."] = None
-    timeout_ms: Annotated[
-        float, "When the watch ends, in milliseconds; 300000 if left out, 3600000 at most."
-    ] = DEFAULT_TIMEOUT_MS
+    pattern: Annotated[str | None, "A regular expression; only matching lines are sent."] = None
+    timeout_ms: Annotated[float, "Timeout in milliseconds; default 300000, maximum 3600000."] = (
+        DEFAULT_TIMEOUT_MS
+    )
     persistent: Annotated[bool, "Watch until it is stopped or the session ends."] = False
 
 
 class MonitorData(TypedDict):
-    """The watch that began."""
+    """The watch that was started."""
 
     taskId: str
     timeoutMs: Annotated[int, "When it ends; 0 for a persistent one."]
@@ -153,11 +157,11 @@ class Monitor(Tool[MonitorArgs]):
     async def validate(self, args: MonitorArgs, ctx: ToolContext) -> None:
         if args.ws is not None:
             if _is_said(args.command):
-                raise NothingToWatch("Both a command and a web socket were given.")
+                raise NothingToWatch("The input has both a command and a web socket.")
             refuse_closed_host(parse_socket(args.ws), ctx.find(Confiner))
             refuse_without_client()
         elif not _is_said(args.command):
-            raise NothingToWatch("There is nothing to watch.")
+            raise NothingToWatch("The input has neither a command nor a web socket.")
         if "\0" in (args.command or ""):
             raise BadCommand("a NUL character")
         _make_matcher(args.pattern)
@@ -173,8 +177,9 @@ class Monitor(Tool[MonitorArgs]):
         until = "until it is stopped" if args.persistent else f"for {timeout_ms / 1000:g} s"
         what, place = ("line", f"\n[in {ctx.cwd}]") if args.ws is None else ("frame", "")
         text = (
-            f"Monitor {job_id} watches {args.description!r} {until}. Every {what} it sees reaches "
-            f"you as a message; all output is in {running.state.output_path}. End it with TaskStop."
+            f"Monitor {job_id} watches {args.description!r} {until}. You get every {what} "
+            f"as a message; all output is in {running.state.output_path}. Stop it with "
+            "TaskStop."
         )
         data: MonitorData = {"taskId": job_id, "timeoutMs": timeout_ms}
         if args.persistent:
@@ -187,7 +192,7 @@ class Monitor(Tool[MonitorArgs]):
 
 
 class _Lines:
-    """Bytes in any pieces, lines out."""
+    """Splits bytes into lines."""
 
     def __init__(self, tell: Callable[[str], None], fits: Callable[[str], bool]) -> None:
         self._tell = tell
@@ -196,7 +201,7 @@ class _Lines:
         self._rest = ""
 
     def take(self, piece: bytes) -> None:
-        """Go on with what was printed."""
+        """Add output."""
         *lines, rest = (self._rest + self._decoder.decode(piece)).split("\n")
         for line in lines:
             self._handle_line(line)
@@ -204,7 +209,7 @@ class _Lines:
         self._rest = rest[: 4 * MAX_LINE_CHARS]
 
     def end(self) -> None:
-        """There will be no more."""
+        """Handle the end of the output."""
         rest = self._rest + self._decoder.decode(b"", final=True)
         if rest:
             self._handle_line(rest)
@@ -233,22 +238,25 @@ def _make_command(args: MonitorArgs, ctx: ToolContext) -> ShellCommand:
 
 
 async def _watch(running: RunningCommand, lines: _Lines, timeout_s: float | None) -> None:
-    """See a watch to its end; one whose time is up is stopped."""
+    """Watch until the end or the timeout."""
     if not await running.wait(timeout_s):
         await shield_until_done(running.stop(time_is_up=True))
     lines.end()
 
 
 def _choose_timeout(args: MonitorArgs) -> tuple[int, tuple[str, ...]]:
-    """How long the watch lasts, 0 for ever, and what has to be said of that."""
+    """The timeout, 0 for none, and notes about it."""
     if args.persistent:
         return 0, ()
     wanted = args.timeout_ms
     if wanted > MAX_TIMEOUT_MS:
-        cut = f"The timeout was cut from {wanted:,.0f} ms to {MAX_TIMEOUT_MS:,} ms."
+        cut = f"Timeout reduced from {wanted:,.0f} ms to the maximum of {MAX_TIMEOUT_MS:,} ms."
         return MAX_TIMEOUT_MS, (cut,)
     if wanted <= 0:
-        note = f"A timeout of {wanted:g} ms is none; {DEFAULT_TIMEOUT_MS:,} ms hold."
+        note = (
+            f"Timeout must be positive, not {wanted:g}; using the default of "
+            f"{DEFAULT_TIMEOUT_MS:,} ms."
+        )
         return DEFAULT_TIMEOUT_MS, (note,)
     return max(1, round(wanted)), ()
 

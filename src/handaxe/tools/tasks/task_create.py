@@ -15,11 +15,9 @@ class TaskCreateArgs(ToolArgs, kw_only=True, rename="camel"):
     subject: Annotated[
         str, msgspec.Meta(min_length=1), "A short title in the imperative: `Fix the login test`."
     ]
-    description: Annotated[str, "What has to be done, and how to tell that it is done."]
-    active_form: Annotated[
-        str | None, "The title as something under way: `Fixing the login test`."
-    ] = None
-    metadata: Annotated[dict[str, Any] | None, "Anything to keep with the task."] = None
+    description: Annotated[str, "What to do, and how to verify that it is done."]
+    active_form: Annotated[str | None, "The title in progress: `Fixing the login test`."] = None
+    metadata: Annotated[dict[str, Any] | None, "Any data to store with the task."] = None
 
 
 class NewTaskData(TypedDict):

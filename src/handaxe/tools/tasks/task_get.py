@@ -1,4 +1,4 @@
-"""TaskGet: one task of the shared list, whole."""
+"""TaskGet: show one task of the shared list in full."""
 
 from typing import Annotated, Any, TypedDict
 
@@ -17,7 +17,7 @@ class TaskGetArgs(ToolArgs, kw_only=True, rename="camel"):
 
 
 class TaskData(TypedDict):
-    """A task, whole."""
+    """A task with all its fields."""
 
     id: str
     subject: str
@@ -25,15 +25,15 @@ class TaskData(TypedDict):
     activeForm: str | None
     status: TaskStatus
     owner: str | None
-    blocks: Annotated[list[str], "The tasks that wait for it."]
-    blockedBy: Annotated[list[str], "The tasks it waits for."]
+    blocks: Annotated[list[str], "Tasks that wait for it."]
+    blockedBy: Annotated[list[str], "Tasks it waits for."]
     metadata: dict[str, Any]
-    takenBy: Annotated[str | None, "The session that set it under way."]
-    version: Annotated[int, "Grows with every change."]
+    takenBy: Annotated[str | None, "The session that works on it."]
+    version: Annotated[int, "Increases with every change."]
 
 
 class TaskGetData(TypedDict):
-    """The task, if there is one of that id."""
+    """The task, or null if the id is unknown."""
 
     task: TaskData | None
 

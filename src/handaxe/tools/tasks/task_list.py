@@ -1,4 +1,4 @@
-"""TaskList: every task of the shared list in one line each."""
+"""TaskList: list the shared tasks, one line each."""
 
 from typing import Annotated, NotRequired, TypedDict
 
@@ -21,7 +21,7 @@ class TaskRowData(TypedDict):
     subject: str
     status: port.TaskStatus
     owner: NotRequired[str]
-    blockedBy: Annotated[list[str], "The tasks it still waits for: what is done does not count."]
+    blockedBy: Annotated[list[str], "Open tasks it still waits for."]
 
 
 class TaskListData(TypedDict):

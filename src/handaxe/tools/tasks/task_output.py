@@ -1,4 +1,4 @@
-"""TaskOutput: how background work stands, and what it has said."""
+"""TaskOutput: status and output of background work."""
 
 import time
 from typing import Annotated, Any, Literal, TypedDict
@@ -20,13 +20,13 @@ TYPES = {"shell": "local_bash", "monitor": "monitor", "agent": "local_agent"}
 class TaskOutputArgs(ToolArgs, kw_only=True):
     task_id: Annotated[str | None, "The id of the task, or an agent's name."] = None
     block: Annotated[bool, "Wait until it ends."] = True
-    timeout: Annotated[float, "How long to wait, in milliseconds; 600000 at most."] = 30_000
-    shell_id: Annotated[str | None, "An old name of task_id."] = None
-    bash_id: Annotated[str | None, "An old name of task_id."] = None
+    timeout: Annotated[float, "Timeout in milliseconds; maximum 600000."] = 30_000
+    shell_id: Annotated[str | None, "Old name of task_id."] = None
+    bash_id: Annotated[str | None, "Old name of task_id."] = None
 
 
 class JobData(TypedDict):
-    """How a piece of background work stands."""
+    """The state of a background job."""
 
     task_id: str
     task_type: Annotated[str, "`local_bash`, `monitor` or `local_agent`."]
@@ -34,36 +34,36 @@ class JobData(TypedDict):
     status: JobStatus
     description: str
     command: str | None
-    output: Annotated[str, "What is new; of an agent, what it says."]
+    output: Annotated[str, "New output; for an agent, its messages."]
     new_bytes: int
     total_bytes: int
     exitCode: int | None
     signal: int | None
     ended_by: EndedBy | None
-    output_path: Annotated[str, "A file with all of it; empty if there is none."]
-    output_is_cut: Annotated[bool, "Whether the file lacks a part."]
-    waiting_for_input: Annotated[str | None, "What it printed last, if it seems to wait."]
+    output_path: Annotated[str, "A file with the complete output; empty if there is none."]
+    output_is_cut: Annotated[bool, "Whether the file is incomplete."]
+    waiting_for_input: Annotated[str | None, "Its last output, if it seems to wait for input."]
     last_active_at: Annotated[float | None, "Seconds since the epoch."]
 
 
 class OneJobData(TypedDict):
-    """The work that was asked for."""
+    """The requested job."""
 
     retrieval_status: Annotated[
         Literal["success", "timeout", "not_ready"],
-        "`timeout` and `not_ready`: it goes on, after a wait or without one.",
+        "`timeout` and `not_ready`: it still runs, after a wait or without one.",
     ]
     task: JobData
 
 
 class KnownJobsData(TypedDict):
-    """Without an id: all background work."""
+    """Without an id: all background jobs."""
 
     tasks: list[JobData]
 
 
 class TaskOutput(Tool[TaskOutputArgs]):
-    """Look at background work."""
+    """The state and output of background work."""
 
     aliases = ("BashOutput", "AgentOutputTool")
     search_hint = "background task status result wait output shell agent"
@@ -80,7 +80,12 @@ class TaskOutput(Tool[TaskOutputArgs]):
         notes: tuple[str, ...] = ()
         timeout_ms = max(0.0, args.timeout)
         if timeout_ms > MAX_TIMEOUT_MS:
-            notes = (f"The timeout was cut from {timeout_ms:,.0f} ms to {MAX_TIMEOUT_MS:,} ms.",)
+            notes = (
+                (
+                    f"Timeout reduced from {timeout_ms:,.0f} ms to the maximum of "
+                    f"{MAX_TIMEOUT_MS:,} ms."
+                ),
+            )
             timeout_ms = MAX_TIMEOUT_MS
         if job is not None:
             if args.block and state.status == "running":
@@ -103,7 +108,7 @@ class TaskOutput(Tool[TaskOutputArgs]):
 
 
 def _list_known(states: list[JobState]) -> ToolResult:
-    """Without an id: what there is to ask for, the running first."""
+    """Without an id: list all jobs, running ones first."""
     states = sorted(states, key=lambda state: state.status != "running")
     text = (
         "\n".join(map(_format_row, states)) or "This session has no background tasks and no agents."
@@ -121,7 +126,7 @@ def _format_row(state: JobState) -> str:
 
 
 def _measure_silence(state: JobState) -> str:
-    """How long an agent at work has said and done nothing: it may have come to a stop."""
+    """How long a running agent has been inactive; it may be stuck."""
     if state.status != "running" or state.last_active_at is None:
         return ""
     return f"{max(0.0, time.time() - state.last_active_at):,.0f} s ago"
@@ -153,7 +158,7 @@ def _format_text(state: JobState, retrieval: str, said: str, new_bytes: int) -> 
         lines.append(frame_field("output_file", state.output_path))
     if state.output_is_cut:
         so_far = " so far" if state.status == "running" else ""
-        lines.append(frame_field("output_cut", f"The file lacks a part of the output{so_far}."))
+        lines.append(frame_field("output_cut", f"The file lacks part of the output{so_far}."))
     if said and state.kind == "agent":
         lines.append(frame("result", said))
     elif said:

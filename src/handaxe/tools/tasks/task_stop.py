@@ -1,4 +1,4 @@
-"""TaskStop: end background work."""
+"""TaskStop: stop background work."""
 
 import asyncio
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -16,11 +16,11 @@ TYPES = {"shell": "local_bash", "monitor": "monitor", "agent": "local_agent"}
 
 class TaskStopArgs(ToolArgs, kw_only=True):
     task_id: Annotated[str | None, "The id of the task, or an agent's name."] = None
-    shell_id: Annotated[str | None, "An old name of task_id."] = None
+    shell_id: Annotated[str | None, "Old name of task_id."] = None
 
 
 class TaskStopData(TypedDict):
-    """The work that was ended."""
+    """The stopped job."""
 
     message: str
     task_id: str
@@ -29,7 +29,7 @@ class TaskStopData(TypedDict):
 
 
 class TaskStop(Tool[TaskStopArgs]):
-    """End background work."""
+    """Stops background work."""
 
     aliases = ("KillShell", "KillBash")
     search_hint = "kill end cancel terminate background task shell agent"
@@ -38,7 +38,7 @@ class TaskStop(Tool[TaskStopArgs]):
     effects = Effects.on_state("jobs")
 
     async def decide(self, args: TaskStopArgs, ctx: ToolContext) -> Decision | None:
-        return Allow("ends only what this session started")
+        return Allow("stops only what this session started")
 
     async def call(self, args: TaskStopArgs, ctx: ToolContext) -> ToolResult:
         jobs = ctx[Jobs]

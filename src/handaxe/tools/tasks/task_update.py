@@ -16,23 +16,23 @@ _COMPARED = {
     "status": "status", "owner": "owner", "blocks": "blocks", "blocked_by": "blockedBy",
     "metadata": "metadata",
 }  # fmt: skip
-"""The fields of a task that can change, and what TaskGet calls them."""
+"""The fields of a task that can change, and their names in TaskGet."""
 
 
 class TaskUpdateArgs(ToolArgs, kw_only=True, rename="camel"):
     numbered = ("taskId", "addBlocks", "addBlockedBy")
     task_id: Annotated[str, "The task's id, as TaskList shows it."]
     status: Annotated[
-        Literal["pending", "in_progress", "completed", "deleted"] | None, "How far it is now."
+        Literal["pending", "in_progress", "completed", "deleted"] | None, "The new status."
     ] = None
-    subject: Annotated[str | None, "Another title."] = None
-    description: Annotated[str | None, "Another description."] = None
-    active_form: Annotated[str | None, "The title as something under way."] = None
+    subject: Annotated[str | None, "A new title."] = None
+    description: Annotated[str | None, "A new description."] = None
+    active_form: Annotated[str | None, "The title in progress."] = None
     add_blocks: Annotated[tuple[str, ...], "Ids of tasks that wait for this one."] = ()
     add_blocked_by: Annotated[tuple[str, ...], "Ids of tasks this one waits for."] = ()
-    owner: Annotated[str | None, "Who takes it; an empty name gives it back."] = None
+    owner: Annotated[str | None, "The owner; an empty name releases it."] = None
     metadata: Annotated[
-        dict[str, Any] | None, "Merged with what is kept; a null takes a key out."
+        dict[str, Any] | None, "Merged with the stored metadata; null removes a key."
     ] = None
 
 
@@ -40,7 +40,7 @@ StatusChangeData = TypedDict("StatusChangeData", {"from": str, "to": str})
 
 
 class TaskUpdateData(TypedDict):
-    """What changed."""
+    """The result of TaskUpdate."""
 
     success: bool
     taskId: str
@@ -90,9 +90,9 @@ def _format_update(before: Task, after: Task, fields: list[str], *, deleted: boo
     if deleted:
         return f"Task #{before.id} deleted."
     if not fields:
-        return f"Task #{before.id} was that way already; nothing changed."
+        return f"Task #{before.id} has these values already; nothing changed."
     told = f"Task #{before.id} updated: {', '.join(fields)}."
     if before.status != "completed" and after.status == "completed" and after.blocks:
         freed = ", ".join(f"#{other}" for other in after.blocks)
-        told += f" Others waited for it: {freed}. TaskList shows what is next."
+        told += f" It no longer blocks: {freed}. TaskList shows what is next."
     return told

@@ -29,21 +29,21 @@ from handaxe.tools.files.read.text import LINE_CHARS, TextPage
 
 
 class ReadArgs(ToolArgs, kw_only=True):
-    file_path: Annotated[str, "The path of the file to read, absolute if possible."]
+    file_path: Annotated[str, "The path of the file to read; prefer an absolute path."]
     offset: Annotated[
         int | None,
-        "The line (or notebook cell) to start from, counted from 1; negative counts from the end.",
+        "The first line (or notebook cell) to read, from 1; negative counts from the end.",
     ] = None
     limit: Annotated[int | None, "How many lines (or notebook cells) to read."] = None
     pages: Annotated[str | None, "The pages of a PDF, such as `3`, `1-5` or `2-4,7`."] = None
     column: Annotated[
         int | None,
-        "The character to start each line from, counted from 1; for very long lines.",
+        "The first character of each line to show, from 1; for very long lines.",
     ] = None
 
 
 class Read(Tool[ReadArgs]):
-    """What is in a file."""
+    """The contents of a file."""
 
     search_hint = "show file contents, view image, PDF, notebook, cat"
     output_type = ReadData
@@ -121,13 +121,13 @@ class Read(Tool[ReadArgs]):
         except BadPdf:
             if path.lower().endswith(".pdf"):
                 raise
-            note = "The file begins like a PDF but is none; it is shown as the text that it is."
+            note = "The file starts like a PDF but is not valid; it is shown as text."
             return self._page(window, path, args, ctx, note)
 
     async def _text(
         self, window: FileWindow, path: str, args: ReadArgs, ctx: ToolContext
     ) -> ToolResult:
-        """A page; with the first one of many comes what else there is."""
+        """One page of text; the first page of a long file has an outline."""
         result = self._page(window, path, args, ctx)
         is_plain = (args.offset or 1, args.limit, args.column) == (1, None, None)
         if not is_plain or result.data["file"]["numLines"] >= window.total_lines:
@@ -164,9 +164,9 @@ class Read(Tool[ReadArgs]):
         self, window: FileWindow, path: str, args: ReadArgs, ctx: ToolContext, *notices: str
     ) -> ToolResult:
         if args.limit is not None and args.limit < 1:
-            notices = (*notices, f"limit {args.limit} was taken as 1.")
+            notices = (*notices, f"limit {args.limit} was raised to 1.")
         if args.pages is not None:
-            notices = (*notices, "`pages` counts only for PDFs; this is a text file.")
+            notices = (*notices, "`pages` applies only to PDFs; this is a text file.")
         options = ctx[Settings].read
         page = TextPage(
             window,
@@ -181,13 +181,17 @@ class Read(Tool[ReadArgs]):
 
 
 def _is_editing_by_tags(ctx: ToolContext) -> bool:
-    """Whether whoever reads changes lines by their tags; nobody else pays for them."""
+    """Whether the agent edits lines by tags; only then Read shows tags."""
     index = ctx.find(ToolIndex)
     return index is not None and index.is_shown("EditLines")
 
 
 async def _open_binary(path: str, args: ReadArgs, ctx: ToolContext) -> ToolResult:
-    """A picture or a PDF, told by its first bytes; `Binary` again if it is neither."""
+    """Show a picture or PDF, detected by its first bytes.
+
+    Raises:
+        Binary: the file is neither.
+    """
     from handaxe.text.encoding import HEAD_BYTES, detect_image_type, is_pdf
 
     head = await ctx[Files].head(path, HEAD_BYTES)

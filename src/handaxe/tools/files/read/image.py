@@ -1,4 +1,4 @@
-"""A picture for the model to look at, within what a model takes."""
+"""Show a picture to the model within the model's limits."""
 
 from base64 import b64encode
 
@@ -17,7 +17,7 @@ MAX_FILE_BYTES = 128 * 1024 * 1024
 
 
 async def read_image(path: str, ctx: ToolContext) -> ToolResult:
-    """The picture at `path` as a block, and what was done to make it fit."""
+    """The picture at `path` as a block, and a note about how it was resized."""
     media = require_media(ctx, "a picture")
     info = await ctx[Files].look(path)
     if info is not None and info.size_bytes > MAX_FILE_BYTES:
@@ -36,7 +36,7 @@ async def read_image(path: str, ctx: ToolContext) -> ToolResult:
 
 
 def require_media(ctx: ToolContext, what: str) -> Media:
-    """Whoever opens pictures and PDFs here; a fault that says what to install if nobody does."""
+    """The port that opens pictures and PDFs; a fault that says what to install if it is missing."""
     media = ctx.find(Media)
     if media is None:
         raise NotInstalled(what)
@@ -44,7 +44,7 @@ def require_media(ctx: ToolContext, what: str) -> Media:
 
 
 def read_image_limits(ctx: ToolContext) -> ImageLimits:
-    """What a picture may be at most, by the settings; they count it as it travels, in base64."""
+    """The picture limits of the settings, which count base64 bytes."""
     options = ctx[Settings].read
     return ImageLimits(options.image_max_side, options.image_max_bytes // 4 * 3)
 
@@ -67,7 +67,7 @@ def _describe_image(path: str, picture: Picture, size_bytes: int) -> str:
     )
     factor = picture.original_width / picture.width
     if factor > 1.001:
-        text += f" Multiply places in it by {factor:.4g} to get those in the original."
+        text += f" Multiply coordinates by {factor:.4g} to get those in the original."
     return text
 
 

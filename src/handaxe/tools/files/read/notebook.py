@@ -1,4 +1,4 @@
-"""A notebook by cells: sources whole, outputs and pictures within bounds."""
+"""Show a notebook by cells: complete sources, limited outputs and pictures."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ MAX_FILE_BYTES = 100 * 1024 * 1024
 SMALL_BYTES = 256 * 1024
 MAX_CHARS = 200_000
 OUTPUT_CHARS = 4_000
-"""Per cell, when several cells are shown; a cell that is asked for alone may fill the page."""
+"""Limit per cell when several cells are shown; a single cell may fill the page."""
 OUTLINED_CELLS = 5_000
 _HEADING_CHARS = 80
 MAX_PICTURES = 10
@@ -38,7 +38,7 @@ MAX_PICTURE_CHARS = 16 * 1024 * 1024
 
 
 class ShownCell(msgspec.Struct, frozen=True):
-    """One cell with what is shown of its outputs."""
+    """One cell with the shown part of its outputs."""
 
     cell: Cell
     source: str
@@ -46,7 +46,7 @@ class ShownCell(msgspec.Struct, frozen=True):
 
     @property
     def is_cut(self) -> bool:
-        """Whether something of it is not shown."""
+        """Whether a part of the cell is not shown."""
         left_out = any(o.left_out_chars or o.image or o.more_forms for o in self.outputs)
         is_short = len(self.source) < len(self.cell.source)
         return left_out or is_short or bool(self.cell.attachments)
@@ -55,7 +55,11 @@ class ShownCell(msgspec.Struct, frozen=True):
 async def read_cells(
     path: str, loaded: LoadedFile, ctx: ToolContext, *, offset: int, limit: int | None
 ) -> ToolResult:
-    """The cells from the `offset`-th on; raises `NotANotebook` if there are none to be found."""
+    """The cells from `offset` on.
+
+    Raises:
+        NotANotebook: the file has no valid cells.
+    """
     if len(loaded.data) <= SMALL_BYTES:
         notebook, shown = _choose(loaded.data, offset, limit)
     else:
@@ -89,7 +93,7 @@ def _choose(data: bytes, offset: int, limit: int | None) -> tuple[Notebook, list
 
 
 class _Page:
-    """The text and the pictures of the cells that are shown."""
+    """The text and the pictures of the shown cells."""
 
     def __init__(self, path: str, notebook: Notebook, ctx: ToolContext) -> None:
         self._path = path
@@ -105,7 +109,7 @@ class _Page:
         parts = [self._format_heading(cell), shown.source]
         if len(shown.source) < len(cell.source):
             parts.append(
-                f"[The source goes on: {len(cell.source):,} characters. {self._raw(cell)}]"
+                f"[The source continues: {len(cell.source):,} characters. {self._raw(cell)}]"
             )
         if cell.attachments:
             parts.append(f"[attached to the cell, not shown: {', '.join(cell.attachments)}]")
@@ -127,7 +131,7 @@ class _Page:
         )
 
     def result(self, size_bytes: int, shown: list[ShownCell], offset: int) -> ToolResult:
-        """The whole answer."""
+        """Build the result."""
         notebook, total = self._notebook, len(self._notebook.spans)
         head = (
             f"{self._path}: notebook of {total:,} cell{'s' * (total != 1)} ({notebook.language}, "
@@ -182,17 +186,17 @@ class _Page:
         if last < total:
             first = shown[0].cell.index + 1
             return (
-                f"Showing cells {first}-{last} of {total:,}, counted from 1. To go on: "
+                f"Showing cells {first}-{last} of {total:,}, counted from 1. To continue: "
                 f"Read(file_path={self._path!r}, offset={last + 1})"
             )
         return ""
 
     async def _look(self, output: Output) -> str:
-        """Attach the picture of an output, or say why not."""
+        """Attach the picture of an output, or explain why not."""
         assert output.image is not None
         media_type, span = output.image
         if self._media is None:
-            return f" ({media_type}, not shown: nothing here can open pictures)"
+            return f" ({media_type}, not shown: image support is not installed)"
         if len(self._pictures) >= MAX_PICTURES:
             return f" ({media_type}, not shown: read this cell alone to see it)"
         try:
@@ -237,7 +241,7 @@ def _to_output_data(output: Output, note: str) -> CellOutputData:
 def _remember(
     loaded: LoadedFile, notebook: Notebook, shown: list[ShownCell], ledger: ReadLedger
 ) -> None:
-    """Note what was seen, in lines of the file: that is how Write and Edit count."""
+    """Record which lines of the file were shown, because Write and Edit count lines."""
     data, version = loaded.data, loaded.version
     if len(shown) == len(notebook.spans) and not any(cell.is_cut for cell in shown):
         ledger.record_read(version, content=data)

@@ -1,4 +1,4 @@
-"""A table of contents for a file of which only the first window is shown."""
+"""A table of contents for a file that is shown only in part."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ from handaxe.tools.files.read.read_data import OutlineFacts
 P = TypeVar("P")
 
 MOST = 30
-"""How many entries help; more of them would be a second file to read."""
+"""Maximum number of entries."""
 _TITLE_CHARS = 80
 
 
@@ -27,7 +27,7 @@ class OutlineEntry(msgspec.Struct, frozen=True):
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """Some of the marks of a text, spread over the whole of it."""
+    """Some headings and definitions of a text, spread over all of it."""
 
     marks: Sequence[OutlineEntry]
     total: int
@@ -65,7 +65,7 @@ _MARKUP_NAMES = frozenset({"md", "markdown", "mdx"})
 
 
 def build_outline(text: str, name: str) -> Outline | None:
-    """The marks of a text, shallow ones first if there are too many; None for kinds without."""
+    """The headings and definitions of a text, shallow ones first; None for unsupported kinds."""
     pattern = _compile_pattern(name.lower().rpartition(".")[2])
     if pattern is None:
         return None
@@ -86,7 +86,7 @@ def build_outline(text: str, name: str) -> Outline | None:
 
 
 def sample_evenly(places: Sequence[P]) -> Sequence[P]:
-    """Not more of them than help, at even distances."""
+    """At most the maximum number of entries, at even distances."""
     if len(places) <= MOST:
         return places
     return [places[number * len(places) // MOST] for number in range(MOST)]
@@ -113,14 +113,14 @@ def _compile_pattern(ending: str) -> re.Pattern[str] | None:
 
 
 MAX_BYTES = 1 << 20
-"""How far into a file its headings and definitions are looked for."""
+"""Number of bytes that are searched for headings and definitions."""
 _SMALL_BYTES = 128 * 1024
 
 
 async def describe_outline(
     window: FileWindow, path: str, ctx: ToolContext
 ) -> tuple[str, OutlineFacts]:
-    """What to tell of a cut file, in words and as data; both empty where nothing is known."""
+    """The outline of a partly shown file as text and as data; both empty for unknown kinds."""
     data = window.content
     if data is None:
         data = await ctx[Files].head(path, MAX_BYTES)
@@ -139,7 +139,7 @@ async def describe_outline(
 
 
 def format_outline(outline: Outline, unit: str, *, is_partial: bool = False) -> str:
-    """An outline in words."""
+    """An outline as text."""
     some = (
         f"{len(outline.marks)} of {outline.total:,}, " if len(outline.marks) < outline.total else ""
     )

@@ -1,4 +1,4 @@
-"""Pages of a PDF: their text, and how they look."""
+"""Show pages of a PDF as text and pictures."""
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.faults import BadInput
@@ -16,7 +16,7 @@ from handaxe.tools.files.read.read_data import PageImageData, PdfData, PdfPageDa
 DEFAULT_PAGES = 10
 MAX_PAGES = 20
 MAX_DRAWN = 10
-"""Up to this many pages are drawn; of more only those without text."""
+"""Up to this many pages are drawn; of more pages only those without text."""
 MAX_FILE_BYTES = 256 * 1024 * 1024
 
 # No line of a PDF can be seen as such; the ledger still has to know that this is not all of it.
@@ -24,7 +24,7 @@ _NO_LINE = (0, 0)
 
 
 def parse_page_ranges(pages: str | None) -> tuple[PageRange, ...]:
-    """The pages asked for; without a word the first ten."""
+    """The requested pages; the first ten by default."""
     if pages is None:
         return ((1, DEFAULT_PAGES),)
     try:
@@ -41,7 +41,7 @@ def parse_page_ranges(pages: str | None) -> tuple[PageRange, ...]:
 
 
 async def read_pdf(path: str, pages: str | None, ctx: ToolContext) -> ToolResult:
-    """Text and pictures of the pages asked for, and how to go on."""
+    """Text and pictures of the requested pages, and how to continue."""
     media = require_media(ctx, "a PDF")
     info = await ctx[Files].look(path)
     if info is not None and info.size_bytes > MAX_FILE_BYTES:
@@ -114,7 +114,9 @@ def _format_notices(path: str, found: PdfPages) -> list[str]:
         notices.append(f"Pictures of pages {_format_ranges(drawn)} are attached, in this order.")
     if len(found.pages) < len(found.wanted):
         missing = [str(number) for number in found.wanted[len(found.pages) :]]
-        notices.append(f"The time was up before page {missing[0]}; ask for fewer pages at once.")
+        notices.append(
+            f"The time limit was reached before page {missing[0]}; ask for fewer pages at once."
+        )
     plain = len(found.pages) - len(drawn)
     if plain and len(found.wanted) > MAX_DRAWN:
         notices.append(f"With more than {MAX_DRAWN} pages those with text are not drawn.")
@@ -123,12 +125,12 @@ def _format_notices(path: str, found: PdfPages) -> list[str]:
     last = found.pages[-1].number
     if last < found.total_pages:
         until = min(last + DEFAULT_PAGES, found.total_pages)
-        notices.append(f"To go on: Read(file_path={path!r}, pages='{last + 1}-{until}')")
+        notices.append(f"To continue: Read(file_path={path!r}, pages='{last + 1}-{until}')")
     return notices
 
 
 def _format_ranges(numbers: list[int]) -> str:
-    """`1-3, 7` for the pages 1, 2, 3 and 7."""
+    """Format 1, 2, 3 and 7 as `1-3, 7`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

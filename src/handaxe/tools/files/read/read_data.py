@@ -1,4 +1,4 @@
-"""What Read gives as data: one shape for each kind of file, told apart by `type`."""
+"""The data of Read: one shape for each kind of file, distinguished by `type`."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
@@ -8,19 +8,19 @@ Indentation = Literal["tabs", "spaces", "mixed"]
 class OutlineEntryData(TypedDict):
     """A heading or a definition."""
 
-    line: Annotated[int, "The line, or the cell of a notebook, counted from 1."]
+    line: Annotated[int, "The line, or the cell of a notebook, from 1."]
     text: str
 
 
 class OutlineData(TypedDict):
-    """Headings and definitions of a file that is not shown whole."""
+    """Headings and definitions of a file that is shown in part."""
 
-    marks: Annotated[list[OutlineEntryData], "Some of them, spread over the whole file."]
-    total: Annotated[int, "How many there are."]
+    marks: Annotated[list[OutlineEntryData], "A selection, spread over the whole file."]
+    total: Annotated[int, "The total number."]
 
 
 class OutlineFacts(TypedDict, total=False):
-    """What is added to the data of a read."""
+    """Data added to every result of Read."""
 
     outline: OutlineData
 
@@ -33,7 +33,7 @@ class TextFileData(TypedDict):
     numLines: int
     startLine: int
     totalLines: int
-    truncatedByTokenCap: NotRequired[Annotated[bool, "True: fewer lines than asked for."]]
+    truncatedByTokenCap: NotRequired[Annotated[bool, "True: fewer lines than requested."]]
 
 
 class TextData(TypedDict):
@@ -49,7 +49,7 @@ class TextData(TypedDict):
 
 
 class DimensionsData(TypedDict):
-    """How large a picture is, and how large it is shown."""
+    """The size of a picture, and the size at which it is shown."""
 
     originalWidth: int
     originalHeight: int
@@ -58,12 +58,12 @@ class DimensionsData(TypedDict):
 
 
 class ImageFileData(TypedDict):
-    """The picture as it is shown."""
+    """The picture as shown."""
 
     filePath: str
     base64: str
     type: Annotated[str, "Its media type, such as `image/png`."]
-    originalSize: Annotated[int, "Bytes of the file."]
+    originalSize: Annotated[int, "Size of the file in bytes."]
     dimensions: DimensionsData
 
 
@@ -84,7 +84,7 @@ class PageImageData(TypedDict):
 class PdfPageData(TypedDict):
     """One page."""
 
-    page: Annotated[int, "Its number, counted from 1."]
+    page: Annotated[int, "Its number, from 1."]
     text: str
     image: Annotated[PageImageData | None, "Its picture, which is part of the content."]
 
@@ -93,8 +93,8 @@ class PdfFileData(TypedDict):
     """The pages that were read."""
 
     filePath: str
-    originalSize: Annotated[int, "Bytes of the file."]
-    numPages: Annotated[int, "How many pages it has."]
+    originalSize: Annotated[int, "Size of the file in bytes."]
+    numPages: Annotated[int, "Number of pages."]
     pages: list[PdfPageData]
 
 
@@ -108,7 +108,7 @@ class PdfData(TypedDict):
 class CellOutputData(TypedDict):
     """One output of a cell."""
 
-    output_type: Annotated[str, "What the notebook calls it, such as `stream`."]
+    output_type: Annotated[str, "Its kind in the notebook, such as `stream`."]
     text: str
     image: NotRequired[Annotated[str, "The media type of its picture."]]
     isShown: NotRequired[Annotated[bool, "Whether the picture is part of the content."]]
@@ -118,7 +118,7 @@ class CellOutputData(TypedDict):
 class CellData(TypedDict):
     """One cell."""
 
-    index: Annotated[int, "Its place, counted from 0."]
+    index: Annotated[int, "Its index, from 0."]
     cell_id: str
     cell_type: str
     source: str

@@ -15,11 +15,11 @@ _TOLD: dict[str | None, str] = {
     "tabs": "The file is indented with tabs.",
     "mixed": "Some lines of the file are indented with tabs, others with spaces.",
 }
-"""What a model often gets wrong; it is told once per file."""
+"""Notes about what models often get wrong; each is shown once per file."""
 
 
 class TextPage:
-    """A window as the model and the host get it."""
+    """A page of a text file for the model and the host."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class TextPage:
         self._cut_numbers: list[int] = []
 
     def result(self, ledger: ReadLedger, *notices: str) -> ToolResult:
-        """The result, with what else there is to say about the file in front of our own notices."""
+        """The result; notes about the file come before handaxe's other notices."""
         self._notices = list(notices)
         window = self._window
         shown = self._shorten_lines()
@@ -57,7 +57,7 @@ class TextPage:
         self._note_missing(len(shown), last)
         if window.encoding != "utf-8":
             self._notices.append(
-                f"The file is stored as {window.encoding}; Edit and Write keep it so."
+                f"The file is stored as {window.encoding}; Edit and Write keep this encoding."
             )
         is_new = self._column == 1 and ledger.find(window.version.path) is None
         if self._column == 1:
@@ -78,7 +78,7 @@ class TextPage:
         # Of a line that goes on behind the window nobody knows the tag.
         cut = window.first_line + len(window.lines) - 1 if window.is_cut else None
         if cut is not None and len(shown) == len(window.lines):
-            self._notices.append(f"Line {cut} has no tag: it is too long to be read at once.")
+            self._notices.append(f"Line {cut} has no tag, because it is too long to read at once.")
         return format_tagged_lines(
             shown, window.first_line, self._line_format, whole=window.lines, untagged=cut
         )
@@ -89,20 +89,20 @@ class TextPage:
             self._notices.append("The file exists but is empty.")
         elif not count:
             self._notices.append(
-                f"The file has only {format_count(window.total_lines, 'line')}; "
-                f"offset {self._offset} is past its end. "
-                f"Its last lines: Read(file_path={self._path!r}, offset=-20)"
+                f"The file has only {format_count(window.total_lines, 'line')}; offset "
+                f"{self._offset} is past its end. Its last lines: "
+                f"Read(file_path={self._path!r}, offset=-20)"
             )
         elif last < window.total_lines:
             partial = "PARTIAL view. " if self._is_cut_short else ""
             self._notices.append(
-                f"{partial}Showing lines {window.first_line}-{last} of {window.total_lines:,} "
-                f"({window.version.size_bytes:,} bytes). To go on: "
-                f"Read(file_path={self._path!r}, offset={last + 1})"
+                f"{partial}Showing lines {window.first_line}-{last} of "
+                f"{window.total_lines:,} ({window.version.size_bytes:,} bytes). To "
+                f"continue: Read(file_path={self._path!r}, offset={last + 1})"
             )
 
     def _shorten_lines(self) -> list[str]:
-        """The lines, each cut to what is useful, and not more of them than fits."""
+        """The lines, each cut to a useful length, as many as fit."""
         lines = self._window.lines
         if self._column > 1:
             self._notices.append(f"Lines are shown from column {self._column:,} on.")
@@ -138,8 +138,8 @@ class TextPage:
         last = self._window.first_line + len(self._window.lines) - 1
         known = "at least " if self._window.is_cut and number == last else ""
         self._notices.append(
-            f"Line {number} is cut: {shown:,} of {known}{length:,} characters shown; "
-            f"it goes on at column {end + 1}. To go on: Read(file_path={self._path!r}, "
+            f"Line {number} is cut: {shown:,} of {known}{length:,} characters shown. To "
+            f"continue at column {end + 1}: Read(file_path={self._path!r}, "
             f"offset={number}, limit=1, column={end + 1})"
         )
 
@@ -179,7 +179,7 @@ class TextPage:
 
 
 def _detect_indentation(content: str) -> Indentation | None:
-    """What the lines shown begin with, where they are indented at all."""
+    """The indentation of the shown lines, if any."""
     has_tabs = "\n\t" in content or content.startswith("\t")
     if "\n  " in content or content.startswith("  "):
         return "mixed" if has_tabs else "spaces"

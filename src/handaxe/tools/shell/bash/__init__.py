@@ -1,8 +1,7 @@
-"""Bash: run a command, wait for it or leave it in the background.
+"""Bash: run a command in the foreground or the background.
 
-Belongs here: the tool, its timeout, its output, hints after a failure.
-Does not: running the command (port `Shell`).
-May import: `tools.shell`, and what `tools` may import.
+Belongs here: the tool, its timeout, its output, hints after a failure. Does not: running the
+command (port `Shell`). May import: `tools.shell`, and what `tools` may import.
 """
 
 from typing import Annotated, Any
@@ -30,13 +29,11 @@ class BashArgs(ToolArgs, kw_only=True):
     command: Annotated[str, "The command to run."]
     timeout: Annotated[
         float | None,
-        "How long to wait for it, in milliseconds; 120000 if left out, 600000 at most.",
+        "Timeout in milliseconds; default 120000, maximum 600000.",
     ] = None
-    description: Annotated[
-        str, "What the command does, in five to ten words, for the person who watches."
-    ] = ""
+    description: Annotated[str, "What the command does, in five to ten words, for the user."] = ""
     run_in_background: Annotated[
-        bool, "Start it in the background and go on; you are told when it ends."
+        bool, "Start it in the background and continue; you get a notice when it ends."
     ] = False
     disable_sandbox: Annotated[
         bool, "Ask to run it outside the sandbox. Only if it failed because of the sandbox."
@@ -175,9 +172,9 @@ def _make_command(args: BashArgs, ctx: ToolContext) -> ShellCommand:
 
 
 def _note_background(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
-    """What a model should know that wants no background, or sleeps while something goes on."""
+    """Notes for a call that asks for unavailable background work, or sleeps while work runs."""
     if args.run_in_background and not args.dry_run and not ctx[Settings].background_tasks:
-        return ("Nothing may go on in the background here, so the command was waited for.",)
+        return ("Background work is turned off, so the command ran in the foreground.",)
     foreground = [] if args.run_in_background or args.dry_run else ctx[Jobs].running()
     if not foreground:
         return ()
@@ -186,7 +183,7 @@ def _note_background(args: BashArgs, ctx: ToolContext) -> tuple[str, ...]:
     listed = ", ".join(state.job_id for state in find_awaited_jobs(args.command, foreground))
     if not listed:
         return ()
-    return (f"You will be notified when {listed} ends; there is no need to sleep.",)
+    return (f"You get a notice when {listed} ends; there is no need to sleep.",)
 
 
 def _find_sandbox_level(args: BashArgs, ctx: ToolContext) -> dict[str, Any] | None:

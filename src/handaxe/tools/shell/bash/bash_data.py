@@ -1,45 +1,45 @@
-"""What Bash gives as data."""
+"""The data of Bash."""
 
 from typing import Annotated, Literal, TypedDict
 
 
 class SandboxData(TypedDict):
-    """How the command was kept apart from the machine."""
+    """How the command was sandboxed."""
 
     means: Literal["bubblewrap", "landlock", "none"]
     network: Literal["off", "listed", "open"]
     files: Annotated[Literal["roots", "open"], "`roots`: only the working directories."]
-    notes: Annotated[list[str], "What was asked for and does not hold."]
+    notes: Annotated[list[str], "Requested restrictions that are not in effect."]
 
 
 class BashDetails(TypedDict, total=False):
-    """What some commands have: ended, too long, in the background, only tried."""
+    """Data for some commands: ended, too long, in the background, or a dry run."""
 
     shownRanges: Annotated[list[list[int]], "First and last line of each piece in `stdout`."]
     rawOutputPath: Annotated[str, "A file with the output."]
     exitCode: Annotated[int | None, "Once it has ended."]
     durationMs: float
     signal: int
-    returnCodeInterpretation: Annotated[str, "What an exit code above zero means that is fine."]
-    persistedOutputPath: Annotated[str, "A file with output that was too long to be shown."]
+    returnCodeInterpretation: Annotated[str, "Meaning of a nonzero exit code that is not an error."]
+    persistedOutputPath: Annotated[str, "A file with output that was too long to show."]
     persistedOutputSize: int
     timedOutAfterMs: int
-    backgroundTaskId: Annotated[str, "It goes on in the background; TaskOutput takes this id."]
+    backgroundTaskId: Annotated[str, "It continues in the background; pass this id to TaskOutput."]
     backgroundCwdHint: str
     sandbox: SandboxData
-    dryRun: Annotated[bool, "True: it was only tried."]
-    changedFiles: Annotated[list[str], "Of a trial: files whose content would change."]
-    otherChanges: Annotated[list[str], "Of a trial: other changes, as sentences."]
-    leftOut: Annotated[list[str], "Of a trial: paths that were not looked at."]
+    dryRun: Annotated[bool, "True: it was a dry run."]
+    changedFiles: Annotated[list[str], "Of a dry run: files whose content would change."]
+    otherChanges: Annotated[list[str], "Of a dry run: other changes, as sentences."]
+    leftOut: Annotated[list[str], "Of a dry run: paths that were not compared."]
 
 
 class BashData(BashDetails):
-    """What Bash gives."""
+    """The result of Bash."""
 
-    stdout: Annotated[str, "What it printed, both streams in order; perhaps only both ends."]
+    stdout: Annotated[str, "Both output streams in order; may lack the middle."]
     stderr: Annotated[str, "Notices of the tool."]
     interrupted: bool
-    cwd: Annotated[str, "Where it ran."]
-    nextCwd: Annotated[str, "Where the next command runs."]
+    cwd: Annotated[str, "The directory it ran in."]
+    nextCwd: Annotated[str, "The directory of the next command."]
     totalBytes: int
     totalLines: int

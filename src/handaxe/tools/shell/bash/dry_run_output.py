@@ -1,4 +1,4 @@
-"""What is told of a command that was only tried."""
+"""The result of a dry run."""
 
 from handaxe.contract.display import Block, Diff, Items, Text
 from handaxe.contract.ports.dry_run import Preview
@@ -14,7 +14,7 @@ MAX_CHARS = 30_000
 def format_preview(
     command: ShellCommand, preview: Preview, timeout_s: float, *, next_cwd: str
 ) -> ToolResult:
-    """The changes as diffs, with what the command said; nothing of it lasts."""
+    """The changes as diffs, with the command's output."""
     end, output = preview.end, preview.output
     changes = "\n".join([*(_format_diff(diff) for diff in preview.diffs), *preview.others])
     said = join_output(output)
@@ -24,12 +24,12 @@ def format_preview(
     tried = f"With exit code {end.exit_code} the command would change:"
     if is_late:
         after = format_duration(timeout_s)
-        tried = f"The trial was ended after {after}; the command would have changed:"
+        tried = f"The dry run was stopped after {after}; until then the command would have changed:"
     lines = [
         f"Nothing was changed. {tried}",
         _cut(changes) if changes else "(nothing in the working directories)",
         f"It printed:\n{said}" if said else "",
-        *(f"Not looked at: {path}" for path in preview.left_out),
+        *(f"Not compared: {path}" for path in preview.left_out),
         f"[tried in {command.cwd}]",
     ]
     data: BashData = {

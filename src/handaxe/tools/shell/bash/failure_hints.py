@@ -1,6 +1,6 @@
-"""A confined command that failed the way the sandbox makes commands fail; it knows no more.
+"""Hints after a failed command: the sandbox or a removed variable may be the reason.
 
-The kernel refuses with the same words a disk or a missing right would, so this is a hint.
+These are hints only, because a full disk or missing rights cause the same messages.
 """
 
 import re
@@ -39,7 +39,7 @@ def build_sandbox_hint(
     files: ReadableFiles | None = None,
     cwd: str = "/",
 ) -> str | None:
-    """What may have been refused, and what can be done; None where nothing points to it."""
+    """What the sandbox may have blocked, and what to do; None if nothing suggests it."""
     limits: list[str] = []
     if files is not None and (hidden := _find_hidden_path(output, files, cwd)) is not None:
         limits.append(f"it cannot read {hidden} unless sandbox.filesystem.allowRead names it")
@@ -49,13 +49,13 @@ def build_sandbox_hint(
         limits.append(f"it reaches {_describe_network(level, options)}")
     if not limits or _is_ignored(command, output, options.ignore_violations):
         return None
-    way_out = " If so, it can ask to run outside (dangerouslyDisableSandbox)."
+    way_out = " You can ask to run it outside the sandbox (dangerouslyDisableSandbox)."
     hint = f"The sandbox may be the reason: {' and '.join(limits)}."
     return hint + (way_out if options.allow_unsandboxed_commands else "")
 
 
 def _find_hidden_path(output: str, files: ReadableFiles, cwd: str) -> str | None:
-    """A path that the output says is missing and that the sandbox hides."""
+    """A path that the output reports as missing and that the sandbox hides."""
     for line in output[-_MOST_CHARS:].splitlines():
         if not _MISSING.search(line):
             continue
@@ -83,7 +83,7 @@ def _is_ignored(command: str, output: str, ignored: Mapping[str, Sequence[str]])
 
 
 NOT_FOUND = 127
-"""The exit code by which shells say that there is no such program."""
+"""The exit code of shells for an unknown program."""
 
 # Bash says it in the user's language; what stands around it tells.
 _COMPLAINTS = re.compile(
@@ -96,7 +96,7 @@ _COMPLAINTS = re.compile(
 
 
 def find_missing_program(said: str) -> str | None:
-    """The name of the last one; None where nothing was said."""
+    """The last program that the output reports as missing."""
     named = [found[found.lastgroup or 0] for found in _COMPLAINTS.finditer(said)]
     return named[-1] if named else None
 
@@ -224,7 +224,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
 def explain_removed_variables(
     command: str, said: str, removed: Sequence[str], *, failed: bool
 ) -> str | None:
-    """Which removed variables a command may lack, and how to pass them; None for none.
+    """The removed variables that a command may need, and how to pass them.
 
     `said` is the end of its output.
     """
@@ -257,7 +257,7 @@ def _find_needed(command: str) -> Iterable[str]:
 
 
 def _build_start_pattern(words: str) -> str:
-    """Matches where a command may begin with these words, without reading the whole command."""
+    """A pattern for a command that starts with these words anywhere in a script."""
     options = r"(?:\s+-\S+(?:\s+[^\s;&|-]\S*)?)*?\s+"
     spaced = options.join(map(re.escape, words.split()))
     return rf"(?:^|[\s;&|(`/\"']){spaced}(?=$|[\s;&|)`\"'])"

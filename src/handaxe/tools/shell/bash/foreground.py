@@ -1,4 +1,4 @@
-"""A command on its way: waited for, let go, stopped, and where the session stands after it."""
+"""Run a command in the foreground: wait, move it to the background, stop it, follow its `cd`."""
 
 import asyncio
 from contextlib import suppress
@@ -41,7 +41,7 @@ from handaxe.tools.shell.command_faults import NoPreview, shield_until_done, sta
 REPORT_EVERY_S = 0.4
 REPORT_CHARS = 2_000
 WAITING_S = 3.0
-"""So long a command may seem to wait for somebody to type before the model is told."""
+"""How long a command may seem to wait for input before the model gets a notice."""
 
 
 class Foreground:
@@ -56,7 +56,7 @@ class Foreground:
         *,
         stays: bool,
     ) -> None:
-        """`stays`: wherever it goes, the session does not follow."""
+        """`stays`: the session does not follow its `cd`."""
         self._command = command.command
         self._is_unconfined = command.unconfined
         self._running = running
@@ -65,7 +65,7 @@ class Foreground:
         self._stays = stays
 
     async def finish(self) -> ToolResult:
-        """Its result, whichever way the waiting ends; a cancelled command is stopped."""
+        """Wait and build the result; a cancelled command is stopped."""
         try:
             return await self._wait()
         except asyncio.CancelledError:
@@ -93,9 +93,9 @@ class Foreground:
                 self._ctx.report(f"waiting for input: {state.waiting_for_input}")
             elif clock() - waiting_since >= WAITING_S:
                 why = (
-                    f"Command seems to be waiting for input: {state.waiting_for_input!r}. Nobody "
-                    "can type there: run it so that it needs no answer (an option such as --yes, "
-                    "or input from a pipe). It"
+                    f"Command seems to be waiting for input: {state.waiting_for_input!r}. "
+                    "It cannot get any: run it so that it needs no input (an option such "
+                    "as --yes, or input from a pipe). It"
                 )
                 return await self._give_up(f"{why} was moved to the background", if_ended=why)
         if self._running.end is not None:
@@ -117,7 +117,7 @@ class Foreground:
         return format_end(self._command, self._running, end, where, max_chars=most)
 
     async def _add_install_hint(self, end: CommandEnd) -> CommandEnd:
-        """What the program that is missing may have been installed as meanwhile."""
+        """Add the packages that may provide a missing program."""
         program = find_missing_program(self._running.tail(FAILURE_CHARS))
         if program is None:
             return end
@@ -125,7 +125,7 @@ class Foreground:
         return msgspec.structs.replace(end, notes=(*end.notes, told)) if told else end
 
     def _add_sandbox_hint(self, end: CommandEnd) -> CommandEnd:
-        """What the sandbox may have to do with a failure."""
+        """Add a hint if the sandbox may be the reason of a failure."""
         options = self._ctx[Settings].sandbox
         confiner = self._ctx.find(Confiner) if options.enabled and not end.notes else None
         if confiner is None or not confiner.is_confining(
@@ -144,7 +144,7 @@ class Foreground:
         return msgspec.structs.replace(end, notes=(hint,)) if hint else end
 
     def _add_variable_hint(self, end: CommandEnd) -> CommandEnd:
-        """Which variables the command may have missed."""
+        """Add a hint about variables that the command may need."""
         removed = self._ctx[Shell].removed_variables
         if not removed:
             return end
@@ -172,7 +172,7 @@ class Foreground:
     async def _give_up(
         self, why: str, *, if_ended: str, timed_out_s: float | None = None
     ) -> ToolResult:
-        """Wait no longer: it goes on in the background, or ends where that makes no sense."""
+        """Stop waiting: move it to the background, or end it where that makes no sense."""
         if can_move(self._command):
             with suppress(ToolFault):
                 return self._let_go(why, timed_out_s=timed_out_s)
@@ -203,7 +203,7 @@ async def run_in_foreground(
 
 
 async def run_in_background(command: ShellCommand, ctx: ToolContext) -> ToolResult:
-    """Start a command and let it go at once."""
+    """Start a command in the background."""
     running = await start_in_background(command, ctx)
     return format_background(running, _keep_directory(ctx))
 
@@ -218,24 +218,24 @@ async def run_preview(command: ShellCommand, timeout_s: float, ctx: ToolContext)
 
 
 def reset_lost_directory(fault: BadWorkdir, ctx: ToolContext) -> ToolResult:
-    """The result where the directory is gone; the session goes back to its root."""
+    """The result if the directory no longer exists; the session goes back to its root."""
     place = ctx[Workdir]
     result = ToolResult.from_fault(fault)
     if place.current == place.root:
         return result
     place.move(place.root)
     notice = f"Shell cwd was reset to {place.root}"
-    text = f"{result.text} {notice}; run the command again if it fits there."
+    text = f"{result.text} {notice}; run the command again if it makes sense there."
     return msgspec.structs.replace(result, text=text, data={"stderr": notice, "cwd": place.root})
 
 
 def _keep_directory(ctx: ToolContext) -> Directories:
-    """The session stays where it is."""
+    """The directories, with the session staying in its current one."""
     return Directories(ran_in=ctx.cwd, next=ctx[Workdir].current)
 
 
 def _follow_directory(ended_in: str | None, ctx: ToolContext) -> Directories:
-    """Where the session goes after a command: with it, as long as it stayed in the roots."""
+    """The directories after a command; the session follows it inside the working directories."""
     place, ran_in = ctx[Workdir], ctx.cwd
     if ended_in is None or ended_in == ran_in or not ctx[Settings].shell.carry_directory:
         return _keep_directory(ctx)
@@ -249,7 +249,7 @@ def _follow_directory(ended_in: str | None, ctx: ToolContext) -> Directories:
 
 
 async def record_read(command: str, running: RunningCommand, ctx: ToolContext) -> None:
-    """Remember the file that the command showed, if it showed one whole."""
+    """Record a file that the command showed completely."""
     shown = analyze(command).printed_file
     ledger = ctx.find(ReadLedger)
     if shown is None or ledger is None:

@@ -1,4 +1,4 @@
-"""What the model and the host are told of a command: its output, its end, its directory."""
+"""Format the result of a command: its output, its end, its directory."""
 
 import signal as signals
 
@@ -18,18 +18,18 @@ FAILURE_CHARS = 10_000
 
 
 class Directories(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a command ran and where the next one will."""
+    """The directory of a command and of the next one."""
 
     ran_in: str
     next: str
     notice: str = ""
-    """What has to be said of it: a reset, a `cd` that does not count."""
+    """A notice about a reset, or about a `cd` without effect."""
 
 
 def format_end(
     command: str, running: RunningCommand, end: CommandEnd, where: Directories, *, max_chars: int
 ) -> ToolResult:
-    """The result of a command that has ended; output of a success is shown up to `max_chars`."""
+    """The result of a command that has ended; `max_chars` limits the output of a success."""
     code = end.exit_code
     meaning = None
     if code == 1 and end.how == "exit":
@@ -58,9 +58,9 @@ def format_end(
 def format_timeout(
     running: RunningCommand, where: Directories, *, why: str, timed_out_s: float | None = None
 ) -> ToolResult:
-    """The result of a command that was ended because nobody waits for it any longer."""
+    """The result of a command that was ended by a timeout."""
     text, output, _ = _format_failure(running)
-    said = f"{why} and was ended with all it had started."
+    said = f"{why} and was ended with all processes it had started."
     data = _to_data(running, output, where, _end_data(running.end), stdout=text)
     data["interrupted"], data["stderr"] = True, said
     if timed_out_s is not None:
@@ -73,10 +73,10 @@ def format_timeout(
 
 
 def format_cancellation(running: RunningCommand, where: Directories) -> ToolResult:
-    """The result of a command that somebody stopped."""
+    """The result of a command that was cancelled."""
     text, output, _ = _format_failure(running)
-    said = "The command was stopped before it finished, with all it had started."
-    printed = f"It had printed:\n{text}" if text else "It had printed nothing."
+    said = "The command was stopped before it finished, with all processes it had started."
+    printed = f"Its output:\n{text}" if text else "It had printed nothing."
     data = _to_data(running, output, where, _end_data(running.end), stdout=text)
     data["interrupted"], data["stderr"] = True, said
     shown = f"{said} Check what it did before you repeat it. {printed}\n[in {where.ran_in}]"
@@ -86,7 +86,7 @@ def format_cancellation(running: RunningCommand, where: Directories) -> ToolResu
 def format_background(
     running: RunningCommand, where: Directories, *, why: str = "", timed_out_s: float | None = None
 ) -> ToolResult:
-    """The result of a command that goes on in the background."""
+    """The result of a command that continues in the background."""
     state = running.state
     output = running.output(PREVIEW_CHARS)
     said = join_output(output)
@@ -104,7 +104,7 @@ def format_background(
     data["stderr"] = why
     lines = [
         f"{why} with ID: {state.job_id}. Output is being written to: {path}",
-        "You will be told when it ends; there is no need to ask or to sleep.",
+        "You get a notice when it ends; there is no need to ask or to sleep.",
         f"Output so far:\n{said}" if said else "It has printed nothing so far.",
         where.notice,
         f"[in {where.ran_in}]",
@@ -140,7 +140,7 @@ def _to_persisted_data(path: str, output: CommandOutput) -> BashDetails:
 
 def _describe_kept_output(path: str, output: CommandOutput) -> str:
     if not path:
-        return "It could not be kept in a file."
+        return "It could not be saved to a file."
     whole = "" if output.kept_bytes >= output.total_bytes else " (its beginning and its end)"
     how = "Read it with offset and limit, or search it with Grep."
     return f"Full output{whole} saved to: {path}\n{how}"
@@ -154,7 +154,7 @@ def _format_failure(running: RunningCommand) -> tuple[str, CommandOutput, BashDe
 
 
 def join_output(output: CommandOutput) -> str:
-    """Both ends of what a command said, and how much is missing between them."""
+    """Both ends of a command's output, with the length of the omitted middle."""
     if not output.tail:
         return output.head.rstrip("\n")
     cut = f"... [{_count_left_out(output)} characters truncated] ..."
@@ -180,7 +180,7 @@ def _describe_full_output(running: RunningCommand, output: CommandOutput) -> str
 
 
 def _list_shown_ranges(output: CommandOutput) -> list[list[int]]:
-    """First and last line of each piece that is shown; a cut inside a line leaves it in both."""
+    """First and last line of each shown piece; a line that is cut counts in both."""
     total = output.total_lines
     if output.is_binary or not total:
         return []
@@ -227,9 +227,9 @@ def _end_data(end: CommandEnd | None) -> BashDetails:
 
 def _describe_bad_end(end: CommandEnd) -> str:
     if end.how == "output_cap":
-        return "ended because it printed more than may be kept"
+        return "ended because it exceeded the output limit"
     if end.how == "own_output":
-        return "ended because it printed its own output again and again"
+        return "ended because it printed its own output in a loop"
     if end.how == "stopped":
         return "stopped"
     if end.signal is not None:
@@ -248,7 +248,10 @@ def _describe_survivors(end: CommandEnd) -> str:
     if not end.survivors:
         return ""
     what = "1 process" if end.survivors == 1 else f"{end.survivors} processes"
-    return f"{what} it had left running ended with it; use run_in_background for what should stay."
+    return (
+        f"{what} left running were ended with the command; use run_in_background for what "
+        "should continue."
+    )
 
 
 def _describe_next_directory(where: Directories) -> str:

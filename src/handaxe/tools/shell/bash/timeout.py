@@ -1,4 +1,4 @@
-"""How long a command is waited for, and what happens when that time is up."""
+"""Timeouts of commands, and what happens when one is reached."""
 
 import re
 from collections.abc import Iterable
@@ -11,30 +11,35 @@ from handaxe.shell.analysis.analyzer import analyze
 
 
 class CommandTimeout(msgspec.Struct, frozen=True, kw_only=True):
-    """The time of one command."""
+    """The timeout of one command."""
 
     timeout_s: float
     budget_s: float | None
-    """After so long it goes on in the background, whatever it is."""
+    """After this time the command moves to the background in any case."""
     notes: tuple[str, ...] = ()
 
     @property
     def wait_s(self) -> float:
-        """How long it is waited for at most."""
+        """The longest time to wait for it."""
         return self.timeout_s if self.budget_s is None else min(self.timeout_s, self.budget_s)
 
 
 def choose_timeout(timeout_ms: float | None, settings: Settings) -> CommandTimeout:
-    """The time a command gets; one that asks for more than there is gets the most there is."""
+    """The timeout of a command, at most the maximum."""
     options = settings.shell
     most = max(options.max_timeout_ms, options.default_timeout_ms)
     notes: tuple[str, ...] = ()
     wanted = timeout_ms if timeout_ms is not None else options.default_timeout_ms
     if wanted > most:
-        notes = (f"The timeout was cut from {wanted:,.0f} ms to {most:,} ms, the most there is.",)
+        notes = (f"Timeout reduced from {wanted:,.0f} ms to the maximum of {most:,} ms.",)
         wanted = most
     elif wanted <= 0:
-        notes = (f"A timeout of {wanted:g} ms is none; {options.default_timeout_ms:,} ms hold.",)
+        notes = (
+            (
+                f"Timeout must be positive, not {wanted:g}; using the default of "
+                f"{options.default_timeout_ms:,} ms."
+            ),
+        )
         wanted = options.default_timeout_ms
     return CommandTimeout(
         timeout_s=wanted / 1000,
@@ -44,10 +49,10 @@ def choose_timeout(timeout_ms: float | None, settings: Settings) -> CommandTimeo
 
 
 def can_move(command: str) -> bool:
-    """Whether a command may go on in the background after its time was up.
+    """Whether a command may continue in the background after its timeout.
 
-    One that only sleeps has nothing to finish, git would hold its locks unseen, and what cannot be
-    read to its end may be anything.
+    Not a mere sleep, not git, which would hold its locks, and not a command that the parser cannot
+    read.
     """
     facts = analyze(command)
     runs_git = "git" in facts.programs
@@ -55,7 +60,7 @@ def can_move(command: str) -> bool:
 
 
 def format_duration(seconds: float) -> str:
-    """A time as people say it: `2m 0s`, `15s`, `0.5s`."""
+    """Format a duration like `2m 0s`, `15s`, `0.5s`."""
     if seconds < 60:
         return f"{seconds:g}s"
     minutes, rest = divmod(round(seconds), 60)
@@ -71,7 +76,7 @@ _FILE = re.compile(r"(?!/dev/)(?=.*[A-Za-z]).*[./].*")
 
 
 def find_awaited_jobs(command: str, running: Iterable[JobState]) -> list[JobState]:
-    """The work whose end a command sleeps for."""
+    """The background jobs that a sleeping command waits for."""
     if _SLEEP.search(command) is None:
         return []
     programs = analyze(command).programs
@@ -86,5 +91,5 @@ def find_awaited_jobs(command: str, running: Iterable[JobState]) -> list[JobStat
 
 
 def _is_named(state: JobState, command: str, words: set[str]) -> bool:
-    """Whether a command speaks of some work: its id, its output, a word of its own command."""
+    """Whether a command names a job: its id, its output, or a word of its command."""
     return state.job_id in command or not words.isdisjoint(_WORD.findall(state.command or ""))
