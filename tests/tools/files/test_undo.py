@@ -153,7 +153,7 @@ async def test_a_file_put_back_by_hand_is_no_conflict(session, project):
     await change(session, a, "two\n")
     a.write_text("one\n")
     result = await session.call("Undo")
-    assert (result.ok, "already restored" in result.text) == (True, True)
+    assert (result.ok, "already as before" in result.text) == (True, True)
 
 
 async def test_a_touched_file_is_no_conflict(session, project):

@@ -30,7 +30,7 @@ from handaxe.tools.files.freshness import (
     to_line_changes,
 )
 
-UNTOUCHED = "already restored"
+UNTOUCHED = "already as before"
 SHOWN_FILES = 50
 """Number of files listed in a permission prompt."""
 
