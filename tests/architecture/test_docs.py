@@ -13,6 +13,7 @@ from handaxe import Session
 HOUSE = Path(__file__).parent.parent.parent
 PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
 _LINK = re.compile(r"\]\(([^)#:]+?)(#[^)]*)?\)")
+_SECTION_LINK = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 ADRS = sorted((HOUSE / "docs" / "adr").glob("*.md"))
 
@@ -37,6 +38,20 @@ def test_the_picture_shows_what_the_tour_shows():
 def test_every_link_leads_to_a_file(page: Path):
     for target, _ in _LINK.findall(_FENCED.sub("", page.read_text())):
         assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_to_a_section_leads_to_a_heading(page: Path):
+    for target, section in _SECTION_LINK.findall(_FENCED.sub("", page.read_text())):
+        found = page.parent / target if target else page
+        assert section in list_sections(found), f"{name_of(page)} links to {target}#{section}"
+
+
+def list_sections(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", _FENCED.sub("", page.read_text()), re.MULTILINE)
+    kept = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {words.replace(" ", "-") for words in kept}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
