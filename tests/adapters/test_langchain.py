@@ -214,5 +214,5 @@ async def test_outside_of_a_graph_nobody_can_be_asked(project, writes):
 def test_the_example_of_approvals_shows_the_reason_and_writes_its_file(run_example, capsys):
     assert run_example("langgraph_approval") == "Hello!\n"
     said = capsys.readouterr().out
-    assert "asks in default mode" in said
+    assert "needs permission in default mode" in said
     assert said.endswith("\nWritten.\n")

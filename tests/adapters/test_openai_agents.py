@@ -146,5 +146,5 @@ async def test_a_hook_that_asks_interrupts_the_run(project):
 def test_the_example_of_approvals_shows_the_reason_and_writes_its_file(run_example, capsys):
     assert run_example("openai_agents_approval") == "Hello!\n"
     said = capsys.readouterr().out
-    assert "asks in default mode" in said
+    assert "needs permission in default mode" in said
     assert said.endswith("\nWritten.\n")

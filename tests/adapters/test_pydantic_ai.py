@@ -146,7 +146,7 @@ async def test_an_approved_call_that_has_changed_is_asked_about_again(project, m
         project, [step], history=run.all_messages(), approvals={"moved": True}
     )
     assert pending == ["moved"]
-    assert "does not hold any more" in run.output.metadata["moved"]["reason"]
+    assert "no longer applies" in run.output.metadata["moved"]["reason"]
     assert not has_arrived()
     run, pending = await go_on(
         project, [step], history=run.all_messages(), approvals={"moved": True}
@@ -194,5 +194,5 @@ def test_approvals_and_fresh_ids_exclude_each_other(project):
 def test_the_example_of_approvals_shows_the_reason_and_writes_its_file(run_example, capsys):
     assert run_example("pydantic_ai_approval") == "Hello!\n"
     said = capsys.readouterr().out
-    assert "asks in default mode" in said
+    assert "needs permission in default mode" in said
     assert said.endswith("\nWritten.\n")

@@ -44,7 +44,7 @@ async def test_a_question_that_nobody_answers_is_refused_and_the_parent_told(pro
         final = await Agent(model, session).ask("Go.")
     assert final.result == "The agent was refused."
     told = str(model.requests[-1].messages)
-    assert "Write: The call was refused. Nobody answered within 0.3 seconds" in told
+    assert "Write: The call was refused. No answer within 0.3 seconds" in told
     assert not (project / "agents.txt").exists()
 
 

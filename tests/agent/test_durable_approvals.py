@@ -253,7 +253,7 @@ async def test_a_command_whose_paths_lead_elsewhere_is_asked_again(project: Path
     (project / "link").symlink_to("y")
     final, _ = await resume(project, {"c": Allow()})
     assert [request.call_id for request in final.pending] == ["c"]
-    assert final.pending[0].reason.startswith("What was asked before does not hold any more.")
+    assert final.pending[0].reason.startswith("The previous question no longer applies.")
     assert not (project / "y" / "g").exists()
     final, _ = await resume(project, {"c": Allow()})
     assert final.result == "Done."

@@ -198,7 +198,7 @@ async def test_where_nobody_can_go_on_later_a_put_off_call_is_a_question(project
         model = Player(calls(WRITE), says("Done."))
         final = await Agent(model, session, defer_calls=False).ask("Go.")
     assert (final.result, len(asked)) == ("Done.", 1)
-    assert "put this call off" in asked[0].reason
+    assert "deferred this call" in asked[0].reason
     async with Session(project, permission_mode="bypassPermissions",
                        hooks={"PreToolUse": [putting_off()]}) as session:  # fmt: skip
         agent = Agent(Player(), session)

@@ -163,7 +163,7 @@ async def test_the_plan_agreed_to_ends_it(planned: Session, project: Path):
         session.set_mode("plan")
         refused = await session.call("Bash", command="touch new")
         assert refused.code == "permission.asked"
-        assert "Plan mode changes nothing" in refused.text
+        assert "Plan mode is read-only" in refused.text
         left = await session.call("ExitPlanMode", plan="# Do it")
         assert left.ok, left.text
         assert (await session.call("Bash", command="touch new")).ok

@@ -160,7 +160,7 @@ async def test_plan_mode_says_plainly_why_something_outside_is_not_changed(proje
     effects = [Effects.external("shop-db", "mail", writes=True)]
     (result,), tool = await run_all(project, "plan", effects, allow=["Touch"])
     assert tool.ran == []
-    assert "Plan mode changes nothing: Touch changes shop-db and mail" in result.text
+    assert "Plan mode is read-only. Touch changes shop-db and mail" in result.text
 
 
 async def test_a_question_names_what_is_outside_and_the_rule_that_allows_it(project):
@@ -174,8 +174,8 @@ async def test_a_question_names_what_is_outside_and_the_rule_that_allows_it(proj
     results, _ = await run_all(project, "acceptEdits", effects, on_ask=on_ask)
     assert [one.ok for one in results] == [True, True]
     assert "would change shop-db" in seen[0].reason
-    assert "cannot be undone" in seen[0].reason
-    assert "would look at mail" in seen[1].reason
+    assert "undo cannot restore it" in seen[0].reason
+    assert "would read mail" in seen[1].reason
     assert [[one.rule for one in request.proposals] for request in seen] == [["Touch"]] * 2
 
 

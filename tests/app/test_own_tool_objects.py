@@ -266,7 +266,7 @@ async def test_a_secret_in_state_is_told(project, data_home, monkeypatch):
     monkeypatch.setenv("SHOP_TOKEN", "tok-4711-abcdefghij")
     async with Session(project, tools=[note], home=data_home) as session:
         result = await session.call("note", text="tok-4711-abcdefghij")
-        assert any("holds a secret" in told for told in result.notes)
+        assert any("contains a secret" in told for told in result.notes)
     log = (data_home / "sessions" / session.id / "events.jsonl").read_text()
     assert "tok-4711" not in log
 

@@ -374,5 +374,5 @@ async def test_a_decision_of_another_kind_lets_nothing_run_and_says_what_is_expe
     async with Session(project, tools=[note]) as session:
         result = await session.call("note")
     assert result.code == "internal.error"
-    assert "gives Allow(), Ask(), Deny() or None" in result.text
+    assert "must return Allow(), Ask(), Deny() or None" in result.text
     assert not ran

@@ -225,10 +225,10 @@ def test_an_own_tool_is_explained_by_its_effects_with_a_remedy(tmp_path):
     told = json.loads(explain(*words, '{"number": 1}', "--json", cwd=tmp_path).stdout)
     assert told["verdict"] == "ask"
     assert "would change shop-db" in told["reason"]
-    assert told["remedy"] == "say yes, or add the allow rule refund."
+    assert told["remedy"] == "Add the allow rule refund."
     text = explain(*words, '{"number": 1}', cwd=tmp_path).stdout
-    assert "cannot be undone; say yes, or add the allow rule refund." in text
+    assert "undo cannot restore it. Add the allow rule refund." in text
     planned = explain(*words, '{"number": 1}', "--permission-mode", "plan", cwd=tmp_path)
-    assert "Plan mode changes nothing: refund changes shop-db" in planned.stdout
+    assert "Plan mode is read-only. refund changes shop-db" in planned.stdout
     wrong = json.loads(explain(*words, '{"nummer": 1}', "--json", cwd=tmp_path).stdout)
     assert "cannot be read" in wrong["reason"]

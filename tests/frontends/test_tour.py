@@ -51,7 +51,7 @@ HAPPENED = {
     "a no": "| Allow?  n no hooks, please    <- the tour answers",
     "the no's effect": "The call was refused. no hooks, please",
     "plan mode": "Plan mode is on",
-    "plan mode's refusal": "Plan mode changes nothing: Write is not known to only look",
+    "plan mode's refusal": "Plan mode is read-only. Write may modify files",
     "an agreed plan": "The user approved the plan. The permission mode is acceptEdits again.",
     "a yes": "| Allow?  y    <- the tour answers",
     "a removed directory": "In the project now: Makefile, deploy.key, shop/\n",

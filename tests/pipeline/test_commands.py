@@ -220,8 +220,8 @@ async def test_the_model_is_told_which_part_and_what_would_help(project):
     async with Session(project, deny=["Bash(rm:*)"]) as session:
         asked = await session.call("Bash", command="ls && npm run lint")
         assert asked.text == (
-            "The command needs a yes: npm is not in the read-only set (in `npm run lint`). What would "
-            "let it run without one: the allow rule Bash(npm run lint *). Nobody is here to ask."
+            "The command needs approval (in `npm run lint`): npm is not in the read-only set. To run "
+            "it without approval, add the allow rule Bash(npm run lint *). This run cannot prompt for approval."
         )
         denied = await session.call("Bash", command="rm a")
         assert denied.text == "The command was denied: the deny rule Bash(rm:*) covers it."

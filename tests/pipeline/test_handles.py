@@ -73,11 +73,11 @@ async def test_only_an_object_of_this_very_shape_is_a_handle(session, project):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("secret.key", "is not free to be read"),
-        ("link", "is not free to be read"),
-        (".env", "is not free to be read"),
-        ("/etc/hostname", "is not free to be read"),
-        ("/etc/no-such-file", "is not free to be read"),
+        ("secret.key", "reading it needs approval"),
+        ("link", "reading it needs approval"),
+        (".env", "reading it needs approval"),
+        ("/etc/hostname", "reading it needs approval"),
+        ("/etc/no-such-file", "reading it needs approval"),
         ("missing", "No such file or directory"),
         ("binary", "'binary': it is not UTF-8 text"),
         ("latin", "'latin': it is not UTF-8 text"),

@@ -104,7 +104,7 @@ async def test_a_tool_that_swallows_its_cancellation_does_not_outlive_its_limit(
     assert bench.events == before
     assert deaf.last_acts == ["The call 1 is over: Workdir is out of reach."]
     assert await bench.pipeline.call(call("Deaf")) == result
-    assert "Deaf goes on although its call is over" in caplog.text
+    assert "Deaf continues after its call ended" in caplog.text
 
 
 async def test_a_tool_that_waits_for_a_thread_does_not_outlive_its_limit():
@@ -308,7 +308,7 @@ async def test_a_session_closes_over_a_tool_that_will_not_stop(project, caplog, 
     assert [event.result.code for event in events if isinstance(event, CallFinished)] == [code]
     assert isinstance(events[-1], SessionClosed)
     if kind is Deaf:
-        assert "Deaf is still at work when its session closes" in caplog.text
+        assert "Deaf still runs when its session closes" in caplog.text
 
 
 class Tidying(Wait):

@@ -105,7 +105,7 @@ async def test_identical_calls_of_one_message_run_once():
     results = await run_batch(calls, bench.pipeline)
     assert [line for line in tool.story if line.startswith("start")] == ["start x"]
     assert [result.id for result in results] == ["0", "1", "2"]
-    assert "run once" in results[1].notes[-1]
+    assert "ran once" in results[1].notes[-1]
 
 
 KINDS = st.lists(
@@ -148,7 +148,7 @@ def test_identical_calls_that_change_something_run_as_often_as_they_are_asked_fo
             assert 1 <= starts[name] <= min(asked[name], changes + 1)
         else:
             assert starts[name] == 1
-    repeats = [result for result in results if any("run once" in note for note in result.notes)]
+    repeats = [result for result in results if any("ran once" in note for note in result.notes)]
     assert len(repeats) == sum((asked - starts).values())
     assert [result.id for result in results] == [call.id for call in calls]
 

@@ -363,15 +363,15 @@ def test_a_docstring_with_half_a_character_is_told_all_the_same():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"text": 5}, "ToolResult.text is a text, not 5"),
-        ({"text": None}, "ToolResult.text is a text, not None"),
-        ({"ok": "yes"}, "ToolResult.ok is true or false, not 'yes'"),
-        ({"notes": (1,)}, "ToolResult.notes is a tuple of texts, not (1,)"),
-        ({"notes": "abc"}, "ToolResult.notes is a tuple of texts, not 'abc'"),
-        ({"messages": [None]}, "ToolResult.messages is a tuple of texts, not [None]"),
+        ({"text": 5}, "ToolResult.text must be a text, not 5"),
+        ({"text": None}, "ToolResult.text must be a text, not None"),
+        ({"ok": "yes"}, "ToolResult.ok must be true or false, not 'yes'"),
+        ({"notes": (1,)}, "ToolResult.notes must be a tuple of texts, not (1,)"),
+        ({"notes": "abc"}, "ToolResult.notes must be a tuple of texts, not 'abc'"),
+        ({"messages": [None]}, "ToolResult.messages must be a tuple of texts, not [None]"),
         (
             {"content": ("a",)},
-            "ToolResult.content is a tuple of TextBlock or ImageBlock, not ('a',)",
+            "ToolResult.content must be a tuple of TextBlock or ImageBlock, not ('a',)",
         ),
         ({"display": object()}, "ToolResult.display is a tuple of Text or Code or"),
     ],

@@ -69,11 +69,8 @@ class RuleProposal(msgspec.Struct, frozen=True):
 
 
 def join_remedy(reason: str, remedy: str) -> str:
-    """Both as one text; a remedy that begins in lower case goes on with the sentence."""
-    if not remedy:
-        return reason
-    is_new = remedy[0].isupper()
-    return f"{reason} {remedy}" if is_new else f"{reason.removesuffix('.')}; {remedy}"
+    """Both as one text."""
+    return f"{reason} {remedy}" if remedy else reason
 
 
 class _Word(msgspec.Struct, frozen=True, tag_field="verdict"):

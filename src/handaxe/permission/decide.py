@@ -1,9 +1,9 @@
-"""May this call run: one pure function, one order.
+"""Decide whether a call may run: one pure function with a fixed order.
 
-Deny rules, plan mode, ask rules, what always asks, other modes, allow rules, what is free by
-itself; else a person is asked. A rule that forbids holds if it covers a path's own place or where
-the path leads; a rule that allows has to cover both. The function looks at nothing but its
-arguments and never raises.
+The order: deny rules, plan mode, ask rules, what always needs approval, other modes, allow rules,
+calls that are free. All other calls need approval. A deny or ask rule applies if it covers a path
+or its symlink target; an allow rule must cover both. The function reads only its arguments and
+never raises.
 """
 
 from collections.abc import Callable
@@ -48,11 +48,11 @@ __all__ = [
 MAX_RECENT = 2048
 
 _Rules = tuple[ToolRules, ToolRules, ToolRules]
-"""Those that deny, ask and allow, as far as they can concern a tool."""
+"""The deny, ask and allow rules that can concern a tool."""
 
 
 class _End:
-    """One path of a call, both ends ready to be compared."""
+    """One path of a call, its name and its target prepared for comparison."""
 
     __slots__ = ("is_known", "is_write", "judged", "path", "places")
 
@@ -69,7 +69,7 @@ class _End:
 
 
 def decide(request: PermissionQuery, policy: Policy) -> Decision:
-    """Whether this call may run under this policy, who says so and why."""
+    """The decision on a call, with its source and reason."""
     # Calls that are alike in this get the same answer, where no rule reads more of them.
     key = (
         request.tool,
@@ -95,7 +95,7 @@ def decide(request: PermissionQuery, policy: Policy) -> Decision:
 
 
 def build_hidden_check(policy: Policy) -> Callable[[str], bool]:
-    """Says of a tool's name whether no call can run: a deny rule covers all, or the mode looks."""
+    """A function that tells whether every call of a tool is denied by a rule or the mode."""
     hiding = policy.book.find_hiding_rule
     if policy.mode != "plan":
         return lambda name: hiding(name) is not None
@@ -103,7 +103,7 @@ def build_hidden_check(policy: Policy) -> Callable[[str], bool]:
 
 
 def is_binding(decision: Decision) -> bool:
-    """Whether a hook's or a tool's own yes is no answer: rule, protected path or plan mode."""
+    """Whether a rule, protected path or plan mode applies; then a hook or tool cannot approve."""
     return not isinstance(decision, Allow) and (
         isinstance(decision, Deny)
         or decision.by == "rule"
@@ -112,12 +112,12 @@ def is_binding(decision: Decision) -> bool:
 
 
 def is_final(decision: Decision) -> bool:
-    """Whether not even a person's yes counts: plan mode has to be left first."""
+    """Whether even the user cannot approve the call before leaving plan mode."""
     return isinstance(decision, Ask) and decision.source == reasons.PLANNING
 
 
 def is_read_denied(policy: Policy, path: str, real: str | None = None) -> bool:
-    """Whether a deny rule hides this file from every reading tool; for search results."""
+    """Whether a deny rule hides this file from all reading tools; for search results."""
     deny = policy.book.find_rules("Read")[0]
     if deny.reading is not None:
         return True
@@ -130,7 +130,7 @@ def is_read_denied(policy: Policy, path: str, real: str | None = None) -> bool:
 
 
 def is_write_denied(policy: Policy, path: str) -> bool:
-    """Whether a deny rule with a pattern keeps this file from every changing tool."""
+    """Whether a deny rule with a pattern protects this file from all changing tools."""
     deny = policy.book.find_rules("Edit")[0]
     return _find_covering_rule(deny.write_scopes, split_path(normalize(path))) is not None
 
@@ -138,7 +138,7 @@ def is_write_denied(policy: Policy, path: str) -> bool:
 def _is_read_whole(
     request: PermissionQuery, deny: ToolRules, ask: ToolRules, allow: ToolRules
 ) -> bool:
-    """Whether there is too much to a call, or a rule reads its texts or its input."""
+    """Whether the decision needs the complete call: it is large, or a rule reads its input."""
     if len(request.paths) > 1 or deny.params or ask.params:
         return True
     return bool(request.texts and (deny.texts or ask.texts or allow.texts))
@@ -198,7 +198,7 @@ def _find_forbidding_rule(
     policy: Policy,
     behaviour: Behaviour,
 ) -> tuple[PermissionRule, str] | None:
-    """A deny or ask rule that covers any part of the call, and the part."""
+    """A deny or ask rule that covers a part of the call, and that part."""
     if rules.whole is not None:
         return rules.whole, ""
     for end in ends:
@@ -224,7 +224,7 @@ def _find_forbidding_rule(
 def _find_forbidding_text(
     request: PermissionQuery, rules: ToolRules, policy: Policy, behaviour: Behaviour
 ) -> tuple[PermissionRule, str] | None:
-    """As `_forbidding`, for what is no path."""
+    """The same for parts that are not paths."""
     for text in request.texts:
         for rule in rules.texts:
             if _is_text_match(rule, text, policy, behaviour):
@@ -236,7 +236,7 @@ def _find_forbidding_text(
 
 
 def _find_worktree_escape(ends: list[_End], policy: Policy) -> str | None:
-    """A place of the call that belongs to another checkout, and is not kept for this agent."""
+    """A path of the call in another checkout that is not exempt."""
     for end in ends:
         for place in end.places:
             is_kept = not end.is_write and policy.is_free_to_read(place.path)
@@ -246,7 +246,7 @@ def _find_worktree_escape(ends: list[_End], policy: Policy) -> str | None:
 
 
 def _find_outside(ends: list[_End], policy: Policy) -> str | None:
-    """A place of the call outside the working directories that nothing keeps for the session."""
+    """A path of the call outside the working directories and the session's own files."""
     for end in ends:
         for place in end.places:
             is_kept = not end.is_write and policy.is_free_to_read(place.path)
@@ -259,7 +259,7 @@ def _find_outside(ends: list[_End], policy: Policy) -> str | None:
 
 
 def _ask_always(ends: list[_End], policy: Policy) -> Decision | None:
-    """What needs a yes whatever is allowed."""
+    """The question for calls that always need approval."""
     for end in ends:
         if not end.is_known:
             return reasons.ask_for_relative_path(end.judged.path)
@@ -276,7 +276,7 @@ def _ask_always(ends: list[_End], policy: Policy) -> Decision | None:
 
 
 def _decide_in_plan_mode(request: PermissionQuery) -> Decision | None:
-    """What plan mode says to a call that would do more than look."""
+    """The refusal of plan mode for a call that may change something."""
     names_no_change = not any(judged.access != "read" for judged in request.paths)
     if names_no_change and (request.read_only or (request.paths and request.confined)):
         return None
@@ -286,7 +286,7 @@ def _decide_in_plan_mode(request: PermissionQuery) -> Decision | None:
 def _find_allowance(
     request: PermissionQuery, ends: list[_End], allow: ToolRules, policy: Policy
 ) -> Decision | None:
-    """Yes by rules and by what is free, if together they cover every part of the call."""
+    """An allow decision if rules and free parts together cover the whole call."""
     if allow.whole is not None:
         return reasons.allow_by_rule(allow.whole)
     for rule in allow.bound:
@@ -310,7 +310,7 @@ def _find_allowance(
 
 
 def _ask_changed_approval(request: PermissionQuery, allow: ToolRules) -> Decision | None:
-    """The question whether a tool may run that is not what somebody said yes to."""
+    """The question for a tool that changed since the user approved it."""
     if not allow.bound:
         return None
     from handaxe.permission.reasons import ask_for_changed_tool
@@ -321,7 +321,7 @@ def _ask_changed_approval(request: PermissionQuery, allow: ToolRules) -> Decisio
 def _find_permitting_rule(
     request: PermissionQuery, end: _End, allow: ToolRules
 ) -> PermissionRule | None:
-    """An allow rule that covers both ends of a path."""
+    """An allow rule that covers the name and the target of a path."""
     if request.external or not (request.read_only or request.confined):
         # A rule about files says nothing about a tool that is about more than files.
         scopes: tuple[PathIndex, ...] = (allow.own_scopes,) if allow.own_scopes else ()
@@ -357,7 +357,7 @@ def _allow_without_paths(
 
 
 def _find_free_reason(request: PermissionQuery, end: _End, policy: Policy) -> Decision | None:
-    """Why a path needs no rule, if it needs none."""
+    """The reason why a path needs no rule, if there is one."""
     if request.external or not (request.read_only or request.confined):
         return None
     if policy.free_to_write and all(p.path.startswith(policy.free_to_write) for p in end.places):
@@ -389,7 +389,7 @@ def _is_env_file(place: SplitPath) -> bool:
 
 
 def _ask_remaining(request: PermissionQuery, ends: list[_End], policy: Policy) -> Decision:
-    """The question that is left."""
+    """The question for the first part that nothing allows."""
     if request.external:
         return reasons.ask_for_external(request)
     for end in ends:

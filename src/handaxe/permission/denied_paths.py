@@ -1,4 +1,4 @@
-"""Places that Read and Edit rules close, in the form the shell analysis holds globs against."""
+"""Paths that Read and Edit rules restrict, in the form in which the shell analysis needs them."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -23,7 +23,7 @@ from handaxe.shell.analysis.effects.glob_overlap import split_steps
 
 @lru_cache(maxsize=8)
 def collect_restricted_paths(book: RuleIndex) -> tuple[RestrictedPath, ...]:
-    """Every place that a deny or ask rule for files covers."""
+    """All paths that a deny or ask rule for files covers."""
     found: dict[RestrictedPath, None] = {}
     for rule in book.rules:
         if rule.behaviour == "allow" or rule.is_dead or rule.tool not in {"Read", "Edit"}:
@@ -38,7 +38,7 @@ def collect_restricted_paths(book: RuleIndex) -> tuple[RestrictedPath, ...]:
 
 @lru_cache(maxsize=8)
 def restrict_own_paths(own: tuple[str, ...]) -> tuple[RestrictedPath, ...]:
-    """Our own data as closed places."""
+    """Handaxe's own data as restricted paths."""
     tools: tuple[Literal["Read", "Edit"], ...] = ("Read", "Edit")
     return tuple(
         RestrictedPath(split_steps(path, glob=False), tool, "ask", "", PROTECTED)
@@ -72,7 +72,7 @@ def _split_scope(scope: Scope) -> tuple[PathComponent | Literal["deep", "shown"]
 
 
 def make_read_deny_check(policy: Policy) -> Callable[[str], bool] | None:
-    """Whether a path is hidden under this policy; None where no rule hides anything."""
+    """Whether a path is hidden under this policy; None if no rule hides anything."""
     deny = policy.book.find_rules("Read")[0]
     if deny.reading is None and not deny.read_scopes:
         return None
@@ -80,7 +80,7 @@ def make_read_deny_check(policy: Policy) -> Callable[[str], bool] | None:
 
 
 def make_read_allow_check(policy: Policy) -> Callable[[str], bool]:
-    """Whether Read of the file at a path runs without a question under this policy."""
+    """Whether Read may open a path without approval."""
 
     def is_allowed(path: str) -> bool:
         request = PermissionQuery("Read", read_only=True, paths=(JudgedPath(path, path, "read"),))
@@ -90,7 +90,7 @@ def make_read_allow_check(policy: Policy) -> Callable[[str], bool]:
 
 
 def make_write_deny_check(policy: Policy) -> Callable[[str], bool] | None:
-    """Whether rules with a pattern keep a path as it is; None where there are none."""
+    """Whether rules with a pattern protect a path from changes; None if no rule has one."""
     if not policy.book.find_rules("Edit")[0].write_scopes:
         return None
     return lambda path: is_write_denied(policy, path)

@@ -1,4 +1,4 @@
-"""The rules, mode and places of a session, made ready for `decide`: built once, then only read."""
+"""A session's rules, mode and paths, prepared once for `decide`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -17,11 +17,11 @@ from handaxe.session.workdir import Workdir
 from handaxe.text.paths import is_inside, normalize
 
 MatchesCommand = Callable[[str, str, Behaviour], bool]
-"""Whether a command specifier, read for that behaviour, covers a command."""
+"""Whether a rule's command specifier covers a command, for allow, ask or deny."""
 
 
 class Policy:
-    """Everything a decision depends on besides the call itself."""
+    """Everything a decision depends on besides the call."""
 
     __slots__ = (
         "_free_prefixes",
@@ -58,36 +58,36 @@ class Policy:
         self.book = book
         self.mode: Mode = mode
         self.roots = tuple(normalize(root) for root in roots)
-        """The working directories after links."""
+        """The working directories with symlinks resolved."""
         self.free_to_read = tuple(normalize(place) for place in free_to_read)
-        """Places outside that may be read without asking: this session's stored results."""
+        """Paths outside that need no approval for reading: this session's stored results."""
         self.free_to_write = tuple(normalize(place).rstrip("/") + "/" for place in free_to_write)
-        """Places that files may be changed in without asking: an agent's own memory."""
+        """Paths outside that need no approval for changes: an agent's own memory."""
         self.own_places = own_places
-        """Where data and settings of handaxe and its ecosystem lie: no part of any root."""
+        """Data and settings of handaxe and its ecosystem; they are not part of any root."""
         self.walled_off = walled_off
-        """A checkout that may not be changed from here, except for the working directories."""
+        """A checkout that is read-only here, except for the working directories."""
         self.is_closed = is_closed
-        """Whether nobody is asked about files outside the working directories: they are refused."""
+        """Whether files outside the working directories are refused without asking."""
         self.cwd = book.anchors.cwd
         self.home = book.anchors.home
         self.project_root = book.anchors.project_root
         self.matches_command = matches_command
         self.recent: dict[object, Decision] = {}
-        """Decisions on single paths, so that asking twice costs once."""
+        """Cached decisions on single paths."""
         self._prefixes = tuple(root.rstrip("/") + "/" for root in self.roots)
         self._free_prefixes = tuple(place.rstrip("/") + "/" for place in self.free_to_read)
         self._own_in_roots = own_places.below(self.roots)
 
     def change_mode(self, mode: Mode, *, is_confined: bool = False) -> "Policy":
-        """The same in another mode; a sandbox keeps what lies above our own data in its place."""
+        """The policy in another mode; a sandbox protects directories above handaxe's own data."""
         if mode == self.mode and not is_confined:
             return self
         own = self.own_places.restrict_to(self.roots) if is_confined else self.own_places
         return self._copy(self.book, mode, own, is_closed=self.is_closed and not is_confined)
 
     def change_rules(self, book: RuleIndex) -> "Policy":
-        """The same with other rules."""
+        """The policy with other rules."""
         return self._copy(book, self.mode, self.own_places, is_closed=self.is_closed)
 
     def _copy(
@@ -107,20 +107,20 @@ class Policy:
 
     @property
     def rules(self) -> tuple[PermissionRule, ...]:
-        """Every rule in force."""
+        """All active rules."""
         return self.book.rules
 
     def is_inside(self, path: str) -> bool:
-        """Whether a normalized path is a working directory or lies below one.
+        """Whether a normalized path is in a working directory.
 
-        Our own data does not, unless a working directory was named inside it.
+        handaxe's own data is not, unless a working directory was named inside it.
         """
         if not path.startswith(self._prefixes) and path not in self.roots:
             return False
         return not self._own_in_roots or not self._is_own(path)
 
     def is_below_a_root(self, path: str) -> bool:
-        """Whether a normalized path lies in a working directory, whoever's data it is."""
+        """Whether a normalized path is below a working directory, handaxe's own data included."""
         return path.startswith(self._prefixes)
 
     def _is_own(self, path: str) -> bool:
@@ -132,29 +132,29 @@ class Policy:
 
     @property
     def own_in_roots(self) -> tuple[str, ...]:
-        """The places of our own data that lie below a working directory."""
+        """Handaxe's own data inside the working directories."""
         return self._own_in_roots.paths
 
     def find_own_place(self, path: str) -> str | None:
-        """The place of our own data that a change of a normalized path would change."""
+        """The part of handaxe's own data that changing a normalized path would change."""
         if not self.own_places or path.startswith(self.free_to_write):
             return None
         return self.own_places.find_changed(path)
 
     def is_walled_off(self, path: str) -> bool:
-        """Whether a normalized path lies in the checkout that is not this agent's own."""
+        """Whether a normalized path is in a checkout that belongs to another agent."""
         wall = self.walled_off
         if wall is None or not is_inside(path, wall):
             return False
         return not (self.is_inside(path) or path.startswith(self.free_to_write))
 
     def is_free_to_read(self, path: str) -> bool:
-        """Whether a normalized path belongs to what the session itself stored."""
+        """Whether a normalized path is a stored result of the session."""
         return path.startswith(self._free_prefixes) or path in self.free_to_read
 
 
 def read_rules(texts: Iterable[SourcedRule]) -> tuple[PermissionRule, ...]:
-    """Rules as they are kept in a session's state, parsed."""
+    """Parse the rules stored in a session's state."""
     return tuple(
         parse_rule(
             rule.text,
@@ -180,7 +180,7 @@ def make_policy(
     free_to_read: Sequence[str] = (),
     matches_command: MatchesCommand | None = None,
 ) -> Policy:
-    """A policy from parsed rules and plain places; the first root is the project's."""
+    """Build a policy from parsed rules and plain paths; the first root is the project's."""
     project_root = normalize(project_root or roots[0])
     anchors = Anchors(project_root, normalize(cwd or project_root), normalize(home))
     return Policy(
@@ -193,7 +193,7 @@ def make_policy(
 
 
 class CurrentPolicy:
-    """The policy in force now, read again only when state or working directories changed."""
+    """The current policy, rebuilt only when the state or the working directories change."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class CurrentPolicy:
         self._policy: Policy | None = None
 
     def __call__(self) -> Policy:
-        """The policy; cheap where nothing changed."""
+        """The policy; cheap if nothing changed."""
         state, place = self._state, self._workdir
         free = (place.free_to_read, place.free_to_write)
         key = (state.revision, place.roots, free, place.home)
@@ -242,7 +242,7 @@ class CurrentPolicy:
 
 
 def _find_rule_root(rule: SourcedRule) -> str | None:
-    """Rules of a user's or an organisation's file start at that file, all others at the project."""
+    """Rules of user or managed settings are relative to their file, all others to the project."""
     if rule.root is not None:
         return normalize(rule.root)
     if rule.file is not None and rule.source in {"user", "policy"} and rule.file.startswith("/"):
@@ -251,20 +251,20 @@ def _find_rule_root(rule: SourcedRule) -> str | None:
 
 
 class JudgedPath(msgspec.Struct, frozen=True):
-    """A path of a call: where it stands and where it leads."""
+    """A path of a call, with its symlink target."""
 
     path: str
     """Absolute, with `.` and `..` resolved by name."""
     real: str
-    """After links; the same as `path` where none was followed."""
+    """With symlinks resolved; equals `path` if there were none."""
     access: Access
     field: str | None = None
     hard_link_outside: bool = False
-    """Whether the file has another name outside the working directories."""
+    """Whether the file has a hard link outside the working directories."""
 
 
 class PermissionQuery(msgspec.Struct, frozen=True):
-    """One call, as far as permission is concerned."""
+    """The parts of a call that permission depends on."""
 
     tool: str
     aliases: tuple[str, ...] = ()
@@ -272,15 +272,15 @@ class PermissionQuery(msgspec.Struct, frozen=True):
     paths: tuple[JudgedPath, ...] = ()
     texts: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    """Hosts of the network that the call would reach."""
+    """Network hosts that the call would reach."""
     input: dict[str, Any] = {}
     command: str | None = None
-    """The shell command the call would run; read by `commands`."""
+    """The shell command of the call; parsed by `commands`."""
     asks_person: bool = False
-    """Whether running the call is itself a question to a person."""
+    """Whether the call itself asks the user a question."""
     confined: bool = True
-    """Whether the call changes nothing but the paths it names; False for unknown effects."""
+    """Whether the call changes only the paths it names; False for unknown effects."""
     external: tuple[str, ...] = ()
-    """Things outside, such as a database, that the call changes, or looks at if `read_only`."""
+    """External things, such as a database, that the call changes, or reads if `read_only`."""
     definition: ToolDefinition | None = None
-    """What a server says about its tool, and how that server is reached."""
+    """A server's definition of the tool, and how the server is reached."""

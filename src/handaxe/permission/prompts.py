@@ -1,6 +1,6 @@
-"""One broker for permission questions: asked one at a time, answers kept with their calls.
+"""The broker for permission prompts: one prompt at a time; answers are stored with their calls.
 
-A question of work in the background has a deadline, so that it holds nobody up for ever.
+Prompts of background work have a deadline.
 """
 
 import asyncio
@@ -33,10 +33,9 @@ _log = logging.getLogger("handaxe.asking")
 
 
 class PermissionBroker(Asker):
-    """Puts questions to an async function; what it does not clearly allow is refused.
+    """Sends prompts to an async function; everything it does not clearly allow is refused.
 
-    Whoever asks, the main agent or background work, waits in the same queue; what somebody waits
-    for in the foreground comes first.
+    The main agent and background work share one queue; foreground prompts come first.
     """
 
     def __init__(
@@ -49,9 +48,9 @@ class PermissionBroker(Asker):
         *,
         in_parallel: bool = False,
     ) -> None:
-        """Without `on_ask` nobody is there, but answers that come later are taken.
+        """Without `on_ask` nothing can prompt, but later answers are accepted.
 
-        `in_parallel` puts each question at once, beside those that are open.
+        `in_parallel` sends each prompt at once, next to open ones.
         """
         # What a host's function really gives back is anybody's guess.
         self._on_ask: Callable[[PermissionRequest], Awaitable[object]] | None = on_ask
@@ -65,15 +64,15 @@ class PermissionBroker(Asker):
 
     @property
     def is_there(self) -> bool:
-        """Whether anybody may be asked now."""
+        """Whether prompting is possible now."""
         return self._on_ask is not None and not self._state.never_prompt
 
     def put_off(self) -> None:
-        """Let questions wait for answers that come later, unless somebody answers them now."""
+        """Let prompts wait for later answers when no immediate one is available."""
         self._on_ask = self._on_ask or put_off
 
     async def ask(self, request: PermissionRequest) -> Allow | Deny | Defer:
-        """Wait for the answer, keep it, and remember it for as long as it says."""
+        """Wait for the answer, store it, and remember it for its duration."""
         if request.agent_id is None:
             answer = await self._in_turn(request)
         else:
@@ -81,7 +80,7 @@ class PermissionBroker(Asker):
         return answer if isinstance(answer, Defer) else await self.accept(answer, request)
 
     async def accept(self, answer: Allow | Deny, request: PermissionRequest) -> Allow | Deny:
-        """Keep the answer, and remember it for as long as it says."""
+        """Store the answer, and remember it for its duration."""
         by = "user" if answer.by == "user" else "callback"
         answer = msgspec.structs.replace(answer, by=by, reason=escape_surrogates(answer.reason))
         if isinstance(answer, Allow):
@@ -108,7 +107,7 @@ class PermissionBroker(Asker):
     async def _ask_with_deadline(
         self, request: PermissionRequest, agent: str
     ) -> Allow | Deny | Defer:
-        """The answer to an agent; none in time is a no, while nobody waits for the agent."""
+        """The answer to a subagent's prompt; refused at the deadline if it is in the background."""
         limit = self._deadline_s()
         asking = asyncio.ensure_future(self._in_turn(request))
         try:
@@ -116,8 +115,9 @@ class PermissionBroker(Asker):
             while not (await asyncio.wait((asking,), timeout=limit))[0]:
                 if self.is_background(agent):
                     return Deny(
-                        f"Nobody answered within {limit:g} seconds, and the agent works in the "
-                        "background: it is refused. Go on without it, and report what is missing.",
+                        f"No answer within {limit:g} seconds, and the agent works in the "
+                        "background: the call is refused. Continue without it, and "
+                        "report what is missing.",
                         by="callback",
                     )
             return asking.result()
@@ -140,11 +140,11 @@ class PermissionBroker(Asker):
             return answer
         if not isinstance(answer, Allow | Deny):
             words = repr(answer) if isinstance(answer, str) else to_safe_text(answer)
-            return Deny(f"The permission callback answered {words}, not Allow, Deny or Defer.")
+            return Deny(f"The permission callback returned {words}, not Allow, Deny or Defer.")
         try:
             return validate_answer(answer)
         except (TypeError, ValueError, RecursionError) as error:
-            return Deny(f"The permission callback's answer is not one: {error}.")
+            return Deny(f"The permission callback returned an invalid answer: {error}.")
 
     async def _remember(self, answer: Allow, request: PermissionRequest) -> None:
         if answer.remember == "once":
@@ -159,7 +159,7 @@ class PermissionBroker(Asker):
             await keeper.keep(answer.rules, answer.remember)
 
     async def _change_mode(self, mode: str, *, by: DecidedBy, call_id: str) -> None:
-        """Work in another mode for the rest of the session; what may not be chosen changes nothing.
+        """Change the mode for the rest of the session, if the mode may be chosen.
 
         The call itself was allowed either way.
         """
@@ -172,24 +172,24 @@ class PermissionBroker(Asker):
 
 
 async def put_off(_request: PermissionRequest) -> Defer:
-    """Nobody answers now."""
+    """Defer every prompt."""
     return Defer()
 
 
 def validate_answer(answer: Allow | Deny) -> Allow | Deny:
-    """An answer whose every part is what it has to be; types alone keep no host from others.
+    """Check the types of an answer and its parts at run time.
 
     Raises:
-        TypeError, ValueError, RecursionError: a part is something else.
+        TypeError, ValueError, RecursionError: a part is not valid.
     """
     return msgspec.convert(msgspec.to_builtins(answer), type(answer))
 
 
 class PromptQueue:
-    """A queue in which work in the background lets everybody else go before.
+    """A queue in which foreground prompts go before background ones.
 
     Raises:
-        NestedCall: the turn is that of a call that waits for the one which asks.
+        NestedCall: the current prompt is of a call that waits for this one.
     """
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class PromptQueue:
 
     @asynccontextmanager
     async def turn(self, *, in_background: bool) -> AsyncGenerator[None]:
-        """Wait for the turn, have it, and pass it on."""
+        """Wait for the turn, hold it, and pass it on."""
         asking = find_open_call()
         if self._is_taken:
             if asking is None:
@@ -214,7 +214,7 @@ class PromptQueue:
             self._release()
 
     async def _wait_inside(self, asking: CallSlot, *, in_background: bool) -> None:
-        """Wait as a call does: not for one that waits for it."""
+        """Wait like a nested call: not for a call that waits for this one."""
         from handaxe.session.call_cycles import refuse_cycle
 
         asking.waits = lambda: () if self._holder is None else (self._holder,)

@@ -1,11 +1,11 @@
 """Paths that make other programs run code or relax permissions.
 
-Writing to a protected path is never approved by a rule. Names are compared without regard to
-case and at any depth, whether or not anything exists there: on many file systems `.GIT/config`
-is `.git/config`, and a file that is missing today is read tomorrow.
+No rule can allow writing to a protected path. Names are compared case-insensitively at any depth,
+whether or not they exist: `.GIT/config` is `.git/config` on many file systems, and a missing file
+can be created and read later.
 
-Data and settings of handaxe itself are protected as whole places, wherever they lie: whoever
-changes them changes what is trusted, what is undone and which programs run.
+handaxe's own data and settings are protected as whole directories, because they decide what is
+trusted, what is undone and which programs run.
 """
 
 from collections.abc import Sequence
@@ -52,11 +52,11 @@ PROTECTED_NAMES = frozenset(
         + _AGENTS_AND_SERVERS
     ).split()
 )
-"""In small letters."""
+"""In lower case."""
 PROTECTED_ENDINGS = (".git", ".code-workspace", ".sublime-project")
-"""Bare repositories and workspace files, whatever stands before."""
+"""Suffixes of bare repositories and workspace files."""
 _REPOSITORY = ".git"
-"""Such a name holds a repository only where something lies below it; a file `a.git` is a file."""
+"""A name with this suffix is a repository only if a path continues below it."""
 _BELOW_CONFIG = """
     git fish zsh nvim vim emacs helix zed code vscodium autostart systemd environment.d direnv
     mise pip uv nushell
@@ -67,11 +67,11 @@ PROTECTED_PAIRS = frozenset((".config", name) for name in _BELOW_CONFIG.split())
 }
 _FIRST_OF_PAIRS = frozenset(first for first, _ in PROTECTED_PAIRS)
 UNPROTECTED_INSIDE = frozenset({"worktrees", "agent-memory", "agent-memory-local"})
-"""What lies in `.claude` and is judged by its own names."""
+"""Parts of `.claude` that are judged by their own names."""
 
 
 def find_protected_name(path: str) -> str | None:
-    """The part of an absolute path that makes it protected, if one does."""
+    """The part of an absolute path that makes it protected, if any."""
     folded = (
         path.lower().split("/") if path.isascii() else [fold_name(part) for part in path.split("/")]
     )
@@ -98,15 +98,12 @@ def _find_first_protected(parts: Sequence[str], folded: Sequence[str]) -> str | 
 
 
 def _is_passed_through(parts: Sequence[str], at: int) -> bool:
-    """Whether this `.claude` only leads to something that is judged by its own names.
-
-    That is a checkout, or what an agent remembers.
-    """
+    """Whether this `.claude` only leads to a checkout or an agent's memory."""
     return parts[at] == ".claude" and len(parts) > at + 2 and parts[at + 1] in UNPROTECTED_INSIDE
 
 
 class OwnPaths:
-    """Where data and settings of handaxe and its ecosystem lie; false where none are known."""
+    """The data and settings of handaxe and its ecosystem; false if empty."""
 
     __slots__ = ("_folded", "_prefixes", "above", "paths")
 
@@ -115,10 +112,10 @@ class OwnPaths:
         self._folded = {fold_path(path): path for path in self.paths}
         self._prefixes = tuple(f"{path}/" for path in self._folded)
         self.above = frozenset(above for path in self._folded for above in _list_parents(path))
-        """Every directory above one of them, folded: whoever moves it moves them."""
+        """Every directory above one of them, folded: moving it moves them."""
 
     def restrict_to(self, roots: Sequence[str]) -> "OwnPaths":
-        """The same where only what lies below some directories can be moved."""
+        """The same, with only directories below some roots above them."""
         folded = tuple(f"{fold_path(root).rstrip('/')}/" for root in roots)
         seen = OwnPaths(self.paths)
         seen.above = frozenset(place for place in self.above if place.startswith(folded))
@@ -128,19 +125,19 @@ class OwnPaths:
         return bool(self.paths)
 
     def below(self, roots: Sequence[str]) -> "OwnPaths":
-        """Those that lie in one of some directories."""
+        """Those inside some directories."""
         found = [path for path in self.paths if any(is_inside(path, root) for root in roots)]
         return OwnPaths(found) if found else NO_PLACES
 
     def around(self, path: str) -> str | None:
-        """The place that a path is or lies in."""
+        """The own directory that a path is or is in."""
         folded = fold_path(path)
         if not folded.startswith(self._prefixes) and folded not in self._folded:
             return None
         return next(own for name, own in self._folded.items() if is_inside(folded, name))
 
     def find_changed(self, path: str) -> str | None:
-        """The place that a change of a path would change: one it is, lies in, or lies above."""
+        """The own directory that changing a path would change: it, one above or one around it."""
         folded = fold_path(path)
         own = self.around(path)
         if own is not None:
@@ -152,7 +149,7 @@ class OwnPaths:
 
 
 def fold_path(path: str) -> str:
-    """A path as it is compared."""
+    """A path normalized for comparison."""
     if path.isascii():
         return path.lower()
     return "/".join(fold_name(part) for part in path.split("/"))

@@ -1,7 +1,6 @@
-"""The sentences of `decide`: why, and what would change it.
+"""The reasons and remedies of `decide`.
 
-They are for a person, so whatever a call brought along is shown with its invisible characters
-visible and cut where it has no end.
+Users read them, so text from a call is cut, and its invisible characters are escaped.
 """
 
 from collections.abc import Sequence
@@ -14,32 +13,30 @@ from handaxe.rules.path_scopes import suggest_scope
 
 SHOWN_CHARS = 300
 PROTECTED = "protected"
-"""The source of a question that no rule, hook or tool may answer."""
+"""The source of a question that only the user may answer, not a rule, hook or tool."""
 ABOVE_PROTECTED = "above-protected"
-"""The same, about a directory that only holds what is protected: changing the directory counts."""
+"""The same for a directory that contains protected paths: only changing the directory counts."""
 PLANNING = "plan"
-"""The source of a question that nobody may answer: leaving plan mode is the only way."""
-
-YES = "say yes, "
+"""The source of a refusal that only leaving plan mode lifts."""
 
 INSIDE = Allow("inside the project", "builtin")
-STORED = Allow("part of this session's own stored results", "builtin")
-LINKED = Allow("linked into this checkout to be read", "builtin")
-ACCEPTED = Allow("acceptEdits mode lets files inside the working directories be changed", "mode")
+STORED = Allow("part of this session's stored results", "builtin")
+LINKED = Allow("linked into this checkout for reading", "builtin")
+ACCEPTED = Allow("acceptEdits mode allows edits in the working directories", "mode")
 OWN_MEMORY = Allow("part of the agent's own memory", "builtin")
 HARMLESS = Allow("changes nothing", "builtin")
-BYPASSED = Allow("bypassPermissions mode asks only where a rule says so", "mode")
-IMPOSSIBLE = Deny("A path cannot hold a NUL character.", "builtin", remedy="give another path.")
+BYPASSED = Allow("bypassPermissions mode asks only for ask rules", "mode")
+IMPOSSIBLE = Deny("A path cannot hold a NUL character.", "builtin", remedy="Give another path.")
 
 
 def allow_by_rule(rule: PermissionRule) -> Allow:
-    """A rule said yes."""
+    """An allow rule matches."""
     text = to_display(rule.text)
     return Allow(f"the allow rule {text} ({rule.origin}) covers it", "rule", text, rule.origin)
 
 
 def deny_by_rule(request: PermissionQuery, rule: PermissionRule, part: str) -> Deny:
-    """A rule said no."""
+    """A deny rule matches."""
     text = to_display(rule.text)
     changes = any(judged.access != "read" for judged in request.paths)
     if changes and rule.tool == "Read" and rule.specifier is not None:
@@ -47,109 +44,108 @@ def deny_by_rule(request: PermissionQuery, rule: PermissionRule, part: str) -> D
         reason = (
             f"File is covered by a Read deny rule in your permission settings and cannot be {verb}."
         )
-        remedy = f"Only removing or narrowing {text} ({rule.origin}) changes this."
+        remedy = f"To allow it, remove or narrow {text} ({rule.origin})."
     else:
         covered = to_display(part) if part else "this tool"
         reason = f"The deny rule {text} ({rule.origin}) covers {covered}."
-        remedy = "only removing or narrowing that rule changes this."
+        remedy = "To allow it, remove or narrow that rule."
     return Deny(reason, "rule", text, rule.origin, remedy=remedy)
 
 
 def ask_by_rule(request: PermissionQuery, rule: PermissionRule, part: str) -> Ask:
-    """A rule wants a person to say yes."""
+    """An ask rule matches."""
     text = to_display(rule.text)
     reason = f"The ask rule {text} ({rule.origin}) covers {to_display(part or request.tool)}."
-    return Ask(reason, "rule", text, rule.origin, remedy=f"{YES}or remove or narrow that rule.")
+    return Ask(
+        reason,
+        "rule",
+        text,
+        rule.origin,
+        remedy="To run it without asking, remove or narrow that rule.",
+    )
 
 
 def deny_unasked(question: Ask) -> Deny:
-    """A question that the mode answers with no."""
-    reason = f"dontAsk mode refuses what would ask. {question.reason}"
-    remedy = strip_yes(question.remedy)
+    """A question that `dontAsk` mode answers with a refusal."""
     return Deny(
-        reason,
+        f"dontAsk mode refuses calls that need approval. {question.reason}",
         "mode",
         question.rule,
         question.source,
         proposals=question.proposals,
-        remedy=remedy,
+        remedy=question.remedy,
     )
 
 
-def strip_yes(remedy: str) -> str:
-    """The remedy of a question where nobody is asked who could say yes."""
-    return remedy.removeprefix(YES).removeprefix("or ") if remedy.startswith(YES) else remedy
-
-
 def ask_for_protected(path: str, name: str) -> Ask:
-    """A write that could make other programs run code."""
+    """A write to a protected path."""
     return Ask(
-        f"{to_display(path)} is protected: what is written to {to_display(name)} can make other "
-        "programs run code or relax permissions, so it needs a yes whatever rules allow.",
+        f"{to_display(path)} is protected, because {to_display(name)} can make other programs "
+        "run code or relax permissions. Writing to it always needs approval, whatever rules allow.",
         "builtin",
         source=PROTECTED,
     )
 
 
 def ask_for_own_data(path: str, own: str) -> Ask:
-    """A write that could change what handaxe trusts, undoes or runs."""
+    """A write to data or settings of handaxe."""
     is_above = len(path) < len(own)
-    holds = "holds" if is_above else "belongs to"
+    contains = "contains" if is_above else "is part of"
     return Ask(
-        f"{to_display(path)} {holds} {to_display(own)}, where data and settings of handaxe lie: a "
-        "change there can change what is trusted, undone or run, so it needs a yes whatever "
-        "rules allow.",
+        f"{to_display(path)} {contains} {to_display(own)}, which holds data and settings of "
+        "handaxe. Changing it always needs approval, whatever rules allow, because it can change "
+        "what handaxe trusts, undoes or runs.",
         "builtin",
         source=ABOVE_PROTECTED if is_above else PROTECTED,
     )
 
 
 def ask_for_hard_link(path: str) -> Ask:
-    """A write that would change a file outside under another name."""
+    """A write that would also change a file outside, through a hard link."""
     return Ask(
-        f"{to_display(path)} also has a name outside the working directories or in a protected "
-        "place (a hard link), so "
-        "changing it needs a yes whatever rules allow.",
+        f"{to_display(path)} has a hard link outside the working directories or at a protected "
+        "path. Changing it always needs approval, whatever rules allow.",
         "builtin",
         source=PROTECTED,
-        remedy="a copy of the file would not.",
+        remedy="Change a copy of the file instead.",
     )
 
 
 def deny_worktree_escape(path: str) -> Deny:
-    """What reaches beyond the checkout that an agent was given."""
+    """A path outside the checkout of an agent."""
     return Deny(
-        f"{to_display(path)} belongs to the main checkout, or may lead there, and this agent works "
-        "in a worktree of its own.",
+        f"{to_display(path)} is in the main checkout, or may lead there, and this agent works "
+        "in its own worktree.",
         "builtin",
-        remedy="Use the file of the same name below the working directory instead.",
+        remedy="Use the same file in the working directory instead.",
     )
 
 
 def deny_outside(path: str) -> Deny:
-    """What lies outside the working directories of a session that is closed."""
+    """A path outside the working directories of a closed session."""
     return Deny(
-        f"{to_display(path)} is outside the working directories, and this session reaches nothing "
-        "else. Work with files below the working directories.",
+        f"{to_display(path)} is outside the working directories, and this session is limited to "
+        "them.",
         "builtin",
+        remedy="Use files in the working directories.",
     )
 
 
 def ask_for_relative_path(path: str) -> Ask:
-    """A path that was not made absolute."""
+    """A path that is not absolute."""
     return Ask(
-        f"{to_display(path)} is no absolute path, so its place is unknown.",
+        f"{to_display(path)} is not an absolute path.",
         "builtin",
-        remedy="give one.",
+        remedy="Give an absolute path.",
     )
 
 
 def ask_in_plan_mode(what: str, external: Sequence[str] = ()) -> Ask:
-    """A change while a plan is being made."""
-    why = f"changes {_list_names(external)}" if external else "is not known to only look"
+    """A change in plan mode."""
+    why = f"changes {_list_names(external)}" if external else "may modify files"
     return Ask(
-        f"Plan mode changes nothing: {to_display(what)} {why}, so no rule, "
-        "hook or answer lets it run before plan mode is left.",
+        f"Plan mode is read-only. {to_display(what)} {why}, so it cannot run until you leave plan "
+        "mode.",
         "mode",
         source=PLANNING,
     )
@@ -158,55 +154,51 @@ def ask_in_plan_mode(what: str, external: Sequence[str] = ()) -> Ask:
 def ask_for_path(
     request: PermissionQuery, policy: Policy, *, path: str, outside: str | None, is_write: bool
 ) -> Ask:
-    """A path that nothing allows, and the rule that would."""
+    """A path that no rule or mode allows; the remedy names the missing rule."""
     family = "Edit" if is_write else "Read"
     if not request.confined and not request.read_only:
         family = request.tool
     scope = suggest_scope(outside or path, policy.book.anchors)
     rule = to_display(format_rule(PermissionRule(family, scope, "")))
-    remedy = f"{YES}or add the allow rule {rule}."
+    remedy = f"Add the allow rule {rule}."
     if outside is not None:
         link = "" if outside == path else f"{to_display(path)} leads to "
-        verb = "which lies" if link else "lies"
-        where = f"{link}{to_display(outside)}{',' if link else ''} {verb} outside"
-        return Ask(f"{where} the working directories.", "builtin", remedy=remedy)
+        place = f"{link}{to_display(outside)}{', which is' if link else ' is'}"
+        return Ask(f"{place} outside the working directories.", "builtin", remedy=remedy)
     if not is_write:
         return Ask(f"{to_display(path)} usually holds secrets.", "builtin", remedy=remedy)
-    is_unasked = policy.mode == "dontAsk"
-    state = "no rule allows" if is_unasked else f"asks in {policy.mode} mode"
     return Ask(
-        f"{to_display(request.tool)} would change {to_display(path)}, which {state}.",
+        f"Changing {to_display(path)} needs permission in {policy.mode} mode.",
         "mode",
-        remedy=f"{YES}use acceptEdits mode, or add the allow rule {rule}.",
+        remedy=f"Use acceptEdits mode or add the allow rule {rule}.",
     )
 
 
 def ask_for_question(tool: str) -> Ask:
-    """A call that is a question to a person."""
-    return Ask(f"{to_display(tool)} puts a question to a person.", "builtin")
+    """A call that asks the user a question."""
+    return Ask(f"{to_display(tool)} asks the user a question.", "builtin")
 
 
 def ask_for_host(tool: str, host: str) -> Ask:
-    """A call that goes to a host which nothing allows."""
+    """A call to a host that no rule allows."""
     if not host:
         return ask_for_tool(tool)
     rule = to_display(format_rule(PermissionRule(tool, f"domain:{host}", "")))
     return Ask(
         f"{to_display(tool)} would connect to {to_display(host)}.",
         "builtin",
-        remedy=f"{YES}or add the allow rule {rule}.",
+        remedy=f"Add the allow rule {rule}.",
     )
 
 
 def ask_for_external(request: PermissionQuery) -> Ask:
-    """A call that reaches something outside, which nothing allows."""
+    """A call that accesses something external that no rule allows."""
     name, things = to_display(request.tool), _list_names(request.external)
-    what = f"look at {things}, which lies" if request.read_only else f"change {things}, which lies"
-    how = "" if request.read_only else " and cannot be undone"
+    verb, how = ("read", "") if request.read_only else ("change", ", and undo cannot restore it")
     return Ask(
-        f"{name} would {what} outside the working directories{how}.",
+        f"{name} would {verb} {things} outside the working directories{how}.",
         "builtin",
-        remedy=f"{YES}or add the allow rule {name}.",
+        remedy=f"Add the allow rule {name}.",
     )
 
 
@@ -215,26 +207,24 @@ def _list_names(external: Sequence[str]) -> str:
 
 
 def ask_for_tool(tool: str) -> Ask:
-    """A call without paths that nothing allows."""
+    """A call without paths that no rule allows."""
     name = to_display(tool)
-    return Ask(
-        f"{name} asks before it runs.", "builtin", remedy=f"{YES}or add the allow rule {name}."
-    )
+    return Ask(f"{name} needs permission to run.", "builtin", remedy=f"Add the allow rule {name}.")
 
 
 def to_display(text: str) -> str:
-    """Text as a person may see it."""
+    """Text for display: cut, with invisible characters escaped."""
     cut = text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
     return cut if cut.isprintable() else ascii(cut)[1:-1]
 
 
 SOURCE = "approval"
 _SERVER = "server"
-_UNSEEN = "a part that cannot be shown, such as a variable's value or an invisible character"
+_UNSEEN = "a part that is not shown, such as the value of a variable or an invisible character"
 
 
 def ask_for_changed_tool(request: PermissionQuery, rules: Sequence[PermissionRule]) -> Ask:
-    """Why the rules that name the tool do not count for it any more."""
+    """A tool that changed since the user approved it."""
     now = request.definition
     rule = rules[-1]
     earlier: ToolDefinition | None = None
@@ -245,11 +235,9 @@ def ask_for_changed_tool(request: PermissionQuery, rules: Sequence[PermissionRul
             break
     preview: Display = ()
     if now is None or not any(one.approved for one in rules):
-        what = f"what {to_display(request.tool)} was when it was allowed is not known"
+        what = f"the approved version of {to_display(request.tool)} is unknown"
     elif earlier is None:
-        what = (
-            f"the MCP server {now.server!r} did not offer {to_display(request.tool)} at that time"
-        )
+        what = f"the MCP server {now.server!r} did not offer {to_display(request.tool)} then"
     else:
         names, preview = _compare(earlier, now)
         changed = " and ".join(_describe_part(one, now.server) for one in names) or _UNSEEN
@@ -257,17 +245,17 @@ def ask_for_changed_tool(request: PermissionQuery, rules: Sequence[PermissionRul
         what = f"{to_display(request.tool)} has changed since ({changed})"
     text = to_display(rule.text)
     return Ask(
-        f"The allow rule {text} ({rule.origin}) was an answer to a question, and {what}.",
+        f"The allow rule {text} ({rule.origin}) does not apply: it was an approval, and {what}.",
         "builtin",
         text,
         SOURCE,
-        remedy=f"{YES}or remove that rule.",
+        remedy="Approve the tool again or remove that rule.",
         preview=preview,
     )
 
 
 def _compare(earlier: ToolDefinition, now: ToolDefinition) -> tuple[list[str], Display]:
-    """The parts that differ, and their differences."""
+    """The names of the parts that differ, and their diffs."""
     from handaxe.text.diff import format_unified_diff
 
     before, after = dict(earlier.parts), dict(now.parts)
@@ -277,7 +265,7 @@ def _compare(earlier: ToolDefinition, now: ToolDefinition) -> tuple[list[str], D
             format_unified_diff(
                 f"{before.get(name, '')}\n",
                 f"{after.get(name, '')}\n",
-                old_name=f"{name} when it was allowed",
+                old_name=f"{name} when approved",
                 new_name=f"{name} now",
             ),
         )

@@ -1,6 +1,6 @@
-"""Rules that a person allowed for longer than a session: written down, dated, listed, taken back.
+"""Rules that the user saved beyond a session: written, dated, listed, revoked.
 
-Whether a rule covers a call is not decided here.
+Whether a rule covers a call is decided elsewhere.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _BEHAVIOURS: tuple[RuleBehaviour, ...] = ("deny", "ask", "allow")
 
 
 class SavedRule(msgspec.Struct, frozen=True):
-    """A rule of the settings that is in force."""
+    """An active rule of the settings."""
 
     rule: str
     behaviour: RuleBehaviour
@@ -26,11 +26,11 @@ class SavedRule(msgspec.Struct, frozen=True):
     file: str | None = None
     line: int | None = None
     at: float | None = None
-    """When a person gave it as an answer; None if it was written into the file by hand."""
+    """When the user gave it as an approval; None for a rule written by hand."""
 
 
 class SavedRules:
-    """The rules of a project's settings, and the user's record of when they were given."""
+    """The rules of a project's settings, and the user's record of approvals."""
 
     def __init__(
         self,
@@ -38,13 +38,13 @@ class SavedRules:
         store: SettingsStore,
         definitions: Iterable[ToolDefinition] = (),
     ) -> None:
-        """`definitions` are the servers' tools as they were when somebody was asked."""
+        """`definitions` are the servers' tools at the time of the approval."""
         self._configuration = configuration
         self._store = store
         self._definitions = tuple(definitions)
 
     def listed(self) -> list[SavedRule]:
-        """Every rule in force: what is denied first, then what asks, then what is allowed."""
+        """All active rules: deny, then ask, then allow."""
         given = self._configuration.trust.rules()
         found: list[SavedRule] = []
         for behaviour in _BEHAVIOURS:
@@ -58,18 +58,18 @@ class SavedRules:
         return found
 
     async def keep(self, rules: tuple[str, ...], how: Remember) -> None:
-        """Allow something in this project, or everywhere; what is said otherwise keeps nothing."""
+        """Save allow rules for this project or for all projects; other durations save nothing."""
         scope = _SCOPES.get(how)
         if scope is not None:
             await self.add(rules, "allow", scope)
 
     async def add(self, rules: tuple[str, ...], behaviour: RuleBehaviour, scope: Scope) -> None:
-        """Write rules into a file, after those that stand there."""
+        """Add rules to a file."""
         rules = self._meant(rules, scope)
         await self._write((*self._read_rules(behaviour, scope), *rules), rules, behaviour, scope)
 
     async def put(self, rules: tuple[str, ...], behaviour: RuleBehaviour, scope: Scope) -> None:
-        """Write rules into a file in place of all that stand there."""
+        """Replace the rules in a file."""
         rules = self._meant(rules, scope)
         gone = set(self._read_rules(behaviour, scope)) - set(rules)
         await self._write(rules, rules, behaviour, scope)
@@ -78,7 +78,7 @@ class SavedRules:
     async def remove(
         self, rules: tuple[str, ...], behaviour: RuleBehaviour, scope: Scope
     ) -> list[str]:
-        """Take rules out of a file; those that do not stand there."""
+        """Remove rules from a file; return those it does not contain."""
         rules, standing = self._meant(rules, scope), self._read_rules(behaviour, scope)
         if gone := set(rules) & set(standing):
             left = tuple(rule for rule in standing if rule not in gone)
@@ -87,7 +87,7 @@ class SavedRules:
         return [rule for rule in rules if rule not in standing]
 
     async def revoke(self, rule: str) -> list[str]:
-        """Allow something no longer; the files it stood in, of those that handaxe writes."""
+        """Remove an allow rule from all files that handaxe writes; return those files."""
         changed: list[str] = []
         for scope in SCOPES:
             standing = self._read_rules("allow", scope)
@@ -113,7 +113,7 @@ class SavedRules:
         await self._store.change(f"permissions.{behaviour}", listed_once or None, scope)
 
     def _meant(self, rules: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
-        """The rules as they have to be spelled in that file."""
+        """The rules in the form that the file needs."""
         if scope != "user":
             return rules
         return tuple(_make_rule_absolute(rule, self._configuration.root) for rule in rules)
@@ -128,7 +128,7 @@ class SavedRules:
 
 
 def _make_rule_absolute(rule: str, root: str) -> str:
-    """A project's rule in the form that means the same in a file that belongs to no project."""
+    """A project rule in the form with the same meaning outside the project."""
     tool, parenthesis, scope = rule.partition("(")
     if parenthesis and scope.startswith("/") and not scope.startswith("//"):
         return f"{tool}(/{root}{scope}"

@@ -1,8 +1,8 @@
-"""The verdict on a shell command under a session's rules.
+"""Decide about shell commands under a session's rules.
 
-`handaxe.shell.analysis` reads commands and knows no path rules; `decide` knows path rules and
-reads no commands. Here each gets the other's word. `handaxe explain` and the pipeline both ask
-here, so they cannot answer differently.
+`handaxe.shell.analysis` parses commands and knows no path rules; `decide` knows path rules and
+parses no commands. This module connects them. The pipeline and `handaxe explain` both use it, so
+their answers agree.
 """
 
 from typing import Any, Literal
@@ -18,10 +18,8 @@ from handaxe.permission.policy import Policy
 from handaxe.permission.reasons import (
     ABOVE_PROTECTED,
     PROTECTED,
-    YES,
     ask_in_plan_mode,
     deny_worktree_escape,
-    strip_yes,
     to_display,
 )
 from handaxe.rules.grammar import PermissionRule, format_rule
@@ -42,30 +40,31 @@ from handaxe.shell.analysis import decide as decide_shell
 from handaxe.shell.analysis.effects.worktree_escape import find_worktree_escape
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
-CONFINED = "it runs inside the sandbox, and the settings let such commands run without a question"
-_UNANSWERED = "the sandbox does not answer for that"
+CONFINED = "it runs in the sandbox, and the settings allow such commands without asking"
 _SANDBOX = ShellRule("", tool="sandbox")
-"""Stands for the settings' yes to confined commands: it reaches as far as an allow rule for all."""
+"""Represents the setting that allows sandboxed commands; it has the reach of a whole-tool allow
+rule.
+"""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verdict depends on beside the text, the rules and the mode: what only a look tells."""
+    """Facts about the machine that the command's text cannot show."""
 
     cwd: str | None = None
     repository: Repository = Repository()
-    """Whether the repository's own configuration names a program."""
+    """Whether the repository's configuration names a program that git would run."""
     project_programs: frozenset[str] = frozenset()
     """Names under which PATH finds a program of the project."""
     cross_check: CrossCheck | None = None
     sandbox: ReadableFiles | None = None
-    """What the command can read inside the sandbox that answers for it; None where none does."""
+    """The files that the sandboxed command can read; None if no sandbox confines it."""
 
     ask_irreversible: bool = True
-    """Whether what cannot be undone asks unless a rule names it."""
+    """Whether irreversible effects need approval unless a rule names them."""
 
     @property
     def is_confined(self) -> bool:
-        """Whether the command will run inside a sandbox that may answer for it."""
+        """Whether a sandbox confines the command."""
         return self.sandbox is not None
 
 
@@ -75,19 +74,19 @@ _UNKNOWN_MACHINE = Machine()
 def judge_command(
     request: PermissionQuery, policy: Policy, machine: Machine = _UNKNOWN_MACHINE
 ) -> Decision:
-    """The decision on a call that runs a command, part by part; pure, and never raises."""
+    """The decision on a call that runs a command; pure, and never raises."""
     facts = analyze_command(request, policy, machine)
     shell = decide_command(facts, policy, machine, tool=request.tool)
     return apply_mode(make_decision(shell, facts, request, policy), facts, policy, machine)
 
 
 def analyze_command(request: PermissionQuery, policy: Policy, machine: Machine) -> CommandFacts:
-    """The facts of a call's command, where it runs."""
+    """Parse the command of a call, with its directory."""
     return analyze(request.command or "", machine.cwd or policy.cwd, policy.home, policy.roots)
 
 
 def describe_command(command: str, policy: Policy) -> dict[str, Any]:
-    """What a command consists of, for observers."""
+    """The parts of a command, for listeners and hooks."""
     facts = analyze(command, policy.cwd, policy.home, policy.roots)
     return {
         "parts": [part.text for part in (*facts.parts, *facts.later_parts)],
@@ -99,7 +98,7 @@ def describe_command(command: str, policy: Policy) -> dict[str, Any]:
 def apply_mode(
     decision: Decision, facts: CommandFacts, policy: Policy, machine: Machine
 ) -> Decision:
-    """A question in plan mode: about where to look it stays one, about a change nobody's is."""
+    """Apply plan mode: questions about reading stay questions, changes become final refusals."""
     if policy.mode != "plan" or not isinstance(decision, Ask):
         return decision
     if is_read_only(facts, machine.repository, machine.project_programs, machine.cross_check):
@@ -110,7 +109,7 @@ def apply_mode(
 def make_decision(
     shell: ShellDecision, facts: CommandFacts, request: PermissionQuery, policy: Policy
 ) -> Decision:
-    """A verdict as a decision; a wall and rules about the call itself may be stricter."""
+    """Convert the shell analysis into a decision; path rules and call rules can be stricter."""
     decision = _to_decision(shell, policy)
     if policy.walled_off is not None and not isinstance(decision, Deny):
         out = find_worktree_escape(
@@ -138,7 +137,7 @@ def decide_command(
     *,
     tool: str = "Bash",
 ) -> ShellDecision:
-    """What the rules say of a bash command, part by part; pure, and never raises."""
+    """The rules' decision on each part of a command; pure, and never raises."""
     if machine.sandbox is not None:
         # What may run anyway needs no answer of the sandbox.
         outside = msgspec.structs.replace(machine, sandbox=None)
@@ -158,17 +157,15 @@ def _decide_command(
         allowing = (*allowing, _SANDBOX)
         asking = tuple(rule for rule in asking if not rule.is_whole_tool)
 
-    said = _decide_path_unasked if policy.mode == "dontAsk" else decide_path
-
     def path_verdict(path: str, access: Access) -> PathVerdict:
-        word = said(JudgedPath(path=path, real=path, access=access), paths_policy)
+        word = decide_path(JudgedPath(path=path, real=path, access=access), paths_policy)
         return judge_inside_sandbox(word, path, access, machine.sandbox)
 
     # What a sandbox keeps inside needs no second word on its operands.
     ruled_policy = to_accept_edits(policy)
 
     def written_verdict(path: str, access: Access) -> PathVerdict:
-        return said(JudgedPath(path=path, real=path, access=access), ruled_policy)
+        return decide_path(JudgedPath(path=path, real=path, access=access), ruled_policy)
 
     # Where a sandbox holds, it also keeps our own data from whatever the text does not tell.
     is_open = policy.mode == "bypassPermissions" or machine.is_confined
@@ -193,34 +190,28 @@ def _decide_command(
 
 
 def decide_path(judged: JudgedPath, policy: Policy) -> PathVerdict:
-    """What the path rules say of one file operand, both its ends considered."""
-    return _to_path_verdict(decide(_build_path_query(judged), policy), judged, policy)
-
-
-def _build_path_query(judged: JudgedPath) -> PermissionQuery:
-    tool = "Read" if judged.access == "read" else "Edit"
-    return PermissionQuery(tool=tool, read_only=judged.access == "read", paths=(judged,))
-
-
-def _to_path_verdict(word: Decision, judged: JudgedPath, policy: Policy) -> PathVerdict:
+    """The path rules' decision on one file operand, for its name and its target."""
+    is_read = judged.access == "read"
+    query = PermissionQuery(tool="Read" if is_read else "Edit", read_only=is_read, paths=(judged,))
+    decision = decide(query, policy)
     return PathVerdict(
-        word.verdict,
-        word.sentence,
-        word.rule,
-        word.source,
-        is_binding=word.source in {PROTECTED, ABOVE_PROTECTED},
+        decision.verdict,
+        decision.sentence,
+        decision.rule,
+        decision.source,
+        is_binding=decision.source in {PROTECTED, ABOVE_PROTECTED},
         # A working directory is named for what is done in it, what lies in one for itself.
-        is_above=word.source == ABOVE_PROTECTED and not policy.is_below_a_root(judged.path),
+        is_above=decision.source == ABOVE_PROTECTED and not policy.is_below_a_root(judged.path),
     )
 
 
 def judge_inside_sandbox(
     word: PathVerdict, path: str, access: Access, sandbox: ReadableFiles | None
 ) -> PathVerdict:
-    """The word on a file of a confined command.
+    """The decision on a file of a sandboxed command.
 
-    A question about reading is free where the sandbox hides the file, and else needs its answer:
-    the sandbox answers for what it keeps a command from, and for nothing it lets it do.
+    Reading needs no approval if the sandbox hides the file, because the command cannot read it. A
+    readable file keeps its question.
     """
     if sandbox is None or access == "write" or word.verdict != "ask":
         return word
@@ -229,15 +220,8 @@ def judge_inside_sandbox(
     return word if word.rule is not None else PathVerdict("allow")
 
 
-def _decide_path_unasked(judged: JudgedPath, policy: Policy) -> PathVerdict:
-    """The same where nobody is there to say yes."""
-    word = decide(_build_path_query(judged), policy)
-    word = msgspec.structs.replace(word, remedy=strip_yes(word.remedy))
-    return _to_path_verdict(word, judged, policy)
-
-
 def apply_verdict(decision: Decision, text: str, word: PathVerdict) -> Decision:
-    """The decision with a path's stricter word as one more part."""
+    """Add a path's stricter decision to the decision as one more part."""
     by = "rule" if word.rule else "builtin"
     part = DecidedPart(
         text=text,
@@ -261,11 +245,8 @@ def _to_decision(shell: ShellDecision, policy: Policy) -> Decision:
     kind = {"allow": Allow, "ask": Ask, "deny": Deny}[shell.verdict]
     is_critical = shell.verdict == "ask" and shell.is_critical
     parts = tuple(_to_part(part) for part in shell.parts)
-    said = _to_part(
-        PartDecision(
-            "", shell.verdict, shell.reason, shell.rule, shell.source, _to_source(shell.by)
-        )
-    )
+    by = _to_source(shell.by)
+    said = _to_part(PartDecision("", shell.verdict, shell.reason, shell.rule, shell.source, by))
     return kind(
         said.reason,
         _to_source(said.by),
@@ -298,22 +279,22 @@ def _to_decision(shell: ShellDecision, policy: Policy) -> Decision:
 
 
 def _describe_proposals(shell: ShellDecision) -> str:
-    """What would let a command run that asks, where rules could."""
+    """Describe the rules that would allow the command."""
     if shell.verdict != "ask" or not shell.proposals or shell.proposals_leave_questions:
         return ""
     rules = " and ".join(to_display(_escape_rule(one.rule)) for one in shell.proposals)
-    return f"{YES}or add the allow rule {rules}."
+    return f"Add the allow rule {rules}."
 
 
 def _describe_undo(loss: CommandLoss, policy: Policy) -> str:
-    """Whether undo puts back what a command destroys, as far as its text tells."""
+    """Whether undo can restore what a command destroys, judged by its text."""
     is_inside = loss.in_checkout or all(policy.is_inside(path) for path in loss.paths)
     can_be = is_inside and not loss.irreversible and (loss.in_checkout or bool(loss.paths))
     return "can be undone" if can_be else "cannot be undone"
 
 
 def _escape_rule(rule: str) -> str:
-    """A proposed rule as it reads back: what has a meaning in rules is escaped."""
+    """Escape a proposed rule so that it parses back to itself."""
     tool, _, rest = rule.partition("(")
     return format_rule(PermissionRule(tool, rest[:-1], ""))
 
@@ -321,7 +302,7 @@ def _escape_rule(rule: str) -> str:
 def _to_part(part: PartDecision) -> DecidedPart:
     reason, rule, by = part.reason, part.rule, part.by
     if rule == _SANDBOX.text:
-        reason = CONFINED if part.verdict == "allow" else _strip_rule(reason)
+        reason = CONFINED if part.verdict == "allow" else reason
         rule, by = None, "builtin"
     return DecidedPart(
         text=part.text,
@@ -334,21 +315,17 @@ def _to_part(part: PartDecision) -> DecidedPart:
     )
 
 
-def _strip_rule(reason: str) -> str:
-    return f"{reason.partition(', and the allow rule')[0]}, and {_UNANSWERED}"
-
-
 def _to_source(word: str) -> Literal["rule", "mode", "builtin"]:
     return "rule" if word == "rule" else "mode" if word == "mode" else "builtin"
 
 
 def to_accept_edits(policy: Policy) -> Policy:
-    """The same rules for what an allowed command writes: inside the rule for it is enough."""
+    """The policy for files that an allowed command writes: acceptEdits mode in the roots."""
     return policy.change_mode("acceptEdits")
 
 
 def _adapt_path_policy(policy: Policy, *, is_confined: bool) -> Policy:
-    """The same rules for paths of a command."""
+    """The policy for paths of a command."""
     # What may not be asked about is refused in the end, after rules for the command have spoken.
     mode = "default" if policy.mode == "dontAsk" else policy.mode
     if is_confined and policy.mode in {"default", "auto"}:

@@ -1,6 +1,6 @@
-"""What a person can allow beside one call: the one list that every frontend shows.
+"""The permissions a user can grant with one approval; all frontends show this list.
 
-Each suggestion stands for itself. The first for a destination is what people mean by that answer.
+The first suggestion of a destination is its default.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ _KEYS: dict[SuggestedDestination, str] = {
 
 
 class _Scope(NamedTuple):
-    """Something to allow, and whether it may outlast the session."""
+    """A permission to grant, and whether it may outlast the session."""
 
     allows: str
     rules: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ def suggest_permissions(
     *,
     leaves_questions: bool = False,
 ) -> tuple[PermissionSuggestion, ...]:
-    """Everything to offer with a question, by destination; nothing where no rule would help."""
+    """All suggestions for a prompt, by destination; empty if no rule would help."""
     if not proposals:
         return ()
     narrow = _Scope(_join(proposals), tuple(proposal.rule for proposal in proposals))
@@ -61,7 +61,7 @@ def suggest_permissions(
 def name_suggestions(
     suggestions: Iterable[PermissionSuggestion],
 ) -> dict[str, PermissionSuggestion]:
-    """Suggestions by the answer that chooses them: `session`, `session2`, `project`, `always`."""
+    """Suggestions by the answer that selects them: `session`, `session2`, `project`, `always`."""
     named: dict[str, PermissionSuggestion] = {}
     counts: dict[str, int] = {}
     for suggestion in suggestions:
@@ -72,7 +72,7 @@ def name_suggestions(
 
 
 def to_updates(suggestions: Iterable[PermissionSuggestion]) -> list[dict[str, Any]]:
-    """The suggestions as the ecosystem writes changes of permissions."""
+    """The suggestions in the ecosystem's format for permission updates."""
     return [_to_update(suggestion) for suggestion in suggestions]
 
 
@@ -99,7 +99,7 @@ def _join(proposals: Sequence[RuleProposal]) -> str:
 
 
 def _suggest_edit_mode(request: PermissionQuery, policy: Policy) -> list[_Scope]:
-    """All edits of the session, where that would have let this one run."""
+    """All edits of the session, if that would have allowed this one."""
     if policy.mode != "default" or not any(path.access == "write" for path in request.paths):
         return []
     if decide(request, policy.change_mode("acceptEdits")).verdict != "allow":
@@ -109,7 +109,7 @@ def _suggest_edit_mode(request: PermissionQuery, policy: Policy) -> list[_Scope]
 
 
 def _suggest_wider(request: PermissionQuery) -> list[_Scope]:
-    """Scopes beyond the narrow one that people expect for some tools."""
+    """Wider scopes that users expect for some tools."""
     if request.tool == "Skill":
         return [_Scope("every skill", ("Skill",), is_lasting=False)]
     if is_foreign(request.tool):
@@ -119,7 +119,7 @@ def _suggest_wider(request: PermissionQuery) -> list[_Scope]:
 
 
 def propose_rules(request: PermissionQuery, policy: Policy) -> tuple[RuleProposal, ...]:
-    """One proposal per place or host the call asks about; without any, the tool itself."""
+    """One proposal per path or host of the call; otherwise one for the tool."""
     if request.external or not (request.confined or request.read_only):
         return (_propose_tool_rule(request.tool),)
     if request.paths:

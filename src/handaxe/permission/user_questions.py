@@ -1,4 +1,4 @@
-"""Ask the person at the other end of a host, one batch of questions at a time."""
+"""Ask the user through the host, one batch of questions at a time."""
 
 import asyncio
 import logging
@@ -23,18 +23,18 @@ _log = logging.getLogger("handaxe.asking")
 
 
 class HostQuestions(Questions):
-    """Passes questions to the host's own function and reads what it gives back."""
+    """Sends questions to the host's function and checks the answers."""
 
     def __init__(
         self, on_question: OnQuestion, timeout_s: Callable[[], float | None] = lambda: None
     ) -> None:
-        """`timeout_s` says how long an answer is waited for; None: for ever."""
+        """`timeout_s`: how long to wait for an answer; None for no limit."""
         self._on_question = on_question
         self._timeout_s = timeout_s
         self._turns = PromptQueue()
 
     async def ask(self, questions: tuple[UserQuestion, ...]) -> Answers | None:
-        """Wait for the answers; None if nobody answers."""
+        """Wait for the answers; None if the user gives no answer."""
         async with self._turns.turn(in_background=False):
             waiting = asyncio.timeout(self._timeout_s())
             try:
@@ -52,7 +52,7 @@ class HostQuestions(Questions):
 
 
 class HostForms(FormPresenter):
-    """Passes forms to the host's own function, one at a time."""
+    """Sends forms to the host's function, one at a time."""
 
     def __init__(self, on_elicit: OnElicit, may_ask: Callable[[], bool]) -> None:
         # What a host's function really gives back is anybody's guess.
@@ -62,11 +62,11 @@ class HostForms(FormPresenter):
 
     @property
     def is_there(self) -> bool:
-        """Whether anybody may be asked now."""
+        """Whether the host can show forms."""
         return self._may_ask()
 
     async def show(self, form: ElicitationForm) -> dict[str, Any] | None:
-        """What the person put in; None declines."""
+        """The values that the user entered; None if they declined."""
         async with self._turns.turn(in_background=False):
             try:
                 filled = await self._on_elicit(form)
@@ -80,16 +80,16 @@ class HostForms(FormPresenter):
                 ) from None
         if filled is None or isinstance(filled, dict):
             return cast("dict[str, Any] | None", filled)
-        raise BadFormAnswer([f"The answer is no dict of named values: {filled!r:.100}"])
+        raise BadFormAnswer([f"The answer must be a dict of named values: {filled!r:.100}"])
 
 
 def parse_question_timeout(wait: str) -> float | None:
-    """How long `60s` or `5m` is; None for `never`."""
+    """The seconds of `60s` or `5m`; None for `never`."""
     return None if wait == "never" else int(wait[:-1]) * (60 if wait.endswith("m") else 1)
 
 
 def enable_hook_answers(ports: MutableMapping[type[Any], Any]) -> None:
-    """Let the model ask although nobody is there: a hook has the answers, or puts the call off."""
+    """Allow questions without a host, because a hook can answer or defer the call."""
     if Questions not in ports:
         ports[Questions] = HostQuestions(_answer_nothing)
 

@@ -1,4 +1,4 @@
-"""A call on its way: what it is known by, its place in the order, how it is stopped and awaited."""
+"""Running calls: their ids, their order, how to stop and await them."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -24,23 +24,23 @@ Recall = Callable[[str], ToolResult | None]
 
 
 class Claims(Protocol):
-    """The calls of a session that others have open as well: each id is made by one of them."""
+    """Ids of calls in a shared session, so that only one process runs each call."""
 
     def take(self, call_id: str) -> bool:
-        """Whether the call is to be made here; else it was made, or another holder makes it."""
+        """Whether this process may run the call; otherwise another one runs it or has run it."""
         ...
 
     def release(self, call_id: str) -> None:
-        """The call is over."""
+        """Release the call after it ended."""
         ...
 
     def join(self, learn: Callable[[str, str, object], None]) -> None:
-        """Tell this one of every call that ended, by its id, its tool and its input."""
+        """Report every call that ended, with id, tool and input, to `learn`."""
         ...
 
 
 class AdmittedCall(msgspec.Struct, frozen=True):
-    """A call with its place in the order, or with the answer that needs no place."""
+    """A call with its slot in the order, or with an answer that needs no slot."""
 
     call: ToolCall
     fingerprint: bytes
@@ -48,11 +48,11 @@ class AdmittedCall(msgspec.Struct, frozen=True):
     parsed: ParsedCall | None = None
     answer: ToolResult | None = None
     same_as: str | None = None
-    """The id of a running call that this one repeats."""
+    """The id of a running call with the same input."""
 
 
 class ActiveCall:
-    """A call on its way."""
+    """A running call."""
 
     __slots__ = (
         "admitted", "began", "done", "fingerprint", "has_started", "interrupt", "is_announced",
@@ -70,33 +70,33 @@ class ActiveCall:
         self.is_cancelled = False
         self.has_started = False
         self.is_announced = True
-        """Whether the log knows of the call; it does not before the call's turn has come."""
+        """Whether the call is in the log; it is not before its turn."""
         self.interrupt = "block"
 
     def stop(self) -> None:
-        """Cancel the call, wherever it is."""
+        """Cancel the call at any stage."""
         if not self.is_cancelled:
             self.is_cancelled = True
             if self.task is not None:
                 self.task.cancel()
 
     def wait(self) -> asyncio.Future[ToolResult]:
-        """Done when the call is over; many may wait for it."""
+        """A future that is done when the call is over; any number of waiters."""
         if self.done is None:
             self.done = asyncio.get_running_loop().create_future()
         return self.done
 
     def uncancel(self) -> None:
-        """The cancellation that was ours has come to its end in this call."""
+        """Undo this pipeline's own cancellation after it was handled."""
         if self.task is not None:
             self.task.uncancel()
 
 
 class ActiveCalls(dict[str, ActiveCall]):
-    """The calls on their way, by id."""
+    """The running calls, by id."""
 
     def stop(self, which: Callable[[ActiveCall], bool], call_id: str | None) -> int:
-        """Stop one call or all, if they are meant; how many were reached."""
+        """Stop one call or all matching calls; return how many."""
         wanted = [
             activity
             for active_id, activity in self.items()
@@ -113,7 +113,7 @@ class ActiveCalls(dict[str, ActiveCall]):
         return len(wanted)
 
     def list_others(self, here: CallSlot | None) -> list[ActiveCall]:
-        """The calls but that one and those around it."""
+        """All calls except this one and the calls around it."""
         return [
             activity
             for activity in self.values()
@@ -124,10 +124,10 @@ class ActiveCalls(dict[str, ActiveCall]):
 
     @contextmanager
     def enter(self, call_id: str) -> Generator[str]:
-        """Be in the tool of this call, or where we are if that is inside it already; its name."""
+        """Mark the running code as this call's tool if it is not yet; yield the tool's name."""
         activity = self.get(call_id)
         if activity is None or activity.slot is None:
-            raise CallOverError(f"The call {call_id} is over: nothing can be done in it.")
+            raise CallOverError(f"The call {call_id} is over and can make no further calls.")
         here = find_open_call()
         is_inside = here is not None and here.is_inside(activity.slot)
         outer = CURRENT_CALL.set(here if is_inside else activity.slot)
@@ -139,14 +139,14 @@ class ActiveCalls(dict[str, ActiveCall]):
 
 
 def find_parent(around: CallSlot | None, scheduler: object) -> CallSlot | None:
-    """The innermost of these calls that is one of this scheduler."""
+    """The innermost of these calls that belongs to this scheduler."""
     while around is not None and around.scheduler is not scheduler:
         around = around.parent
     return around
 
 
 def stop_inner_calls(slot: CallSlot, result: ToolResult) -> None:
-    """Cancel what was made in a call that is stopped; else that goes on as calls of its own."""
+    """Cancel calls made inside a stopped call; after other results they continue independently."""
     if result.code in {Cancelled.code, TimedOut.code}:
         for inner in tuple(slot.inner or ()):
             if inner.stop is not None:
@@ -155,10 +155,10 @@ def stop_inner_calls(slot: CallSlot, result: ToolResult) -> None:
 
 @contextmanager
 def wait_for_call(call: ToolCall, slot: CallSlot) -> Generator[None]:
-    """Let the call around us wait for the result of another one.
+    """Let the surrounding call wait for another call's result.
 
     Raises:
-        NestedCall: that one waits for the call around us, or for one that does.
+        NestedCall: that call waits for the surrounding one, directly or indirectly.
     """
     parent = find_open_call()
     if parent is None:
@@ -177,7 +177,7 @@ def wait_for_call(call: ToolCall, slot: CallSlot) -> Generator[None]:
 
 
 class CallDeduplicator:
-    """Which calls were made, so that none is made twice."""
+    """The calls that were made, so that none runs twice."""
 
     def __init__(self, recall: Recall, claims: Claims | None) -> None:
         self._recall = recall
@@ -190,22 +190,22 @@ class CallDeduplicator:
         return self._fingerprints.get(call_id) is not None
 
     def learn(self, call_id: str, tool: str, call_input: object) -> None:
-        """A call was made by an earlier run of the session, or by another holder of it."""
+        """Record a call of an earlier run of the session, or of another process."""
         self._fingerprints.keep(call_id, compute_fingerprint(tool, call_input))
 
     def keep(self, call_id: str, fingerprint: bytes) -> None:
-        """A call was made here."""
+        """Record a call made here."""
         self._fingerprints.keep(call_id, fingerprint)
 
     def release(self, call_id: str) -> None:
-        """A call is over; others may ask for its result."""
+        """Mark a call as over; its result can be requested."""
         if self._claims is not None:
             self._claims.release(call_id)
 
     def find_answer(
         self, call: ToolCall, fingerprint: bytes, running: ActiveCall | None
     ) -> AdmittedCall | None:
-        """The answer to a call whose id was used already; None: it is to be made now, here."""
+        """The answer for a call id that was used before; None if the call is new."""
         known = self._fingerprints.get(call.id)
         if known is None and running is None:
             if self._claims is None or self._claims.take(call.id):
@@ -219,7 +219,7 @@ class CallDeduplicator:
         return AdmittedCall(call, fingerprint, answer=self.recall(call))
 
     def recall(self, call: ToolCall) -> ToolResult:
-        """The stored result of a call that was made; it is never made twice."""
+        """The stored result of a call; it never runs twice."""
         try:
             stored = self._recall(call.id)
             lost = ResultLost(call.id, "it is not in the log")
@@ -229,12 +229,12 @@ class CallDeduplicator:
 
 
 def build_fault_result(call: ToolCall, fault: ToolFault) -> ToolResult:
-    """The answer to a call that is not made."""
+    """The answer to a call that does not run."""
     return msgspec.structs.replace(
         ToolResult.from_fault(fault), id=call.id, tool=escape_surrogates(call.tool)
     )
 
 
 def _answer_reused(call: ToolCall) -> ToolResult:
-    reason = f"The call id {call.id!r} was used for another call already"
+    reason = f"The call id {call.id!r} was already used for another call"
     return build_fault_result(call, BadInput(call.tool, [reason]))

@@ -1,7 +1,7 @@
-"""A classifier's word in `auto` mode: which calls it may be asked about, and what it reads of them.
+"""Auto mode: which calls a classifier may decide, and what it gets about them.
 
-It answers only in the place of a default question. Rules, protected paths, what lies outside the
-working directories, and what cannot be undone stay a person's, whatever it would say.
+It answers only default questions. Rules, protected paths, paths outside the working directories,
+and irreversible effects always need the user.
 """
 
 import logging
@@ -23,8 +23,8 @@ from handaxe.rules.tool_families import is_foreign
 from handaxe.text.paths import is_inside, normalize
 
 NO_CLASSIFIER = (
-    "auto mode has no classifier, so it asks like default mode. Set `permissions.classifier` to "
-    "`model`, or give the session a `classifier`."
+    "auto mode has no classifier, so it asks like default mode. Set "
+    "`permissions.classifier` to `model`, or give the session a `classifier`."
 )
 _log = logging.getLogger("handaxe.asking")
 _BETWEEN = re.compile(r"""[\s'"=:,;|&<>()@{}\[\]\\]+""")
@@ -39,7 +39,7 @@ async def ask_classifier(
     ctx: ToolContext,
     context: PipelineContext,
 ) -> Allow | Deny | None:
-    """What the classifier says to a call that would ask; None leaves it to a person."""
+    """The classifier's answer for a call that needs approval; None leaves it to the user."""
     classifier = find_classifier(context)
     if classifier is None:
         return None
@@ -60,7 +60,7 @@ async def ask_classifier(
 
 
 def find_classifier(context: PipelineContext) -> LimitedClassifier | None:
-    """The host's classifier, or the session's model where the settings choose it."""
+    """The host's classifier, or the session's model if the settings choose it."""
     if context.classifier is not None:
         return context.classifier
     ask = context.ask_model
@@ -76,7 +76,7 @@ def find_classifier(context: PipelineContext) -> LimitedClassifier | None:
 
 
 def find_auto_mode_problems(context: PipelineContext) -> tuple[str, ...]:
-    """What a person should know of a session in `auto` mode."""
+    """Problems of auto mode that the user should know."""
     classifier = find_classifier(context)
     if classifier is None:
         return (NO_CLASSIFIER,)
@@ -91,10 +91,10 @@ async def _is_within_limits(
     context: PipelineContext,
     classifier: LimitedClassifier,
 ) -> bool:
-    """Whether a yes would stay inside the working directories, and could be undone.
+    """Whether the call stays inside the working directories and can be undone.
 
-    A host knows its own tools and servers, so its classifier also hears of those that may do
-    anything. The session's model hears only of what is known to stay inside.
+    A host's classifier also gets tools with unknown effects, because the host knows its tools. The
+    session's model gets only calls that provably stay inside.
     """
     policy = context.policy()
     if query.command is not None:
@@ -126,7 +126,7 @@ async def _is_command_within(
     context: PipelineContext,
     classifier: LimitedClassifier,
 ) -> bool:
-    """Whether only the program is in question, and an allow rule for commands would settle it."""
+    """Whether only the program needs approval, so an allow rule for commands would settle it."""
     if any(part.verdict == "ask" and part.cause != "program" for part in decision.parts):
         return False
     if not isinstance(await _decide_under_rule(query, parsed, ctx, context), Allow):
@@ -149,7 +149,7 @@ async def _is_command_within(
 async def _decide_under_rule(
     query: PermissionQuery, parsed: ParsedCall, ctx: ToolContext, context: PipelineContext
 ) -> Decision:
-    """What would be decided if an allow rule covered every command."""
+    """The decision if an allow rule covered every command."""
     from handaxe.pipeline.command_decision import decide_shell_call
 
     policy = context.policy()
@@ -161,10 +161,10 @@ async def _decide_under_rule(
 
 
 def is_named_inside(command: str, policy: Policy) -> bool:
-    """Whether every path that stands in a command's text lies in the working directories.
+    """Whether every path in a command's text is in the working directories.
 
-    What the shell would put together, such as a variable, is not known to. A path counts wherever
-    it stands, also as a part of an option or of a quoted program.
+    Values that the shell computes, such as variables, count as outside. Paths inside options or
+    quoted programs count too.
     """
     if "$" in command or "`" in command:
         return False

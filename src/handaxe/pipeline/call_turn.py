@@ -1,4 +1,4 @@
-"""A call's turn: what the log is told when it begins, and which calls it may not overtake."""
+"""A call's turn: what the log records when it begins, and which calls it may not overtake."""
 
 import asyncio
 import time
@@ -26,9 +26,9 @@ from handaxe.pipeline.scheduler import Scheduler
 def report_in_turn(
     context: PipelineContext, activity: ActiveCall, admitted: AdmittedCall, order: Scheduler
 ) -> asyncio.Future[None] | None:
-    """Tell of a call, unless it waits for others.
+    """Log a call, unless it waits for others.
 
-    It has done nothing then, and a log that ends there says nothing of it.
+    A waiting call has done nothing, so a log that ends there omits it.
     """
     slot = admitted.slot
     activity.is_announced = slot is None or (not slot.put_off and order.is_clear(slot))
@@ -38,7 +38,7 @@ def report_in_turn(
 def report_admitted(
     context: PipelineContext, admitted: AdmittedCall, order: object
 ) -> asyncio.Future[None] | None:
-    """Tell of a call that has its place in the order, or needs none."""
+    """Log a call that has its slot in the order, or needs none."""
     around = find_open_call() if admitted.slot is None else admitted.slot.parent
     parent = None if around is None else find_parent(around, order)
     return report_start(context, admitted.call, admitted.parsed, parent)
@@ -47,7 +47,7 @@ def report_admitted(
 def report_start(
     context: PipelineContext, call: ToolCall, parsed: ParsedCall | None, parent: CallSlot | None
 ) -> asyncio.Future[None] | None:
-    """Say that a call begins; one that could not be parsed has no facts."""
+    """Log the start of a call; an unparsed call has no details."""
     return context.emit(
         CallStarted(
             at=time.time(),
@@ -67,11 +67,11 @@ def report_start(
 async def enter_turn(
     context: PipelineContext, parsed: ParsedCall, slot: CallSlot, activity: ActiveCall
 ) -> ParsedCall:
-    """What a call makes up for that waited: for others, for an answer, for files to rest.
+    """Refresh a call that waited for other calls, an answer or files.
 
     Raises:
         DeferredCall: it would overtake an earlier call of its message.
-        CallRefused: a person said no after it was put off.
+        CallRefused: the user refused it later.
     """
     _refuse_overtaking(slot)
     if not activity.is_announced and activity.admitted is not None:
@@ -89,7 +89,7 @@ async def enter_turn(
 
 
 async def close_question(context: PipelineContext, slot: CallSlot, decision: Decision) -> None:
-    """A call that starts waits for no answer any more, whoever let it start."""
+    """Close the open question of a call that starts."""
     _refuse_overtaking(slot)
     if context.questions.is_open(slot.call.id):
         from handaxe.pipeline.person_questions import record_decision
@@ -100,7 +100,7 @@ async def close_question(context: PipelineContext, slot: CallSlot, decision: Dec
 def leave_open(
     context: PipelineContext, admitted: AdmittedCall, activity: ActiveCall, deferred: DeferredCall
 ) -> ToolResult:
-    """A call that was put off has no result yet, and may come again under its id."""
+    """Leave a deferred call without a result, so that it can come again under its id."""
     call, slot = admitted.call, admitted.slot
     if slot is not None and slot.put_off is not None:
         slot.put_off.append(slot)
@@ -113,7 +113,7 @@ def leave_open(
 
 
 def _refuse_overtaking(slot: CallSlot) -> None:
-    """Put a call off that collides with an earlier one of its message that was put off."""
+    """Defer a call that conflicts with an earlier deferred call of its message."""
     for earlier in slot.put_off or ():
         if earlier.order < slot.order and earlier.effects.collides(slot.effects):
             raise DeferredCall(Deferred.behind(earlier.call.id))

@@ -1,8 +1,8 @@
-"""The word of the rules on a call, with what only a look at the machine tells of its command.
+"""The rules' decision on a command, refined by checks on the machine.
 
-The text of a command is judged as `handaxe explain` judges it. Then what the text cannot say:
-whether git would run a program of the repository's choosing, whether a name means a program of
-the project, whether a second reader counts the same commands, and where links lead.
+The text is judged as `handaxe explain` judges it. The checks add what the text lacks: programs that
+git would run for the repository, names that mean a program of the project, a second parser, and
+symlink targets.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from handaxe.shell.analysis import PathUse, PathVerdict, ShellDecision
 
 MAX_MATCHES = 2_000
-"""So many files that a glob names are looked at for links; for more a person is asked."""
+"""Maximum number of glob matches that are checked for symlinks; more need approval."""
 
 
 async def decide_shell_call(
     request: PermissionQuery, parsed: ParsedCall, ctx: ToolContext, context: PipelineContext
 ) -> Decision:
-    """What the rules say of a call's command, followed to the files it names."""
+    """The rules' decision on a call's command, with symlinks resolved."""
     policy = context.policy()
     subject = next(s for s in parsed.subjects if isinstance(s, CommandSubject))
     from handaxe.permission.shell_commands import (
@@ -82,7 +82,7 @@ async def _apply_links(
     context: PipelineContext,
     sandbox: ReadableFiles | None,
 ) -> Decision:
-    """The decision after every file operand was judged where its links lead, too."""
+    """Judge every file operand at its symlink target too."""
     from handaxe.permission.shell_commands import apply_verdict, to_accept_edits
 
     for use in shell.operands:
@@ -108,7 +108,7 @@ async def _apply_read_links(
     context: PipelineContext,
     sandbox: ReadableFiles | None,
 ) -> Decision:
-    """The decision on a confined command after the files it reads were followed, too."""
+    """Judge the files that a sandboxed command reads at their targets too."""
     if sandbox is None or not isinstance(decision, Allow):
         return decision
     from handaxe.permission.shell_commands import CONFINED, apply_verdict
@@ -126,7 +126,7 @@ async def _apply_read_links(
 def _is_hidden(
     use: "PathUse", word: "PathVerdict", context: PipelineContext, sandbox: ReadableFiles | None
 ) -> bool:
-    """Whether the sandbox hides what a question about reading is about; not known of a glob."""
+    """Whether the sandbox hides a file that needs approval for reading; unknown for a glob."""
     if sandbox is None or word.rule is not None or use.access != "read":
         return False
     if use.glob or use.path is None:
@@ -138,19 +138,19 @@ def _is_hidden(
 async def _decide_operand(
     use: "PathUse", context: PipelineContext, *, beyond: bool = False, policy: Policy | None = None
 ) -> "PathVerdict | None":
-    """Why a file operand may not be used, if it leads elsewhere than its name says."""
+    """The reason why a file operand needs approval, if its target differs from its name."""
     from handaxe.shell.analysis import PathVerdict
 
     if use.path is None:
         return None
     if _has_parent_after_link(use, context):
-        reason = f"{use.text} goes through a link and back with `..`, so where it leads is unclear"
+        reason = f"{use.text} goes through a link and back with `..`, so its target is unclear"
         return PathVerdict("ask", reason)
     paths = [use.path]
     if use.glob:
         found = await _expand_glob(use.path, context)
         if found is None:
-            return PathVerdict("ask", f"{use.text} names too many files to look for links")
+            return PathVerdict("ask", f"{use.text} matches too many files to check for links")
         paths = found
     worst: PathVerdict | None = None
     for path in paths:
@@ -198,14 +198,14 @@ def _decide_operand_place(
 
 
 def _decide_process_link(path: str, use: "PathUse", policy: Policy) -> "PathVerdict | None":
-    """A link to where a process stands leads a command elsewhere than it would lead us."""
+    """A link below /proc has another target for the command than for handaxe."""
     from handaxe.permission.denied_paths import collect_restricted_paths
     from handaxe.shell.analysis import PathVerdict
 
     tool = "Read" if use.access == "read" else "Edit"
     for fence in collect_restricted_paths(policy.book):
         if fence.tool == tool:
-            reason = f"{path} leads through /proc, so which file it names is not known"
+            reason = f"{path} leads through /proc, so its target is unknown"
             return PathVerdict("ask", reason, fence.rule, fence.source)
     return None
 
@@ -219,7 +219,7 @@ def _locate_path(path: str, context: PipelineContext) -> ResolvedPath | None:
 
 
 def _has_parent_after_link(use: "PathUse", context: PipelineContext) -> bool:
-    """Whether `..` stands behind a link: the kernel then goes elsewhere than the text says."""
+    """Whether `..` follows a link: the kernel then resolves it differently than the text says."""
     parts = (use.joined or "").split("/")
     for at, part in enumerate(parts):
         before = "/".join(parts[:at])
@@ -232,9 +232,9 @@ def _has_parent_after_link(use: "PathUse", context: PipelineContext) -> bool:
 
 
 async def _expand_glob(pattern: str, context: PipelineContext) -> list[str] | None:
-    """The files that a glob names now; None if there are too many.
+    """The files that a glob matches now; None if there are too many.
 
-    A directory that leads elsewhere is not looked into; it stands for what the glob finds there.
+    A directory with another target is not entered; the directory stands for its matches.
     """
     found, elsewhere = [""], list[str]()
     for part in pattern.split("/")[1:]:
@@ -255,7 +255,7 @@ async def _expand_glob(pattern: str, context: PipelineContext) -> list[str] | No
 
 
 def _is_ours(directory: str, context: PipelineContext) -> bool:
-    """Whether a directory may be looked at: it lies in the working directories, links followed."""
+    """Whether handaxe may list a directory: its target is in the working directories."""
     place = _locate_path(directory or "/", context)
     return place is not None and place.is_final
 

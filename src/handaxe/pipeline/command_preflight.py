@@ -1,7 +1,7 @@
-"""The second step of a verdict on a command: a bounded look that only makes it stricter.
+"""Preflight checks on the disk before a command runs; they only make the decision stricter.
 
-The text says what a command would write and read; here is what it would find there: the names of
-a tree that it copies, links in the way, files with secrets below a directory that it searches.
+The text shows what a command would read and write; the checks show what exists: the names in a
+copied tree, links, files with secrets below a searched directory.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 _GIT_FILES = frozenset({"head", "config", "objects", "refs", ".git", "commondir", "gitdir"})
-"""Names that make git take a directory for a repository, or choose its configuration."""
+"""Names that make git treat a directory as a repository or choose its configuration."""
 
 
 async def check_command_targets(
     decision: Decision, shell: "ShellDecision", effects: Effects, context: PipelineContext
 ) -> Decision:
-    """The decision after what an allowed command would find was looked at."""
+    """The decision after the targets of an allowed command were checked."""
     if context.commands.disk is None or not isinstance(decision, Allow):
         return decision
     disk = context.commands.disk()
@@ -54,7 +54,7 @@ async def check_command_targets(
 
 
 def _judge_order(shell: "ShellDecision") -> "PathVerdict | None":
-    """Why a look is not valid any more when a later part runs: an earlier one changes the place."""
+    """The reason why an earlier part invalidates a check for a later part."""
     from handaxe.shell.analysis import PathVerdict
     from handaxe.shell.analysis.effects.worktree_escape import is_repository_change
 
@@ -75,7 +75,7 @@ def _judge_order(shell: "ShellDecision") -> "PathVerdict | None":
 async def _judge_losses(
     part: "CommandPart", effects: Effects, context: PipelineContext
 ) -> "PathVerdict | None":
-    """Why what a rule lets a command destroy could not be put back."""
+    """The reason why something that a rule lets a command destroy cannot be undone."""
     from handaxe.shell.analysis import PathVerdict
 
     if context.checkpoints is None:
@@ -91,12 +91,12 @@ async def _judge_losses(
 
 
 def _judge_tree(copy: "TreeCopy", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
-    """Why the names that a copied tree or an unpacked archive would get need a yes."""
+    """The reason why the names in a copied tree or archive need approval."""
     from handaxe.permission.shell_commands import decide_path
     from handaxe.shell.analysis import PathVerdict
 
     if copy.source is None or copy.target is None:
-        return PathVerdict("ask", f"which names {copy.text} writes is not known before it runs")
+        return PathVerdict("ask", f"the names that {copy.text} writes are unknown before it runs")
     if copy.makes_link:
         return None
     lists = disk.list_archive if copy.is_archive else disk.list_tree
@@ -123,7 +123,7 @@ def _judge_tree(copy: "TreeCopy", disk: DiskProbe, policy: Policy) -> "PathVerdi
 
 
 def _judge_below(part: "CommandPart", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
-    """Why what lies below a directory that a command removes, moves or changes needs a yes."""
+    """The reason why a file below a removed, moved or changed directory needs approval."""
     from handaxe.permission.shell_commands import decide_path
     from handaxe.shell.analysis import PathVerdict
 
@@ -135,7 +135,7 @@ def _judge_below(part: "CommandPart", disk: DiskProbe, policy: Policy) -> "PathV
         for place in disk.expand_glob(pattern) or (pattern,):
             names = disk.list_tree(place)
             if names is None:
-                return PathVerdict("ask", f"{place} holds too many files to look at")
+                return PathVerdict("ask", f"{place} holds too many files to check")
             for name in names:
                 path = f"{place}/{name}"
                 word = decide_path(JudgedPath(path=path, real=path, access="write"), policy)
@@ -149,17 +149,17 @@ def _has_edit_restrictions(policy: Policy) -> bool:
 
 
 def _judge_links(copy: "TreeCopy", disk: DiskProbe) -> "PathVerdict | None":
-    """Why the rest of a command may go through links that this part of it puts elsewhere."""
+    """The reason why later parts of a command may follow links that this part creates."""
     from handaxe.shell.analysis import PathVerdict
 
     is_link = copy.makes_link or copy.source is None
     if is_link or disk.has_link(copy.source or "/", is_archive=copy.is_archive):
-        return PathVerdict("ask", f"{copy.text}: later parts could go through links that it makes")
+        return PathVerdict("ask", f"{copy.text}: later parts could follow links that it creates")
     return None
 
 
 def _judge_reading(part: "CommandPart", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
-    """Why a proved command would show a file that Read asks about."""
+    """The reason why a read-only command would show a file that needs approval."""
     looks = (
         _judge_sweep(part, disk, policy),
         *(_judge_followed(use, disk, policy) for use in part.reads if use.sweeps),
@@ -175,7 +175,7 @@ def _judge_sweep(part: "CommandPart", disk: DiskProbe, policy: Policy) -> "PathV
     for sweep in (sweep for command in part.commands for sweep in command.files.sweeps):
         found = _find_env_file(sweep, disk)
         if found is None:
-            return PathVerdict("ask", f"{sweep.use.text} holds too many files to look at")
+            return PathVerdict("ask", f"{sweep.use.text} holds too many files to check")
         if found and _is_asked_for(found, policy):
             return PathVerdict("ask", f"it would show {found}, which may hold secrets")
     return None
@@ -192,19 +192,19 @@ def _judge_history(part: "CommandPart", disk: DiskProbe, policy: Policy) -> "Pat
         directory, is_env_file, past=history.is_past, paths=history.paths
     )
     if found is None:
-        return PathVerdict("ask", "whether it would show files with secrets is not known")
+        return PathVerdict("ask", "it is unknown whether it would show files with secrets")
     if found and _is_asked_for(f"{directory}/{found}", policy):
         return PathVerdict("ask", f"it can show {found}, which may hold secrets")
     return None
 
 
 def _judge_followed(use: "PathUse", disk: DiskProbe, policy: Policy) -> "PathVerdict | None":
-    """Why a command that follows links below a directory would show more than the directory."""
+    """The reason why a command that follows links below a directory would leave it."""
     from handaxe.shell.analysis import PathVerdict
 
     names = disk.list_tree(use.path or "/")
     if names is None:
-        return PathVerdict("ask", f"{use.text} holds too many files to look at")
+        return PathVerdict("ask", f"{use.text} holds too many files to check")
     for name in names:
         path = f"{use.path}/{name}"
         if disk.is_link(path):
@@ -217,13 +217,13 @@ def _judge_followed(use: "PathUse", disk: DiskProbe, policy: Policy) -> "PathVer
 def _judge_listing(
     listed: "ListedOperands", disk: DiskProbe, policy: Policy
 ) -> "PathVerdict | None":
-    """Why the names that a command lists for `xargs` may not be given to the program that reads."""
+    """The reason why the names listed for `xargs` need approval."""
     from handaxe.shell.analysis import PathVerdict
     from handaxe.shell.analysis.programs.listed_operands import find_listed_name_problem
 
     names = disk.list_names(listed.producer_argv, listed.cwd, null=listed.null_separated)
     if names is None:
-        return PathVerdict("ask", "it lists too many names to look at")
+        return PathVerdict("ask", "it lists too many names to check")
     if problem := find_listed_name_problem(names, listed):
         return PathVerdict("ask", problem)
     for name in names:
@@ -231,12 +231,12 @@ def _judge_listing(
         if disk.is_link(path):
             return PathVerdict("ask", f"the listed name {name} is a link or leads through one")
         if _is_asked_for(path, policy):
-            return PathVerdict("ask", f"it would show {path}, which Read asks about")
+            return PathVerdict("ask", f"it would show {path}, which needs approval to read")
     return None
 
 
 def _find_env_file(sweep: "RecursiveRead", disk: DiskProbe) -> str | None:
-    """A file below a place that may hold secrets; empty for none, None beyond the bound."""
+    """A file below a directory that may hold secrets; empty for none, None above the limit."""
     if sweep.use.path is None:
         return None
     places = disk.expand_glob(sweep.use.path) if sweep.use.glob else [sweep.use.path]

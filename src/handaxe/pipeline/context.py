@@ -1,4 +1,4 @@
-"""Everybody the pipeline works with, joined by `handaxe.app`."""
+"""The collaborators of the pipeline, assembled by `handaxe.app`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -38,7 +38,7 @@ async def _find_no_programs(_cwd: str) -> frozenset[str]:
 
 
 class DiskProbe(Protocol):
-    """Bounded looks at the disk; None stands for more than the bound."""
+    """Limited reads of the disk; None means that the limit was exceeded."""
 
     def list_tree(self, path: str) -> list[str] | None:
         """Every name below a directory, relative to it."""
@@ -53,15 +53,15 @@ class DiskProbe(Protocol):
         ...
 
     def expand_glob(self, pattern: str) -> list[str] | None:
-        """What an absolute glob names now."""
+        """The paths that an absolute glob matches now."""
         ...
 
     def has_link(self, path: str, *, is_archive: bool) -> bool:
-        """Whether a tree or an archive is or holds a link, or cannot be looked at whole."""
+        """Whether a tree or archive contains a link, or cannot be read completely."""
         ...
 
     def is_directory(self, path: str) -> bool:
-        """Whether a directory stands there, links followed."""
+        """Whether the path is a directory, with links resolved."""
         ...
 
     def is_link(self, path: str) -> bool:
@@ -69,7 +69,7 @@ class DiskProbe(Protocol):
         ...
 
     def resolve_links(self, path: str) -> str:
-        """Where the links of a path lead."""
+        """The path with links resolved."""
         ...
 
     def find_named(
@@ -80,7 +80,7 @@ class DiskProbe(Protocol):
         shown_only: bool = False,
         without: Sequence[str] = (),
     ) -> str | None:
-        """The first file below a directory whose name fits; empty for none."""
+        """The first file below a directory with a matching name; empty for none."""
         ...
 
     def find_tracked_env_file(
@@ -91,94 +91,94 @@ class DiskProbe(Protocol):
         past: bool,
         paths: Sequence[str] = (),
     ) -> str | None:
-        """A file with such a name that git tracks, or ever did; empty for none."""
+        """A file with a matching name in the git index or history; empty for none."""
         ...
 
 
 class CommandProbes(msgspec.Struct, frozen=True):
-    """What the machine knows of commands that their text does not say."""
+    """Facts about the machine for the decision on commands."""
 
     count_commands: Callable[[str], int | None] | None = None
-    """A second reader, asked in a thread before a compound command is allowed for its content."""
+    """A second parser, called in a thread before a compound command is allowed."""
     git_doubt: Callable[[str], Awaitable[str]] = _find_no_doubt
     """Which program the repository around a directory would make git run; empty for none."""
     project_programs: Callable[[str], Awaitable[frozenset[str]]] = _find_no_programs
     """Names under which commands in a directory find a program of the project."""
     sandbox: "Callable[[CommandSubject], ReadableFiles | None]" = lambda _: None
-    """What a command can read inside the sandbox that answers for it; None where none does."""
+    """The files that a sandboxed command can read; None if no sandbox confines it."""
     disk: Callable[[], DiskProbe] | None = None
-    """Bounded looks at what a command would find, loaded when the first one is made."""
+    """Limited reads of the disk, loaded on first use."""
 
 
 class PipelineContext(msgspec.Struct):
-    """What the stages reach; the tools themselves reach only `ports`."""
+    """Everything the stages can reach; tools reach only `ports`."""
 
     session_id: str
     catalog: Catalog
     ports: MutableMapping[type[Any], Any]
-    """Ports and state objects by type, as tools ask for them."""
+    """Ports and state objects by type."""
     workdir: Workdir
     files: Files
     policy: Callable[[], Policy]
-    """The rules in force now."""
+    """The current rules."""
     hooks: Hooks
     emit: "Callable[[Event], asyncio.Future[None] | None]"
-    """Tells an event; what comes back, if anything, is done when it is in the log."""
+    """Emits an event; the returned future, if any, is done when the event is in the log."""
     results: ResultStore
     redactor: Redactor = msgspec.field(default_factory=Redactor)
-    """Takes secrets out of results, once, before anybody sees them."""
+    """Removes secrets from results before anything uses them."""
     deferral: Deferral | None = None
-    """Which tools wait to be loaded."""
+    """The deferred tools."""
     asker: Asker | None = None
     classifier: "LimitedClassifier | None" = None
-    """The host's, which answers in a person's place in `auto` mode."""
+    """The host's classifier for `auto` mode."""
     model_classifier: "LimitedClassifier | None" = None
-    """The session's model in the same role, made when the first call asks it."""
+    """The session's model as classifier, created on first use."""
     remarks: list[str] = msgspec.field(default_factory=list[str])
-    """What hooks said of results for the classifier, the newest last."""
+    """Remarks of hooks about results, for the classifier, newest last."""
     checkpoints: Checkpoints | None = None
     outliving: dict[asyncio.Task[Any], str] = msgspec.field(
         default_factory=dict[asyncio.Task[Any], str]
     )
-    """Work that goes on although its call is over; shared with agents and tools that call."""
+    """Work that continues after its call; shared with subagents and nested calls."""
     opening: Callable[[], Awaitable[None]] | None = None
-    """What every call waits for before it goes on: hooks that are told of the session's start."""
+    """What every call waits for: the SessionStart hooks."""
     call_inside: CallInside | None = None
-    """Makes a call for the tool of another one; None: there is no session to make it in."""
+    """Makes a call inside another one; None without a session."""
     ask_model: "Callable[[str, ModelQuestion], Awaitable[str]] | None" = None
-    """Asks a model for the tool of a call."""
+    """Asks a model on behalf of a call."""
     elicit: Callable[[str, str, Any], Awaitable[Any]] | None = None
-    """Asks a person for the tool of a call."""
+    """Asks the user on behalf of a call."""
     forms: "FormPresenter | None" = None
-    """Who shows forms to a person."""
+    """Shows forms to the user."""
     agent: "AgentAccess | None" = None
-    """The agent that makes the calls; None where a program makes them itself."""
+    """The agent that makes the calls; None if a program makes them."""
     open_model: "Callable[[str], Model] | None" = None
-    """Opens a model by its name, once."""
+    """Opens a model by name, once."""
     questions: PendingQuestions = msgspec.field(default_factory=PendingQuestions)
-    """Permission questions about unfinished calls, and answers that came later."""
+    """Permission prompts of unfinished calls, and later answers."""
     may_put_off: Callable[[str], Awaitable[bool]] | None = None
-    """Whether the work can stop before this call and go on with it later; None: never."""
+    """Whether the work can stop before this call and continue with it later; None: never."""
     commands: CommandProbes = CommandProbes()
     transcript_path: str = ""
-    """Where the session's log is, for hooks."""
+    """The path of the session's log, for hooks."""
     agent_transcript_path: str = ""
-    """Where a sub-agent's own log is."""
+    """The path of a subagent's log."""
     agent_id: str | None = None
-    """Which sub-agent makes the calls; None for the main one."""
+    """The subagent that makes the calls; None for the main agent."""
     agent_type: str | None = None
-    """The type of the agent at work, where one was chosen."""
+    """The type of the agent, if one was chosen."""
     prompt_id: str | None = None
-    """Which prompt of a person is being worked on."""
+    """The id of the current user prompt."""
     effort: str | None = None
-    """How hard the model tries."""
+    """The reasoning effort of the model."""
 
     @property
     def permission_mode(self) -> str:
-        """The mode in force now."""
+        """The current permission mode."""
         return self.policy().mode
 
     @property
     def current_directory(self) -> str:
-        """Where the session or agent works now."""
+        """The current directory of the session or agent."""
         return self.workdir.current

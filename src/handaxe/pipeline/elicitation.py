@@ -1,4 +1,4 @@
-"""Forms that tools and MCP servers put to a person: hooks may answer, then whoever is there."""
+"""Forms of tools and MCP servers: hooks answer first, then the user."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -16,7 +16,7 @@ from handaxe.schema.form_schema import build_form_schema, read_form
 from handaxe.schema.validate import InputProblems
 
 Filled = dict[str, Any] | None
-"""What was put in; None declines."""
+"""The entered values; None if declined."""
 
 
 async def elicit_for_call(
@@ -26,14 +26,14 @@ async def elicit_for_call(
     message: str,
     form: Any,  # noqa: ANN401 - a type or a schema
 ) -> Any:  # noqa: ANN401 - what the form says
-    """What a person puts into the form of a running call, as the form's own type.
+    """The user's values for a form of a running call, as the form's type.
 
     Raises:
-        ToolFault: nobody is there, they decline, or what they put in does not fit.
-        TypeError: `form` is none.
+        ToolFault: the form cannot be shown, was declined, or the values do not fit.
+        TypeError: `form` is not a form.
     """
     if not isinstance(cast("object", message), str) or not message.strip():
-        raise TypeError(f"`elicit` takes a message for the person, not {message!r:.100}.")
+        raise TypeError(f"`elicit` takes a message for the user, not {message!r:.100}.")
     shown = ElicitationForm(tool, message, build_form_schema(form), call_id=call_id)
     can_show = context.forms is not None and context.forms.is_there
     if not can_show and not context.hooks.watches("Elicitation"):
@@ -58,7 +58,7 @@ async def elicit_input(
     form: ElicitationForm,
     ask: Callable[[ElicitationForm], Awaitable[Filled]],
 ) -> Filled:
-    """The filled form: a hook's, or else a person's, if no hook objects to it."""
+    """The filled form from a hook or the user, unless a hook rejects it."""
     is_form = form.schema is not None
     about: dict[str, Any] = {"mcp_server_name": form.source, "mode": "form" if is_form else "url"}
     if form.elicitation_id is not None:
@@ -79,7 +79,7 @@ async def elicit_input(
     given = {"content": filled} if filled is not None else {}
     after = await fire_hooks(context, "ElicitationResult", **about, action=action, **given)
     answer = None if after.blocked is not None else _read_hook_answer(after, filled)[1]
-    _notify(context, "elicitation_response", f"{form.source} has its answer.")
+    _notify(context, "elicitation_response", f"{form.source} got its answer.")
     return answer
 
 
@@ -88,7 +88,7 @@ def _notify(context: PipelineContext, kind: str, message: str, **more: str) -> N
 
 
 def _read_hook_answer(outcome: Outcome, otherwise: Filled) -> tuple[bool, Filled]:
-    """Whether a hook fills in the form itself, and with what."""
+    """Whether a hook filled in the form, and with which values."""
     action, content = outcome.extra.get("action"), outcome.extra.get("content")
     if action in {"decline", "cancel"}:
         return True, None

@@ -1,8 +1,7 @@
-"""Files as arguments: `{"$file": PATH}` in place of a text stands for all that the file holds.
+"""File arguments: `{"$file": PATH}` instead of a text inserts the whole file.
 
-So a stored result, or any text that is too long for a model, goes from one tool to the next
-without passing through it. Only an object of exactly this shape is meant: no text is ever taken for
-something else. And only what Read would show without a question is opened.
+This passes a stored result, or any long text, to the next tool without going through the model.
+Only an object of exactly this shape counts, and only files that Read would open without approval.
 """
 
 from typing import Any
@@ -21,7 +20,7 @@ _DEEPEST = 20
 
 
 class FilledCall:
-    """A call with what its handles stand for."""
+    """A call with its file arguments replaced."""
 
     def __init__(self, call: ToolCall, tool: str, context: PipelineContext) -> None:
         self.call = call
@@ -67,9 +66,7 @@ class FilledCall:
         return text
 
     def _refused(self, handle: str, place: str, why: str) -> BadInput:
-        problem = (
-            f"The parameter `{place}` names a file that cannot be passed on, {handle!r}: {why}"
-        )
+        problem = f"The parameter `{place}` names a file that cannot be used, {handle!r}: {why}"
         return BadInput(self._tool, [problem])
 
     def _held(self, handle: str) -> str:
@@ -86,4 +83,4 @@ class FilledCall:
         judged = JudgedPath(path=place.path, real=place.real, access="read")
         request = PermissionQuery(tool="Read", read_only=True, paths=(judged,))
         if decide(request, self._context.policy()).verdict != "allow":
-            raise ValueError("it is not free to be read; Read asks for it")
+            raise ValueError("reading it needs approval; call Read first")

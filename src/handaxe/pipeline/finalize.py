@@ -1,4 +1,4 @@
-"""Make it fit: size, store, hooks after, the numbers every result carries."""
+"""Finish a result: size, storage, hooks after the call, numbers."""
 
 from functools import partial
 from typing import Any, cast
@@ -22,7 +22,7 @@ MAX_REMARKS = 50
 async def finalize_result(
     result: ToolResult, prepared: PreparedCall, context: PipelineContext, *, took_s: float = 0.0
 ) -> ToolResult:
-    """The result as the model gets it."""
+    """The result for the model."""
     parsed = prepared.parsed
     # Before anything is cut, stored or told to hooks: half of a secret would not be known as one.
     result = context.redactor.redact_value(result)
@@ -45,7 +45,7 @@ async def finalize_result(
 
 
 def _to_plain_data(data: object) -> object:
-    """Data as a host finds it in JSON too; an own tool may give whatever its host understands."""
+    """Data in JSON form; objects that JSON lacks stay for the host."""
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -59,7 +59,7 @@ def _to_plain_data(data: object) -> object:
 def _fit_text(
     result: ToolResult, text: str, prepared: PreparedCall, context: PipelineContext
 ) -> tuple[str, int]:
-    """A result's text, or a preview of it where it is too long, and how long it is."""
+    """A result's text, or a preview if it is too long, and its length."""
     text = escape_surrogates(text)
     size_chars = len(text)
     limit = prepared.parsed.tool.max_result_chars
@@ -102,7 +102,7 @@ async def _run_after_hooks(
 
 
 def _record_remark(said: object, prepared: PreparedCall, context: PipelineContext) -> None:
-    """Keep what a hook has to say to a classifier about a call that did something."""
+    """Record a hook's remark about a changing call for the classifier."""
     parsed = prepared.parsed
     if isinstance(said, str) and said.strip() and not parsed.effects.is_read_only:
         context.remarks.append(f"{parsed.tool.name}: {said.strip()[:MAX_REMARK_CHARS]}")
@@ -110,7 +110,7 @@ def _record_remark(said: object, prepared: PreparedCall, context: PipelineContex
 
 
 def _build_response(result: ToolResult, known: dict[str, Any]) -> dict[str, Any]:
-    """What the tool gave, by the names that the ecosystem knows, beside our result object."""
+    """The tool's result under the ecosystem's field names, next to handaxe's result object."""
     own = result.to_json()
     data = own["data"]
     given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
@@ -120,13 +120,13 @@ def _build_response(result: ToolResult, known: dict[str, Any]) -> dict[str, Any]
 def _replace_output(
     result: ToolResult, output: object, prepared: PreparedCall, context: PipelineContext
 ) -> ToolResult:
-    """The result with what a hook gave instead of its output, if it has the shape of that."""
+    """Replace the output by a hook's output, if its shape fits."""
     if output is msgspec.UNSET or not result.ok:
         return result
 
     given = parse_output_override(prepared.parsed.tool.name, result, output)
     if given is None:
-        note = "A hook gave an output of another shape than the tool's; it was ignored."
+        note = "A hook returned an output with another shape than the tool's; it was ignored."
         return msgspec.structs.replace(result, notes=(*result.notes, note))
     if given.text is None:
         return msgspec.structs.replace(result, data=given.data)
@@ -147,17 +147,17 @@ _NOTHING = "(no output)"
 
 
 class OutputOverride(msgspec.Struct, frozen=True):
-    """Another output; without a text the old one stays."""
+    """Another output; without a text the previous one stays."""
 
     text: str | None
     data: Any
 
 
 def parse_output_override(tool: str, result: ToolResult, given: object) -> OutputOverride | None:
-    """What stands in for a result's output; None if it has not the shape of it.
+    """Parse a replacement for a result's output; None if its shape does not fit.
 
-    That is a text; an object with `text` and `data`; or an object with fields of the tool's own
-    data, as the ecosystem knows them. What an MCP server gave may be replaced by anything.
+    Valid are a text, an object with `text` and `data`, or an object with fields of the tool's data.
+    The output of an MCP server can be replaced by anything.
     """
     if isinstance(given, str):
         return OutputOverride(given, result.data)
@@ -181,7 +181,7 @@ def _parse_own_fields(fields: dict[str, Any], result: ToolResult) -> OutputOverr
 
 
 def _is_same_shape(fields: dict[str, Any], data: object) -> bool:
-    """Whether all fields are the tool's, and of the kinds that it gives."""
+    """Whether all fields belong to the tool's data and have its types."""
     known: object = msgspec.to_builtins(data, enc_hook=str)
     if not isinstance(known, dict) or not fields:
         return False

@@ -1,4 +1,4 @@
-"""What hooks are told of a session, a call and a batch, and which calls an `if` means."""
+"""Hook input about a session, a call and a batch, and the `if` condition of hooks."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from handaxe.rules.grammar import parse_rule
 
 
 def build_hook_event(parsed: ParsedCall, context: PipelineContext, name: str) -> dict[str, Any]:
-    """What a hook is told about a call; observers see resolved paths."""
+    """Hook input about a call, with resolved paths."""
     event = build_session_event(context, name)
     event["tool_name"] = parsed.tool.name
     event["tool_input"] = {**to_input_dict(parsed.call.input), **parsed.derived()}
@@ -40,7 +40,7 @@ def build_hook_event(parsed: ParsedCall, context: PipelineContext, name: str) ->
 async def tell_observers(
     parsed: ParsedCall, ctx: ToolContext, context: PipelineContext
 ) -> ParsedCall:
-    """The call with what its tool lets hooks, listeners and the log know beside the input."""
+    """The call with the fields that its tool adds for hooks, listeners and the log."""
     told = await parsed.tool.for_observers(parsed.args, ctx)
     if not told:
         return parsed
@@ -56,7 +56,7 @@ def build_batch_event(
     results: Sequence[ToolResult],
     context: PipelineContext,
 ) -> dict[str, Any]:
-    """What a hook is told about the calls of one message."""
+    """Hook input about the calls of one message."""
     told: list[dict[str, Any]] = []
     for (call, parsed), result in zip(calls, results, strict=True):
         derived = parsed.derived() if parsed is not None else {}
@@ -72,7 +72,7 @@ def build_batch_event(
 
 
 class BatchHooks:
-    """Fires the hooks that hear of all calls of a message together."""
+    """Runs the hooks for a complete batch of calls."""
 
     def __init__(self, context: PipelineContext) -> None:
         self._context = context
@@ -81,7 +81,7 @@ class BatchHooks:
     async def fire(
         self, calls: Sequence[tuple[ToolCall, ParsedCall | None]], results: list[ToolResult]
     ) -> list[ToolResult]:
-        """Let hooks speak when all calls of a message are done; what they add is in the last."""
+        """Run the hooks after all calls of a message; their additions go into the last result."""
         hooks = self._context.hooks
         if not results or not hooks.watches("PostToolBatch"):
             return results
@@ -113,13 +113,13 @@ class BatchHooks:
         return [*results[:-1], self._context.redactor.redact_value(last)]
 
     def cancel(self) -> None:
-        """Stop the hooks that run; the results stay as they are."""
+        """Stop the running hooks; the results stay unchanged."""
         for running in self._running:
             running.cancel()
 
 
 def is_covered_by_rule(text: str, request: PermissionQuery, policy: Policy) -> bool:
-    """Whether a hook's `if` means this call; one that cannot be read means every call."""
+    """Whether a hook's `if` covers this call; an invalid rule covers every call."""
     rule = parse_rule(text, "deny", source="hook")
     if rule.is_dead:
         return True
@@ -142,7 +142,7 @@ def _make_rule_policy(
     project_root: str,
     matches_command: MatchesCommand | None,
 ) -> Policy:
-    """A policy of one deny rule: what it denies is what the rule covers."""
+    """A policy of one deny rule: it denies what the rule covers."""
     return make_policy(
         (parse_rule(text, "deny", source="hook"),),
         mode="bypassPermissions",

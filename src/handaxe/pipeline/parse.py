@@ -1,7 +1,7 @@
-"""What is asked: the tool, its typed input, and what the call would touch.
+"""Parse a call: find the tool, validate the input, resolve its paths.
 
-No state is changed and nothing outside the roots is looked at. A program's mistake in a call is
-answered like a model's, with a result, never with an exception.
+No state changes and nothing outside the roots is read. A program's mistake in a call gives a failed
+result, like a model's, never an exception.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ParsedCall(msgspec.Struct, frozen=True):
-    """A call that was understood."""
+    """A call that was parsed."""
 
     call: ToolCall
     tool: Tool[object]
@@ -33,20 +33,20 @@ class ParsedCall(msgspec.Struct, frozen=True):
     effects: Effects
     subjects: tuple[Subject, ...]
     places: dict[str, ResolvedPath]
-    """Where the paths of the call lead, by their spelling."""
+    """The targets of the call's paths, by their spelling."""
     notes: tuple[str, ...]
     told: dict[str, Any] = {}
-    """What the tool itself lets observers know."""
+    """Fields that the tool adds for listeners."""
     asked: ToolCall | None = None
-    """The call as it was made, where files were named that stand for texts."""
+    """The original call, if file arguments were replaced."""
 
     @property
     def other_names(self) -> tuple[str, ...]:
-        """Names under which hooks may expect the call, beside its tool's own."""
+        """Other names of the tool that hooks may use."""
         return (*self.tool.aliases, resolve_tool_alias(self.tool.name))
 
     def derived(self) -> dict[str, Any]:
-        """What observers are told beside the input: resolved paths, and what the tool adds."""
+        """Additional fields for listeners: resolved paths and the tool's own fields."""
         derived: dict[str, Any] = dict(self.told)
         for subject in self.subjects:
             if isinstance(subject, PathSubject) and subject.field:
@@ -55,7 +55,7 @@ class ParsedCall(msgspec.Struct, frozen=True):
 
 
 def normalize_call(call: object, new_id: Callable[[], str]) -> ToolCall:
-    """The call itself; or, if it has no id or its parts are of other types, one that says so."""
+    """The call, or a failing one if its id is missing or its parts have wrong types."""
     if not isinstance(call, ToolCall):
         return ToolCall(new_id(), _get_tool_name(call), call)
     # What the types promise a program may not keep.
@@ -75,7 +75,7 @@ def make_call(call_id: str, tool: object, given: object, arguments: Mapping[str,
 
 
 def make_calls(calls: object, new_id: Callable[[], str]) -> list[ToolCall]:
-    """Several calls, each a pair of name and input."""
+    """Several calls from pairs of name and input."""
     is_many = isinstance(calls, Iterable) and not isinstance(calls, str | bytes | Mapping)
     listed = cast("Iterable[object]", calls if is_many else (calls,))
     return [_parse_call(item, new_id()) for item in listed]
@@ -95,7 +95,11 @@ def _parse_call(item: object, call_id: str) -> ToolCall:
 
 
 def parse(call: ToolCall, context: PipelineContext) -> ParsedCall:
-    """Find the tool, read its input, resolve what it touches; faults for what cannot be read."""
+    """Find the tool, validate its input, resolve its paths.
+
+    Raises:
+        ToolFault: the call is not valid.
+    """
     tool, renamed = context.catalog.find(call.tool)
     filled = _fill_handles(call, tool.name, context) if _can_hold_handles(call.input) else None
     given = call if filled is None else filled.call
@@ -123,7 +127,7 @@ def parse(call: ToolCall, context: PipelineContext) -> ParsedCall:
 
 
 def compute_order_effects(parsed: ParsedCall, context: PipelineContext) -> Effects:
-    """What a call is ordered by: a file with other names changes under all of them."""
+    """The effects that order a call; a hard-linked file counts under all its names."""
     effects = parsed.effects
     if parsed.tool.states:
         own = Resource("state", OWN_STATE)
@@ -143,9 +147,9 @@ def compute_order_effects(parsed: ParsedCall, context: PipelineContext) -> Effec
 
 @lru_cache(maxsize=1024)
 def find_spared_state(reach: frozenset[type[Any]]) -> frozenset[str]:
-    """State that no call of a tool changes which gets only these ports, whatever else it does.
+    """State that calls of tools with only these ports never change.
 
-    State on which permission or the offer of tools depends is left out: its order always counts.
+    State that permission or the tool list depends on is not included: its order always counts.
     """
     from handaxe.contract.ports.agents import Agents
     from handaxe.contract.ports.shell import Shell
@@ -172,12 +176,12 @@ def find_spared_state(reach: frozenset[type[Any]]) -> frozenset[str]:
 
 
 def to_input_dict(value: object) -> dict[str, Any]:
-    """A call's input as named values; nothing if it is something else."""
+    """A call's input as a dict; empty for other types."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _can_hold_handles(call_input: object) -> bool:
-    """Whether there is anything in an input but plain values; in most there is not."""
+    """Whether an input contains anything but plain values."""
     if call_input.__class__ is not dict:
         return False
     values = cast("dict[str, object]", call_input).values()
@@ -194,7 +198,7 @@ def _fill_handles(call: ToolCall, tool: str, context: PipelineContext) -> "Fille
 def replace_subjects(
     parsed: ParsedCall, effects: Effects, subjects: tuple[Subject, ...]
 ) -> ParsedCall:
-    """The call with what it touches by the session's state: places that stand for themselves."""
+    """The call with paths that its effects name through session state."""
     places = {
         subject.path: ResolvedPath(subject.path, subject.path, is_final=True)
         for subject in subjects
@@ -204,7 +208,7 @@ def replace_subjects(
 
 
 def resolve_effects(parsed: ParsedCall, context: PipelineContext) -> ParsedCall:
-    """The call with its effects at the ends of its paths, after those were followed farther."""
+    """The call with its effects at the targets of all paths."""
     effects = _resolve_resources(parsed.tool.effects_of(parsed.args), parsed.places, context)
     return msgspec.structs.replace(parsed, effects=effects)
 
@@ -220,7 +224,7 @@ def _locate(path: str, places: dict[str, ResolvedPath], context: PipelineContext
 def _resolve_resources(
     effects: Effects, places: dict[str, ResolvedPath], context: PipelineContext
 ) -> Effects:
-    """The same effects with every path followed to the file it means; a link counts as well."""
+    """The effects with every path resolved; the links count too."""
     if not effects.reads and not effects.writes:
         return effects
     reads = writes = _resolve_ends(effects.reads, places, context)
@@ -245,5 +249,5 @@ def _resolve_ends(
 
 
 def _get_tool_name(tool: object) -> str:
-    """A name that can be looked for; of what is no text, one that no tool has."""
+    """A tool name for lookup; for other types a name that no tool has."""
     return str.__str__(tool) if isinstance(tool, str) else f"<{type(tool).__name__}>"

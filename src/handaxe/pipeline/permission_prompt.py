@@ -1,6 +1,6 @@
-"""What makes a yes of a call that may not just run: hooks, a classifier, a person.
+"""Get approval for a call: from hooks, a classifier or the user.
 
-Whether a call has to ask at all is decided in `prepare`.
+`prepare` decides whether a call needs approval.
 """
 
 import msgspec
@@ -52,7 +52,11 @@ async def resolve_question(
     heard: HookFeedback,
     context: PipelineContext,
 ) -> Decision:
-    """What makes a yes of a call that may not just run; `Refused` if nothing does."""
+    """The approval of a call.
+
+    Raises:
+        CallRefused: the call is not approved.
+    """
     if isinstance(decision, Deny):
         raise CallRefused(Denied(explain_decision(decision)), decision)
     if is_final(decision):
@@ -114,7 +118,7 @@ async def _build_question(
 
 
 def _list_definitions(parsed: ParsedCall, context: PipelineContext) -> tuple[ToolDefinition, ...]:
-    """The tools of servers as they are now, and the one that is called as it was found."""
+    """The current tools of servers, with the called one as it was found."""
     own, servers = parsed.tool.definition, context.ports.get(McpServers)
     listed = () if servers is None else servers.definitions()
     if own is None:
@@ -130,7 +134,7 @@ async def _ask_classifier(
     ctx: ToolContext,
     context: PipelineContext,
 ) -> Allow | Deny | None:
-    """What a classifier says in `auto` mode; rules and protected paths stay a person's."""
+    """The classifier's answer in `auto` mode; None for rules and protected paths."""
     if context.policy().mode != "auto" or not is_open(decision):
         return None
     from handaxe.pipeline.auto_mode import ask_classifier
@@ -141,7 +145,7 @@ async def _ask_classifier(
 async def _tell_denial(
     answer: Deny, parsed: ParsedCall, heard: HookFeedback, context: PipelineContext
 ) -> None:
-    """Hooks hear what the classifier refused; they may let the model try once more."""
+    """Run the hooks for a classifier's refusal; they may allow one retry."""
     if not context.hooks.watches("PermissionDenied"):
         return
     event = {**build_hook_event(parsed, context, "PermissionDenied"), "reason": answer.reason}
@@ -150,7 +154,7 @@ async def _tell_denial(
     )
     heard.take(outcome)
     if outcome.extra.get("retry") is True:
-        heard.messages += ("You may try the call that was refused once more.",)
+        heard.messages += ("You may try the refused call once more.",)
 
 
 async def _ask_hooks(
@@ -160,7 +164,7 @@ async def _ask_hooks(
     heard: HookFeedback,
     context: PipelineContext,
 ) -> Decision | None:
-    """The hooks' word instead of a person's; None leaves it to the person."""
+    """The hooks' answer to a permission request; None leaves it to the user."""
     heard.were_asked = True
     event = build_hook_event(parsed, context, "PermissionRequest")
     call_id = event.pop("tool_use_id")
@@ -194,9 +198,9 @@ async def _ask_hooks(
 
 
 async def change_permissions(call_id: str, heard: HookFeedback, context: PipelineContext) -> None:
-    """Put in force what hooks want allowed differently, now that the call may run."""
+    """Apply the permission changes that hooks requested, after the call was allowed."""
     if PermissionChanges not in context.ports:
-        heard.notes += ("A hook wanted to change permissions, which cannot be done here.",)
+        heard.notes += ("A hook requested permission changes that are not possible here.",)
         return
     changes: PermissionChanges = context.ports[PermissionChanges]
     for is_projects in (False, True):
@@ -211,7 +215,7 @@ async def change_permissions(call_id: str, heard: HookFeedback, context: Pipelin
 async def _build_preview(
     parsed: ParsedCall, ctx: ToolContext, context: PipelineContext
 ) -> Display | None:
-    """What the call would do, if it can be told without looking where nobody may look yet."""
+    """A preview of the call, if it needs no file that permission is missing for."""
     if context.asker is not None and not context.asker.looks:
         return None
     try:
@@ -223,7 +227,7 @@ async def _build_preview(
 def merge_decisions(
     decision: Decision, tools_word: Decision | None, hooks_word: Decision | None, mode: str
 ) -> Decision:
-    """Rules first; a tool or a hook may be stricter, or say yes where no rule speaks."""
+    """Combine decisions: a tool or hook can be stricter, and can allow where no rule applies."""
     for word, by in ((tools_word, "tool"), (hooks_word, "hook")):
         if word is None:
             continue
@@ -248,7 +252,7 @@ def merge_decisions(
 
 
 def is_open(decision: Decision) -> bool:
-    """Whether a hook's yes is an answer: nobody asks but a default."""
+    """Whether a hook may approve: only a default asks."""
     is_default = isinstance(decision, Ask) and decision.by not in {"tool", "hook"}
     return is_default and not is_binding(decision)
 
@@ -256,7 +260,7 @@ def is_open(decision: Decision) -> bool:
 def select_proposals(
     decision: Decision, request: PermissionQuery, policy: Policy
 ) -> tuple[RuleProposal, ...]:
-    """Rules that would have allowed the call, unless no rule could."""
+    """Rules that would have allowed the call, if any could."""
     if is_binding(decision) or decision.by == "tool":
         return ()
     if request.command:
@@ -269,7 +273,7 @@ def select_proposals(
 def build_suggestions(
     decision: Decision, request: PermissionQuery, policy: Policy
 ) -> tuple[PermissionSuggestion, ...]:
-    """What a person can allow beside the call, narrow and wide, for how long."""
+    """Permissions the user can grant with the approval."""
     from handaxe.permission.suggestions import suggest_permissions
 
     proposals = select_proposals(decision, request, policy)

@@ -1,4 +1,4 @@
-"""What a call asks permission for, in the words of permission."""
+"""The permission query of a call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ from handaxe.text.paths import is_inside
 
 
 def collect_judged_paths(parsed: ParsedCall, context: PipelineContext) -> tuple[JudgedPath, ...]:
-    """Every place the call names, after links, and what it would do there."""
+    """Every path of the call with its target and access."""
     judged: list[JudgedPath] = []
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
@@ -34,7 +34,7 @@ def collect_judged_paths(parsed: ParsedCall, context: PipelineContext) -> tuple[
 
 
 def is_shared(real: str, context: PipelineContext) -> bool:
-    """Whether a file has a second name outside the roots, or one that may not be written."""
+    """Whether a file has a hard link outside the roots, or one that is write-protected."""
 
     def is_closed(path: str) -> bool:
         own = context.policy().own_places
@@ -46,7 +46,7 @@ def is_shared(real: str, context: PipelineContext) -> bool:
 def build_permission_query(
     parsed: ParsedCall, paths: tuple[JudgedPath, ...], *, only_opens: bool = False
 ) -> PermissionQuery:
-    """The call as rules and modes judge it; or, of the call, that it opens a file."""
+    """The query for rules and modes; optionally only for opening a file."""
     tool, effects = parsed.tool, parsed.effects
     texts: tuple[str, ...] = ()
     command: str | None = None
@@ -75,7 +75,7 @@ def build_permission_query(
 
 
 def build_rule_check(parsed: ParsedCall, context: PipelineContext) -> Callable[[str], bool]:
-    """Which permission rules cover this call, for hooks that are meant for some calls only."""
+    """A function that tells whether a permission rule covers this call; for hooks with `if`."""
 
     def covers(rule: str) -> bool:
         request = build_permission_query(parsed, collect_judged_paths(parsed, context))
@@ -85,7 +85,7 @@ def build_rule_check(parsed: ParsedCall, context: PipelineContext) -> Callable[[
 
 
 class DeferredCall(Exception):
-    """The call is not made now; whoever works here stops and can go on with it."""
+    """The call does not run now; the work stops and can continue with it later."""
 
     def __init__(self, fault: ToolFault, decision: Decision | None = None) -> None:
         super().__init__(fault.sentence)
@@ -94,7 +94,7 @@ class DeferredCall(Exception):
 
 
 class CallRefused(Exception):
-    """Permission was not given; the fault for the model and the decision for the record."""
+    """Permission was refused; the fault for the model and the decision for the log."""
 
     def __init__(self, fault: ToolFault, decision: Decision) -> None:
         super().__init__(fault.sentence)
@@ -106,11 +106,11 @@ class CallRefused(Exception):
 
 
 class Undecided(Exception):
-    """Validation wanted to look at a file that permission has not been given for."""
+    """Validation needs a file that has no permission yet."""
 
 
 class InputRewritten(Exception):
-    """Whoever was asked for permission, or the tool itself, gave it for another input."""
+    """The user or the tool changed the input of the call."""
 
     def __init__(self, call_input: dict[str, Any], word: Allow, *, by_tool: bool = False) -> None:
         super().__init__()
@@ -120,30 +120,30 @@ class InputRewritten(Exception):
 
 
 class HookFeedback:
-    """What hooks said on the way, beside their decisions."""
+    """What hooks returned before the call, besides their decisions."""
 
     messages: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     stops: str | None = None
     changes: tuple[HookPermissionChange, ...] = ()
-    """What is to be allowed differently if the call may run."""
+    """Permission changes to apply if the call runs."""
     were_asked = False
     has_answer = False
-    """Whether a hook brought what a person would have been asked for."""
+    """Whether a hook gave the answer that the user would have given."""
     answer: Allow | None = None
-    """A person's yes to another input; it holds for that input too."""
+    """The user's approval of a changed input; it applies to that input too."""
     tools_answer: Allow | None = None
-    """The tool's own yes to an input that it put in place of the one it was given."""
+    """The tool's own approval of an input that it changed."""
 
     def take(self, outcome: Outcome) -> None:
-        """Keep what is to be shown."""
+        """Collect the messages of an outcome."""
         self.messages += outcome.messages
         self.notes += outcome.notes
         self.stops = self.stops or outcome.stop
 
 
 class PathGrants:
-    """What this call may open: what it was allowed for, and what the rules leave free."""
+    """The paths that this call may open: approved ones and free ones."""
 
     def __init__(self, parsed: ParsedCall, context: PipelineContext) -> None:
         self.opened: set[tuple[str, Access]] = set()
@@ -176,7 +176,7 @@ class PathGrants:
         raise Asked(decision.sentence)
 
     def _is_leading_outside(self, path: str) -> bool:
-        """Whether a name inside the working directories stands for something outside them."""
+        """Whether a name inside the working directories leads outside."""
         roots = self._context.workdir.roots
         if not any(is_inside(path, root) for root in roots):
             return False

@@ -1,4 +1,4 @@
-"""Ask a person about a call, now or later: the question is in the log before anybody sees it."""
+"""Ask the user about a call, now or later; the prompt is in the log before it is shown."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from handaxe.text.paths import normalize
 def compute_digest(
     question: PermissionRequest, request: PermissionQuery, decision: Ask, context: PipelineContext
 ) -> str:
-    """What an answer to the question is for; nothing where nobody can give one."""
+    """Identifies the question that an answer applies to; empty if no answer is possible."""
     if context.asker is None and not context.questions.is_open(question.call_id):
         return ""
     places = _locate_operands(request, context)
@@ -30,7 +30,7 @@ def compute_digest(
 async def take_later_answer(
     question: PermissionRequest, digest: str, context: PipelineContext
 ) -> Allow | Deny | None:
-    """What a person said to this very question after the call was put off."""
+    """The user's later answer to exactly this question."""
     answer = context.questions.find_answer(question.call_id, digest)
     if answer is None or context.asker is None:
         return answer
@@ -40,19 +40,21 @@ async def take_later_answer(
 async def ask_person(
     question: PermissionRequest, digest: str, decision: Ask, context: PipelineContext
 ) -> Allow | Deny:
-    """A person's answer; the question is in the log before anybody sees it.
+    """Ask the user; the prompt is in the log before it is shown.
 
     Raises:
-        CallRefused: nobody is there to ask.
-        DeferredCall: somebody will answer later.
+        CallRefused: prompting is not possible.
+        DeferredCall: the answer comes later.
     """
     call_id, questions = question.call_id, context.questions
     is_there = context.asker is not None and context.asker.is_there
     waits = questions.is_open(call_id)
     if not (is_there or waits):
-        raise CallRefused(Asked(f"{explain_decision(decision)} Nobody is here to ask."), decision)
+        raise CallRefused(
+            Asked(f"{explain_decision(decision)} This run cannot prompt for approval."), decision
+        )
     if waits and questions.asked[call_id].digest != digest:
-        changed = f"What was asked before does not hold any more. {question.reason}"
+        changed = f"The previous question no longer applies. {question.reason}"
         question = msgspec.structs.replace(question, reason=changed)
     if is_there or questions.asked[call_id].digest != digest:
         await _record(
@@ -77,14 +79,14 @@ async def ask_person(
     here = find_open_call()
     if context.agent_id is None and (here is None or here.parent is None):
         raise DeferredCall(AnswerPending(call_id, explain_decision(decision)), decision)
-    sentence = "The answer was put off, which is possible only for a call of the session itself."
+    sentence = "The answer was deferred, but only calls of the session itself can be deferred."
     refusal = Deny(sentence, by="callback")
     await record_decision(CallDecided(call_id=call_id, decision=refusal), context)
     raise CallRefused(Asked(f"{explain_decision(decision)} {sentence}"), decision)
 
 
 async def record_decision(event: CallDecided, context: PipelineContext) -> None:
-    """Write down the answer before anything follows from it."""
+    """Log the answer before acting on it."""
     context.questions.decide(event)
     written = context.emit(event)
     if written is not None:
@@ -92,7 +94,7 @@ async def record_decision(event: CallDecided, context: PipelineContext) -> None:
 
 
 async def refuse_later(call_id: str, answer: Deny, context: PipelineContext) -> None:
-    """Refuse a call that a person said no to after it was put off."""
+    """Refuse a call that the user refused after it was deferred."""
     question = context.questions.asked.get(call_id)
     context.questions.answers.pop(call_id)
     if question is not None and context.asker is not None:
@@ -112,7 +114,7 @@ async def _record(event: CallAsked, context: PipelineContext) -> None:
 def _locate_operands(
     request: PermissionQuery, context: PipelineContext
 ) -> tuple[tuple[str, str], ...]:
-    """Where the paths lead now that a command names; an answer holds for these."""
+    """The current targets of a command's paths; an answer applies only to them."""
     if request.command is None:
         return ()
     from handaxe.permission.shell_commands import Machine, analyze_command, decide_command
@@ -132,17 +134,16 @@ def _locate_operands(
 
 
 def explain_decision(decision: Decision) -> str:
-    """Why a call may not just run, for the model; of a command the part, and what would help."""
+    """Explain the decision to the model, with the part of the command and the remedy."""
     if not decision.parts:
         return decision.sentence
-    verb = "was denied" if decision.verdict == "deny" else "needs a yes"
+    verb = "was denied" if decision.verdict == "deny" else "needs approval"
     part = next((p for p in decision.parts if p.reason == decision.reason), None)
     is_one_of_many = part is not None and len(decision.parts) > 1
     about = f" (in `{to_display(part.text)}`)" if part is not None and is_one_of_many else ""
     rules = " and ".join(to_display(proposal.rule) for proposal in decision.proposals)
-    remedy = ""
+    end = "" if decision.sentence.endswith(".") else "."
+    said = f"The command {verb}{about}: {decision.sentence}{end}"
     if rules and decision.proposals_leave_questions:
-        remedy = f" The allow rule {rules} would cover a part of it; the rest would still ask."
-    elif rules:
-        remedy = f" What would let it run without one: the allow rule {rules}."
-    return f"The command {verb}: {decision.sentence.removesuffix('.')}{about}.{remedy}"
+        return f"{said} The allow rule {rules} would cover part of it; the rest would still ask."
+    return f"{said} To run it without approval, add the allow rule {rules}." if rules else said

@@ -1,7 +1,7 @@
-"""One call end to end, and how running calls are found again: by id, to stop or to repeat them.
+"""Run one call from start to end, and find running calls by id.
 
-No exception leaves a call: whatever happens, there is exactly one result, and it is in the log
-before anybody sees it.
+Every call gets exactly one result, which is in the log before the caller gets it; no exception
+escapes.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ from handaxe.text.sanitize import escape_surrogates
 from handaxe.text.tokens import estimate_tokens
 
 CLOSE_S = 2.0
-"""So long has a call that is stopped for its end when its session closes or its caller goes."""
+"""How long a stopped call may take to end when its session closes or its caller leaves."""
 
 
 class ToolPipeline:
@@ -79,70 +79,69 @@ class ToolPipeline:
         order: Scheduler | None = None,
         claims: Claims | None = None,
     ) -> None:
-        """`order` is that of another pipeline, whose calls and these wait for each other.
+        """`order` is the order of another pipeline to share.
 
-        `claims` is there where others make calls of the same session.
+        `claims` is set if other processes work in the same session.
         """
         self._context = context
         self._scheduler = order or Scheduler(max_parallel)
         self._made = CallDeduplicator(recall, claims)
         self.active = ActiveCalls()
-        """The calls under way."""
+        """The running calls."""
         self.is_closed = False
         self.batch_hooks = BatchHooks(context)
-        """The hooks that hear of all calls of a message together."""
+        """The hooks for complete batches."""
         self._expected: set[str] = set()
         self._written: asyncio.Future[None] | None = None
-        """Done when the last result is in the log, where that takes long."""
+        """Done when the last result is in the log, if that takes long."""
 
     @property
     def order(self) -> Scheduler:
-        """Where others can queue with these calls."""
+        """The order, for other pipelines to share."""
         return self._scheduler
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is on its way."""
+        """Whether a call is running."""
         return bool(self.active)
 
     def remember_call(self, call_id: str, tool: str, call_input: object) -> None:
-        """A call of an earlier run of this session, so that repeating it repeats its answer."""
+        """Record a call of an earlier run, so that repeating it returns its result."""
         self._made.learn(call_id, tool, call_input)
 
     def has_call(self, call_id: str) -> bool:
-        """Whether a call of this id runs or has run."""
+        """Whether a call with this id runs or has run."""
         return call_id in self.active or call_id in self._made
 
     def refuse(self, call: ToolCall, fault: ToolFault) -> AdmittedCall:
-        """Answer a call with what is wrong with it, before anything looks at it."""
+        """Answer a call with a fault without running anything."""
         fingerprint = compute_fingerprint(call.tool, call.input)
         return self._reject_call(call, fingerprint, ToolResult.from_fault(fault))
 
     def call(self, call: ToolCall, *, is_new: bool = False) -> Coroutine[Any, Any, ToolResult]:
-        """Run one call in the caller's own task; a new one has an id that was made for it."""
+        """Run one call in the caller's task; `is_new`: the id was generated for it."""
         return self.run_admitted(self.admit(call, is_new=is_new))
 
     def call_inside(self, parent_id: str, call: ToolCall) -> Coroutine[Any, Any, ToolResult]:
-        """Run a call of a new id inside an unfinished one, wherever the program is now.
+        """Run a new call inside an unfinished one.
 
         Raises:
-            CallOverError: that one has ended.
+            CallOverError: the outer call has ended.
         """
         with self.active.enter(parent_id):
             return self.run_admitted(self.admit(call, is_new=True))
 
     def expect(self, tool_name: str) -> None:
-        """A call of this tool is coming: what takes long to start starts now, beside all else."""
+        """Start slow preparations for a tool whose call is about to arrive."""
         if tool_name not in self._expected and _prepare_ports(tool_name, self._context):
             self._expected.add(tool_name)
 
     def admit(
         self, call: ToolCall, fingerprint: bytes | None = None, *, is_new: bool = False
     ) -> AdmittedCall:
-        """Give a call its place; everything that can be answered at once is.
+        """Give a call its slot, or answer it if no slot is needed.
 
-        `fingerprint` is that of the call, where it is known already; `is_new` says that no call
-        before can have had its id.
+        `fingerprint` is the call's, if known; `is_new`: no earlier call can have its id.
         """
         fingerprint = fingerprint or compute_fingerprint(call.tool, call.input)
         if not is_new:
@@ -167,7 +166,7 @@ class ToolPipeline:
         return AdmittedCall(call, fingerprint, slot, parsed)
 
     async def run_admitted(self, admitted: AdmittedCall) -> ToolResult:
-        """The one result of an admitted call."""
+        """Run an admitted call and return its result."""
         if admitted.answer is not None:
             return admitted.answer
         if admitted.same_as is not None:
@@ -218,17 +217,17 @@ class ToolPipeline:
         return result
 
     def repeat_result(self, call: ToolCall, original: ToolResult) -> ToolResult:
-        """Answer a call that asks for the very same as another one of its message."""
+        """Answer a call that repeats another one of its message."""
         if original.code in LEFT_OPEN:
             return build_fault_result(call, Deferred.behind(original.id))
-        note = f"The same call as {original.id}; it was run once."
+        note = f"The same call as {original.id}; it ran once."
         result = msgspec.structs.replace(original, notes=(*original.notes, note))
         report_start(self._context, call, None, find_parent(find_open_call(), self._scheduler))
         admitted = AdmittedCall(call, compute_fingerprint(call.tool, call.input))
         return self._finish(admitted, result, time.perf_counter())
 
     def abandon(self, admitted: AdmittedCall) -> ToolResult:
-        """Close a call that nobody waits for; nothing happens if it has its result already."""
+        """Close a call without a waiting caller, unless it has its result."""
         activity = self.active.get(admitted.call.id)
         result = ToolResult.from_fault(Cancelled(started=False))
         if admitted.slot is None or activity is None:
@@ -242,21 +241,21 @@ class ToolPipeline:
         return self._finish(admitted, result, time.perf_counter())
 
     def withdraw(self, call_id: str) -> None:
-        """Stop a call if it has not started yet."""
+        """Stop a call that has not started yet."""
         self.active.stop(lambda activity: not activity.has_started, call_id)
 
     def cancel(self, call_id: str | None = None) -> int:
-        """Stop one call, or all; how many were reached."""
+        """Cancel one call or all; return how many."""
         if call_id is None:
             self.batch_hooks.cancel()
         return self.active.stop(lambda _: True, call_id)
 
     def interrupt(self) -> int:
-        """New input arrived: stop the calls whose tools give way to it."""
+        """Stop the calls whose tools allow it when the user writes something."""
         return self.active.stop(lambda activity: activity.interrupt == "cancel", None)
 
     async def close(self) -> None:
-        """Stop every call; one that goes on all the same has its result now, and no other later."""
+        """Stop all calls; one that does not stop gets its result now."""
         self.is_closed = True
         self.cancel()
         others = self.active.list_others(find_open_call())
@@ -322,7 +321,7 @@ class ToolPipeline:
         )
 
     def _finish_active(self, activity: ActiveCall, result: ToolResult) -> ToolResult:
-        """The one result of a call under way, which its session may have closed before."""
+        """The result of a running call, unless the session already closed it."""
         if activity.result is None and activity.admitted is not None:
             if not activity.is_announced:
                 report_admitted(self._context, activity.admitted, self._scheduler)
@@ -365,7 +364,7 @@ class ToolPipeline:
 
 
 def _leave_context(outer: Token[CallSlot | None]) -> None:
-    """Be where we were before the call."""
+    """Restore the context from before the call."""
     try:  # noqa: SIM105 - `suppress` costs more, and this is done in every call
         CURRENT_CALL.reset(outer)
     except ValueError:
@@ -374,7 +373,7 @@ def _leave_context(outer: Token[CallSlot | None]) -> None:
 
 
 def _complete_result(admitted: AdmittedCall, result: ToolResult, began: float) -> ToolResult:
-    """The result with whose it is, how long it took and how long it is."""
+    """Add the id, the duration and the size to a result."""
     call, parsed = admitted.call, admitted.parsed
     # What went well was settled; of what did not anybody may have said why.
     text = result.text if result.ok else escape_surrogates(result.text)
@@ -390,7 +389,7 @@ def _complete_result(admitted: AdmittedCall, result: ToolResult, began: float) -
 
 
 def _prepare_ports(tool_name: str, context: PipelineContext) -> bool:
-    """Start what a tool needs and what takes long to start; whether there is such a tool."""
+    """Start slow preparations of a tool; return whether it exists."""
     try:
         tool, _ = context.catalog.find(tool_name)
     except ToolFault:
@@ -402,7 +401,7 @@ def _prepare_ports(tool_name: str, context: PipelineContext) -> bool:
 
 
 def _build_refused_result(refused: CallRefused, heard: HookFeedback) -> ToolResult:
-    """The result of a call that may not run, with what hooks said of it."""
+    """The result of a refused call, with messages of hooks."""
     return msgspec.structs.replace(
         ToolResult.from_fault(refused.fault),
         decision=refused.decision,
@@ -413,19 +412,19 @@ def _build_refused_result(refused: CallRefused, heard: HookFeedback) -> ToolResu
 
 
 class CallIdGenerator:
-    """Ids that no other call has, not even one of an earlier run of the same session."""
+    """Generates ids that no other call of the session has."""
 
     def __init__(self) -> None:
         self._token, self._given = generate_session_id()[:12], 0
 
     def __call__(self) -> str:
-        """The next one."""
+        """The next id."""
         self._given += 1
         return f"call_{self._token}_{self._given}"
 
 
 class PipelineCaller(ToolCaller):
-    """Runs a tool's calls with nobody to ask."""
+    """Runs a tool's calls without prompting."""
 
     def __init__(self) -> None:
         self._pipeline: ToolPipeline | None = None
@@ -433,7 +432,7 @@ class PipelineCaller(ToolCaller):
         self._calls_made = 0
 
     def join(self, context: PipelineContext, order: Scheduler) -> None:
-        """Use these collaborators from now on, beside the calls of a session."""
+        """Use these collaborators and the order of a session."""
         self._hooks = context.hooks
         self._pipeline = ToolPipeline(
             msgspec.structs.replace(context, asker=None),
@@ -443,7 +442,7 @@ class PipelineCaller(ToolCaller):
         )
 
     async def call(self, parent_call_id: str, tool: str, call_input: dict[str, Any]) -> ToolResult:
-        """One call; never raises."""
+        """Run one call; never raises."""
         if self._pipeline is None:
             raise RuntimeError("a tool made a call before its session was open")
         self._calls_made += 1

@@ -1,7 +1,6 @@
-"""May it run: validation, hooks before, permission.
+"""Decide whether a call may run: validation, hooks before, permission.
 
-Nothing outside the working directories is looked at before permission for it is given: a
-validation that would have to look there is put off until then.
+Validation that must read outside the working directories waits for permission.
 """
 
 from collections.abc import Callable
@@ -53,9 +52,9 @@ class PreparedCall(msgspec.Struct, frozen=True):
 async def prepare(
     parsed: ParsedCall, heard: HookFeedback, context: PipelineContext
 ) -> PreparedCall:
-    """Check the call, let hooks speak, decide; raises what stops it.
+    """Check the call, run the hooks, decide.
 
-    What is said on the way is in `heard`, also if it leads nowhere.
+    Messages of hooks are in `heard`, even if the call is refused.
     """
     parsed, grants, ctx, validated = await _validate_call(parsed, context)
     hooks_word: Decision | None = None
@@ -84,7 +83,7 @@ async def prepare(
             else:
                 hooks_word = None if heard.answer is not None else rewritten.word
     else:
-        raise RuntimeError("the input was rewritten again and again, each time to another one")
+        raise RuntimeError("the input was rewritten again and again without settling")
     for subject in parsed.subjects:
         if isinstance(subject, PathSubject):
             place = parsed.places[subject.path]
@@ -103,7 +102,11 @@ async def prepare(
 async def _run_before_hooks(
     parsed: ParsedCall, heard: HookFeedback, context: PipelineContext
 ) -> Outcome:
-    """What the hooks before the call say, unless they stop it."""
+    """Run the hooks before the call.
+
+    Raises:
+        CallRefused: a hook stops the work.
+    """
     event = build_hook_event(parsed, context, "PreToolUse")
     outcome = await context.hooks.fire(
         event, aliases=parsed.other_names, covers=build_rule_check(parsed, context)
@@ -123,9 +126,9 @@ async def _run_before_hooks(
 async def _recheck_call(
     parsed: ParsedCall, call_input: dict[str, Any], context: PipelineContext
 ) -> tuple[ParsedCall, PathGrants, ToolContext, bool]:
-    """The call with another input, checked from the start.
+    """Check the call again with another input.
 
-    Who gives back all they were shown gives back what the tool had added, too.
+    A hook that returns the whole shown input also returns fields that the tool had added.
     """
     own = {name: value for name, value in call_input.items() if name not in parsed.told}
     return await _validate_call(
@@ -136,9 +139,10 @@ async def _recheck_call(
 async def _validate_call(
     parsed: ParsedCall, context: PipelineContext
 ) -> tuple[ParsedCall, PathGrants, ToolContext, bool]:
-    """The call with what it touches by the session's state, and whether validation was finished.
+    """The call with its paths from session state, and whether validation finished.
 
-    Validation raises if the call cannot work.
+    Raises:
+        ToolFault: the call cannot work.
     """
     grants, ctx = _make_context(parsed, context)
     found = await parsed.tool.situate(parsed.args, ctx)
@@ -156,7 +160,7 @@ async def _validate_call(
 
 
 def _refuse_marker(parsed: ParsedCall, context: PipelineContext) -> None:
-    """A file must not get the marker in the place of a secret that a result hid."""
+    """Refuse to write the placeholder of a redacted secret into a file."""
     if not context.redactor or resolve_tool_alias(parsed.tool.name) not in CHANGING_FILE_TOOLS:
         return
     marker = context.redactor.find_marker(str(parsed.call.input))
@@ -182,7 +186,7 @@ def _make_context(parsed: ParsedCall, context: PipelineContext) -> tuple[PathGra
 
 
 def _resolve_directory(named: str, context: PipelineContext) -> str:
-    """Where a call runs that says so itself; it has to be inside the working directories."""
+    """The directory that a call names; it must be inside the working directories."""
     place = context.workdir
     found = context.files.locate(place.resolve(named), place.roots)
     if not found.is_final or not any(is_inside(found.real, root) for root in place.roots):
@@ -205,7 +209,11 @@ async def _check_permission(
     heard: HookFeedback,
     context: PipelineContext,
 ) -> tuple[ParsedCall, Decision]:
-    """The call with what it touches followed to the end, and what lets it run, or `Refused`."""
+    """The call with resolved targets, and the decision that allows it.
+
+    Raises:
+        CallRefused: the call is not allowed.
+    """
     judged = collect_judged_paths(parsed, context)
     tools_word = None if heard.has_answer else await parsed.tool.decide(parsed.args, ctx)
     if tools_word is None:
@@ -213,7 +221,9 @@ async def _check_permission(
     elif tools_word.__class__ is Allow:
         _take_rewritten_input(tools_word, parsed)
     elif not isinstance(tools_word, Ask | Deny):
-        raise TypeError(f"`decide` gives Allow(), Ask(), Deny() or None, not {tools_word!r:.100}.")
+        raise TypeError(
+            f"`decide` must return Allow(), Ask(), Deny() or None, not {tools_word!r:.100}."
+        )
     request = build_permission_query(parsed, judged)
     if request.command is None:
         rules = decide(request, context.policy())
@@ -243,7 +253,7 @@ async def _check_permission(
 
 
 def _take_rewritten_input(word: Decision, parsed: ParsedCall) -> None:
-    """Have a call with the input that its tool wants instead judged in its place."""
+    """Judge the call with the input that its tool returned instead."""
     if isinstance(word, Allow) and word.input is not None and word.input != parsed.call.input:
         raise InputRewritten(word.input, word, by_tool=True)
 
@@ -277,15 +287,15 @@ async def _resolve_question(
 
 
 _MAX_REWRITES = 5
-"""How many times an input is taken before it is clear that it will never settle."""
+"""Maximum number of input rewrites."""
 NOT_HERE = (
-    "A hook put this call off, which is possible only for the single call of an answer "
-    "in a run without a terminal."
+    "A hook deferred this call, but only the single call of an answer in a run without a "
+    "terminal can be deferred."
 )
 
 
 async def defer_call(outcome: Outcome, call_id: str, context: PipelineContext) -> Outcome:
-    """What is left of the hooks' word where nothing can be put off: a person has to decide.
+    """Turn a hook's deferral into a question if the call cannot be deferred.
 
     Raises:
         DeferredCall: the work stops here.

@@ -1,4 +1,4 @@
-"""Do it: remember what may change, run the tool, whatever happens give one result."""
+"""Run the tool: record what may change, and always produce one result."""
 
 import asyncio
 import logging
@@ -28,30 +28,30 @@ from handaxe.pipeline.prepare import PreparedCall
 from handaxe.text.sanitize import escape_surrogates
 
 TIDY_S = 0.5
-"""So long has work that is told to stop for putting its things in order."""
+"""How long stopped work may take to clean up."""
 
 
 Outliving = dict[asyncio.Task[Any], str]
-"""The work of one session that goes on although its call is over, with the names of its tools."""
+"""Work of a session that continues after its call, with the names of its tools."""
 
 
 def abandon(work: asyncio.Task[Any], tool: str, ctx: ToolContext, context: Outliving) -> None:
-    """The call is over and its work goes on; it reaches nothing of the session any more."""
+    """Detach work that continues after its call; it loses access to the session."""
     ctx.close()
     if work.get_loop().is_closed():
         return
     context[work] = tool
     work.add_done_callback(lambda over: _log_late_end(over, context))
-    _log.warning("%s goes on although its call is over: it will not be stopped", tool)
+    _log.warning("%s continues after its call ended and cannot be stopped", tool)
 
 
 async def cancel_abandoned(outliving: Outliving) -> None:
-    """The session ends: ask once more, and tell what stays."""
+    """Cancel detached work at the end of the session and report what still runs."""
     for work in outliving:
         work.cancel()
     await asyncio.wait(tuple(outliving), timeout=TIDY_S)
     for name in outliving.values():
-        _log.warning("%s is still at work when its session closes", name)
+        _log.warning("%s still runs when its session closes", name)
 
 
 def _log_late_end(work: asyncio.Task[Any], context: Outliving) -> None:
@@ -66,7 +66,11 @@ def _log_late_end(work: asyncio.Task[Any], context: Outliving) -> None:
 async def call_with_timeout(
     tool: Tool[Any], args: object, ctx: ToolContext, timeout_s: float, outliving: Outliving
 ) -> object:
-    """What the tool gives, or `TimedOut`; a cancellation is passed on to it."""
+    """Run the tool with its timeout; a cancellation is passed on to it.
+
+    Raises:
+        TimedOut: the timeout was reached.
+    """
     work = asyncio.ensure_future(_capture_outcome(tool, args, ctx))
     try:
         await asyncio.wait((work,), timeout=timeout_s)
@@ -100,7 +104,7 @@ async def _stop(work: asyncio.Task[Any]) -> None:
 
 
 async def _capture_outcome(tool: Tool[Any], args: object, ctx: ToolContext) -> object:
-    """What the tool gives or raises: a task that raises an exit would take the loop along."""
+    """The tool's result or exception; an exit exception in a task would end the event loop."""
     try:
         return await tool.call(args, ctx)
     except CancelledWithResult as stopped:
@@ -118,7 +122,7 @@ _CONTENT, _BLOCKS = get_args(ContentBlock), get_args(Block)
 
 
 async def run(prepared: PreparedCall, context: PipelineContext) -> ToolResult:
-    """The tool's own result; a fault or a bug becomes a failed one."""
+    """The tool's result; a fault or bug becomes a failed result."""
     parsed = prepared.parsed
     try:
         if context.checkpoints is not None and not parsed.effects.is_internal:
@@ -152,7 +156,7 @@ async def _run_tool(prepared: PreparedCall, context: PipelineContext) -> ToolRes
 
 
 async def record_changes(prepared: PreparedCall, context: PipelineContext) -> tuple[str, ...]:
-    """Record what the call left; what its after-hooks changed in its files belongs to it."""
+    """Record the changes of the call, including those of its after-hooks."""
     if context.checkpoints is None or prepared.parsed.effects.is_internal:
         return ()
     return await context.checkpoints.after(prepared.parsed.call.id)
@@ -161,7 +165,7 @@ async def record_changes(prepared: PreparedCall, context: PipelineContext) -> tu
 async def _widen_effects(
     effects: Effects, extent: Extent, prepared: PreparedCall, context: PipelineContext
 ) -> Effects:
-    """The effects of a call with those of others that its record covers, and its proof does not."""
+    """The effects of a call, widened to the files that its undo record covers."""
     own = await context.commands.project_programs(prepared.ctx.cwd)
     if own.isdisjoint(extent.programs) and not context.hooks.watch_after:
         return effects
@@ -169,7 +173,7 @@ async def _widen_effects(
 
 
 def build_error_result(tool: str, error: BaseException) -> ToolResult:
-    """The result for an exception nobody foresaw; the traceback goes to the log."""
+    """The result for an unexpected exception; the traceback goes to the log."""
     if is_system_error(error):
         _log.warning("%s failed: %s", tool, error)
         return ToolResult.from_fault(SystemFailed(tool, error))
@@ -196,21 +200,28 @@ def _check_result(result: object, tool: Tool[Any]) -> ToolResult:
 
 
 def check_output(tool: Tool[Any], result: ToolResult) -> None:
-    """Raise `BadOutput` if the data is not what the tool declares."""
+    """Check that the data matches the tool's declared type.
+
+    Raises:
+        BadOutput: it does not.
+    """
     from handaxe.schema.output_check import find_output_problems
 
     is_closed = tool.output_check == "closed"
     problems = find_output_problems(tool.output_type, result.data, closed=is_closed)
     if problems:
         origin = {"tool_module": type(tool).__module__}
-        _log.error("%s gave data that does not fit: %s", tool.name, problems, extra=origin)
+        _log.error(
+            "%s returned data that does not match its type: %s", tool.name, problems, extra=origin
+        )
         raise BadOutput(tool.name, problems)
 
 
 def _normalize_result(result: ToolResult) -> ToolResult:
-    """The result with every part as it has to be; a `TypeError` that names the part otherwise.
+    """The result with every part checked.
 
-    Types are hints to whoever writes a tool; a log, a provider and a screen rely on them.
+    Raises:
+        TypeError: a part has the wrong type; logs, providers and displays rely on the types.
     """
     if not isinstance(cast("object", result.text), str):
         raise _make_type_error("text", "a text", result.text)
@@ -247,4 +258,4 @@ def _list_members(given: object) -> tuple[object, ...] | None:
 
 
 def _make_type_error(part: str, wanted: str, given: object) -> TypeError:
-    return TypeError(f"ToolResult.{part} is {wanted}, not {given!r:.200}")
+    return TypeError(f"ToolResult.{part} must be {wanted}, not {given!r:.200}")

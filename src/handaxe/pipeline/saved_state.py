@@ -1,4 +1,4 @@
-"""Calls of own tools that have state: saved when they succeed, put back when they fail."""
+"""Save the state of own tools after successful calls; restore it after failures."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +13,7 @@ from handaxe.session.own_state import OwnState, Snapshot
 async def run_with_state(
     run: Callable[[], Awaitable[ToolResult]], prepared: PreparedCall, context: PipelineContext
 ) -> ToolResult:
-    """The result of `run`, with what it changed in the state of its tool saved.
+    """Run a call and save the changed state of its tool.
 
     Raises:
         TypeError, ValueError: the state cannot be saved.
@@ -31,7 +31,7 @@ async def run_with_state(
         _restore(store, before, call_id)
         return result
     if context.redactor and any(context.redactor.redact_value(value) != value for value in saved):
-        note = "The state holds a secret, which is not saved: after a resume it is missing."
+        note = "The state contains a secret, which is not saved; it will be missing after a resume."
         return msgspec.structs.replace(result, notes=(*result.notes, note))
     return result
 

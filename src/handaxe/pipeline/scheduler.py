@@ -1,12 +1,12 @@
-"""Who may go: calls run side by side unless one writes what another reads or writes.
+"""The scheduler: calls run in parallel unless one writes what another reads or writes.
 
-A call takes its place in the order when it arrives. It may start when it collides with no
-unfinished call before it, and when a lane is free. That one rule serves a single call, the
-calls of one message, and calls that arrive while the model still talks.
+A call gets its slot on arrival. It starts when it conflicts with no unfinished call before it and
+the parallel limit allows it. The same rule applies to a single call, the calls of one message, and
+calls that arrive while the model streams.
 
-A call that is made in another one runs in the place of that one. It collides with no call around
-it, waits for calls that run and for earlier ones made in the same call, and goes before all that
-has not started. One that would wait for a call that waits for it is refused.
+A nested call uses the slot of its outer call. It conflicts with no call around it, waits for
+running calls and for earlier calls of the same outer call, and goes before all calls that have not
+started. A cycle of waiting calls is refused.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from handaxe.contract.faults import NestedCall
 
 Wake = asyncio.Future[None]
 MAX_DEPTH = 10
-"""How many calls can be inside each other."""
+"""Maximum nesting depth of calls."""
 
 
 class ParallelLimit:
-    """How many calls may run at once."""
+    """The number of calls that may run at once."""
 
     __slots__ = ("_free", "_waiting")
 
@@ -33,14 +33,14 @@ class ParallelLimit:
         self._waiting: deque[Wake] = deque()
 
     def try_take(self) -> bool:
-        """Take one if one is free."""
+        """Take a place if one is free."""
         if self._free > 0:
             self._free -= 1
             return True
         return False
 
     async def take(self) -> None:
-        """Take one, waiting for one to come free."""
+        """Wait for a free place and take it."""
         wake: Wake = asyncio.get_running_loop().create_future()
         self._waiting.append(wake)
         try:
@@ -52,7 +52,7 @@ class ParallelLimit:
             raise
 
     def release(self) -> None:
-        """Hand the lane to whoever waits longest, or keep it free."""
+        """Give the place to the longest waiter, or free it."""
         while self._waiting:
             wake = self._waiting.popleft()
             if not wake.done():
@@ -74,7 +74,7 @@ class Scheduler:
         self._blocked: dict[int, tuple[CallSlot, Wake]] = {}
 
     def join(self, call: ToolCall, effects: Effects, parent: CallSlot | None = None) -> CallSlot:
-        """Take the next place in the order, or one in the place of an unfinished `parent`."""
+        """Add a call at the end, or inside an unfinished `parent`."""
         slot = CallSlot(call, effects, self._next_order, self, parent)
         if parent is not None:
             self._enter(slot, parent)
@@ -100,14 +100,14 @@ class Scheduler:
         parent.inner.append(slot)
 
     def isolate(self, slot: CallSlot) -> None:
-        """The call turned out to do something else than it was ordered by: it runs alone."""
+        """Let a call run alone, because its effects differ from those it was ordered by."""
         slot.effects = Effects.unknown()
         slot.is_reader = False
         slot.is_alone = True
         self._writers[slot.order] = slot
 
     async def clear(self, slot: CallSlot) -> None:
-        """Wait until the way is clear."""
+        """Wait until no conflicting call is ahead."""
         while not self.is_clear(slot):
             wake = asyncio.get_running_loop().create_future()
             self._blocked[slot.order] = slot, wake
@@ -120,7 +120,7 @@ class Scheduler:
                 del self._blocked[slot.order]
 
     def try_acquire(self, slot: CallSlot) -> bool:
-        """Take a lane if one is free and nothing that collides began to run in the meantime."""
+        """Take a place if one is free and no conflicting call has started meanwhile."""
         if not self._inner_calls:
             slot.is_running = not slot.is_alone and self._limit.try_take()
         elif self.is_clear(slot):
@@ -129,7 +129,7 @@ class Scheduler:
         return slot.is_running
 
     async def start(self, slot: CallSlot) -> None:
-        """Take a lane, waiting for one to come free; a lone call waits for all others too."""
+        """Wait for a place; an isolated call waits for all other calls too."""
         limit = self._find_limit(slot)
         while True:
             await self.clear(slot)
@@ -143,7 +143,7 @@ class Scheduler:
             return
 
     def leave(self, slot: CallSlot) -> None:
-        """The call is over; whoever waited for it may go."""
+        """Remove a finished call and wake its waiters."""
         if self._open.pop(slot.order, None) is None:
             return
         slot.is_over = True
@@ -159,7 +159,7 @@ class Scheduler:
                 wake.set_result(None)
 
     def is_clear(self, slot: CallSlot) -> bool:
-        """Whether no unfinished earlier call collides; for a lone one, no running one too."""
+        """Whether no unfinished earlier call conflicts; an isolated call waits for running ones."""
         if len(self._open) == 1:
             # An unfinished call asks, so that is the one.
             return True
@@ -176,7 +176,7 @@ class Scheduler:
         return self._writers.values() if slot.is_reader else self._open.values()
 
     def _find_blockers(self, slot: CallSlot) -> Iterator[CallSlot]:
-        """The calls that it has to wait for before it may start."""
+        """The calls that must end before this one may start."""
         for other in self._list_others(slot):
             if (
                 other is not slot
@@ -188,7 +188,7 @@ class Scheduler:
                 yield other
 
     def _find_limit(self, slot: CallSlot) -> ParallelLimit:
-        """The session's, or those of the call around it, which has one of the session's."""
+        """The session's limit, or that of the outer call."""
         if not slot.depth or slot.parent is None:
             return self._limit
         if slot.parent.inner_limit is None:
@@ -196,7 +196,7 @@ class Scheduler:
         return slot.parent.inner_limit
 
     def _refuse_cycles(self, first: CallSlot | None = None) -> None:
-        """Refuse waiting calls, `first` before others, until none waits for itself any more."""
+        """Refuse waiting calls, `first` before others, until no cycle is left."""
         if not self._inner_calls or not self._blocked:
             return
         from handaxe.session.call_cycles import build_nested_fault, find_cycle
@@ -213,7 +213,7 @@ class Scheduler:
 
 
 def _is_ahead(other: CallSlot, slot: CallSlot) -> bool:
-    """Whether a call that collides goes first."""
+    """Whether a conflicting call goes first."""
     if other.is_running and (slot.is_alone or slot.depth or other.depth):
         return True
     if slot.depth:

@@ -1,4 +1,4 @@
-"""What own tools see of their session: the conversation before a call, the options now."""
+"""What own tools can read about their session: the conversation and the options."""
 
 import logging
 from collections.abc import Generator
@@ -14,7 +14,7 @@ from handaxe.pipeline.context import PipelineContext
 
 
 def make_own_ports(tool: Tool[Any], context: PipelineContext) -> dict[type[Any], Any]:
-    """The objects that a tool gets for this very call."""
+    """The objects that a tool gets for one call."""
     own: dict[type[Any], Any] = {}
     if tool.states:
         from handaxe.session.own_state import OwnState
@@ -31,7 +31,7 @@ def make_own_ports(tool: Tool[Any], context: PipelineContext) -> dict[type[Any],
 
 
 def _list_call_ids() -> Generator[str]:
-    """The call that is being prepared, and those that it was made in, the innermost first."""
+    """The ids of the current call and of its outer calls, innermost first."""
     slot = CURRENT_CALL.get()
     while slot is not None:
         yield slot.call.id
@@ -39,7 +39,7 @@ def _list_call_ids() -> Generator[str]:
 
 
 class LiveSessionInfo(SessionInfo):
-    """The options of a session or subagent, each looked up when it is asked for."""
+    """The options of a session or subagent, read on access."""
 
     def __init__(self, context: PipelineContext) -> None:
         self._context = context
@@ -61,34 +61,34 @@ class LiveSessionInfo(SessionInfo):
 
     @property
     def permission_mode(self) -> str:
-        """The permission mode, such as `default`."""
+        """The current permission mode, such as `default`."""
         return self._context.permission_mode
 
     @property
     def model(self) -> str | None:
-        """The name of the model at work; None where none is."""
+        """The name of the model; None without a model."""
         agent = self._context.agent
         return None if agent is None else agent.model.name
 
     @property
     def agent_id(self) -> str | None:
-        """Which subagent makes the call; None for the main agent."""
+        """The subagent that makes the call; None for the main agent."""
         return self._context.agent_id
 
     @property
     def agent_type(self) -> str | None:
-        """The type of the agent at work, where one was chosen."""
+        """The type of the agent, if one was chosen."""
         return self._context.agent_type
 
     @property
     def is_interactive(self) -> bool:
-        """Whether a person, or a callback, can be asked now."""
+        """Whether the user or a callback can be asked."""
         context = self._context
         return any(one is not None and one.is_there for one in (context.asker, context.forms))
 
     @property
     def is_verbose(self) -> bool:
-        """Whether the program logs what happens inside (`--debug`)."""
+        """Whether the program logs details (`--debug`)."""
         return logging.getLogger("handaxe").isEnabledFor(logging.DEBUG)
 
     @property
@@ -105,7 +105,7 @@ class LiveSessionInfo(SessionInfo):
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """The slash commands that a person can type."""
+        """The slash commands."""
         skills: Skills | None = self._context.ports.get(Skills)
         listed = () if skills is None else skills.all()
         return tuple(skill.name for skill in listed if skill.for_user)

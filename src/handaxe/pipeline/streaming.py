@@ -1,7 +1,7 @@
-"""Start calls while the model still talks: the rule of a batch, one call at a time.
+"""Start calls while the model still streams, one at a time, by the rule of a batch.
 
-A call is read, ordered and on its way as soon as it is added. It runs when it collides with no
-unfinished call before it. Results come in the order asked, one for each call, however it ends.
+A call is parsed and ordered when it is added. It runs when it conflicts with no unfinished call
+before it. Results come in the requested order, one per call.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ OnResult = Callable[[ToolResult], None]
 
 
 class CallStream:
-    """The calls of one message, started as they come in."""
+    """The calls of one message, started as they arrive."""
 
     def __init__(
         self,
@@ -39,17 +39,17 @@ class CallStream:
         return len(self._arrivals.calls)
 
     def is_taken(self, call_id: str) -> bool:
-        """Whether the session knows a call of this id already."""
+        """Whether the session already has a call with this id."""
         return self._pipeline.has_call(call_id) or any(
             call.id == call_id for call in self._arrivals.calls
         )
 
     def expect(self, tool_name: str) -> None:
-        """The model has begun to ask for this tool; its input is still to come."""
+        """Prepare for a call of this tool, whose input is still being streamed."""
         self._pipeline.expect(tool_name)
 
     def add(self, call: ToolCall, *, fault: ToolFault | None = None) -> None:
-        """Take the next call; with a `fault` it is answered with that and never runs."""
+        """Add the next call; with a `fault` it gets that answer and never runs."""
         position = len(self)
         if fault is not None:
             admitted: AdmittedCall | None = self._pipeline.refuse(call, fault)
@@ -66,9 +66,9 @@ class CallStream:
         task.add_done_callback(lambda done: self._done(position, done))
 
     async def results(self) -> list[ToolResult]:
-        """Wait for all calls; one result each, in the order asked.
+        """Wait for all calls; one result each, in the requested order.
 
-        Cancelling the wait cancels no call: `cancel` does, and then this can be awaited again.
+        Cancelling the wait cancels no call; use `cancel`, then await this again.
         """
         if self._ended is not None:
             return self._ended
@@ -86,7 +86,7 @@ class CallStream:
         return self._ended
 
     def cancel(self) -> int:
-        """Stop every call that has not ended; how many were reached."""
+        """Stop every unfinished call; return how many."""
         return sum(
             self._pipeline.cancel(self._arrivals.calls[position].id)
             for position, task in self._running.items()
@@ -94,7 +94,7 @@ class CallStream:
         )
 
     async def close(self) -> list[ToolResult]:
-        """Stop what still runs and answer every call, without asking any hook."""
+        """Stop running calls and answer every call, without running hooks."""
         while any(not task.done() for task in self._running.values()):
             self.cancel()
             await asyncio.wait(list(self._running.values()))
@@ -124,7 +124,7 @@ class CallStream:
 
 
 class BatchCalls:
-    """Who came, in order; the very same call again is run once if it only reads."""
+    """The calls of a message in order; a repeated read-only call runs once."""
 
     def __init__(self, pipeline: ToolPipeline) -> None:
         self._pipeline = pipeline
@@ -133,10 +133,10 @@ class BatchCalls:
         self.admitted: dict[int, AdmittedCall] = {}
         self.put_off: list[CallSlot] = []
         self.twin_of: dict[int, int] = {}
-        """Which calls only repeat an earlier one, by position."""
+        """The earlier call that a call repeats, by position."""
 
     def add(self, call: ToolCall) -> AdmittedCall | None:
-        """Give the call its place; None if an earlier one answers for it."""
+        """Add the call; None if an earlier call answers it."""
         position = len(self.calls)
         self.calls.append(call)
         fingerprint = compute_fingerprint(call.tool, call.input)
@@ -149,7 +149,7 @@ class BatchCalls:
         return self._take(position, self._pipeline.admit(call, fingerprint))
 
     def add_answered(self, answered: AdmittedCall) -> None:
-        """A call that has its answer already; nothing repeats it."""
+        """Add a call that has its answer; no other call repeats it."""
         self.calls.append(answered.call)
         self.admitted[len(self.calls) - 1] = answered
 
@@ -162,9 +162,9 @@ class BatchCalls:
 
 
 def _would_repeat(original: AdmittedCall, between: Sequence[AdmittedCall]) -> bool:
-    """Whether a call only reads, and no call in between could change what it would give now.
+    """Whether a call only reads, and no call in between could change its result.
 
-    Whoever asks twice for a change wants it twice.
+    A repeated change is intended.
     """
     if original.slot is None or not original.slot.is_reader:
         return False
@@ -175,7 +175,7 @@ def _would_repeat(original: AdmittedCall, between: Sequence[AdmittedCall]) -> bo
 async def run_batch(
     calls: Sequence[ToolCall], pipeline: ToolPipeline, *, stop_on_error: bool = False
 ) -> list[ToolResult]:
-    """One result per call, in the order asked; one failure stops no sibling unless told to."""
+    """One result per call, in the requested order; a failure stops no other call by default."""
     arrivals = BatchCalls(pipeline)
     for call in calls:
         arrivals.add(call)
@@ -209,7 +209,7 @@ async def run_batch(
 
 
 async def _wait_for_all(calls: list[asyncio.Task[None]]) -> None:
-    """Wait for every call; whoever stops the wait stops them, and sees how they end."""
+    """Wait for every call; cancelling the wait cancels them and awaits their end."""
     try:
         await asyncio.gather(*calls)
     except asyncio.CancelledError:

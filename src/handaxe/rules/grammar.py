@@ -1,7 +1,7 @@
 """The grammar of permission rules: `Tool` or `Tool(specifier)`, and what specifiers match.
 
-Parsing is total. Text that is no rule becomes a rule that matches nothing and says why, so that
-one wrong line in a settings file never takes the others with it.
+Parsing never fails. Invalid text becomes a rule that matches nothing and has a `problem`, so one
+wrong line in a settings file does not affect the others.
 """
 
 import re
@@ -29,52 +29,52 @@ class PermissionRule(msgspec.Struct, frozen=True):
     """One permission rule and where it was written."""
 
     tool: str
-    """As it is called today; may hold `*`."""
+    """The current tool name; may contain `*`."""
     specifier: str | None
-    """None: the whole tool."""
+    """None for the whole tool."""
     text: str
-    """As it was written."""
+    """The original text."""
     behaviour: Behaviour = "deny"
     source: str = "session"
-    """The layer it came from: policy, flags, local, project, user or session."""
+    """The layer: policy, flags, local, project, user or session."""
     source_line: int | None = None
     source_file: str | None = None
     root: str | None = None
     """What a leading `/` in its path is relative to; None for the project."""
     problem: str | None = None
-    """Why the rule matches nothing, or less than it seems to; a sentence for its author."""
+    """Why the rule matches nothing, or less than it seems to."""
     is_dead: bool = False
-    """Whether it matches nothing at all."""
+    """Whether it matches nothing."""
     approved: tuple[ToolDefinition, ...] | None = None
-    """The server's tools it was given for, as an answer; None if somebody wrote it by hand."""
+    """The server's tools at the time of the approval; None for a rule written by hand."""
 
     @property
     def origin(self) -> str:
-        """Where a person finds the rule: its file and line, or the layer's name."""
+        """Where to find the rule: its file and line, or the layer's name."""
         file, line = self.source_file, self.source_line
         if file is None:
             return self.source
         return file if line is None else f"{file}:{line}"
 
     def is_approval_of(self, definition: ToolDefinition | None) -> bool:
-        """Whether a yes that was given as an answer was given for this very tool."""
+        """Whether the approval was given for this exact tool."""
         digest = definition.digest if definition is not None else None
         return any(one.digest == digest for one in self.approved or ())
 
     @property
     def is_whole_tool(self) -> bool:
-        """Whether every call of the tool is meant."""
+        """Whether the rule covers every call of the tool."""
         return self.specifier is None and not self.is_dead
 
     @property
     def domain(self) -> str | None:
-        """The hosts it names, if it is about hosts: `domain:*.example.org`."""
+        """The hosts of the rule, as in `domain:*.example.org`."""
         is_one = self.tool in HOST_TOOLS and (self.specifier or "").startswith("domain:")
         return (self.specifier or "").removeprefix("domain:") if is_one else None
 
     @property
     def param(self) -> tuple[str, str] | None:
-        """The input field and value it names, if it can be read so: `model:opus`."""
+        """The input field and value of the rule, as in `model:opus`."""
         return _parse_param(self.tool, self.specifier, self.behaviour)
 
 
@@ -88,7 +88,7 @@ def parse_rule(
     root: str | None = None,
     approved: tuple[ToolDefinition, ...] | None = None,
 ) -> PermissionRule:
-    """Read one rule; what is malformed becomes a rule that matches nothing, with its problem."""
+    """Parse one rule; invalid text gives a rule with a problem that matches nothing."""
     tool, specifier, problem = _split_rule(text.strip())
     is_dead = problem is not None
     if problem is None:
@@ -109,7 +109,7 @@ def parse_rule(
 
 
 def format_rule(rule: PermissionRule) -> str:
-    """The rule as text that reads back as the same tool and specifier."""
+    """Format the rule so that it parses back to the same tool and specifier."""
     if rule.specifier is None:
         return rule.tool
     escaped = re.sub(r"([\\()])", r"\\\1", rule.specifier)
@@ -117,7 +117,7 @@ def format_rule(rule: PermissionRule) -> str:
 
 
 def split_rules(text: str) -> list[str]:
-    """The rules of one command-line value: cut at commas and blanks outside parentheses."""
+    """Split the rules of a command-line value at commas and blanks outside parentheses."""
     rules: list[str] = []
     current = ""
     depth = 0
@@ -136,13 +136,13 @@ def split_rules(text: str) -> list[str]:
 
 
 def _split_rule(text: str) -> tuple[str, str | None, str | None]:
-    """Tool, specifier and what is wrong."""
+    """Tool, specifier and problem."""
     tool, paren, rest = text.partition("(")
     if not text or (paren and not tool.strip()):
-        return text, None, "names no tool"
+        return text, None, "has no tool name"
     if not paren:
         wrong = ")" in text or any(char.isspace() for char in text)
-        return text, None, "is no tool name" if wrong else None
+        return text, None, "has an invalid tool name" if wrong else None
     if not rest.endswith(")") or _is_escaped_end(rest[:-1]):
         return text, None, "does not end with its ')'"
     tool = tool.strip()
@@ -159,11 +159,11 @@ def _is_escaped_end(text: str) -> bool:
 def _find_rule_problem(
     tool: str, specifier: str | None, behaviour: Behaviour
 ) -> tuple[str | None, bool]:
-    """What is wrong with a well-formed rule, and whether it has to be left out."""
+    """The problem of a well-formed rule, and whether the rule must be ignored."""
     if "*" in tool and specifier is not None:
         return "has both a '*' in the tool name and a specifier", True
     if "*" in tool and behaviour == "allow" and not re.fullmatch(_MCP_ALLOW, tool):
-        return "allows by a '*' that does not stand behind a literal 'mcp__<server>__'", True
+        return "allows by a '*' that does not follow a literal 'mcp__<server>__'", True
     if specifier is None:
         return None, False
     found = re.fullmatch(_PARAM, specifier)
@@ -187,7 +187,7 @@ def _parse_param(tool: str, specifier: str | None, behaviour: Behaviour) -> tupl
 
 
 def is_wildcard_match(pattern: str, text: str) -> bool:
-    """Whether `text` is `pattern`, where each `*` stands for any characters; linear time."""
+    """Whether `text` matches `pattern`, where each `*` matches any characters; linear time."""
     first, *later = pattern.split("*")
     if not later:
         return pattern == text
@@ -204,7 +204,7 @@ def is_wildcard_match(pattern: str, text: str) -> bool:
 
 
 def is_prefix_match(pattern: str, text: str) -> bool:
-    """As `fits`, but a ` *` or `:*` at the end also stands for nothing, at a word's end."""
+    """Like `is_wildcard_match`, but a final ` *` or `:*` also matches nothing, at a word's end."""
     for ending in (" *", ":*"):
         if pattern.endswith(ending):
             head = pattern.removesuffix(ending)
@@ -213,7 +213,7 @@ def is_prefix_match(pattern: str, text: str) -> bool:
 
 
 def is_domain_match(pattern: str, text: str) -> bool:
-    """Whether the host that `text` names, or whose address it is, lies in a rule's domain."""
+    """Whether the host or address in `text` is in a rule's domain."""
     host = extract_host(text)
     if host is None:
         return False
@@ -230,10 +230,10 @@ def is_domain_match(pattern: str, text: str) -> bool:
 
 
 def is_host_match(pattern: str, host: str, *, allows: bool) -> bool:
-    """Whether a host that a call would reach lies in a rule's domain.
+    """Whether a host is in a rule's domain.
 
-    What is near (this machine, its network, any address) is allowed only by a rule that spells it
-    out: who allows all of something has the internet in mind.
+    Nearby hosts (this machine, its network, any address) are allowed only by a rule that names
+    them, because a wide allow rule means the internet.
     """
     if allows and "*" in pattern:
         from handaxe.text.urls import is_local_name
@@ -244,7 +244,7 @@ def is_host_match(pattern: str, host: str, *, allows: bool) -> bool:
 
 
 def extract_host(text: str) -> str | None:
-    """The host of an address or of a bare host name; None where two readers could disagree."""
+    """The host of an address or a bare host name; None if parsers could disagree."""
     text = text.removeprefix("domain:")
     if "\\" in text or not text.isascii() or any(char <= " " for char in text):
         return None
@@ -257,7 +257,7 @@ def extract_host(text: str) -> str | None:
 
 
 def is_value_match(pattern: str, value: object) -> bool:
-    """Whether a scalar of a call's input is the value that a rule names."""
+    """Whether a scalar in a call's input equals a rule's value."""
     if isinstance(value, bool):
         spelled = "true" if value else "false"
     elif value is None:

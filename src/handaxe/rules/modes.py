@@ -1,4 +1,4 @@
-"""Permission modes: how strict a session is where no rule speaks."""
+"""Permission modes: how strict a session is if no rule applies."""
 
 from typing import get_args
 
@@ -9,13 +9,13 @@ _MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 def parse_mode(text: str) -> Mode | None:
-    """The mode of that name or old name; None if there is none."""
+    """The mode with that current or old name; None if unknown."""
     name = _SPELLINGS.get(text, text)
     return next((mode for mode in _MODES if mode == name), None)
 
 
 def list_mode_names() -> tuple[str, ...]:
-    """Every name a person may give."""
+    """All valid mode names."""
     return (*_MODES, *_SPELLINGS)
 
 
@@ -30,6 +30,6 @@ _WIDTH: dict[Mode, int] = {
 
 
 def choose_strictest_mode(*modes: str | None) -> Mode | None:
-    """The strictest of several modes; what is no mode says nothing."""
+    """The strictest of several modes; unknown ones are ignored."""
     known: list[Mode] = [mode for name in modes if name and (mode := parse_mode(name))]
     return min(known, key=_WIDTH.__getitem__) if known else None

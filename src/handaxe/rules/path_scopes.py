@@ -1,11 +1,10 @@
-"""Path scopes: which places a rule such as `Edit(/src/**)` covers, found fast among thousands.
+"""Path scopes: which paths a rule such as `Edit(/src/**)` covers, fast for thousands of rules.
 
-A scope is a gitignore pattern with an anchor. It covers what it names and everything below, by
-whole components. Deny and ask rules read a doubtful pattern widely, allow rules narrowly.
+A scope is a gitignore pattern with an anchor. It covers the named path and everything below.
+Ambiguous patterns are read widely in deny and ask rules, narrowly in allow rules.
 
-An index keeps the scopes of one kind of rule under something every covered path must have: a
-directory it lies in, a name or an ending it contains. A path is compared only with the few
-scopes whose key it has, so a thousand rules cost about as much as ten.
+The index groups scopes by something that every covered path has: a directory, a name or a suffix. A
+path is compared only with scopes whose key it has, so a thousand rules cost about as much as ten.
 """
 
 import re
@@ -28,35 +27,35 @@ from handaxe.text.paths import normalize
 
 
 class Anchors(msgspec.Struct, frozen=True):
-    """What the beginnings of path patterns stand for; all absolute and normalized."""
+    """What the prefixes of path patterns mean; all absolute and normalized."""
 
     project_root: str
-    """`/x`, unless the rule brings its own root."""
+    """For `/x`, unless the rule has its own root."""
     cwd: str
-    """`x` and `./x`: the directory the session was opened in, not where a `cd` has led."""
+    """For `x` and `./x`: the directory in which the session was opened, unaffected by `cd`."""
     home: str
-    """`~/x`."""
+    """For `~/x`."""
 
 
 class SplitPath(msgspec.Struct):
-    """An absolute path, taken apart once."""
+    """An absolute path with its parts."""
 
     path: str
     parts: list[str]
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The places one rule covers."""
+    """The paths that one rule covers."""
 
     rule: PermissionRule
     anchor: str
     segments: Segments
     only_below: bool
-    """Whether the named place itself is left out: it may be a file where a directory is meant."""
+    """Whether the named path itself is excluded, because the pattern requires a directory."""
 
     @property
     def source(self) -> str:
-        """A regular expression that matches the beginning of every covered path."""
+        """A regular expression for the start of every covered path."""
         base = re.escape(self.anchor.rstrip("/"))
         inside = f"/{build_regex(self.segments)}" if self.segments else ""
         # The root directory itself is written "/" and has no component to end in.
@@ -64,7 +63,7 @@ class Scope(msgspec.Struct, frozen=True):
         return base + inside + end
 
     def list_leading_parts(self) -> list[str] | None:
-        """The components every covered path begins with, if they go beyond the anchor."""
+        """The parts that every covered path starts with, if they go beyond the anchor."""
         names = [part for part in self.anchor.split("/") if part]
         known = len(names)
         for segment in self.segments:
@@ -75,17 +74,17 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 def split_path(path: str) -> SplitPath:
-    """A path in the form the index wants; it must be absolute and normalized."""
+    """Split a path for the index; it must be absolute and normalized."""
     return SplitPath(path, path.split("/")[1:] if path != "/" else [])
 
 
 def compile_scopes(rule: PermissionRule, anchors: Anchors) -> tuple[list[Scope], str | None]:
-    """The scopes of a rule's path pattern, and what is wrong with the pattern, if anything."""
+    """The scopes of a rule's path pattern, and the problem of the pattern, if any."""
     pattern = rule.specifier or ""
     is_narrow = rule.behaviour == "allow"
     bases, body, is_anchored = _find_anchor(pattern, rule, anchors)
     if is_narrow and pattern.startswith("!"):
-        return [], f"The pattern {pattern!r} begins with '!', which means nothing in a rule."
+        return [], f"The pattern {pattern!r} begins with '!', which has no meaning in a rule."
     problem: str | None = None
     try:
         segments = _drop_empty_segments(parse_segments(body))
@@ -100,7 +99,7 @@ def compile_scopes(rule: PermissionRule, anchors: Anchors) -> tuple[list[Scope],
     segments = segments[:-1] if names_content else segments
     climbs, segments = _resolve_parents(segments)
     if is_narrow and not segments and not names_content:
-        return [], f"The pattern {pattern!r} names no path; write '**' for everything below."
+        return [], f"The pattern {pattern!r} names no path; use '**' for everything below."
     at_any_depth = len(segments) == 1 and not (names_content and is_narrow) and not climbs
     if at_any_depth and not is_anchored and segments[0] is not None:
         segments = (None, *segments)
@@ -112,7 +111,7 @@ def compile_scopes(rule: PermissionRule, anchors: Anchors) -> tuple[list[Scope],
 def _find_anchor(
     pattern: str, rule: PermissionRule, anchors: Anchors
 ) -> tuple[list[str], str, bool]:
-    """The directories a pattern is relative to, the rest of it, and whether it starts there."""
+    """The directories that a pattern is relative to, the rest, and whether it is anchored there."""
     if pattern.startswith("//"):
         return ["/"], pattern[2:], True
     if pattern == "~" or pattern.startswith("~/"):
@@ -133,7 +132,7 @@ def _drop_empty_segments(segments: Segments) -> Segments:
 
 
 def _resolve_parents(segments: Segments) -> tuple[int, Segments]:
-    """How many directories a pattern climbs first, and the rest without `..` behind a name."""
+    """How many directories a pattern goes up first, and the rest with `..` resolved."""
     climbs = 0
     kept: list[Segment | None] = []
     for segment in segments:
@@ -150,7 +149,7 @@ def _resolve_parents(segments: Segments) -> tuple[int, Segments]:
 
 
 class _Group:
-    """Scopes that share a key: one expression tells whether any covers a path."""
+    """Scopes with the same key: one expression tests whether any covers a path."""
 
     __slots__ = ("_any", "_which", "scopes")
 
@@ -173,7 +172,7 @@ class _Group:
 
 
 class PathIndex:
-    """Scopes of one kind of rule, by what a covered path must contain."""
+    """Scopes of one kind of rule, by a key of the covered paths."""
 
     __slots__ = ("_endings", "_names", "_others", "_tree")
 
@@ -186,7 +185,7 @@ class PathIndex:
             self._group_for(scope).scopes.append(scope)
 
     def find(self, place: SplitPath) -> PermissionRule | None:
-        """A rule that covers this place."""
+        """A rule that covers this path."""
         path, parts = place.path, place.parts
         if self._tree and (rule := self._below(path, parts)) is not None:
             return rule
@@ -244,7 +243,7 @@ def _find_extension(segment: Segment) -> str | None:
 
 
 def suggest_scope(path: str, anchors: Anchors) -> str:
-    """The pattern a person would write for the directory of this path."""
+    """The pattern that a user would write for the directory of this path."""
     directory, _, name = path.rpartition("/")
     root = anchors.project_root.rstrip("/")
     if path.startswith(f"{root}/") and name:

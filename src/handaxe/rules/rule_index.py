@@ -1,4 +1,4 @@
-"""Compiled rules, arranged by behaviour and tool; they depend on rules and anchors only."""
+"""Compiled rules by behaviour and tool; they depend only on rules and anchors."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -13,7 +13,7 @@ _BEHAVIOURS: tuple[Behaviour, ...] = ("deny", "ask", "allow")
 
 
 class ToolRules(msgspec.Struct, frozen=True):
-    """Rules of one behaviour, as far as they can concern one tool."""
+    """The rules of one behaviour that can concern one tool."""
 
     whole: PermissionRule | None
     """Covers every call."""
@@ -24,13 +24,13 @@ class ToolRules(msgspec.Struct, frozen=True):
     read_scopes: tuple[PathIndex, ...]
     write_scopes: tuple[PathIndex, ...]
     own_scopes: PathIndex | None
-    """Of rules that name this very tool."""
+    """Scopes of rules that name this tool."""
     bound: tuple[PermissionRule, ...]
-    """Cover every call of the tool as it was when somebody gave them as an answer."""
+    """Cover every call of the tool version that the user approved."""
     texts: tuple[PermissionRule, ...]
     params: tuple[PermissionRule, ...]
     is_silent: bool
-    """Whether none of them can concern the tool at all."""
+    """Whether none of them can concern the tool."""
 
 
 class _Chapter:
@@ -88,7 +88,7 @@ class _Chapter:
         return None
 
     def find_rules(self, names: Sequence[str]) -> ToolRules:
-        """What concerns a tool of these names."""
+        """The rules for a tool with these names."""
         whole = next((rule for name in names if (rule := self.find_blanket_rule(name))), None)
         bound = [
             rule for rule in self.bound if any(_is_tool_named(rule.tool, name) for name in names)
@@ -164,9 +164,9 @@ class RuleIndex:
         return self._hiding[tool]
 
     def list_command_rules(self, tool: str = "Bash") -> dict[Behaviour, tuple[PermissionRule, ...]]:
-        """The rules for commands, for whoever reads commands; whole-tool rules included.
+        """The rules for commands; whole-tool rules included.
 
-        Every tool that runs commands goes by Bash's rules, and by its own beside them.
+        Every tool that runs commands follows Bash's rules and its own.
         """
         found: dict[Behaviour, tuple[PermissionRule, ...]] = {}
         for chapter in (self._deny, self._ask, self._allow):
@@ -180,7 +180,7 @@ class RuleIndex:
 
     @cached_property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with single rules, one sentence each."""
+        """The problems of single rules, one sentence each."""
         found = [_add_location(rule, rule.problem) for rule in self.rules if rule.problem]
         for chapter in (self._deny, self._ask, self._allow):
             for tool in chapter.scoped:
@@ -191,7 +191,7 @@ class RuleIndex:
 
 
 def _add_location(rule: PermissionRule, sentence: str) -> str:
-    """The sentence with the file and line it is about, where the rule has them."""
+    """The sentence with the rule's file and line, if known."""
     if rule.source_file is None:
         return sentence
     line = "" if rule.source_line is None else f":{rule.source_line}"
@@ -199,7 +199,7 @@ def _add_location(rule: PermissionRule, sentence: str) -> str:
 
 
 def _is_tool_named(pattern: str, tool: str) -> bool:
-    """Whether a whole-tool rule means a server's tool, by its name, its server or a pattern."""
+    """Whether a whole-tool rule covers a server's tool, by its name, its server or a pattern."""
     return (
         is_wildcard_match(pattern, tool)
         if "*" in pattern

@@ -1,6 +1,6 @@
-"""What rules have to know about tool names: aliases, families, and who is never free.
+"""What rules know about tool names: aliases, families, and tools that are never free.
 
-This is a table of the ecosystem's names, not of our tools: a rule may name a tool we lack.
+This table has the ecosystem's names; a rule may name a tool that handaxe lacks.
 """
 
 from typing import Literal
@@ -23,7 +23,7 @@ ALIASES = {
     "Task": "Agent",
     "apply_patch": "Edit",
 }
-"""Names that count as another, in rules and in calls: old ones, and other formats of an edit."""
+"""Names that count as another in rules and calls: old names and other edit formats."""
 
 COMMAND_TOOLS = frozenset({"Bash", "Monitor", "PowerShell"})
 """Their specifiers are commands, matched by the shell package."""
@@ -32,7 +32,7 @@ TEXT_TOOLS = COMMAND_TOOLS | {"Agent", "Skill", "WebFetch", "WebSearch"}
 """Their specifiers are never paths."""
 
 HOST_TOOL = "WebFetch"
-"""By its rules every tool goes that reaches a host of the network, and by its own beside them."""
+"""Every tool that reaches a network host follows this tool's rules and its own."""
 
 HOST_TOOLS = frozenset({HOST_TOOL, "Monitor"})
 """Their specifiers can name a host: `domain:example.org`."""
@@ -40,7 +40,7 @@ HOST_TOOLS = frozenset({HOST_TOOL, "Monitor"})
 CHANGING_FILE_TOOLS = frozenset(
     {"ApplyPatch", "Edit", "EditLines", "MultiEdit", "NotebookEdit", "Undo", "Write"}
 )
-"""They do nothing but change files, so plan mode has no use for them."""
+"""Tools that only change files; plan mode hides them."""
 
 ASKED_BY_DEFAULT = TEXT_TOOLS - {"Agent"} | {
     "Artifact",
@@ -49,17 +49,19 @@ ASKED_BY_DEFAULT = TEXT_TOOLS - {"Agent"} | {
     "ShareOnboardingGuide",
     "Workflow",
 }
-"""Never free for changing nothing: they reach the network, run programs or move the session."""
+"""Tools that need approval although they change nothing: they use the network, run programs or move
+the session.
+"""
 
 PARAMS_LEFT_TO_SCOPES = frozenset({"command", "file_path", "notebook_path", "path", "url"})
-"""Inputs that a `Tool(param:value)` rule may not name, since one value has many spellings."""
+"""Inputs that a `Tool(param:value)` rule may not name, because a value has many spellings."""
 
 
 def resolve_tool_alias(tool: str) -> str:
-    """The name a tool goes by today."""
+    """The current name of a tool."""
     return ALIASES.get(tool, tool)
 
 
 def is_foreign(tool: str) -> bool:
-    """Whether the tool belongs to an MCP server, whose own word on safety counts for nothing."""
+    """Whether the tool belongs to an MCP server, whose own safety hints are not trusted."""
     return tool.startswith("mcp__")

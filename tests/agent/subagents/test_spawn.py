@@ -99,7 +99,7 @@ async def test_agents_are_nested_only_so_deep(session: Session):
     model = Player(calls(task("t1")), calls(task("t2")), says("a"), says("b"), says("c"))
     await Agent(model, session, agent_limits=SpawnLimits(max_depth=1)).ask("Go.")
     assert "Agent" not in tools_of(model.requests[1])
-    assert "There is no tool named 'Agent'" in last_result(model, 2).content[0].text
+    assert "There has an invalid tool named 'Agent'" in last_result(model, 2).content[0].text
     assert (
         "The type of this agent, or what started it, leaves it out."
         in last_result(model, 2).content[0].text

@@ -124,8 +124,7 @@ class PartDecider(Struct):
             if loss.irreversible:
                 if self.ask_irreversible and not self._is_named(loss, part):
                     reason = (
-                        f"it {loss.reason}, which cannot be undone, and the allow rule "
-                        f"{granted.rule} does not name that form"
+                        f"it {loss.reason}, which cannot be undone; no allow rule names that form"
                     )
                     return replace(granted, verdict="ask", reason=reason, cause="program")
                 continue
