@@ -25,8 +25,9 @@ from handaxe.config.settings import Settings
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.tool import Tool
 from handaxe.frontends.cli import exit_codes as exits
-from handaxe.frontends.cli.agent_options import add_agent_options
-from handaxe.frontends.cli.main import COMMANDS
+from handaxe.frontends.cli.agent_page import AGENT_PAGE, SESSION_GROUPS
+from handaxe.frontends.cli.arguments import Argument, CommandPage, OptionGroup
+from handaxe.frontends.cli.command_pages import PAGES
 from handaxe.schema.tool_schema import build_input_schema, build_output_schema
 from handaxe.text.tokens import estimate_tokens
 from handaxe.tools import build_loaders
@@ -414,24 +415,21 @@ def _kind_and_text(hint: object) -> tuple[Any, str]:
 def cli_page() -> Iterator[str]:
     yield "# Command line\n"
     yield "Results go to standard output, everything else to standard error. A terminal gets"
-    yield "colours, a pipe plain text; `NO_COLOR` is honoured. `handaxe --version` prints the"
-    yield "version.\n"
-    yield from _agent_options()
-    shared = _options_of(_parser("call"), of_session=True)
-    for name, summary in COMMANDS.items():
-        parser = _parser(name)
+    yield "colours, a pipe plain text; `NO_COLOR` is honoured. `handaxe --help` and"
+    yield "`handaxe COMMAND --help` print what this page says.\n"
+    yield "## handaxe\n"
+    yield "The guide is [The agent on the command line](../guides/command-line-agent.md).\n"
+    yield from _command(AGENT_PAGE)
+    for name, page in PAGES.items():
         yield f"## handaxe {name}\n"
-        yield f"{summary[0].upper()}{summary[1:]}.\n"
-        yield f"```\n{_usage(name, parser)}\n```\n"
-        rows = _options_of(parser, of_session=False)
-        if rows:
-            yield from _table(("argument", "meaning"), rows)
-            yield ""
-        if _options_of(parser, of_session=True) == shared:
-            yield "Takes the session options below.\n"
+        yield from _command(page)
+        for action, inner in page.actions.items():
+            yield f"### handaxe {name} {action}\n"
+            yield from _command(inner)
     yield "## Session options\n"
-    yield from _table(("option", "meaning"), shared)
-    yield "\n## Exit codes\n"
+    for group in SESSION_GROUPS:
+        yield from _option_table(group)
+    yield "## Exit codes\n"
     codes = [
         (exits.DONE, "done"),
         (exits.FAILED, "a call failed, or the agent ended with an error"),
@@ -444,48 +442,36 @@ def cli_page() -> Iterator[str]:
     yield from _table(("code", "meaning"), [(str(code), text) for code, text in codes])
 
 
-def _agent_options() -> Iterator[str]:
-    parser = argparse.ArgumentParser(prog="handaxe", add_help=False)
-    add_agent_options(parser)
-    yield "## handaxe\n"
-    yield "The agent: at a terminal, or headless with `-p`. The guide is"
-    yield "[The agent on the command line](../guides/command-line-agent.md).\n"
-    yield "```\nhandaxe [PROMPT] [options]\nhandaxe -p PROMPT [options]\n```\n"
-    yield from _table(("argument", "meaning"), _options_of(parser, of_session=False))
-    yield "\nTakes the session options below.\n"
+def _command(page: CommandPage) -> Iterator[str]:
+    summary = f"{page.summary[0].upper()}{page.summary[1:]}."
+    yield f"{summary} {page.about}".strip() + "\n"
+    usage = "\n".join(f"handaxe {line}" for line in page.usage)
+    yield f"```\n{usage}\n```\n"
+    width = max(len(line) for line, _ in page.examples)
+    examples = "\n".join(f"{line:{width}}  # {meaning}" for line, meaning in page.examples)
+    yield f"```sh\n{examples}\n```\n"
+    if page is AGENT_PAGE:
+        for group in page.groups:
+            yield from _option_table(group)
+        return
+    shared = {group.title for group in SESSION_GROUPS}
+    own = [group for group in page.groups if group.title not in shared]
+    rows = [_option_row(one) for group in own for one in group.arguments]
+    if rows:
+        yield from _table(("argument", "meaning"), rows)
+        yield ""
+    if shared.issubset(group.title for group in page.groups):
+        yield "Takes the [session options](#session-options).\n"
 
 
-def _parser(name: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"handaxe {name}", add_help=False)
-    import_module(f"handaxe.frontends.cli.commands.{name}").configure(parser)
-    return parser
+def _option_table(group: OptionGroup) -> Iterator[str]:
+    yield f"### {group.title}\n"
+    yield from _table(("argument", "meaning"), [_option_row(one) for one in group.arguments])
+    yield ""
 
 
-def _usage(name: str, parser: argparse.ArgumentParser) -> str:
-    words = [f"handaxe {name}"]
-    for action in parser._actions:
-        if action.option_strings:
-            continue
-        shown = str(action.metavar or "|".join(action.choices or ()) or action.dest.upper())
-        if action.nargs in ("?", "*"):
-            shown = f"[{shown}{' ...' if action.nargs == '*' else ''}]"
-        words.append(shown)
-    if any(action.option_strings for action in parser._actions):
-        words.append("[options]")
-    return " ".join(words)
-
-
-def _options_of(parser: argparse.ArgumentParser, *, of_session: bool) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    for group in parser._action_groups:
-        if (group.title == "session") != of_session:
-            continue
-        for action in group._group_actions:
-            names = ", ".join(action.option_strings)
-            value = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
-            if action.help != argparse.SUPPRESS and (names or action.help):
-                found.append((f"`{f'{names} {value}'.strip()}`", action.help or ""))
-    return found
+def _option_row(argument: Argument) -> tuple[str, str]:
+    return f"`{argument.spec}`", argument.meaning
 
 
 # Packages

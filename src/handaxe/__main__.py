@@ -6,7 +6,7 @@ import sys
 
 def main() -> int:
     """Run the command line; the exit code."""
-    if sys.argv[1:] in (["--version"], ["-v"], ["-V"]):
+    if sys.argv[1:] in (["--version"], ["-v"], ["-V"], ["version"]):
         from handaxe.version import __version__
 
         return _say(f"{__version__} (handaxe)\n")

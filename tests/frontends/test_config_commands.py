@@ -1,6 +1,5 @@
 """`handaxe config` and `handaxe trust`, as a person uses them: real processes, real files."""
 
-import argparse
 import json
 import os
 import subprocess
@@ -11,6 +10,7 @@ import pytest
 
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.commands import config
+from handaxe.frontends.cli.main import parse_command
 
 
 def run(*words, **options):
@@ -26,9 +26,7 @@ def run(*words, **options):
 
 def configured(*words) -> int:
     """`handaxe config` without a process of its own."""
-    parser = argparse.ArgumentParser()
-    config.configure(parser)
-    return config.run(parser.parse_args(words))
+    return config.run(parse_command("config", words))
 
 
 def write(path: Path, data) -> None:
@@ -64,7 +62,7 @@ def test_list_shows_every_value_with_file_and_line(project, own):
     assert listed.stdout.splitlines() == [
         f'permissions.deny += "A"  ({own}:3)',
         f'permissions.deny += "B"  ({file}:1)',
-        f'theme = "dark"  ({own}:4)  (known, not used here)',
+        f'theme = "dark"  ({own}:4)  (not used by handaxe)',
     ]
     assert "this workspace has not been trusted" in listed.stderr
     as_json = json.loads(run("config", "list", "--json", "--root", str(project)).stdout)
@@ -82,8 +80,8 @@ def test_list_shows_every_value_with_file_and_line(project, own):
         (["set", "permissions.allow", "Bash"], "must be a list"),
         (["set", "permissions.allow", '["Bash("]'], "')'"),
         (["set", "permissions", "x"], "is a group"),
-        (["set", "model"], "needs a value"),
-        (["set"], "needs the name"),
+        (["set", "model"], "required: VALUE"),
+        (["set"], "required: KEY"),
         (["get", "nope"], "There is no setting"),
         (["list", "--setting-sources", "usr"], "'user'"),
         (["list", "--root", "no-such-directory"], "not a directory"),
@@ -125,7 +123,7 @@ def test_a_value_that_another_layer_overrules_is_said(project):
     run("config", "set", "model", "mine", "--scope", "user", cwd=project)
     given = ("--settings", '{"model": "theirs"}')
     told = run("config", "set", "model", "other", "--scope", "user", *given, cwd=project).stderr
-    assert "does not count: flags" in told
+    assert "has no effect here: flags" in told
     told = run("config", "set", "max_parallel_calls", "3", "--scope", "project", cwd=project).stderr
     assert "has not been trusted" in told
 

@@ -93,8 +93,8 @@ def test_rules_written_by_hand_have_no_date_and_those_of_other_programs_are_left
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("revoke",), "needs the rule"),
-        (("revoke", "Bash(nothing:*)"), "lists what is allowed"),
+        (("revoke",), "required: RULE"),
+        (("revoke", "Bash(nothing:*)"), "lists the rules"),
         (("revoke", "Bash(mak)"), "Did you mean Bash(make)?"),
         (("--root", "/nowhere/at/all"), "is not a directory"),
     ],

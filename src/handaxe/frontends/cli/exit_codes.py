@@ -1,8 +1,10 @@
 """Exit codes, the same for every command."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from handaxe.contract.result import ToolResult
+if TYPE_CHECKING:
+    from handaxe.contract.result import ToolResult
 
 DONE = 0
 FAILED = 1
@@ -28,7 +30,7 @@ class Terminated(KeyboardInterrupt):
         self.code = code
 
 
-def compute_exit_code(results: Iterable[ToolResult]) -> int:
+def compute_exit_code(results: "Iterable[ToolResult]") -> int:
     """3 if any call was refused, 1 if one failed, else 0."""
     codes = {result.code for result in results if not result.ok}
     if not codes:
@@ -36,6 +38,6 @@ def compute_exit_code(results: Iterable[ToolResult]) -> int:
     return FAILED if codes.isdisjoint(_REFUSALS) else REFUSED
 
 
-def is_refused(result: ToolResult) -> bool:
+def is_refused(result: "ToolResult") -> bool:
     """Whether permission, a hook or a boundary kept a call from being run."""
     return not result.ok and result.code in _REFUSALS

@@ -11,33 +11,18 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.exit_codes import FAILED, INTERRUPTED, USAGE, Terminated
-
-COMMANDS = {
-    "call": "run one tool through the whole pipeline",
-    "run": "run many calls in one session, JSON lines in and out",
-    "tools": "list the tools on offer, or show one tool's schema and prompt",
-    "prompt": "show the system prompt as it would be sent, part by part with sizes",
-    "explain": "say whether a command or call would be allowed, and why",
-    "mcp": "serve the tools to other agents, or list and change the servers used here",
-    "config": "show, get or set settings, and where each comes from",
-    "permissions": "list the rules in force, since when, and take one back",
-    "trust": "let a project's own settings files also allow",
-    "sessions": "list, show, export, fork, rewind, rename or delete sessions",
-    "undo": "put back what a session changed",
-    "history": "list the calls that changed files, and what they changed",
-    "stats": "rank tools and servers by what they cost, and name those never used",
-    "gc": "remove old contents that are kept for undo",
-    "du": "show how much the data directory holds",
-    "doctor": "say what works on this machine, and what to do about the rest",
-    "tour": "see what handaxe does, on a throw-away project",
-}
+from handaxe.frontends.cli.agent_page import AGENT_PAGE
+from handaxe.frontends.cli.arguments import CommandParser, split_action
+from handaxe.frontends.cli.command_pages import PAGES
+from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED, USAGE, Terminated
+from handaxe.frontends.cli.variadic_options import check_prompt, expand_variadic_options
+from handaxe.text.escape import find_closest_name
 
 _OF_TOOLS = frozenset({"call", "tools"})
-"""Their own words are names of tools, so a list of them cannot be told from a list of rules."""
+"""Their arguments are names of tools, which look like a list of rules."""
 
 
 def run(argv: Sequence[str]) -> int:
@@ -130,68 +115,72 @@ def _is_directory_gone(error: Exception) -> bool:
 
 def _run(argv: Sequence[str]) -> int:
     """Run the named command, or the agent; only the parser that is needed is built."""
-    if not argv or argv[0] not in COMMANDS:
-        from handaxe.frontends.cli.agent_command import run_agent
-
-        parser = _build_parser("handaxe", "The tool runtime for coding agents.")
-        _collect_garbage()
-        return run_agent(parser, argv, COMMANDS)
-    name = argv[0]
-    parser = _build_parser(f"handaxe {name}", COMMANDS[name])
+    name = argv[0] if argv else ""
+    if name not in PAGES:
+        return _run_agent(argv)
+    if name == "help":
+        return _print_help(argv[1:])
+    if name == "version" and len(argv) == 1:
+        return _print_version()
+    arguments = parse_command(name, argv[1:])
     command = import_module(f"handaxe.frontends.cli.commands.{name}")
-    command.configure(parser)
     _collect_garbage()
-    words, into = argv[1:], argparse.Namespace(command=name)
-    if name not in _OF_TOOLS and len(words) > 2:
-        from handaxe.frontends.cli.variadic_options import expand_variadic_options
+    return command.run(arguments)
 
+
+def parse_command(name: str, words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command, with its name and its action."""
+    program, page, action = f"handaxe {name}", PAGES[name], None
+    if page.actions:
+        action, words = split_action(program, page, words)
+        if action is not None:
+            program, page = f"{program} {action}", page.actions[action]
+        else:
+            # The help shows the options of the default action beside the list of actions.
+            action, default = next(iter(page.actions.items()))
+            page = page._replace(groups=default.groups)
+    if name not in _OF_TOOLS and len(words) > 2:
         words = expand_variadic_options(words)
-    # Names among options take a second look at the line, which nobody else need pay for.
-    is_server = name == "mcp" and words and not words[0].startswith("-")
-    is_mixed = is_server or (name == "call" and any(w.startswith("-") for w in words[1:-1]))
-    parse = parser.parse_intermixed_args if is_mixed else parser.parse_args
-    return command.run(parse(words, into))
+    into = argparse.Namespace(command=name, action=action)
+    return CommandParser(program, page).read_words(words, into)
+
+
+def _run_agent(argv: Sequence[str]) -> int:
+    page = AGENT_PAGE._replace(actions=PAGES)
+    words = ["--debug" if word.startswith("--debug=") else word for word in argv]
+    parser = CommandParser("handaxe", page)
+    arguments = parser.read_words(expand_variadic_options(words), argparse.Namespace())
+    check_prompt(words, arguments.prompt)
+    from handaxe.frontends.cli.agent_command import run_agent
+
+    _collect_garbage()
+    return run_agent(arguments)
+
+
+def _print_help(words: Sequence[str]) -> int:
+    """Print the page of a command, of one of its actions, or of handaxe."""
+    program, page = "handaxe", AGENT_PAGE._replace(actions=PAGES)
+    for word in words:
+        if word not in page.actions:
+            near = find_closest_name(word, page.actions)
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise SetupError(f"There is no help for {word!r}.{hint} Run `{program} --help`.")
+        program, page = f"{program} {word}", page.actions[word]
+    sys.stdout.write(CommandParser(program, page).format_help())
+    return DONE
+
+
+def _print_version() -> int:
+    from handaxe.version import __version__
+
+    sys.stdout.write(f"{__version__} (handaxe)\n")
+    return DONE
 
 
 def _collect_garbage() -> None:
-    """From here on; what was loaded so far stays for good, and need not be looked at again."""
+    """Collect garbage again, except what was loaded so far, which stays for good."""
     gc.freeze()
     gc.enable()
-
-
-def _build_parser(program: str, description: str) -> argparse.ArgumentParser:
-    return _Parser(
-        prog=program, description=description, allow_abbrev=False, formatter_class=_Formatter
-    )
-
-
-class _Parser(argparse.ArgumentParser):
-    """Words that it cannot use may come from anywhere, such as names of files."""
-
-    def error(self, message: str) -> NoReturn:
-        from handaxe.text.escape import to_visible_text
-
-        _, _, words = message.partition("unrecognized arguments: ")
-        if self.prog == "handaxe call" and words.startswith("-") and "=" in words:
-            message += f" (inputs that begin with a dash stand after --: -- {words})"
-        super().error(to_visible_text(message))
-
-    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401 - as argparse
-        # That of argparse takes a full device for a success.
-        if message:
-            (file or sys.stderr).write(message)
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal, without the modules argparse loads to find that out."""
-
-    def __init__(self, prog: str) -> None:
-        try:
-            columns = os.get_terminal_size().columns
-        except OSError:
-            columns = 80
-        told = os.environ.get("COLUMNS", "")
-        super().__init__(prog, width=(int(told) if told.isdecimal() else columns) - 2)
 
 
 def _open_missing_streams() -> None:

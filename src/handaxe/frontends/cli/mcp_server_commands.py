@@ -18,7 +18,7 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServer, McpServers
 from handaxe.frontends.cli.exit_codes import DONE, FAILED
 from handaxe.frontends.cli.json_output import write_json
-from handaxe.frontends.cli.mcp_config_option import parse_pairs
+from handaxe.frontends.cli.mcp_config_option import parse_json_object, parse_pairs
 from handaxe.frontends.cli.render import print_error, print_notice, print_out
 from handaxe.frontends.cli.session_options import open_session
 from handaxe.frontends.mcp_server.client_configs import edit_config_file
@@ -32,12 +32,12 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def list_servers(arguments: argparse.Namespace) -> int:
-    """Every server that is set up, and whether it may start."""
+    """List every configured server, and whether it may start."""
     rows = _list_rows(arguments)
     if arguments.json:
         write_json(rows)
     elif not rows:
-        print_out("No MCP servers are set up. `handaxe mcp add NAME COMMAND` adds one.")
+        print_out("No MCP servers are configured. `handaxe mcp add NAME COMMAND` adds one.")
     for row in () if arguments.json else rows:
         print_out(
             to_visible_text(
@@ -48,14 +48,16 @@ def list_servers(arguments: argparse.Namespace) -> int:
 
 
 def get_server(arguments: argparse.Namespace) -> int:
-    """All about one server."""
-    (name,) = _check_words(arguments, "get NAME", 1)
+    """Show one server."""
+    name = arguments.server
     rows = _list_rows(arguments, name)
     row = next((row for row in rows if row.name == name), None)
     if row is None:
         near = find_closest_name(name, [row.name for row in rows])
         hint = f" Did you mean {near!r}?" if near else ""
-        raise SetupError(f"There is no MCP server {name!r}.{hint}")
+        raise SetupError(
+            f"There is no MCP server {name!r}.{hint} `handaxe mcp list` lists the servers."
+        )
     if arguments.json:
         write_json(row)
         return _compute_exit_code([row])
@@ -63,7 +65,7 @@ def get_server(arguments: argparse.Namespace) -> int:
         f"{row.name}:",
         f"  scope      {row.scope}",
         f"  transport  {(row.config or {}).get('type')}",
-        f"  reached    {_format_target(row)}",
+        f"  target     {_format_target(row)}",
         f"  status     {_format_state(row, arguments)}",
         *(f"  tool       {tool.name}" for tool in row.tools),
     ]
@@ -72,44 +74,42 @@ def get_server(arguments: argparse.Namespace) -> int:
 
 
 def add_server(arguments: argparse.Namespace) -> int:
-    """Write a server's definition into the file of its scope."""
+    """Add a server's definition to the file of its scope."""
+    name: str = arguments.server
     if arguments.action == "add-json":
-        name, text = _check_words(arguments, "add-json NAME JSON", 2)
-        entry = _read_json(text)
+        entry = parse_json_object(arguments.definition, "The definition") or {}
     else:
-        name, *words = _check_words(arguments, "add NAME COMMAND|URL [ARGS]", 2, is_open=True)
-        entry = _build_entry(arguments, words)
+        entry = _build_entry(arguments, arguments.words)
     if not _NAME.fullmatch(name):
-        raise SetupError(f"A server's name is made of letters, digits, - and _, not {name!r}.")
-    # A wrong entry is told now, not when the next session starts.
+        raise SetupError(f"Invalid server name {name!r}. Use letters, digits, - and _.")
+    # Report a wrong entry now, not when the next session starts.
     read_definitions(".", given=[{name: entry}], is_strict=True)
     file, path = _find_place(arguments)
     _edit_file(file, lambda text: put_json(text, (*path, name), entry))
-    print_out(f"{file}: {name} is there ({arguments.scope or 'local'})")
+    print_out(f"Added {name} to {file} ({arguments.scope or 'local'}).")
     return DONE
 
 
 def remove_server(arguments: argparse.Namespace) -> int:
-    """Take a server's definition out of the file of its scope, or of the only one that has it."""
-    (name,) = _check_words(arguments, "remove NAME", 1)
-    changed: list[Path] = []
+    """Remove a server's definition from the file of its scope, or from the only one that has it."""
+    name: str = arguments.server
     wanted = (arguments.scope,) if arguments.scope else SCOPES
     having = [scope for scope in wanted if _has_entry(_find_place(arguments, scope), name)]
     if len(having) > 1:
-        raise SetupError(f"{name!r} stands in {', '.join(having)}. Choose one with --scope.")
-    for scope in having:
-        file, path = _find_place(arguments, scope)
-        _edit_file(file, lambda text, path=path: drop_json(text, (*path, name)))
-        changed.append(file)
-    if not changed:
+        scopes = ", ".join(having)
+        raise SetupError(f"{name!r} is defined in {scopes}. Choose one of them with --scope.")
+    if not having:
         where = f" in the scope {arguments.scope}" if arguments.scope else ""
-        raise SetupError(f"There is no MCP server {name!r}{where} that could be removed.")
-    print_out(f"{changed[0]}: {name} is gone")
+        raise SetupError(
+            f"There is no MCP server {name!r}{where}. `handaxe mcp list` lists the servers."
+        )
+    file, path = _find_place(arguments, having[0])
+    _edit_file(file, lambda text: drop_json(text, (*path, name)))
+    print_out(f"Removed {name} from {file}.")
     return DONE
 
 
 def _list_rows(arguments: argparse.Namespace, only: str | None = None) -> Sequence[McpServer]:
-    arguments.root = arguments.root or "."
     session = open_session(arguments)
     if session.mcp is None:
         return ()
@@ -119,7 +119,7 @@ def _list_rows(arguments: argparse.Namespace, only: str | None = None) -> Sequen
 
 
 async def check_servers(session: Session, only: str | None = None) -> Sequence[McpServer]:
-    """Connect to the servers of a session, or to one, and see how that went."""
+    """Connect to the servers of a session, or to one; their states."""
     async with session:
         get_parts(session).follow()
         assert session.mcp is not None
@@ -131,7 +131,7 @@ async def check_servers(session: Session, only: str | None = None) -> Sequence[M
 
 def _format_state(row: McpServer, arguments: argparse.Namespace) -> str:
     if row.status == "disabled":
-        return f"does not start: {row.error}"
+        return f"disabled: {row.error}"
     if not arguments.check:
         return "may start"
     why = f": {row.error}" if row.error else ""
@@ -150,22 +150,13 @@ def _compute_exit_code(rows: Sequence[McpServer]) -> int:
     return FAILED if any(row.status in {"failed", "needs-auth"} for row in rows) else DONE
 
 
-def _check_words(
-    arguments: argparse.Namespace, usage: str, count: int, *, is_open: bool = False
-) -> list[str]:
-    words: list[str] = arguments.words
-    if len(words) < count or (len(words) > count and not is_open):
-        raise SetupError(f"Write: handaxe mcp {usage}")
-    return words
-
-
 def _build_entry(arguments: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
-    """The definition that the words and options describe."""
+    """The definition that the arguments describe."""
     is_address = re.match(r"https?://", words[0]) is not None
     kind = arguments.transport or ("http" if is_address else "stdio")
     if kind != "stdio":
         if len(words) > 1:
-            raise SetupError(f"A server at an address takes no arguments, such as {words[1]!r}.")
+            raise SetupError(f"Unexpected argument {words[1]!r} after the address of a server.")
         headers = parse_pairs(arguments.header, ":", "--header")
         entry: dict[str, Any] = {"type": kind, "url": words[0]}
         return {**entry, "headers": headers} if headers else entry
@@ -174,18 +165,11 @@ def _build_entry(arguments: argparse.Namespace, words: Sequence[str]) -> dict[st
     return {**entry, "env": env} if env else entry
 
 
-def _read_json(text: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise SetupError(f"The definition is not a JSON object: {error}") from None
-
-
 def _find_place(
     arguments: argparse.Namespace, scope: str | None = None
 ) -> tuple[Path, tuple[str, ...]]:
-    """The file of a scope, and where servers stand in it."""
-    root = os.path.realpath(arguments.root or ".")
+    """The file of a scope, and the key that holds its servers."""
+    root = os.path.realpath(arguments.root)
     scope = scope or arguments.scope or "local"
     if scope == "project":
         return Path(root) / PROJECT_SERVERS, ("mcpServers",)
@@ -211,7 +195,7 @@ def _edit_file(file: Path, edit: Callable[[str], str]) -> None:
         try:
             return edit(text)
         except ConfigEditError as bad:
-            raise SetupError(f"{file} could not be changed ({bad}). Change it by hand.") from None
+            raise SetupError(f"Cannot edit {file}: {bad}. Edit it by hand.") from None
 
     edit_config_file(file, edited)
 
@@ -219,34 +203,35 @@ def _edit_file(file: Path, edit: Callable[[str], str]) -> None:
 SECRET_VARIABLE = "MCP_CLIENT_SECRET"  # noqa: S105 - the name of a variable
 
 
-def login(arguments: argparse.Namespace) -> int:
-    """Log in at a server, in a browser."""
-    name = _get_name(arguments)
+def log_in(arguments: argparse.Namespace) -> int:
+    """Log in to a server in a browser."""
+    name: str = arguments.server
     secret = os.environ.get(SECRET_VARIABLE) or None
 
     async def tell_address(address: str) -> None:
         print_error(
-            f"To log in at {to_visible_text(name)}, open:\n\n  {to_visible_text(address)}\n"
+            f"To log in to {to_visible_text(name)}, open:\n\n  {to_visible_text(address)}\n"
         )
-        # Whoever reads our output through a pipe may have no screen.
+        # A program that reads stderr through a pipe may have no screen.
         if not arguments.no_browser and sys.stderr.isatty():
             await asyncio.to_thread(_open_browser, address)
-        print_error("Waiting for the answer; Ctrl-C gives up.")
+        print_error("Waiting for the login. Press Ctrl-C to cancel.")
 
     async def work(servers: McpServers) -> str:
         await servers.login(name, tell_address, client_secret=secret)
-        return f"Logged in at {to_visible_text(name)}."
+        return f"Logged in to {to_visible_text(name)}."
 
     return _run_login_action(arguments, work)
 
 
-def logout(arguments: argparse.Namespace) -> int:
-    """Forget a login."""
-    name = _get_name(arguments)
+def log_out(arguments: argparse.Namespace) -> int:
+    """Delete a login."""
+    name: str = arguments.server
 
     async def work(servers: McpServers) -> str:
         was_there = await servers.logout(name)
-        return f"{to_visible_text(name)}: {'logged out' if was_there else 'there was no login'}."
+        state = "Logged out of" if was_there else "There was no login for"
+        return f"{state} {to_visible_text(name)}."
 
     return _run_login_action(arguments, work)
 
@@ -254,11 +239,10 @@ def logout(arguments: argparse.Namespace) -> int:
 def _run_login_action(
     arguments: argparse.Namespace, work: Callable[[McpServers], Awaitable[str]]
 ) -> int:
-    arguments.root = arguments.root or "."
     session = open_session(arguments)
     servers = session.mcp
     if servers is None:
-        raise SetupError("No MCP servers are set up. `handaxe mcp add NAME URL` adds one.")
+        raise SetupError("No MCP servers are configured. `handaxe mcp add NAME URL` adds one.")
 
     async def run() -> str:
         said = await work(servers)
@@ -281,12 +265,6 @@ def _run_login_action(
             "pip install 'handaxe[mcp]'."
         ) from None
     return DONE
-
-
-def _get_name(arguments: argparse.Namespace) -> str:
-    if len(arguments.words) != 1:
-        raise SetupError(f"Write: handaxe mcp {arguments.action} NAME")
-    return arguments.words[0]
 
 
 def _open_browser(address: str) -> None:

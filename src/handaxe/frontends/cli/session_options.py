@@ -1,8 +1,8 @@
-"""The options every command shares that opens a session, and the session they describe."""
+"""The session that the common options describe."""
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,75 +23,6 @@ from handaxe.tools import BUILTIN
 if TYPE_CHECKING:
     from handaxe.app.services.tool_selection import Tools
     from handaxe.permission.prompts import OnAsk
-
-
-def add_session_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the common options."""
-    group = parser.add_argument_group("session")
-    group.add_argument("--root", default=".", metavar="DIR", help="the project (default: here)")
-    group.add_argument(
-        "--add-dir", action="append", default=[], metavar="DIR", help="more working directories"
-    )
-    group.add_argument("--permission-mode", metavar="MODE", help="default, acceptEdits, plan, ...")
-    group.add_argument(
-        "--allowedTools",
-        "--allowed-tools",
-        dest="allow",
-        action="append",
-        default=[],
-        metavar="RULES",
-        help="rules for calls that run without a question; several may follow each other",
-    )
-    group.add_argument(
-        "--disallowedTools",
-        "--disallowed-tools",
-        dest="deny",
-        action="append",
-        default=[],
-        metavar="RULES",
-        help="rules for calls that never run; several may follow each other",
-    )
-    group.add_argument("--settings", metavar="FILE|JSON", help="settings for this run")
-    group.add_argument(
-        "--setting-sources",
-        metavar="LIST",
-        help="which settings files are read: user,project,local (default: all; empty: none)",
-    )
-    group.add_argument(
-        "--trust-project",
-        action="store_true",
-        help="let the project's files do what they want to do now, for this run",
-    )
-    group.add_argument("--session-id", metavar="ID", help="the session to go on with, or to name")
-    group.add_argument(
-        "--shared-session",
-        action="store_true",
-        help="work in the session beside other processes that ask for the same",
-    )
-    _add_tool_options(group.add_argument)
-
-
-def _add_tool_options(add: Callable[..., object]) -> None:
-    add("--tools", metavar="LIST|PRESET", help="which tools are on offer")
-    add(
-        "--tools-from",
-        action="append",
-        default=[],
-        metavar="FILE.py|MODULE:NAME",
-        help="add own tools from a Python file or an importable module; can be repeated",
-    )
-    add(
-        "--mcp-config",
-        action="append",
-        default=[],
-        metavar="FILE|JSON",
-        help="MCP servers for this run, as in .mcp.json; several may follow each other",
-    )
-    add(
-        "--strict-mcp-config",
-        action="store_true",
-        help="use no MCP servers but those of --mcp-config",
-    )
 
 
 def open_session(

@@ -12,18 +12,10 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exit_codes import compute_exit_code
 from handaxe.frontends.cli.render import BlockRenderer, write_rendered
-from handaxe.frontends.cli.session_options import add_session_options, open_session
+from handaxe.frontends.cli.session_options import open_session
 
 if TYPE_CHECKING:
     from handaxe.contract.ports.questions import ElicitationForm
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("tool", metavar="TOOL", help="which tool, by its name")
-    parser.add_argument("input", nargs="*", metavar="JSON | key=value")
-    parser.add_argument("--json", action="store_true", help="print the result object")
-    add_session_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

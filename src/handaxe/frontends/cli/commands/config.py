@@ -10,7 +10,6 @@ from handaxe.app.services.configuration import open_configuration
 from handaxe.config.file_edit import parse_value
 from handaxe.config.keys import split_key
 from handaxe.config.project import Configuration
-from handaxe.config.settings_paths import SCOPES
 from handaxe.config.working_directories import resolve_project
 from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.settings_store import Scope, SettingOrigin, SettingsStore, SettingValue
@@ -22,26 +21,9 @@ from handaxe.frontends.cli.session_options import read_settings_option, warn
 from handaxe.storage.home import find_data_home
 from handaxe.text.escape import to_visible_text
 
-ACTIONS = ("list", "get", "set", "unset", "path")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
-    parser.add_argument("key", nargs="?", metavar="KEY", help="such as read.line_format")
-    parser.add_argument("value", nargs="?", metavar="VALUE", help="JSON, or a plain text")
-    parser.add_argument(
-        "--scope", choices=SCOPES, help="the file to change, or to name (default: user)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--root", default=".", metavar="DIR", help="the project (default: here)")
-    parser.add_argument("--settings", metavar="FILE|JSON", help="settings for this run")
-    parser.add_argument("--setting-sources", metavar="LIST", help="which settings files are read")
-
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked."""
-    _refuse_surplus(arguments)
+    """Run the action."""
     root = resolve_project(arguments.root)
     configuration = open_configuration(
         root,
@@ -71,13 +53,13 @@ def _list(arguments: argparse.Namespace, configuration: Configuration, store: Se
         for line in _format_lines(setting):
             print_out(to_visible_text(line))
     if not found:
-        print_error("Nothing is set; everything has its default.")
+        print_error("No settings are set; all have their defaults.")
     warn((*configuration.warnings, *configuration.directories()[1]))
     return DONE
 
 
 def _get(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
-    setting = store.find(_require_key(arguments))
+    setting = store.find(arguments.key)
     if arguments.json:
         write_json(_to_json(setting))
     else:
@@ -88,26 +70,12 @@ def _get(arguments: argparse.Namespace, configuration: Configuration, store: Set
     return DONE
 
 
-def _set(arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore) -> int:
-    key = _require_key(arguments)
-    if arguments.value is None:
-        raise SetupError(f"`handaxe config set {key}` needs a value; `unset` removes it.")
-    return _change(arguments, configuration, store, parse_value(split_key(key), arguments.value))
-
-
-def _remove_value(
+def _change(
     arguments: argparse.Namespace, configuration: Configuration, store: SettingsStore
 ) -> int:
-    return _change(arguments, configuration, store, None)
-
-
-def _change(
-    arguments: argparse.Namespace,
-    configuration: Configuration,
-    store: SettingsStore,
-    value: object,
-) -> int:
-    key = _require_key(arguments)
+    key: str = arguments.key
+    is_set = arguments.action == "set"
+    value: object = parse_value(split_key(key), arguments.value) if is_set else None
     scope = cast("Scope", arguments.scope or "user")
     known = set(configuration.warnings)
     setting = asyncio.run(store.change(key, value, scope))
@@ -115,19 +83,23 @@ def _change(
     if arguments.json:
         write_json({**_to_json(setting), "written": file})
     else:
-        verb = "is set" if value is not None else "is taken out"
-        print_error(f"`{to_visible_text(key)}` {verb} in {to_visible_text(file)}.")
+        verb = "Set" if value is not None else "Removed"
+        print_error(f"{verb} `{to_visible_text(key)}` in {to_visible_text(file)}.")
         _warn_if_overridden(setting, value, file)
-    warn(told for told in configuration.warnings if told not in known)
+    warn(warning for warning in configuration.warnings if warning not in known)
     return DONE
 
 
 def _warn_if_overridden(setting: SettingValue, value: object, file: str) -> None:
     if not setting.is_used:
-        print_error("handaxe knows this key but does not use it.")
+        print_error("handaxe does not use this setting; other programs may.")
     elif value is not None and all(origin.file != file for origin in setting.origins):
         stronger = ", ".join(_format_origin(origin) for origin in dict.fromkeys(setting.origins))
-        print_error(f"It does not count: {to_visible_text(stronger or 'see the warning')}.")
+        print_error(
+            f"It has no effect here: {to_visible_text(stronger)} overrides it."
+            if stronger
+            else "It has no effect here; see the warning."
+        )
 
 
 def _print_paths(
@@ -149,28 +121,11 @@ def _print_paths(
     return DONE
 
 
-_ACTIONS = {"list": _list, "get": _get, "set": _set, "unset": _remove_value, "path": _print_paths}
-
-
-def _refuse_surplus(arguments: argparse.Namespace) -> None:
-    """Words that would not count: whoever wrote them meant another action."""
-    if arguments.key is not None and arguments.action in ("list", "path"):
-        raise SetupError(
-            f"`handaxe config {arguments.action}` takes no name; "
-            f"`handaxe config get {arguments.key}` shows one setting."
-        )
-    if arguments.value is not None and arguments.action != "set":
-        raise SetupError(f"`handaxe config {arguments.action}` takes no value; `set` does.")
-
-
-def _require_key(arguments: argparse.Namespace) -> str:
-    if arguments.key is None:
-        raise SetupError(f"`handaxe config {arguments.action}` needs the name of a setting.")
-    return arguments.key
+_ACTIONS = {"list": _list, "get": _get, "set": _change, "unset": _change, "path": _print_paths}
 
 
 def _format_lines(setting: SettingValue) -> list[str]:
-    note = "" if setting.is_used else "  (known, not used here)"
+    note = "" if setting.is_used else "  (not used by handaxe)"
     items = _get_items(setting.value)
     if not items or len(items) != len(setting.origins):
         value, origin = _encode_value(setting.value), _format_origin(setting.origins[0])

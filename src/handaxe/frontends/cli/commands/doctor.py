@@ -20,12 +20,6 @@ from handaxe.text.escape import format_count, to_visible_text
 _COLOURS = {"ok": "32", "weak": "33", "no": "31"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--check", action="store_true", help="connect to the MCP servers as well")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings."""
     found = _examine()

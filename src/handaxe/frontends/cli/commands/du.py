@@ -12,11 +12,6 @@ from handaxe.text.escape import format_count, to_visible_text
 from handaxe.undo.prune import measure_usage
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print the numbers."""
     home = open_data_home()

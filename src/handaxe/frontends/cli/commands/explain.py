@@ -14,7 +14,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import decode_line, write_json
 from handaxe.frontends.cli.render import print_notice, write_out
-from handaxe.frontends.cli.session_options import add_session_options, open_session
+from handaxe.frontends.cli.session_options import open_session
 from handaxe.frontends.line_input import read_lines
 from handaxe.rules.tool_families import resolve_tool_alias
 from handaxe.shell.exec.shfmt import count_commands
@@ -22,18 +22,6 @@ from handaxe.text.escape import find_closest_name, to_visible_text
 from handaxe.tools import build_loaders
 
 _MARKS = {"allow": "allow", "ask": "ask  ", "deny": "deny "}
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("shell_command", nargs="?", metavar="COMMAND", help="a shell command")
-    parser.add_argument("--tool", metavar="T", help="another tool than Bash")
-    parser.add_argument("--input", metavar="JSON", help="that tool's input")
-    parser.add_argument("--json", action="store_true", help="print the decision as JSON")
-    parser.add_argument(
-        "--jsonl", action="store_true", help="decide one request per line of standard input"
-    )
-    add_session_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -23,13 +23,6 @@ from handaxe.text.escape import format_count
 from handaxe.undo.prune import prune
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("--dry-run", action="store_true", help="say what would go, remove nothing")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--settings", metavar="FILE|JSON", help="settings for this run")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Prune and say what went."""
     home = open_data_home()

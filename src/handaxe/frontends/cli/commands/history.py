@@ -14,15 +14,7 @@ from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import BlockRenderer, print_notice, print_out, write_rendered
-from handaxe.frontends.cli.session_options import add_session_options
 from handaxe.text.escape import to_visible_text
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("--diff", action="store_true", help="show what changed in each file")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_session_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

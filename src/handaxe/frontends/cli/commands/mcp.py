@@ -12,7 +12,7 @@ from handaxe.config.working_directories import resolve_project
 from handaxe.contract.faults import SetupError
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.render import print_notice, print_out, write_out
-from handaxe.frontends.cli.session_options import add_session_options, open_session
+from handaxe.frontends.cli.session_options import open_session
 from handaxe.frontends.mcp_server.server_session import SessionFactory
 from handaxe.frontends.mcp_server.tool_list import list_default_tools
 from handaxe.permission.prompts import OnAsk
@@ -22,90 +22,12 @@ TOKEN_VARIABLE = "HANDAXE_MCP_TOKEN"  # noqa: S105 - the name of a variable
 _MIN_TOKEN_CHARS = 16
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="serve",
-        choices=[
-            "serve",
-            "install",
-            "list",
-            "get",
-            "add",
-            "add-json",
-            "remove",
-            "login",
-            "logout",
-        ],
-        help="serve the tools (default); write the entry for a client's settings; or list, show, "
-        "add and remove the servers that sessions here use, and log in at them",
-    )
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="ARGUMENT",
-        help="install CLIENT; get NAME; add NAME COMMAND|URL [ARGS]; add-json NAME JSON; "
-        "remove NAME; login NAME; logout NAME; options of a COMMAND follow after --",
-    )
-    parser.add_argument(
-        "--http", type=int, metavar="PORT", help="streamable HTTP on loopback; 0 is any free port"
-    )
-    parser.add_argument(
-        "--token-file",
-        metavar="FILE",
-        help=f"the token HTTP clients must send (default: ${TOKEN_VARIABLE}, or a new one)",
-    )
-    parser.add_argument(
-        "--output-schemas",
-        action="store_true",
-        help="serve: list the output schemas of built-in tools, too",
-    )
-    parser.add_argument("--write", action="store_true", help="install: change the client's file")
-    parser.add_argument("--name", default="handaxe", help="install: the entry's name")
-    _add_server_options(parser)
-    add_session_options(parser)
-    parser.set_defaults(root=None)
-
-
-def _add_server_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("servers that sessions use")
-    group.add_argument("--json", action="store_true", help="list, get: as JSON")
-    group.add_argument(
-        "--check", action="store_true", help="list, get: connect, and say how it went"
-    )
-    group.add_argument(
-        "--no-browser", action="store_true", help="login: print the address, open nothing"
-    )
-    group.add_argument(
-        "-s",
-        "--scope",
-        choices=["local", "project", "user"],
-        help="add, remove: for you in this project (default), for everybody in it, for you",
-    )
-    group.add_argument(
-        "-t",
-        "--transport",
-        choices=["stdio", "http", "sse"],
-        help="add: how the server is reached (default: by what is given)",
-    )
-    group.add_argument(
-        "-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="add: a variable"
-    )
-    group.add_argument(
-        "-H", "--header", action="append", default=[], metavar="'NAME: VALUE'", help="add: a header"
-    )
-
-
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until the client goes, or install."""
+    """Serve until the client disconnects, or manage servers."""
     if arguments.action == "install":
         return _install(arguments)
     if arguments.action != "serve":
         return _run_server_action(arguments)
-    if arguments.words:
-        raise SetupError(f"The server takes no arguments, such as {arguments.words[0]!r}.")
     if arguments.http is not None:
         return _serve_http(arguments)
     from handaxe.frontends.mcp_server.handlers import serve
@@ -122,8 +44,8 @@ def _run_server_action(arguments: argparse.Namespace) -> int:
     from handaxe.frontends.cli import mcp_server_commands
 
     return {
-        "login": mcp_server_commands.login,
-        "logout": mcp_server_commands.logout,
+        "login": mcp_server_commands.log_in,
+        "logout": mcp_server_commands.log_out,
         "list": mcp_server_commands.list_servers,
         "get": mcp_server_commands.get_server,
         "add": mcp_server_commands.add_server,
@@ -202,9 +124,7 @@ def _install(arguments: argparse.Namespace) -> int:
         install,
     )
 
-    if len(arguments.words) > 1:
-        raise SetupError(f"One client at a time, without {arguments.words[1]!r}.")
-    client = find_client(next(iter(arguments.words), None))
+    client = find_client(arguments.client)
     project = Path(os.path.abspath(arguments.root or "."))
     root = project if arguments.root is not None or not client.knows_projects else None
     program = _find_program(is_shared=client.is_shared)

@@ -16,30 +16,16 @@ from handaxe.permission.saved_rules import SavedRule, SavedRules
 from handaxe.storage.home import find_data_home
 from handaxe.text.escape import find_closest_name, to_visible_text
 
-ACTIONS = ("list", "revoke")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("action", nargs="?", default="list", choices=ACTIONS)
-    parser.add_argument("rule", nargs="?", metavar="RULE", help="the rule to take back")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--root", default=".", metavar="DIR", help="the project (default: here)")
-
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked."""
+    """Run the action."""
     root = resolve_project(arguments.root)
     configuration = open_configuration(root, home=find_data_home())
     rules = SavedRules(configuration, configuration.store(LocalFiles()))
     if arguments.action == "list":
-        if arguments.rule is not None:
-            raise SetupError("`handaxe permissions list` lists all rules, and takes none.")
         _list(rules.listed(), as_json=arguments.json)
         warn(configuration.warnings)
         return DONE
-    if arguments.rule is None:
-        raise SetupError("`handaxe permissions revoke` needs the rule to take back.")
     try:
         files = asyncio.run(revoke_rule(rules, arguments.rule))
     except ToolFault as fault:
@@ -47,15 +33,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json({"rule": arguments.rule, "removed_from": files})
     for file in files:
-        print_error(f"{to_visible_text(arguments.rule)} is taken out of {to_visible_text(file)}.")
+        print_error(f"Removed {to_visible_text(arguments.rule)} from {to_visible_text(file)}.")
     return DONE
 
 
 async def revoke_rule(rules: SavedRules, rule: str) -> list[str]:
-    """Take an allow rule back; the files it stood in.
+    """Remove an allow rule from settings files; the files that had it.
 
     Raises:
-        SetupError: it stands in no file that handaxe writes.
+        SetupError: no file that handaxe writes has it.
     """
     files = await rules.revoke(rule)
     if files:
@@ -64,23 +50,23 @@ async def revoke_rule(rules: SavedRules, rule: str) -> list[str]:
     elsewhere = [format_rule_location(one) for one in allowed if one.rule == rule]
     if elsewhere:
         raise SetupError(
-            f"{rule} stands in {', '.join(elsewhere)}, which handaxe does not write. "
-            "Take it out there."
+            f"{rule} comes from {', '.join(elsewhere)}, which handaxe does not write. "
+            "Remove it there."
         )
     near = find_closest_name(rule, [one.rule for one in allowed])
-    hint = f" Did you mean {near}?" if near else " `handaxe permissions` lists what is allowed."
+    hint = f" Did you mean {near}?" if near else " `handaxe permissions` lists the rules."
     raise SetupError(f"No settings file allows {rule}.{hint}")
 
 
 def format_rule_location(rule: SavedRule) -> str:
-    """Where a rule stands."""
+    """The source of a rule, with its line where it has one."""
     if rule.file is None:
         return rule.source
     return rule.file if rule.line is None else f"{rule.file}:{rule.line}"
 
 
 def format_rule_date(rule: SavedRule) -> str:
-    """When a rule was given, as far as it is known."""
+    """When a rule was added, if that is known."""
     if rule.at is None:
         return "by hand"
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(rule.at))
@@ -91,7 +77,7 @@ def _list(rules: list[SavedRule], *, as_json: bool) -> None:
         write_json(rules)
         return
     if not rules:
-        print_error("No settings file has a rule.")
+        print_error("No settings file has permission rules.")
     for rule in rules:
         day, location = format_rule_date(rule), format_rule_location(rule)
         line = f"{rule.behaviour:5}  {day:16}  {rule.rule}  ({location})"

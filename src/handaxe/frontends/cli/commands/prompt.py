@@ -12,12 +12,11 @@ from handaxe.app.agent import Agent
 from handaxe.app.session import get_parts
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.model import Model, ModelEvent, ModelFailed, ModelRequest
-from handaxe.frontends.cli.agent_options import add_prompt_options
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.mcp_config_option import parse_json_object, read_prompt_option
 from handaxe.frontends.cli.render import print_out, write_out
-from handaxe.frontends.cli.session_options import add_session_options, disable_hooks, open_session
+from handaxe.frontends.cli.session_options import disable_hooks, open_session
 from handaxe.frontends.cli.worktree_option import create_ephemeral_home
 from handaxe.models.factory import open_model
 from handaxe.storage.home import find_data_home
@@ -30,16 +29,6 @@ class PromptSummary(msgspec.Struct, kw_only=True):
     agent: str | None
     model: str
     sections: list[PromptSection]
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("--json", action="store_true", help="print the parts as JSON")
-    parser.add_argument("--agent", metavar="TYPE", help="which type of agent leads the session")
-    parser.add_argument("--agents", metavar="JSON", help="types of agents for this run")
-    parser.add_argument("--model", metavar="NAME", help="the model; it is not asked")
-    add_prompt_options(parser)
-    add_session_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,18 +14,12 @@ from handaxe.contract.faults import BadLine, Cancelled, SetupError
 from handaxe.contract.result import ToolResult
 from handaxe.frontends.cli.exit_codes import compute_exit_code
 from handaxe.frontends.cli.json_output import decode_line, encode_result, write_line
-from handaxe.frontends.cli.session_options import add_session_options, open_session
+from handaxe.frontends.cli.session_options import open_session
 from handaxe.frontends.cli.stdio import allow_interrupt
 from handaxe.frontends.line_input import stream_lines
 from handaxe.text.sanitize import escape_surrogates
 
 _SHAPE = 'Send {"id": "1", "tool": "Read", "input": {...}} or {"batch": [{...}, ...]}.'
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="- is standard input")
-    add_session_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -19,15 +19,6 @@ _HOOK_COLUMNS = ("runs", "failed", "waited s", "slowest s")
 _COLUMNS = ("calls", "failed", "tokens", "each", "seconds", "definition")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("--session", metavar="ID", help="one session, by id or name")
-    parser.add_argument("--days", type=float, metavar="N", help="only sessions used since")
-    parser.add_argument("--all", action="store_true", help="the sessions of all projects")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--root", default=".", metavar="DIR", help="the project (default: here)")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print the numbers."""
     home = open_data_home()

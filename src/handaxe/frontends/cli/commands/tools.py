@@ -21,22 +21,9 @@ from handaxe.contract.tool import Tool
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_line
 from handaxe.frontends.cli.render import print_error, print_out, write_out
-from handaxe.frontends.cli.session_options import add_session_options, open_session
+from handaxe.frontends.cli.session_options import open_session
 from handaxe.permission.decide import Policy
 from handaxe.text.escape import to_visible_text
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="show this tool alone")
-    parser.add_argument("--json", action="store_true", help="print schemas as JSON")
-    parser.add_argument(
-        "--provider",
-        default="json-schema",
-        metavar="P",
-        help="the dialect: anthropic, openai, gemini or json-schema",
-    )
-    add_session_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

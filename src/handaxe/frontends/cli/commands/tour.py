@@ -31,10 +31,6 @@ of your own. `handaxe doctor` says what this machine can do.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments: there are none."""
-
-
 def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no arguments
     """Walk through the story; 0 if everything ended as it says."""
     from handaxe.frontends.cli.tour.page import TourPage, load_story

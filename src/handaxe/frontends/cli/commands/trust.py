@@ -15,20 +15,6 @@ from handaxe.frontends.cli.trust_prompt import confirm_trust, describe_requests,
 from handaxe.text.escape import to_visible_text
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("directory", nargs="?", default=".", metavar="DIR", help="default: here")
-    parser.add_argument(
-        "-y", "--yes", action="store_true", help="trust without a question at a terminal"
-    )
-    parser.add_argument(
-        "--show", action="store_true", help="show what the folder's files want, and change nothing"
-    )
-    parser.add_argument("--revoke", action="store_true", help="trust the folder no longer")
-    parser.add_argument("--list", action="store_true", help="list the trusted folders")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
     record = TrustRecord(open_data_home())

@@ -16,38 +16,8 @@ from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import compute_exit_code
 from handaxe.frontends.cli.json_output import encode_result, write_line
 from handaxe.frontends.cli.render import BlockRenderer, write_error, write_rendered
-from handaxe.frontends.cli.session_options import add_session_options
 from handaxe.frontends.cli.tty_input import ask_line
 from handaxe.text.paths import unquote_path
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "call_id",
-        nargs="?",
-        metavar="CALL_ID",
-        help="go back to before this call (default: undo the last change)",
-    )
-    parser.add_argument("--only", action="store_true", help="undo just that call, not later ones")
-    parser.add_argument("--redo", action="store_true", help="take back the last undo")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="even if somebody else changed a file since or meanwhile",
-    )
-    parser.add_argument(
-        "--path",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="only this path, also if it may be somebody else's change (can be repeated)",
-    )
-    parser.add_argument(
-        "--outside", action="store_true", help="also put back files outside the project, unasked"
-    )
-    parser.add_argument("--json", action="store_true", help="print the result object")
-    add_session_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,221 @@
+"""The options of the agent and of every command that opens a session, as data."""
+
+from handaxe.frontends.cli.arguments import (
+    HELP,
+    Argument,
+    CommandPage,
+    OptionGroup,
+    parse_float,
+    parse_int,
+)
+from handaxe.version import __version__
+
+ROOT = Argument("--root DIR", "project directory (default: the current directory)", default=".")
+SESSION_ID = Argument("--session-id ID", "id of the session to open, or to give to a new one")
+SETTINGS = Argument("--settings FILE|JSON", "settings for this run, as a file or a JSON object")
+SETTING_SOURCES = Argument(
+    "--setting-sources LIST",
+    'settings files to read, e.g. "user,project,local" (default: all; empty: none)',
+)
+_DIRECTORIES = (
+    ROOT,
+    Argument("--add-dir DIR", "another directory to work in; several may follow", action="append"),
+)
+_SESSION = (
+    SESSION_ID,
+    Argument("--shared-session", "let several processes work in this session at the same time"),
+)
+_PERMISSIONS = (
+    Argument(
+        "--permission-mode MODE",
+        "when to ask: default, acceptEdits (edit without asking), plan (read only), auto, "
+        "dontAsk (refuse instead of asking) or bypassPermissions (never ask)",
+    ),
+    Argument(
+        "--allowedTools, --allowed-tools RULES",
+        'rules for calls that run without asking, e.g. "Bash(git diff *)" Edit; several may follow',
+        dest="allow",
+        action="append",
+    ),
+    Argument(
+        "--disallowedTools, --disallowed-tools RULES",
+        'rules for calls that are always refused, e.g. "Read(.env)"; several may follow',
+        dest="deny",
+        action="append",
+    ),
+)
+_TRUST = Argument("--trust-project", "trust the project's settings files for this run")
+_TOOLS = (
+    Argument(
+        "--tools LIST|PRESET",
+        "tools to offer, e.g. Read,Grep,Edit or read-only, edit, simple, full (default: all)",
+    ),
+    Argument(
+        "--tools-from FILE.py|MODULE:NAME",
+        "add your own tools from a Python file or module; repeatable",
+        action="append",
+    ),
+    Argument(
+        "--mcp-config FILE|JSON",
+        "add MCP servers for this run, in the format of .mcp.json; several may follow",
+        action="append",
+    ),
+    Argument("--strict-mcp-config", "use only the MCP servers of --mcp-config"),
+)
+SESSION_GROUPS = (
+    OptionGroup("Project and session", (*_DIRECTORIES, *_SESSION)),
+    OptionGroup("Permissions", _PERMISSIONS),
+    OptionGroup("Settings", (SETTINGS, SETTING_SOURCES, _TRUST)),
+    OptionGroup("Tools and MCP servers", _TOOLS),
+)
+"""The options of every command that opens a session."""
+
+AGENT_TYPES = (
+    Argument("--agent TYPE", "agent type that leads the session"),
+    Argument("--agents JSON", "more agent types for this run"),
+)
+PROMPTS = (
+    Argument("--system-prompt TEXT", "replace the default system prompt"),
+    Argument("--system-prompt-file FILE", "replace it with the text of a file"),
+    Argument("--append-system-prompt TEXT", "append to the default system prompt"),
+    Argument("--append-system-prompt-file FILE", "append the text of a file"),
+    Argument("--append-subagent-system-prompt TEXT", "append to the prompts of subagents"),
+)
+_PROMPT = Argument("PROMPT", "what the agent should do", dest="prompt", nargs="*")
+_SKIP_PERMISSIONS = Argument(
+    "--dangerously-skip-permissions", "same as --permission-mode bypassPermissions"
+)
+_VERSION = Argument(
+    "-v, --version", "print the version", action="version", version=f"{__version__} (handaxe)"
+)
+_MODEL = (
+    Argument("--model NAME", "model to use, e.g. sonnet, openai/NAME or scripted:FILE"),
+    Argument("--fallback-model NAMES", "models to fall back to when the model is overloaded"),
+    Argument("--effort LEVEL", "reasoning effort: low, medium or high"),
+    Argument("--max-turns N", "maximum number of agent turns", type=parse_int),
+    Argument("--max-budget-usd USD", "maximum cost in USD", type=parse_float),
+    Argument(
+        "--max-total-tokens N",
+        "maximum number of tokens, input and output, subagents included",
+        type=parse_int,
+    ),
+    Argument("--max-thinking-tokens N", "token budget for extended thinking", type=parse_int),
+    Argument(
+        "--prices FILE|JSON",
+        'prices in USD per million tokens: {"NAME": {"input": 3, "output": 15}}',
+    ),
+    Argument("--record FILE", "record requests and answers to FILE, for --model replay:FILE"),
+)
+_CONVERSATIONS = (
+    Argument(
+        "-c, --continue",
+        "continue the last conversation in this project",
+        dest="continue_",
+        action="store_true",
+    ),
+    Argument("-r, --resume [ID]", "continue a conversation by id or name; see `handaxe sessions`"),
+    Argument("-n, --name NAME", "name for this conversation"),
+    Argument("--fork-session", "continue in a copy with a new id"),
+    Argument("--resume-session-at UUID", "continue from this message and drop the later ones"),
+    Argument(
+        "--resume-drops-turn UUID", "fail if more than the turn of this prompt would be dropped"
+    ),
+    Argument("--rewind-files UUID", "restore files to their state at this message, then exit"),
+    Argument("--no-session-persistence", "keep nothing of this run on disk"),
+    Argument("-w, --worktree [NAME]", "work in a new git worktree of the project"),
+)
+_HEADLESS = (
+    Argument("-p, --print", "print one answer and exit; never asks"),
+    Argument(
+        "--output-format FORMAT",
+        "text (default), json (one object at the end) or stream-json",
+        choices=("text", "json", "stream-json"),
+        default="text",
+    ),
+    Argument(
+        "--input-format FORMAT",
+        "text (default) or stream-json",
+        choices=("text", "stream-json"),
+        default="text",
+    ),
+    Argument("--json-schema JSON", "JSON Schema the final answer must match"),
+    Argument(
+        "--background-wait SECONDS",
+        "maximum wait for background work after the answer (default: 600 for agents, "
+        "120 for commands)",
+        type=parse_float,
+    ),
+    Argument("--defer-permissions", "end the run at a call that needs permission, exit code 3"),
+    Argument(
+        "--answer CALL_ID=allow|deny[:WHY]",
+        "answer a waiting call, with -p and --resume; repeatable",
+        action="append",
+    ),
+    Argument(
+        "--permission-prompt-tool stdio|TOOL",
+        "MCP tool that answers permission questions, e.g. mcp__SERVER__TOOL",
+    ),
+)
+_STREAM = (
+    Argument("--include-partial-messages", "print parts of an answer as they arrive"),
+    Argument("--include-hook-events", "print what hooks did"),
+    Argument("--include-call-display", "print display blocks of tool calls"),
+    Argument("--replay-user-messages", "print user messages too"),
+    Argument("--forward-subagent-text", "print the text of subagents too"),
+    Argument("--prompt-suggestions", "print a suggestion for the next prompt after each turn"),
+)
+_HOOKS = (
+    Argument("--init", "with -p: run the Setup hooks before the session"),
+    Argument("--init-only", "run the Setup and SessionStart hooks, then exit"),
+    Argument("--maintenance", "with -p: run the Setup hooks for maintenance"),
+)
+_DEBUGGING = (
+    Argument("--verbose", "log every tool call to stderr"),
+    Argument("--debug", "write a debug log to stderr"),
+    Argument("--debug-file FILE", "write the debug log to a file"),
+    Argument("--bare", "ignore all settings files, hooks and servers; offer Bash, Read and Edit"),
+    Argument(
+        "--safe-mode", "keep settings, but ignore instructions, skills, agents, hooks and servers"
+    ),
+    Argument("--disable-slash-commands", "no skills; `/name` in a prompt is plain text"),
+)
+IGNORED = (
+    *(
+        Argument(f"{name} VALUE", "no effect", action="append", default=None)
+        for name in (
+            "--betas", "--task-budget", "--thinking", "--thinking-display", "--plugin-dir",
+        )
+    ),
+    Argument("--session-mirror", "no effect"),
+    Argument("--allow-dangerously-skip-permissions", "no effect"),
+)  # fmt: skip
+"""Options of other programs that are accepted and change nothing."""
+
+AGENT_PAGE = CommandPage(
+    "run a coding agent in your terminal, or one of its tools",
+    ("[OPTIONS] [PROMPT ...]", "COMMAND [OPTIONS]"),
+    (
+        ("handaxe", "start the agent in this directory"),
+        ('handaxe -p "Which functions have no test?"', "print one answer and exit"),
+        ("handaxe --continue", "continue the last conversation"),
+        ("handaxe call Grep pattern=TODO", "run one tool, without a model"),
+    ),
+    groups=(
+        OptionGroup("Arguments", (_PROMPT,)),
+        OptionGroup("Model and limits", _MODEL),
+        OptionGroup("One answer without a terminal", _HEADLESS),
+        OptionGroup("Conversations", _CONVERSATIONS),
+        OptionGroup("Permissions", (*_PERMISSIONS, _SKIP_PERMISSIONS)),
+        OptionGroup("Project and session", (*_DIRECTORIES, *_SESSION)),
+        OptionGroup("Tools and MCP servers", _TOOLS),
+        OptionGroup("Settings", (SETTINGS, SETTING_SOURCES, _TRUST)),
+        OptionGroup("System prompt and agent types", (*PROMPTS, *AGENT_TYPES)),
+        OptionGroup("With --output-format stream-json", _STREAM),
+        OptionGroup("Hooks", _HOOKS),
+        OptionGroup("Debugging", _DEBUGGING),
+        OptionGroup("Help", (HELP, _VERSION)),
+    ),
+    hidden=IGNORED,
+    is_mixed=True,
+)
+"""`handaxe` without a command. Its commands are added where the help is shown."""
