@@ -25,8 +25,8 @@ from handaxe.config.settings import Settings
 from handaxe.contract.faults import ToolFault
 from handaxe.contract.tool import Tool
 from handaxe.frontends.cli import exit_codes as exits
-from handaxe.frontends.cli.agent_page import AGENT_PAGE, SESSION_GROUPS
-from handaxe.frontends.cli.arguments import Argument, CommandPage, OptionGroup
+from handaxe.frontends.cli.agent_page import AGENT_PAGE
+from handaxe.frontends.cli.arguments import SESSION_GROUPS, Argument, CommandPage, OptionGroup
 from handaxe.frontends.cli.command_pages import PAGES
 from handaxe.schema.tool_schema import build_input_schema, build_output_schema
 from handaxe.text.tokens import estimate_tokens
@@ -419,13 +419,13 @@ def cli_page() -> Iterator[str]:
     yield "`handaxe COMMAND --help` print what this page says.\n"
     yield "## handaxe\n"
     yield "The guide is [The agent on the command line](../guides/command-line-agent.md).\n"
-    yield from _command(AGENT_PAGE)
+    yield from _command("handaxe", AGENT_PAGE)
     for name, page in PAGES.items():
         yield f"## handaxe {name}\n"
-        yield from _command(page)
+        yield from _command(f"handaxe {name}", page)
         for action, inner in page.actions.items():
             yield f"### handaxe {name} {action}\n"
-            yield from _command(inner)
+            yield from _command(f"handaxe {name} {action}", inner)
     yield "## Session options\n"
     for group in SESSION_GROUPS:
         yield from _option_table(group)
@@ -442,10 +442,10 @@ def cli_page() -> Iterator[str]:
     yield from _table(("code", "meaning"), [(str(code), text) for code, text in codes])
 
 
-def _command(page: CommandPage) -> Iterator[str]:
+def _command(program: str, page: CommandPage) -> Iterator[str]:
     summary = f"{page.summary[0].upper()}{page.summary[1:]}."
     yield f"{summary} {page.about}".strip() + "\n"
-    usage = "\n".join(f"handaxe {line}" for line in page.usage)
+    usage = "\n".join(page.list_usage(program))
     yield f"```\n{usage}\n```\n"
     width = max(len(line) for line, _ in page.examples)
     examples = "\n".join(f"{line:{width}}  # {meaning}" for line, meaning in page.examples)

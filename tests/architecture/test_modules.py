@@ -23,7 +23,7 @@ A_READ_LOADS_NONE_OF = (
     "handaxe.agent", "handaxe.app.services.mcp", "handaxe.app.services.session_shell",
     "handaxe.config.mcp_definitions", "handaxe.config.settings_store", "handaxe.config.trust_store",
     "handaxe.contract.ports.mcp_servers", "handaxe.contract.ports.questions",
-    "handaxe.contract.ports.search", "handaxe.disk.atomic", "handaxe.frontends.cli.ask_permission",
+    "handaxe.contract.ports.search", "handaxe.disk.atomic", "handaxe.frontends.cli.terminal_prompts",
     "handaxe.hooks.dispatcher", "handaxe.mcp", "handaxe.media", "handaxe.models", "handaxe.search",
     "handaxe.shell.analysis", "handaxe.skills.skill_files", "handaxe.storage.task_lists",
     "handaxe.undo.checkpoints", "handaxe.undo.content_store", "handaxe.undo.history",

@@ -12,7 +12,7 @@ from tests.frontends.terminals import Terminal
 
 from handaxe import Session
 from handaxe.app.services.tool_files import load_tools
-from handaxe.frontends.cli.ask_form import read_field
+from handaxe.frontends.cli.terminal_prompts import read_field
 
 pytestmark = pytest.mark.proves("RG-9")
 

@@ -15,8 +15,8 @@ from tests.waiting import HANG_S
 
 from handaxe import PermissionRequest
 from handaxe.contract.display import Code, Diff, DiffHunk, Items, Table, Text
-from handaxe.frontends.cli.ask_permission import format_question, wrap_lines
 from handaxe.frontends.cli.render import BlockRenderer, print_notice, write_answer, write_out
+from handaxe.frontends.cli.terminal_prompts import format_question, wrap_lines
 from handaxe.frontends.mcp_server.elicitation import format_elicitation
 
 CLEAR = "\x1b[2J\x1b[1;1H"

@@ -14,8 +14,8 @@ from tests.waiting import HANG_S
 
 from handaxe import Allow, Deny, PermissionRequest
 from handaxe.contract.decision import Loss, PermissionSuggestion, RuleProposal
-from handaxe.frontends.cli.ask_permission import format_question, read_answer
 from handaxe.frontends.cli.render import BlockRenderer
+from handaxe.frontends.cli.terminal_prompts import format_question, read_answer
 
 PROPOSAL = RuleProposal("Edit(/src/**)", ("/p/src/a",), ("/p/other",))
 SUGGESTIONS = (

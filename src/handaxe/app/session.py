@@ -5,8 +5,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from handaxe.app.config_warnings import find_config_warnings, find_mode_warnings
 from handaxe.app.main_session_builder import MainSessionBuilder, SessionOptions, SessionParts
+from handaxe.app.services.configuration import find_config_warnings, find_mode_warnings
 from handaxe.app.services.hooks import HookArguments
 from handaxe.app.services.tool_selection import Tools
 from handaxe.app.tool_listing import build_native_tools, get_tool_schema, make_closed_result

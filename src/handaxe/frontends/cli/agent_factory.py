@@ -21,12 +21,12 @@ from handaxe.frontends.cli.agent_options import (
     list_ignored_options,
     read_background_wait,
 )
-from handaxe.frontends.cli.mcp_config_option import (
+from handaxe.frontends.cli.option_values import (
     parse_json_object,
     partition_servers,
+    read_prices,
     read_prompt_option,
 )
-from handaxe.frontends.cli.price_option import read_prices
 from handaxe.frontends.cli.session_options import apply_mode, open_session, warn
 from handaxe.frontends.stream_json.server import ClientOptions
 from handaxe.models.factory import open_model

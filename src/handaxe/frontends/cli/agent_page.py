@@ -1,93 +1,25 @@
-"""The options of the agent and of every command that opens a session, as data."""
+"""The options of the agent, as data."""
 
 from handaxe.frontends.cli.arguments import (
+    AGENT_TYPES,
     HELP,
+    PERMISSION_GROUP,
+    PROJECT_GROUP,
+    PROMPTS,
+    SETTINGS_GROUP,
+    TOOLS_GROUP,
     Argument,
     CommandPage,
     OptionGroup,
     parse_float,
     parse_int,
 )
-from handaxe.version import __version__
 
-ROOT = Argument("--root DIR", "project directory (default: the current directory)", default=".")
-SESSION_ID = Argument("--session-id ID", "id of the session to open, or to give to a new one")
-SETTINGS = Argument("--settings FILE|JSON", "settings for this run, as a file or a JSON object")
-SETTING_SOURCES = Argument(
-    "--setting-sources LIST",
-    'settings files to read, e.g. "user,project,local" (default: all; empty: none)',
-)
-_DIRECTORIES = (
-    ROOT,
-    Argument("--add-dir DIR", "another directory to work in; several may follow", action="append"),
-)
-_SESSION = (
-    SESSION_ID,
-    Argument("--shared-session", "let several processes work in this session at the same time"),
-)
-_PERMISSIONS = (
-    Argument(
-        "--permission-mode MODE",
-        "when to ask: default, acceptEdits (edit without asking), plan (read only), auto, "
-        "dontAsk (refuse instead of asking) or bypassPermissions (never ask)",
-    ),
-    Argument(
-        "--allowedTools, --allowed-tools RULES",
-        'rules for calls that run without asking, e.g. "Bash(git diff *)" Edit; several may follow',
-        dest="allow",
-        action="append",
-    ),
-    Argument(
-        "--disallowedTools, --disallowed-tools RULES",
-        'rules for calls that are always refused, e.g. "Read(.env)"; several may follow',
-        dest="deny",
-        action="append",
-    ),
-)
-_TRUST = Argument("--trust-project", "trust the project's settings files for this run")
-_TOOLS = (
-    Argument(
-        "--tools LIST|PRESET",
-        "tools to offer, e.g. Read,Grep,Edit or read-only, edit, simple, full (default: all)",
-    ),
-    Argument(
-        "--tools-from FILE.py|MODULE:NAME",
-        "add your own tools from a Python file or module; repeatable",
-        action="append",
-    ),
-    Argument(
-        "--mcp-config FILE|JSON",
-        "add MCP servers for this run, in the format of .mcp.json; several may follow",
-        action="append",
-    ),
-    Argument("--strict-mcp-config", "use only the MCP servers of --mcp-config"),
-)
-SESSION_GROUPS = (
-    OptionGroup("Project and session", (*_DIRECTORIES, *_SESSION)),
-    OptionGroup("Permissions", _PERMISSIONS),
-    OptionGroup("Settings", (SETTINGS, SETTING_SOURCES, _TRUST)),
-    OptionGroup("Tools and MCP servers", _TOOLS),
-)
-"""The options of every command that opens a session."""
-
-AGENT_TYPES = (
-    Argument("--agent TYPE", "agent type that leads the session"),
-    Argument("--agents JSON", "more agent types for this run"),
-)
-PROMPTS = (
-    Argument("--system-prompt TEXT", "replace the default system prompt"),
-    Argument("--system-prompt-file FILE", "replace it with the text of a file"),
-    Argument("--append-system-prompt TEXT", "append to the default system prompt"),
-    Argument("--append-system-prompt-file FILE", "append the text of a file"),
-    Argument("--append-subagent-system-prompt TEXT", "append to the prompts of subagents"),
-)
 _PROMPT = Argument("PROMPT", "what the agent should do", dest="prompt", nargs="*")
 _SKIP_PERMISSIONS = Argument(
     "--dangerously-skip-permissions", "same as --permission-mode bypassPermissions"
 )
-_VERSION = Argument(
-    "-v, --version", "print the version", action="version", version=f"{__version__} (handaxe)"
-)
+_VERSION = Argument("-v, --version", "print the version")
 _MODEL = (
     Argument("--model NAME", "model to use, e.g. sonnet, openai/NAME or scripted:FILE"),
     Argument("--fallback-model NAMES", "models to fall back to when the model is overloaded"),
@@ -193,7 +125,6 @@ IGNORED = (
 
 AGENT_PAGE = CommandPage(
     "run a coding agent in your terminal, or one of its tools",
-    ("[OPTIONS] [PROMPT ...]", "COMMAND [OPTIONS]"),
     (
         ("handaxe", "start the agent in this directory"),
         ('handaxe -p "Which functions have no test?"', "print one answer and exit"),
@@ -205,16 +136,17 @@ AGENT_PAGE = CommandPage(
         OptionGroup("Model and limits", _MODEL),
         OptionGroup("One answer without a terminal", _HEADLESS),
         OptionGroup("Conversations", _CONVERSATIONS),
-        OptionGroup("Permissions", (*_PERMISSIONS, _SKIP_PERMISSIONS)),
-        OptionGroup("Project and session", (*_DIRECTORIES, *_SESSION)),
-        OptionGroup("Tools and MCP servers", _TOOLS),
-        OptionGroup("Settings", (SETTINGS, SETTING_SOURCES, _TRUST)),
+        OptionGroup("Permissions", (*PERMISSION_GROUP.arguments, _SKIP_PERMISSIONS)),
+        PROJECT_GROUP,
+        TOOLS_GROUP,
+        SETTINGS_GROUP,
         OptionGroup("System prompt and agent types", (*PROMPTS, *AGENT_TYPES)),
         OptionGroup("With --output-format stream-json", _STREAM),
         OptionGroup("Hooks", _HOOKS),
         OptionGroup("Debugging", _DEBUGGING),
         OptionGroup("Help", (HELP, _VERSION)),
     ),
+    usage=("[OPTIONS] [PROMPT ...]", "COMMAND [OPTIONS]"),
     hidden=IGNORED,
     is_mixed=True,
 )

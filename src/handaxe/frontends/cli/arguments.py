@@ -1,18 +1,13 @@
-"""Commands, options and examples as data: the parser and the help text made from them."""
+"""Commands, options and examples as data, and the parser made from them."""
 
 import argparse
-import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from handaxe.contract.faults import SetupError
 from handaxe.text.escape import find_closest_name, to_visible_text
-
-_INDENT = 2
-_HELP_COLUMN = 26
-_NARROW_COLUMNS = 60
 
 
 class Argument:
@@ -38,6 +33,12 @@ class Argument:
     def value(self) -> str:
         """The name of the value; empty for a flag."""
         return " ".join(word for word in self.spec.split() if not word.startswith("-"))
+
+    def format_positional(self) -> str:
+        """A positional argument in a usage line, such as `[FILE]` or `WORD ...`."""
+        nargs = self.options.get("nargs")
+        shown = f"{self.value} ..." if nargs in ("*", "+") else self.value
+        return f"[{shown}]" if nargs in ("*", "?") else shown
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Declare it."""
@@ -71,11 +72,11 @@ class CommandPage(NamedTuple):
 
     summary: str
     """An imperative for the list of commands."""
-    usage: tuple[str, ...]
-    """What follows `handaxe`."""
     examples: tuple[tuple[str, str], ...]
     """Command lines with their meaning."""
     groups: tuple[OptionGroup, ...] = ()
+    usage: tuple[str, ...] = ()
+    """What follows `handaxe`, where it does not follow from the arguments."""
     about: str = ""
     """What the first sentence leaves out."""
     hidden: tuple[Argument, ...] = ()
@@ -83,7 +84,17 @@ class CommandPage(NamedTuple):
     actions: "Mapping[str, CommandPage]" = {}  # noqa: RUF012 - nobody changes it
     """Actions by name; the first one is the default."""
     is_mixed: bool = False
-    """Whether options may stand between the words of one positional argument."""
+    """Whether options may separate the words of one positional argument."""
+
+    def list_usage(self, program: str) -> list[str]:
+        """The command lines without their values."""
+        if self.usage:
+            return [f"handaxe {line}" for line in self.usage]
+        if self.actions:
+            return [f"{program} [ACTION] [ARGUMENTS] [OPTIONS]"]
+        arguments = [one for group in self.groups for one in group.arguments]
+        words = [one.format_positional() for one in arguments if not one.names]
+        return [" ".join((program, *words, *(["[OPTIONS]"] if arguments else [])))]
 
     def list_arguments(self) -> list[Argument]:
         """All arguments, those that the help does not show too."""
@@ -115,7 +126,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The page as wide as the terminal."""
-        return format_page(self.prog, self._page, _get_columns())
+        from handaxe.frontends.cli.help_text import format_page, get_columns
+
+        return format_page(self.prog, self._page, get_columns())
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
@@ -181,66 +194,86 @@ def parse_float(text: str) -> float:
         raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
 
 
-def format_page(program: str, page: CommandPage, columns: int) -> str:
-    """A page as text: a sentence, usage, examples, actions and options in groups."""
-    summary = f"{page.summary[0].upper()}{page.summary[1:]}."
-    parts = ["\n".join(_wrap(f"{summary} {page.about}".strip(), columns, 0))]
-    usage = [line for one in page.usage for line in _wrap(f"handaxe {one}".strip(), columns, 4)]
-    examples = _format_rows(page.examples, columns, max(len(line) for line, _ in page.examples) + 4)
-    parts.append(_join_section("Examples", examples))
-    if page.actions:
-        rows = [(name, action.summary) for name, action in page.actions.items()]
-        width = max(len(name) for name in page.actions) + 4
-        title = "Commands" if program == "handaxe" else "Actions"
-        name = title[:-1].upper()
-        title = f"{title} (`{program} {name} --help` has details and examples)"
-        parts.append(_join_section(title, _format_rows(rows, columns, width)))
-    parts.append(_join_section("Usage", (f"  {line}" for line in usage)))
-    is_told = any(HELP in group.arguments for group in page.groups)
-    for group in [*page.groups, *(() if is_told else (OptionGroup("Help", (HELP,)),))]:
-        rows = [(one.spec, one.meaning) for one in group.arguments]
-        parts.append(_join_section(group.title, _format_rows(rows, columns, _HELP_COLUMN)))
-    return "\n\n".join(parts) + "\n"
+ROOT = Argument("--root DIR", "project directory (default: the current directory)", default=".")
+SESSION_ID = Argument("--session-id ID", "id of the session to open, or to give to a new one")
+SETTINGS = Argument("--settings FILE|JSON", "settings for this run, as a file or a JSON object")
+SETTING_SOURCES = Argument(
+    "--setting-sources LIST",
+    'settings files to read, e.g. "user,project,local" (default: all; empty: none)',
+)
+PROJECT_GROUP = OptionGroup(
+    "Project and session",
+    (
+        ROOT,
+        Argument(
+            "--add-dir DIR", "another directory to work in; several may follow", action="append"
+        ),
+        SESSION_ID,
+        Argument("--shared-session", "let several processes work in this session at the same time"),
+    ),
+)
+PERMISSION_GROUP = OptionGroup(
+    "Permissions",
+    (
+        Argument(
+            "--permission-mode MODE",
+            "when to ask: default, acceptEdits (edit without asking), plan (read only), auto, "
+            "dontAsk (refuse instead of asking) or bypassPermissions (never ask)",
+        ),
+        Argument(
+            "--allowedTools, --allowed-tools RULES",
+            'rules for calls that run without asking, e.g. "Bash(git diff *)" Edit; '
+            "several may follow",
+            dest="allow",
+            action="append",
+        ),
+        Argument(
+            "--disallowedTools, --disallowed-tools RULES",
+            'rules for calls that are always refused, e.g. "Read(.env)"; several may follow',
+            dest="deny",
+            action="append",
+        ),
+    ),
+)
+SETTINGS_GROUP = OptionGroup(
+    "Settings",
+    (
+        SETTINGS,
+        SETTING_SOURCES,
+        Argument("--trust-project", "trust the project's settings files for this run"),
+    ),
+)
+TOOLS_GROUP = OptionGroup(
+    "Tools and MCP servers",
+    (
+        Argument(
+            "--tools LIST|PRESET",
+            "tools to offer, e.g. Read,Grep,Edit or read-only, edit, simple, full (default: all)",
+        ),
+        Argument(
+            "--tools-from FILE.py|MODULE:NAME",
+            "add your own tools from a Python file or module; repeatable",
+            action="append",
+        ),
+        Argument(
+            "--mcp-config FILE|JSON",
+            "add MCP servers for this run, in the format of .mcp.json; several may follow",
+            action="append",
+        ),
+        Argument("--strict-mcp-config", "use only the MCP servers of --mcp-config"),
+    ),
+)
+SESSION_GROUPS = (PROJECT_GROUP, PERMISSION_GROUP, SETTINGS_GROUP, TOOLS_GROUP)
+"""The options of every command that opens a session."""
 
-
-def _join_section(title: str, lines: Iterable[str]) -> str:
-    return "\n".join((f"{title}:", *lines))
-
-
-def _format_rows(rows: Iterable[tuple[str, str]], columns: int, width: int) -> list[str]:
-    """Two columns; in a narrow terminal, or after a long name, the meaning is on its own line."""
-    lines: list[str] = []
-    is_narrow = columns < _NARROW_COLUMNS or width > columns - 20
-    indent = 6 if is_narrow else width
-    for name, meaning in rows:
-        told = _wrap(meaning, columns, indent, is_hanging=False)
-        head = f"{'':{_INDENT}}{name}"
-        if is_narrow or len(head) > width - 2:
-            lines += [head]
-        else:
-            lines += [f"{head:{width}}{told[0].lstrip()}"]
-            told = told[1:]
-        lines += told
-    return lines
-
-
-def _wrap(text: str, columns: int, indent: int, *, is_hanging: bool = True) -> list[str]:
-    """Lines of at most `columns`; `indent` is left free, on the first line only if not hanging."""
-    room = max(columns - indent, 20)
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".lstrip()
-    first = "" if is_hanging else " " * indent
-    return [f"{first if at == 0 else ' ' * indent}{line}" for at, line in enumerate(lines)]
-
-
-def _get_columns() -> int:
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
-    try:
-        return os.get_terminal_size().columns or 80
-    except OSError:
-        return 80
+AGENT_TYPES = (
+    Argument("--agent TYPE", "agent type that leads the session"),
+    Argument("--agents JSON", "more agent types for this run"),
+)
+PROMPTS = (
+    Argument("--system-prompt TEXT", "replace the default system prompt"),
+    Argument("--system-prompt-file FILE", "replace it with the text of a file"),
+    Argument("--append-system-prompt TEXT", "append to the default system prompt"),
+    Argument("--append-system-prompt-file FILE", "append the text of a file"),
+    Argument("--append-subagent-system-prompt TEXT", "append to the prompts of subagents"),
+)

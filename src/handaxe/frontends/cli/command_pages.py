@@ -1,6 +1,6 @@
 """The commands of the command line as data: what each takes, with examples."""
 
-from handaxe.frontends.cli.agent_page import (
+from handaxe.frontends.cli.arguments import (
     AGENT_TYPES,
     PROMPTS,
     ROOT,
@@ -8,8 +8,6 @@ from handaxe.frontends.cli.agent_page import (
     SESSION_ID,
     SETTING_SOURCES,
     SETTINGS,
-)
-from handaxe.frontends.cli.arguments import (
     Argument,
     CommandPage,
     OptionGroup,
@@ -44,7 +42,6 @@ def _arguments(*arguments: Argument) -> OptionGroup:
 
 _CALL = CommandPage(
     "run one tool call, without a model",
-    ("call TOOL [JSON | KEY=VALUE ...] [OPTIONS]",),
     (
         ("handaxe call Read file_path=README.md", "print a file"),
         (
@@ -72,7 +69,6 @@ _CALL = CommandPage(
 )
 _RUN = CommandPage(
     "run many tool calls in one session, JSON lines in and out",
-    ("run [FILE] [OPTIONS]",),
     (
         ("handaxe run calls.jsonl", "run the calls of a file"),
         (
@@ -96,7 +92,6 @@ _RUN = CommandPage(
 )
 _TOOLS = CommandPage(
     "list the tools, or show one tool's schema and prompt",
-    ("tools [NAME] [OPTIONS]",),
     (
         ("handaxe tools", "list the tools"),
         ("handaxe tools Edit", "show the prompt and the schema of Edit"),
@@ -117,7 +112,6 @@ _TOOLS = CommandPage(
 )
 _PROMPT = CommandPage(
     "show the system prompt part by part, with sizes",
-    ("prompt [OPTIONS]",),
     (
         ("handaxe prompt", "show the prompt of the agent in this project"),
         ("handaxe prompt --agent Explore --json", "show the prompt of an agent type as JSON"),
@@ -134,7 +128,6 @@ _PROMPT = CommandPage(
 )
 _EXPLAIN = CommandPage(
     "explain whether a command or tool call is allowed, and why",
-    ("explain COMMAND [OPTIONS]", "explain --tool T --input JSON [OPTIONS]", "explain --jsonl"),
     (
         ('handaxe explain "git push"', "show why a command is allowed, asks or is refused"),
         ('handaxe explain --tool Edit --input \'{"file_path": "a.py"}\'', "the same for a tool"),
@@ -149,6 +142,11 @@ _EXPLAIN = CommandPage(
         ),
         *SESSION_GROUPS,
     ),
+    usage=(
+        "explain COMMAND [OPTIONS]",
+        "explain --tool T --input JSON [OPTIONS]",
+        "explain --jsonl",
+    ),
     about="Nothing is run. The answer names the rule that decides and rules that would allow it.",
 )
 _SERVER = Argument("NAME", "name of the server", dest="server")
@@ -161,7 +159,6 @@ _SCOPE = Argument(
 _CHECK = Argument("--check", "connect to the server and report the result")
 _MCP_SERVE = CommandPage(
     "serve the tools to another agent over stdio or HTTP",
-    ("mcp [serve] [OPTIONS]",),
     (
         ("handaxe mcp", "serve on standard input and output"),
         ("handaxe mcp --http 8080 --root ~/project", "serve a project over HTTP on this machine"),
@@ -180,7 +177,6 @@ _MCP_SERVE = CommandPage(
 )  # fmt: skip
 _MCP = CommandPage(
     "serve the tools to other agents, or manage MCP servers used here",
-    ("mcp [ACTION] [ARGUMENTS] [OPTIONS]",),
     (
         ("handaxe mcp", "serve the tools on standard input and output"),
         ("handaxe mcp install claude-code --write", "let Claude Code use the tools"),
@@ -191,7 +187,6 @@ _MCP = CommandPage(
         "serve": _MCP_SERVE,
         "install": CommandPage(
             "print or write the settings entry that makes a client use the tools",
-            ("mcp install CLIENT [OPTIONS]",),
             (
                 ("handaxe mcp install codex", "print the entry and where it belongs"),
                 ("handaxe mcp install codex --write", "write it into the settings of Codex"),
@@ -216,7 +211,6 @@ _MCP = CommandPage(
         ),
         "list": CommandPage(
             "list the MCP servers used here",
-            ("mcp list [OPTIONS]",),
             (
                 ("handaxe mcp list", "list the servers"),
                 ("handaxe mcp list --check", "connect to each and show its state"),
@@ -225,13 +219,11 @@ _MCP = CommandPage(
         ),
         "get": CommandPage(
             "show one MCP server",
-            ("mcp get NAME [OPTIONS]",),
             (("handaxe mcp get github --check", "connect and list its tools"),),
             groups=(_arguments(_SERVER), _options(_CHECK, _JSON), *SESSION_GROUPS),
         ),
         "add": CommandPage(
             "add an MCP server",
-            ("mcp add [OPTIONS] NAME URL", "mcp add [OPTIONS] NAME COMMAND [-- ARGS ...]"),
             (
                 ("handaxe mcp add docs https://example.com/mcp", "a server at an address"),
                 ("handaxe mcp add fs npx -- -y some-mcp-server .", "a program with options"),
@@ -262,11 +254,11 @@ _MCP = CommandPage(
                     ROOT,
                 ),
             ),
+            usage=("mcp add [OPTIONS] NAME URL", "mcp add [OPTIONS] NAME COMMAND [-- ARGS ...]"),
             is_mixed=True,
         ),
         "add-json": CommandPage(
             "add an MCP server from its JSON definition",
-            ("mcp add-json NAME JSON [OPTIONS]",),
             (("handaxe mcp add-json fs '{\"command\": \"fs-server\"}'", "add the server fs"),),
             groups=(
                 _arguments(_SERVER, Argument("JSON", "its definition", dest="definition")),
@@ -275,13 +267,11 @@ _MCP = CommandPage(
         ),
         "remove": CommandPage(
             "remove an MCP server",
-            ("mcp remove NAME [OPTIONS]",),
             (("handaxe mcp remove docs", "remove the server docs"),),
             groups=(_arguments(_SERVER), _options(_SCOPE, ROOT)),
         ),
         "login": CommandPage(
             "log in to an MCP server in the browser",
-            ("mcp login NAME [OPTIONS]",),
             (("handaxe mcp login github", "log in and keep the login"),),
             groups=(
                 _arguments(_SERVER),
@@ -291,7 +281,6 @@ _MCP = CommandPage(
         ),
         "logout": CommandPage(
             "delete the login of an MCP server",
-            ("mcp logout NAME [OPTIONS]",),
             (("handaxe mcp logout github", "delete the login"),),
             groups=(_arguments(_SERVER), *SESSION_GROUPS),
         ),
@@ -306,7 +295,6 @@ _FILE_SCOPE = Argument(
 _CONFIG_OPTIONS = (_JSON, ROOT, SETTINGS, SETTING_SOURCES)
 _CONFIG = CommandPage(
     "show, get or set settings",
-    ("config [ACTION] [KEY] [VALUE] [OPTIONS]",),
     (
         ("handaxe config", "list the settings and the file of each"),
         ("handaxe config set model sonnet", "choose the model for all your projects"),
@@ -314,19 +302,16 @@ _CONFIG = CommandPage(
     actions={
         "list": CommandPage(
             "list the settings and the file of each",
-            ("config list [OPTIONS]",),
             (("handaxe config list --json", "list them as JSON"),),
             groups=(_options(*_CONFIG_OPTIONS),),
         ),
         "get": CommandPage(
             "print one setting",
-            ("config get KEY [OPTIONS]",),
             (("handaxe config get permissions.allow", "print the allow rules"),),
             groups=(_arguments(_KEY), _options(*_CONFIG_OPTIONS)),
         ),
         "set": CommandPage(
             "set one setting",
-            ("config set KEY VALUE [OPTIONS]",),
             (
                 ("handaxe config set model openai/gpt-5", "set it for all your projects"),
                 ("handaxe config set sandbox.enabled true --scope project", "for this project"),
@@ -338,13 +323,11 @@ _CONFIG = CommandPage(
         ),
         "unset": CommandPage(
             "remove one setting",
-            ("config unset KEY [OPTIONS]",),
             (("handaxe config unset model", "remove it from your settings file"),),
             groups=(_arguments(_KEY), _options(_FILE_SCOPE, *_CONFIG_OPTIONS)),
         ),
         "path": CommandPage(
             "list the settings files",
-            ("config path [OPTIONS]",),
             (("handaxe config path --scope user", "print the path of your settings file"),),
             groups=(_options(_FILE_SCOPE, *_CONFIG_OPTIONS),),
         ),
@@ -352,7 +335,6 @@ _CONFIG = CommandPage(
 )  # fmt: skip
 _PERMISSIONS = CommandPage(
     "list the permission rules, or revoke one",
-    ("permissions [ACTION] [RULE] [OPTIONS]",),
     (
         ("handaxe permissions", "list the rules with their files and dates"),
         ('handaxe permissions revoke "Bash(git push *)"', "remove an allow rule"),
@@ -360,13 +342,11 @@ _PERMISSIONS = CommandPage(
     actions={
         "list": CommandPage(
             "list the permission rules with their files and dates",
-            ("permissions list [OPTIONS]",),
             (("handaxe permissions list --json", "list them as JSON"),),
             groups=(_options(_JSON, ROOT),),
         ),
         "revoke": CommandPage(
             "remove an allow rule from the settings files",
-            ("permissions revoke RULE [OPTIONS]",),
             (('handaxe permissions revoke "Bash(git push *)"', "git push asks again"),),
             groups=(
                 _arguments(Argument("RULE", "rule as `handaxe permissions` lists it", dest="rule")),
@@ -377,7 +357,6 @@ _PERMISSIONS = CommandPage(
 )
 _TRUST = CommandPage(
     "trust a project's settings files to grant permissions",
-    ("trust [DIR] [OPTIONS]",),
     (
         ("handaxe trust", "show what this project's files ask for, then confirm"),
         ("handaxe trust --revoke", "stop trusting this project"),
@@ -405,7 +384,6 @@ _ID = Argument("ID", "id of the session", dest="session_id")
 _SESSION_OPTIONS = _options(Argument("--root DIR", "only sessions of this project"), _JSON)
 _SESSIONS = CommandPage(
     "list, show, export, fork, rewind, rename or delete sessions",
-    ("sessions [ACTION] [ID] [OPTIONS]",),
     (
         ("handaxe sessions", "list the sessions with their ids"),
         ("handaxe sessions show ID", "show the events of a session"),
@@ -414,31 +392,26 @@ _SESSIONS = CommandPage(
     actions={
         "list": CommandPage(
             "list the sessions, newest first",
-            ("sessions list [OPTIONS]",),
             (("handaxe sessions list --root .", "list the sessions of this project"),),
             groups=(_SESSION_OPTIONS,),
         ),
         "show": CommandPage(
             "show the events of a session",
-            ("sessions show ID [OPTIONS]",),
             (("handaxe sessions show ID", "one line per event"),),
             groups=(_arguments(_ID), _SESSION_OPTIONS),
         ),
         "messages": CommandPage(
             "list the messages of a session with their ids",
-            ("sessions messages ID [OPTIONS]",),
             (("handaxe sessions messages ID", "find the message to fork or rewind to"),),
             groups=(_arguments(_ID), _SESSION_OPTIONS),
         ),
         "export": CommandPage(
             "print the events of a session as JSON lines",
-            ("sessions export ID [OPTIONS]",),
             (("handaxe sessions export ID > session.jsonl", "save a session"),),
             groups=(_arguments(_ID), _SESSION_OPTIONS),
         ),
         "fork": CommandPage(
             "copy a session and print the id of the copy",
-            ("sessions fork ID [OPTIONS]",),
             (("handaxe sessions fork ID --at MESSAGE", "copy it up to a message"),),
             groups=(
                 _arguments(_ID),
@@ -450,7 +423,6 @@ _SESSIONS = CommandPage(
         ),
         "rewind": CommandPage(
             "drop the messages after one message; files stay as they are",
-            ("sessions rewind ID MESSAGE [OPTIONS]",),
             (("handaxe sessions rewind ID MESSAGE", "keep everything up to MESSAGE"),),
             groups=(
                 _arguments(
@@ -461,7 +433,6 @@ _SESSIONS = CommandPage(
         ),
         "rename": CommandPage(
             "give a session a name",
-            ("sessions rename ID NAME [OPTIONS]",),
             (('handaxe sessions rename ID "parser bug"', 'then `handaxe -r "parser bug"`'),),
             groups=(
                 _arguments(_ID, Argument("NAME", "the new name", dest="value")),
@@ -470,7 +441,6 @@ _SESSIONS = CommandPage(
         ),
         "delete": CommandPage(
             "delete a session with its undo record",
-            ("sessions delete ID [OPTIONS]",),
             (("handaxe sessions delete ID", "delete it from this machine"),),
             groups=(_arguments(_ID), _SESSION_OPTIONS),
         ),
@@ -478,7 +448,6 @@ _SESSIONS = CommandPage(
 )
 _UNDO = CommandPage(
     "undo the changes of a session",
-    ("undo [CALL_ID] [OPTIONS]",),
     (
         ("handaxe undo", "undo the last change"),
         ("handaxe undo CALL_ID", "undo this call and everything after it"),
@@ -509,7 +478,6 @@ _UNDO = CommandPage(
 )
 _HISTORY = CommandPage(
     "list the calls that changed files, and what they changed",
-    ("history [OPTIONS]",),
     (
         ("handaxe history", "list the calls with their ids, for `handaxe undo`"),
         ("handaxe history --diff", "show what changed in each file"),
@@ -521,7 +489,6 @@ _HISTORY = CommandPage(
 )
 _STATS = CommandPage(
     "show what tools, servers and hooks cost, and which are unused",
-    ("stats [OPTIONS]",),
     (
         ("handaxe stats", "show the numbers of this project"),
         ("handaxe stats --all --days 7", "show the last week in all projects"),
@@ -538,7 +505,6 @@ _STATS = CommandPage(
 )
 _GC = CommandPage(
     "delete old undo data, results and output beyond the limits",
-    ("gc [OPTIONS]",),
     (
         ("handaxe gc --dry-run", "show how much would be deleted"),
         ("handaxe gc", "delete it"),
@@ -552,13 +518,11 @@ _GC = CommandPage(
 )
 _DU = CommandPage(
     "show the size of the data directory",
-    ("du [OPTIONS]",),
     (("handaxe du", "show bytes by kind"), ("handaxe du --json", "the same as JSON")),
     groups=(_options(_JSON),),
 )
 _DOCTOR = CommandPage(
     "check what works on this machine and how to fix the rest",
-    ("doctor [OPTIONS]",),
     (
         ("handaxe doctor", "check search, sandbox, shell, models and settings"),
         ("handaxe doctor --check", "connect to the MCP servers too"),
@@ -567,21 +531,17 @@ _DOCTOR = CommandPage(
 )
 _TOUR = CommandPage(
     "show handaxe at work in a temporary project; needs no key",
-    ("tour",),
     (("handaxe tour", "run the tour"),),
     about="A scripted model plays the agent, without a network.",
 )
 _HELP = CommandPage(
     "show the help of handaxe or of a command",
-    ("help [COMMAND [ACTION]]",),
     (("handaxe help undo", "same as `handaxe undo --help`"),),
+    usage=("help [COMMAND [ACTION]]",),
 )
-_VERSION = CommandPage(
-    "print the version", ("version",), (("handaxe version", "same as `handaxe --version`"),)
-)
+_VERSION = CommandPage("print the version", (("handaxe version", "same as `handaxe --version`"),))
 _UPDATE = CommandPage(
     "print how to update this installation",
-    ("update",),
     (("handaxe update", "print the command that updates handaxe"),),
     about="Nothing is downloaded.",
 )

@@ -35,7 +35,7 @@ from handaxe.frontends.cli.exit_codes import (
     is_refused,
 )
 from handaxe.frontends.cli.headless_output import TextOutput, create_output, print_status
-from handaxe.frontends.cli.price_option import compute_cost
+from handaxe.frontends.cli.option_values import compute_cost
 from handaxe.frontends.cli.render import print_notice, write_out
 from handaxe.frontends.cli.session_options import read_settings_option
 from handaxe.frontends.line_input import read_chunks, stream_lines

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.agent_page import AGENT_PAGE
 from handaxe.frontends.cli.arguments import CommandParser, split_action
 from handaxe.frontends.cli.command_pages import PAGES
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED, USAGE, Terminated
-from handaxe.frontends.cli.variadic_options import check_prompt, expand_variadic_options
 from handaxe.text.escape import find_closest_name
 
 _OF_TOOLS = frozenset({"call", "tools"})
@@ -140,18 +138,25 @@ def parse_command(name: str, words: Sequence[str]) -> argparse.Namespace:
             action, default = next(iter(page.actions.items()))
             page = page._replace(groups=default.groups)
     if name not in _OF_TOOLS and len(words) > 2:
+        from handaxe.frontends.cli.variadic_options import expand_variadic_options
+
         words = expand_variadic_options(words)
     into = argparse.Namespace(command=name, action=action)
     return CommandParser(program, page).read_words(words, into)
 
 
 def _run_agent(argv: Sequence[str]) -> int:
+    from handaxe.frontends.cli.agent_page import AGENT_PAGE
+    from handaxe.frontends.cli.variadic_options import check_prompt, expand_variadic_options
+
     page = AGENT_PAGE._replace(actions=PAGES)
     words = ["--debug" if word.startswith("--debug=") else word for word in argv]
     parser = CommandParser("handaxe", page)
     arguments = parser.read_words(expand_variadic_options(words), argparse.Namespace())
+    if arguments.version:
+        return _print_version()
     check_prompt(words, arguments.prompt)
-    from handaxe.frontends.cli.agent_command import run_agent
+    from handaxe.frontends.cli.agent_options import run_agent
 
     _collect_garbage()
     return run_agent(arguments)
@@ -159,6 +164,8 @@ def _run_agent(argv: Sequence[str]) -> int:
 
 def _print_help(words: Sequence[str]) -> int:
     """Print the page of a command, of one of its actions, or of handaxe."""
+    from handaxe.frontends.cli.agent_page import AGENT_PAGE
+
     program, page = "handaxe", AGENT_PAGE._replace(actions=PAGES)
     for word in words:
         if word not in page.actions:
@@ -166,14 +173,15 @@ def _print_help(words: Sequence[str]) -> int:
             hint = f" Did you mean {near!r}?" if near else ""
             raise SetupError(f"There is no help for {word!r}.{hint} Run `{program} --help`.")
         program, page = f"{program} {word}", page.actions[word]
-    sys.stdout.write(CommandParser(program, page).format_help())
+    CommandParser(program, page).print_help()
     return DONE
 
 
 def _print_version() -> int:
+    from handaxe.frontends.cli.render import write_out
     from handaxe.version import __version__
 
-    sys.stdout.write(f"{__version__} (handaxe)\n")
+    write_out(f"{__version__} (handaxe)\n")
     return DONE
 
 

@@ -18,7 +18,7 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.ports.mcp_servers import McpServer, McpServers
 from handaxe.frontends.cli.exit_codes import DONE, FAILED
 from handaxe.frontends.cli.json_output import write_json
-from handaxe.frontends.cli.mcp_config_option import parse_json_object, parse_pairs
+from handaxe.frontends.cli.option_values import parse_json_object, parse_pairs
 from handaxe.frontends.cli.render import print_error, print_notice, print_out
 from handaxe.frontends.cli.session_options import open_session
 from handaxe.frontends.mcp_server.client_configs import edit_config_file

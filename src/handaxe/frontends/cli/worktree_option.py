@@ -101,7 +101,7 @@ def _find_asker(arguments: argparse.Namespace) -> Ask | None:
     is_person = sys.stdin.isatty() and sys.stderr.isatty()
     if is_headless(arguments) or not is_person:
         return None
-    from handaxe.frontends.cli.ask_permission import ask_in_terminal
+    from handaxe.frontends.cli.terminal_prompts import ask_in_terminal
 
     return ask_in_terminal
 

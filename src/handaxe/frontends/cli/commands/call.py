@@ -58,13 +58,13 @@ def _find_person() -> dict[str, Any]:
     """How to ask for permission and show forms, where a person sits at both ends."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return {}
-    from handaxe.frontends.cli.ask_permission import ask_in_terminal
+    from handaxe.frontends.cli.terminal_prompts import ask_in_terminal
 
     return {"on_ask": ask_in_terminal, "on_elicit": _fill_form}
 
 
 async def _fill_form(form: "ElicitationForm") -> dict[str, Any] | None:
-    from handaxe.frontends.cli.ask_form import fill_form_in_terminal
+    from handaxe.frontends.cli.terminal_prompts import fill_form_in_terminal
 
     return await fill_form_in_terminal(form)
 

@@ -14,7 +14,7 @@ from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.model import Model, ModelEvent, ModelFailed, ModelRequest
 from handaxe.frontends.cli.exit_codes import DONE
 from handaxe.frontends.cli.json_output import write_json
-from handaxe.frontends.cli.mcp_config_option import parse_json_object, read_prompt_option
+from handaxe.frontends.cli.option_values import parse_json_object, read_prompt_option
 from handaxe.frontends.cli.render import print_out, write_out
 from handaxe.frontends.cli.session_options import disable_hooks, open_session
 from handaxe.frontends.cli.worktree_option import create_ephemeral_home

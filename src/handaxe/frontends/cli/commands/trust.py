@@ -11,7 +11,7 @@ from handaxe.frontends.cli.data_home import open_data_home
 from handaxe.frontends.cli.exit_codes import DONE, FAILED
 from handaxe.frontends.cli.json_output import write_json
 from handaxe.frontends.cli.render import print_error, print_out, write_error
-from handaxe.frontends.cli.trust_prompt import confirm_trust, describe_requests, trust_folder
+from handaxe.frontends.cli.terminal_prompts import confirm_trust, describe_requests, trust_folder
 from handaxe.text.escape import to_visible_text
 
 

@@ -21,15 +21,18 @@ from handaxe.contract.faults import SetupError, ToolFault
 from handaxe.contract.messages import TokenUsage
 from handaxe.contract.ports.questions import Answers, ElicitationForm, UserQuestion
 from handaxe.frontends.cli.agent_factory import AgentFactory, ConversationNotFound
-from handaxe.frontends.cli.ask_form import fill_form_in_terminal
-from handaxe.frontends.cli.ask_permission import SAID_NO, ask_in_terminal
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from handaxe.frontends.cli.render import can_show_colour, print_notice, write_out
 from handaxe.frontends.cli.repl.builtin_commands import COMMANDS, ExitRequested, run_command
 from handaxe.frontends.cli.repl.line_editor import Interrupted, LineEditor, create_line_editor
 from handaxe.frontends.cli.repl.renderer import ReplRenderer
 from handaxe.frontends.cli.repl.session_info import describe_access, has_advisory_rules, is_new_here
-from handaxe.frontends.cli.trust_prompt import ask_for_trust
+from handaxe.frontends.cli.terminal_prompts import (
+    SAID_NO,
+    ask_for_trust,
+    ask_in_terminal,
+    fill_form_in_terminal,
+)
 from handaxe.frontends.cli.tty_input import ESCAPE, KeyWatcher, ask_line, read_line
 from handaxe.frontends.signals import list_ending_signals
 from handaxe.frontends.stream_json.server import ClientOptions

@@ -14,8 +14,8 @@ from handaxe.app.session import Session
 from handaxe.contract.decision import PermissionRequest
 from handaxe.contract.display import Code, Diff, Text
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.ask_permission import format_question
 from handaxe.frontends.cli.render import BlockRenderer, write_rendered
+from handaxe.frontends.cli.terminal_prompts import format_question
 from handaxe.models.scripted import ScriptedModel, parse_script
 from handaxe.text.escape import format_count
 

@@ -22,7 +22,7 @@ from handaxe.contract.call import ToolCall
 from handaxe.contract.decision import Allow, Deny, PermissionRequest
 from handaxe.contract.ports.model import TextDelta
 from handaxe.contract.result import ToolResult
-from handaxe.frontends.cli.ask_permission import read_answer
+from handaxe.frontends.cli.terminal_prompts import read_answer
 from handaxe.frontends.cli.tour.page import TourChapter, TourPage, TourStory
 
 
