@@ -70,7 +70,7 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
     [
         (["-p"], "Say what to do"),
         (["-p", "hi", "--modle", "x"], "--model"),
-        (["-p", "hi", "--max-turns", "many"], "invalid int"),
+        (["-p", "hi", "--max-turns", "many"], "expected a whole number"),
         (["-p", "hi"], "Four ways"),
         (["-p", "hi", "--model", "nobody/x"], "no model"),
         (
@@ -112,7 +112,7 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(project, script):
         (["-p", "hi", "--rewind-files=u"], "needs --resume or --continue"),
         (["-p", "hi", "--resume=x", "--resume-drops-turn=u"], "needs --resume-session-at"),
         (["-p", "hi", "--debug-file", "no/such/folder/log"], "--debug-file"),
-        ([], "no terminal"),
+        ([], "needs a terminal"),
         (["tols"], "Did you mean 'tools'"),
         (["-p", "/revew", "--model", "{model}"], "Did you mean /review"),
     ],

@@ -136,7 +136,7 @@ def yes(remember, **more):
         ("", None),
         ("maybe", None),
         ("y please", None),
-        (None, Deny("Nobody answered.", by="user")),
+        (None, Deny("No one answered.", by="user")),
     ],
 )
 def test_answers_mean_what_they_say(line, expected):
