@@ -1,7 +1,6 @@
 """Commands, options and examples as data, and the parser made from them."""
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
@@ -102,6 +101,15 @@ class CommandPage(NamedTuple):
         return listed if HELP in listed else [*listed, HELP]
 
 
+class HelpRequested(Exception):
+    """The command line asks for a help page."""
+
+    def __init__(self, program: str, page: CommandPage) -> None:
+        super().__init__(program)
+        self.program = program
+        self.page = page
+
+
 class CommandParser(argparse.ArgumentParser):
     """The parser of one page."""
 
@@ -124,11 +132,9 @@ class CommandParser(argparse.ArgumentParser):
             self._refuse_word(surplus[0])
         return arguments
 
-    def format_help(self) -> str:
-        """The page as wide as the terminal."""
-        from handaxe.frontends.cli.help_text import format_page, get_columns
-
-        return format_page(self.prog, self._page, get_columns())
+    def print_help(self, file: Any = None) -> NoReturn:  # noqa: ANN401, ARG002 - as argparse
+        """End parsing with the page to show."""
+        raise HelpRequested(self.prog, self._page)
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
@@ -150,11 +156,6 @@ class CommandParser(argparse.ArgumentParser):
 
     def _get_advice(self) -> str:
         return f"Run `{self.prog} --help` for usage and examples."
-
-    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401 - as argparse
-        # argparse ignores a failed write.
-        if message:
-            (file or sys.stderr).write(message)
 
 
 def split_action(

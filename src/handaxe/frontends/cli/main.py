@@ -1,4 +1,4 @@
-"""Which command was asked for, and how it ended."""
+"""Run the command of a command line; its exit code."""
 
 import argparse
 import gc
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from handaxe.contract.faults import SetupError
-from handaxe.frontends.cli.arguments import CommandParser, split_action
+from handaxe.frontends.cli.arguments import CommandPage, CommandParser, HelpRequested, split_action
 from handaxe.frontends.cli.command_pages import PAGES
 from handaxe.frontends.cli.exit_codes import DONE, FAILED, INTERRUPTED, USAGE, Terminated
 from handaxe.text.escape import find_closest_name
@@ -32,7 +32,7 @@ def run(argv: Sequence[str]) -> int:
     _open_missing_streams()
     _ensure_full_writes()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a sign shows its number instead of ending the command.
+        # A character that the encoding lacks becomes its number instead of an error.
         if isinstance(stream, io.TextIOWrapper) and (
             stream.errors == "strict" or stream.encoding.lower() not in ("utf-8", "utf8")
         ):
@@ -43,7 +43,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 class _SafeLog(logging.Handler):
-    """Writes records that nobody else handles; they quote tools, models and servers."""
+    """Writes records that have no other handler; they quote tools, models and servers."""
 
     def emit(self, record: logging.LogRecord) -> None:
         from handaxe.frontends.cli.render import write_error
@@ -58,10 +58,8 @@ def _run_safely(argv: Sequence[str]) -> int:
     try:
         try:
             code = _run(argv)
-        except SystemExit:
-            # Help, too, may not have been written yet.
-            sys.stdout.flush()
-            raise
+        except HelpRequested as asked:
+            code = _print_page(asked.program, asked.page)
         sys.stdout.flush()
     except SetupError as error:
         _print_notice(str(error))
@@ -75,7 +73,7 @@ def _run_safely(argv: Sequence[str]) -> int:
         from handaxe.frontends.cli.stdio import is_output_lost
 
         if _is_directory_gone(error):
-            _print_notice("The current directory is gone. Change to one that is there.")
+            _print_notice("The current directory no longer exists. Change to another one.")
             return USAGE
         if not is_output_lost(error):
             _print_notice(_describe_failure(error))
@@ -97,12 +95,12 @@ def _describe_failure(error: Exception) -> str:
     if isinstance(error, ToolFault):
         return error.sentence
     if is_system_error(error):
-        return f"The command failed because of the machine: {describe_system_error(error)}."
+        return f"System error: {describe_system_error(error)}."
     return f"internal error: {type(error).__name__}: {error}"
 
 
 def _is_directory_gone(error: Exception) -> bool:
-    """Whether the directory we were started in is no longer there."""
+    """Whether the current directory no longer exists."""
     if not isinstance(error, FileNotFoundError) or error.filename is not None:
         return False
     try:
@@ -156,10 +154,45 @@ def _run_agent(argv: Sequence[str]) -> int:
     if arguments.version:
         return _print_version()
     check_prompt(words, arguments.prompt)
-    from handaxe.frontends.cli.agent_options import run_agent
-
     _collect_garbage()
-    return run_agent(arguments)
+    if arguments.debug or arguments.debug_file:
+        _log_everything(arguments.debug_file)
+    from handaxe.frontends.cli.agent_options import is_headless
+
+    if is_headless(arguments):
+        from handaxe.frontends.cli.headless import run_headless
+
+        return run_headless(arguments)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SetupError(_explain_no_terminal(arguments.prompt))
+    from handaxe.frontends.cli.repl import run_interactive
+
+    return run_interactive(arguments)
+
+
+def _log_everything(file: str | None) -> None:
+    from types import SimpleNamespace
+
+    from handaxe.frontends.cli.render import write_error
+
+    try:
+        # Records quote models, servers and commands.
+        safe = SimpleNamespace(write=write_error, flush=sys.stderr.flush)
+        target = logging.StreamHandler[Any](safe) if file is None else logging.FileHandler(file)
+    except OSError as error:
+        raise SetupError(f"--debug-file: cannot write {file} ({error.strerror}).") from None
+    logging.basicConfig(level=logging.DEBUG, handlers=[target])
+
+
+def _explain_no_terminal(prompt: Sequence[str]) -> str:
+    word = prompt[0] if prompt else ""
+    near = find_closest_name(word, PAGES) if word.isalpha() else None
+    if near is not None:
+        return f"There is no command {word!r}. Did you mean {near!r}?"
+    return (
+        "The agent needs a terminal. Use `handaxe -p PROMPT` to print one answer; "
+        "`handaxe --help` lists the commands."
+    )
 
 
 def _print_help(words: Sequence[str]) -> int:
@@ -173,7 +206,14 @@ def _print_help(words: Sequence[str]) -> int:
             hint = f" Did you mean {near!r}?" if near else ""
             raise SetupError(f"There is no help for {word!r}.{hint} Run `{program} --help`.")
         program, page = f"{program} {word}", page.actions[word]
-    CommandParser(program, page).print_help()
+    return _print_page(program, page)
+
+
+def _print_page(program: str, page: CommandPage) -> int:
+    from handaxe.frontends.cli.help_text import format_page, get_columns
+    from handaxe.frontends.cli.render import write_out
+
+    write_out(format_page(program, page, get_columns()))
     return DONE
 
 
@@ -192,7 +232,7 @@ def _collect_garbage() -> None:
 
 
 def _open_missing_streams() -> None:
-    """A stream that whoever started us has closed leads nowhere; no file may get its number."""
+    """Open /dev/null for standard streams that are closed, so that no file gets their numbers."""
     for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -203,7 +243,7 @@ def _open_missing_streams() -> None:
 
 
 def _ensure_full_writes() -> None:
-    """Let no write end early: without a buffer (PYTHONUNBUFFERED) nobody writes the rest."""
+    """Add a buffer under PYTHONUNBUFFERED, where a write may end before all is written."""
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name)
         if isinstance(getattr(stream, "buffer", None), io.FileIO):
@@ -214,7 +254,7 @@ def _ensure_full_writes() -> None:
 
 @contextmanager
 def _ensure_blocking_output() -> Generator[None]:
-    """Output that waits for a slow reader also where whoever shares it has made it not wait."""
+    """Make inherited non-blocking stdout and stderr blocking inside the block."""
     changed: list[int] = []
     for fd in (1, 2):
         with suppress(OSError):
