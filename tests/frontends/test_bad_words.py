@@ -122,7 +122,8 @@ def test_a_directory_that_is_gone_is_told(project: Path):
         out = in_a_directory_that_is_gone(project, *words)
         assert (out.returncode, out.stdout) == (2, b"")
         assert (
-            out.stderr == b"handaxe: The current directory is gone. Change to one that is there.\n"
+            out.stderr
+            == b"handaxe: The current directory no longer exists. Change to another one.\n"
         )
 
 

@@ -1,4 +1,4 @@
-"""The agent for library users: a model at work in a session, as a stream of events."""
+"""The agent for library users: a model that works in a session, as a stream of events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -32,16 +32,16 @@ from handaxe.contract.ports.model import Model
 from handaxe.session.pending_questions import Answers
 from handaxe.session.turn_overrides import TurnOverrides
 
-_SLACK_S = 0.01  # The run's own clock starts a little later; it has to agree.
-_MOMENT = 5
-"""So many turns of the event loop pass at most until a loop that was left is being closed."""
+_SLACK_S = 0.01  # The clock of the run starts a little later.
+_MAX_LOOP_TURNS = 5
+"""Turns of the event loop until an abandoned run is closed."""
 
 
 class Agent:
     """A model that works in a project.
 
     Use it as `async with Agent(model, session) as agent: async for event in agent.run("...")`.
-    A session with a past goes on where its conversation ended.
+    A resumed session continues its conversation.
     """
 
     def __init__(  # noqa: PLR0913 - the whole door to an agent, keyword-only
@@ -79,7 +79,7 @@ class Agent:
     ) -> None:
         if session is not None and session_options:
             named = ", ".join(sorted(session_options))
-            raise SetupError(f"Give the session its own options: {named}.")
+            raise SetupError(f"Pass these options to the session instead: {named}.")
         self._owns_session = session is None
         self.session = session or Session(root, **session_options)
         self._session_parts = get_parts(self.session)
@@ -100,9 +100,8 @@ class Agent:
     def _take_parts(self, parts: AgentParts) -> None:
         self._parts = parts
         self._chosen = parts.chosen
-        """Whom the log names for this session."""
         self.kind = parts.kind
-        """The type of agent that leads the session, if one was chosen."""
+        """The agent type that leads the session, if any."""
         self.meter, self.loop, self.agents = parts.meter, parts.loop, parts.agents
         self.workplace, self.prompts = parts.loop_context, parts.prompts
         self.styles, self.output_style = parts.styles, parts.output_style
@@ -115,7 +114,7 @@ class Agent:
         )
         self._is_left = self._has_waited = False
         self.server_wait: Arriving = "needed"
-        """What the first run waits for: servers that always have to be there, or all of them."""
+        """What the first run waits for: required servers or all of them."""
         self.wakes = AgentWakes(self.loop, self.session)
         self._at_end = CleanupService(self._end_agents)
         self._session_parts.services.members.append(self._at_end)
@@ -127,7 +126,7 @@ class Agent:
         await self.close()
 
     async def close(self) -> None:
-        """Stop what runs; the session is closed too if the agent opened it."""
+        """Stop the run; also close the session if the agent opened it."""
         await self.loop.stop()
         await self._end_agents()
         if self._at_end in self._session_parts.services.members:
@@ -154,13 +153,13 @@ class Agent:
         return self.loop.conversation.messages
 
     async def begin(self) -> str | None:
-        """Tell hooks of the session's start; the first message that one of them has, if any."""
+        """Run the SessionStart hooks; the first message that one of them gives, if any."""
         context = self._session_parts.pipeline_context
         if context.opening is not None:
             await context.opening()
         hooks = self._session_parts.hooks
-        said, hooks.first_message = hooks.first_message, None
-        return said
+        first, hooks.first_message = hooks.first_message, None
+        return first
 
     async def run(
         self,
@@ -171,12 +170,12 @@ class Agent:
     ) -> AsyncGenerator[AgentEvent, None]:
         """Work on a prompt; every event as it happens, `RunFinished` last.
 
-        None goes on with the conversation as it is. `message_id` is the prompt's id from then on,
-        `answers` are those to questions of `pending`, by the ids of the calls.
+        None continues the conversation without a prompt. `message_id` becomes the prompt's id;
+        `answers` answers questions of `pending`, by call id.
         """
         await self._close_left()
         questions = self._session_parts.pipeline_context.questions
-        said = {} if answers is None else questions.check_answers(answers)
+        checked = {} if answers is None else questions.check_answers(answers)
         with hold_conversation(self._session_parts, self.loop, self):
             if self._parts.main is not None:
                 await self._parts.main.open()
@@ -192,7 +191,7 @@ class Agent:
             late = self._interrupt_when_late()
             try:
                 async with aclosing(self.loop.run(prompt, message_id)) as events:
-                    questions.answers |= said
+                    questions.answers |= checked
                     try:
                         async for event in events:
                             yield event
@@ -203,12 +202,12 @@ class Agent:
                 late.cancel()
                 self._is_left = False
                 questions.answers.clear()
-                # What a skill allowed and chose was for this prompt.
+                # Permissions and the model of a skill end with the prompt.
                 self.session.permissions.end_turn()
                 self.loop.model, self.loop.options = self.model, self._parts.options
 
     async def _wait_for_services(self) -> None:
-        """Wait for what the first answer should know of."""
+        """Wait for servers and other services before the first answer."""
         if not self._has_waited:
             self._has_waited = True
             self._session_parts.follow()
@@ -216,15 +215,15 @@ class Agent:
                 await service.wait_ready(self.server_wait)
 
     def _interrupt_when_late(self) -> asyncio.Handle:
-        """Stop the run when its time is up, whatever it waits for."""
+        """Stop the run at its time limit."""
         loop, limit_s = asyncio.get_running_loop(), self.meter.limits.max_wall_s
         if limit_s is None:
             return loop.call_soon(lambda: None)
         return loop.call_later(limit_s + _SLACK_S, self.loop.interrupt)
 
     async def _close_left(self) -> None:
-        """Whoever leaves the loop over a run's events closes it, but only a moment later."""
-        for _ in range(_MOMENT):
+        """Wait for a run whose events are no longer read: Python closes it a moment later."""
+        for _ in range(_MAX_LOOP_TURNS):
             if not self.loop.is_running:
                 return
             await asyncio.sleep(0)
@@ -232,7 +231,7 @@ class Agent:
             await self.loop.stop()
 
     async def ask(self, prompt: Prompt | None, *, answers: Answers | None = None) -> RunFinished:
-        """Work on a prompt to its end; `answers` as for `run`."""
+        """Run a prompt to its end; `answers` as in `run`."""
         last: AgentEvent | None = None
         async for event in self.run(prompt, answers=answers):
             last = event
@@ -240,32 +239,32 @@ class Agent:
         return last
 
     async def wait_for_work(self, timeout_s: float | None = None) -> bool:
-        """Wait until background work has something to tell, which `run(None)` lets it hear."""
+        """Wait until background work has news for the model; `run(None)` delivers it."""
         await self._close_left()
         return await self.wakes.wait(timeout_s)
 
     async def compact(self, instructions: str = "") -> Compacted | None:
-        """Make the conversation shorter now, with wishes for the summary."""
+        """Compact the conversation now, with instructions for the summary."""
         with hold_conversation(self._session_parts, self.loop, self):
             await self.prompts.load(self.workplace)
             return await self.loop.compact(instructions)
 
     def send(self, prompt: Prompt) -> None:
-        """Say something to the agent while it works."""
+        """Send a message to the agent while it works."""
         refuse_if_empty(prompt)
-        get_parts(self.session).give_way_to_user()
+        get_parts(self.session).interrupt_for_user()
         self.loop.send(prompt)
 
     def interrupt(self) -> bool:
-        """Stop the run now; whether there was one."""
+        """Stop the run now; whether one was running."""
         return self.loop.interrupt()
 
     def suspend(self) -> bool:
-        """Stop because the process ends: nothing is said of it, so that the work can go on."""
+        """Stop because the process ends, so that a later process can resume the work."""
         return self.loop.suspend()
 
     def set_model(self, model: Model | str) -> None:
-        """Talk to another model from the next answer on."""
+        """Use another model from the next answer on."""
         chosen = self._parts.models.resolve(model)
         self.meter.check_prices(chosen.name)
         self._parts.models.switch(chosen, model if isinstance(model, str) else "")
@@ -274,35 +273,32 @@ class Agent:
         add_edit_tool(self.session, chosen)
 
     def _note_choice(self) -> None:
-        """Write down who was named for the work, so that a resumed session goes on with them."""
+        """Record model and agent type, so that a resumed session uses them again."""
         now, last = (self._parts.models.name, self._parts.agent_name), self._chosen
         if now != (last.model, last.agent):
             self._chosen = AgentChosen(model=now[0], agent=now[1])
             self._session_parts.pipeline_context.emit(self._chosen)
 
     async def _end_agents(self) -> None:
-        """Stop every agent, and what is theirs alone such as servers."""
+        """Stop all agents and the servers of their own."""
         await self.agents.close()
         if self._parts.main is not None:
             await self._parts.main.close()
 
     def _add_initial_prompt(self, prompt: Prompt | None) -> Prompt | None:
-        """The first prompt of all, after what the agent's type begins with."""
+        """The first prompt, after the initial prompt of the agent type."""
         begin = self.kind.initial_prompt if self.kind is not None and not self.messages else ""
         if not begin or prompt is None:
             return begin or prompt
-        if isinstance(prompt, str):
-            return f"{begin}\n\n{prompt}"
-        return (TextBlock(begin), *prompt)
+        return f"{begin}\n\n{prompt}" if isinstance(prompt, str) else (TextBlock(begin), *prompt)
 
     def _override_turn(self, model: str | None, effort: str | None, source: str) -> None:
-        """Another model or effort for the rest of the turn, as a skill wants it."""
+        """Use another model or effort for the rest of the turn, for a skill."""
         if effort is not None:
             self.loop.options = msgspec.structs.replace(self._parts.options, effort=effort)
-        chosen = None if model is None else self._parts.models.open_for_turn(model, source)
-        if chosen is not None:
-            self.loop.model = chosen
+        if model is not None:
+            self.loop.model = self._parts.models.open_for_turn(model, source) or self.loop.model
 
     def system_prompt(self) -> tuple[str, ...]:
-        """What the model is told before the conversation, in parts."""
+        """The system prompt, in parts."""
         return self.prompts.system(self.workplace.specs())

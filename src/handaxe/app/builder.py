@@ -21,7 +21,7 @@ from handaxe.contract.events import SessionStarted
 from handaxe.contract.ports.permission import Classifier
 from handaxe.contract.ports.tools import ToolIndex
 from handaxe.contract.result import ToolResult
-from handaxe.hooks.notify import notify_directory_change, notify_hooks
+from handaxe.hooks.notify import notify_hooks
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import Policy
 from handaxe.pipeline.context import PipelineContext
@@ -86,10 +86,10 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session consists of; for the modules of handaxe itself."""
+    """The parts of a session; for modules of handaxe."""
 
     history: SessionHistory
-    """What the log told when the session was opened."""
+    """The past of the session, from its log."""
     recorder: EventRecorder
     new_call_id: CallIdGenerator
     session_context: SessionContext
@@ -103,7 +103,7 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
     pipeline_context: PipelineContext
     pipeline: ToolPipeline
     recovery: RecoveryReport
-    """What killed processes had left."""
+    """Repairs after killed processes."""
 
     @property
     def configuration(self) -> Configuration:
@@ -116,7 +116,7 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
         return self.services.mcp and self.services.mcp.servers
 
     def follow(self) -> None:
-        """Take over what settings files and hooks say now."""
+        """Apply changes of settings files and hooks."""
         is_changed = self.reloader.follow()
         if is_changed:
             self.services.follow()
@@ -127,17 +127,17 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
             self.services.open(self.catalog)
 
     def set_directories(self, add_dirs: Sequence[PathLike], by: str = "register_repo_root") -> None:
-        """Exchange the working directories beside the root; those of settings stay."""
+        """Replace the added working directories; the root and those of settings stay."""
         for added in self.reloader.set_added(add_dirs):
             notify_hooks(self.pipeline_context, "DirectoryAdded", directory=added, source=by)
 
-    def give_way_to_user(self) -> None:
-        """New input arrived: stop the calls whose tools give way to it."""
+    def interrupt_for_user(self) -> None:
+        """New input arrived: stop the calls of tools that yield to the user."""
         self.services.memory.wakeups.wake("the user said something.")
         self.pipeline.interrupt()
 
     def open_stream(self, on_result: "OnResult") -> "CallStream":
-        """The calls of one answer of the model, each started when it is added."""
+        """The calls of one answer of the model; each starts when it is added."""
         if self.pipeline.is_closed:
             raise RuntimeError("The session is closed. Open a new one.")
         from handaxe.pipeline.streaming import CallStream
@@ -147,9 +147,9 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionBuilder(ABC):
-    """Builds the parts in the order in which they need each other.
+    """Builds the parts in the order of their dependencies.
 
-    Sessions and subagents share the order, and differ in single steps.
+    Sessions and subagents share the order and differ in single steps.
     """
 
     workdir: Workdir
@@ -182,7 +182,7 @@ class SessionBuilder(ABC):
         self.open_log(lock, has_past=has_past)
 
     def open_log(self, lock: SessionLock | None, *, has_past: bool) -> None:
-        """Read what the log tells of the past, and record events, results and reads from now on."""
+        """Read the log, and record events, results and reads from now on."""
         self.log = self.directory / LOG_NAME
         self.history = read_history(self.log) if has_past else SessionHistory()
         redactor = self.configuration.redactor
@@ -196,7 +196,7 @@ class SessionBuilder(ABC):
         self.edits = AppliedEdits(self.recorder.emit)
 
     def build(self) -> None:
-        """Take all steps."""
+        """Build all parts."""
         self.workdir = self.build_workdir()
         self.session_context = self.build_session_context()
         self.policy = self.build_policy()
@@ -218,27 +218,27 @@ class SessionBuilder(ABC):
 
     @abstractmethod
     def build_workdir(self) -> Workdir:
-        """Where the calls work."""
+        """The working directories of the calls."""
 
     @abstractmethod
     def build_session_context(self) -> SessionContext:
-        """What services can build on."""
+        """What services can use."""
 
     @abstractmethod
     def build_policy(self) -> Callable[[], Policy]:
-        """The rules in force at any time."""
+        """A function that returns the rules in force."""
 
     @abstractmethod
     def build_ports(self) -> PortRegistry:
-        """What tools can reach, without what services add."""
+        """The ports of tools, without those of services."""
 
     @abstractmethod
     def build_services(self) -> ServiceGroup:
-        """What lives beside the tools, in the order in which it is opened."""
+        """The services, in the order they open."""
 
     @abstractmethod
     def build_hooks(self) -> Hooks:
-        """The hooks that hear of the calls."""
+        """The hooks of the calls."""
 
     @abstractmethod
     def build_catalog(self) -> Catalog:
@@ -246,10 +246,10 @@ class SessionBuilder(ABC):
 
     @abstractmethod
     def build_pipeline_context(self) -> PipelineContext:
-        """What the stages of the pipeline reach."""
+        """What the stages of the pipeline use."""
 
     def build_pipeline(self) -> ToolPipeline:
-        """What runs the calls."""
+        """The pipeline that runs the calls."""
         return ToolPipeline(
             self.pipeline_context,
             max_parallel=self.configuration.settings.max_parallel_calls,
@@ -264,7 +264,7 @@ class SessionBuilder(ABC):
         given: dict[str, Any] | None,
         arguments: dict[str, Any],
     ) -> ToolResult:
-        """One call inside the unfinished one of this id."""
+        """Make a nested call inside the running call of this id."""
         call = make_call(self.new_call_id(), tool, given, arguments)
         if is_foreign(call.tool):
             await self.services.expect((call,), self.catalog)
@@ -276,7 +276,7 @@ class SessionBuilder(ABC):
         return LiveSessionInfo(self.pipeline_context)
 
     async def _ask_model(self, call_id: str, question: "ModelQuestion") -> str:
-        """What a model answers to the tool of this call."""
+        """Ask a model for the tool of this call; its answer."""
         agent = self.pipeline_context.agent
         if agent is None:
             from handaxe.app.services.session_model import SessionModel
@@ -287,15 +287,11 @@ class SessionBuilder(ABC):
             return await agent.ask_model(question)
 
     async def _elicit(self, call_id: str, message: str, form: Any) -> Any:  # noqa: ANN401
-        """What a person puts into the form of this call."""
+        """Show a form for this call; the values the user enters."""
         from handaxe.pipeline.elicitation import elicit_for_call
 
         with self.pipeline.active.enter(call_id) as tool:
             return await elicit_for_call(self.pipeline_context, tool, call_id, message, form)
-
-    def announce_directory(self, old: str, new: str) -> None:
-        """Tell hooks that the working directory has changed."""
-        notify_directory_change(self.pipeline_context, old, new)
 
     def _describe_start(self) -> SessionStarted:
         return SessionStarted(

@@ -25,6 +25,7 @@ from handaxe.config.working_directories import list_directories, resolve_working
 from handaxe.contract.events import ModeChanged
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.tools import ToolCaller
+from handaxe.hooks.notify import notify_directory_change
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import Policy, build_hidden_check
 from handaxe.permission.policy import CurrentPolicy
@@ -153,7 +154,7 @@ class MainSessionBuilder(SessionBuilder):
             spellings=spellings,
             free_to_read=(str(self.results.directory),),
             own_places=self.configuration.own_places,
-            announce=self.announce_directory,
+            announce=lambda old, new: notify_directory_change(self.pipeline_context, old, new),
         )
 
     def _find_users_home(self) -> str:

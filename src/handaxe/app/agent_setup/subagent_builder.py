@@ -21,6 +21,7 @@ from handaxe.contract.ports.agents import AgentDefinition, Agents, AgentState
 from handaxe.contract.ports.result_store import ResultStore
 from handaxe.contract.ports.tools import ToolCaller
 from handaxe.contract.ports.undo import ChangeHistory, Checkpoints
+from handaxe.hooks.notify import notify_directory_change
 from handaxe.hooks.service import Hooks
 from handaxe.permission.decide import build_hidden_check
 from handaxe.pipeline.context import PipelineContext
@@ -75,7 +76,7 @@ class SubagentBuilder(SessionBuilder):
                 *find_linked_directories(state, linked),
             ),
             own_places=above.own_places,
-            announce=self.announce_directory,
+            announce=lambda old, new: notify_directory_change(self.pipeline_context, old, new),
         )
         workdir.current = _find_start_directory(state, above)
         return workdir
