@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,8 +33,7 @@ from handaxe.session.pending_questions import Answers
 from handaxe.session.turn_overrides import TurnOverrides
 
 _SLACK_S = 0.01  # The clock of the run starts a little later.
-_MAX_LOOP_TURNS = 5
-"""Turns of the event loop until an abandoned run is closed."""
+_MAX_LOOP_TURNS = 5  # Until Python closes a run whose events are no longer read.
 
 
 class Agent:
@@ -99,9 +98,7 @@ class Agent:
 
     def _take_parts(self, parts: AgentParts) -> None:
         self._parts = parts
-        self._chosen = parts.chosen
-        self.kind = parts.kind
-        """The agent type that leads the session, if any."""
+        self._chosen, self.kind = parts.chosen, parts.kind
         self.meter, self.loop, self.agents = parts.meter, parts.loop, parts.agents
         self.workplace, self.prompts = parts.loop_context, parts.prompts
         self.styles, self.output_style = parts.styles, parts.output_style
@@ -114,7 +111,6 @@ class Agent:
         )
         self._is_left = self._has_waited = False
         self.server_wait: Arriving = "needed"
-        """What the first run waits for: required servers or all of them."""
         self.wakes = AgentWakes(self.loop, self.session)
         self._at_end = CleanupService(self._end_agents)
         self._session_parts.services.members.append(self._at_end)
@@ -129,7 +125,7 @@ class Agent:
         """Stop the run; also close the session if the agent opened it."""
         await self.loop.stop()
         await self._end_agents()
-        if self._at_end in self._session_parts.services.members:
+        with suppress(ValueError):
             self._session_parts.services.members.remove(self._at_end)
         self.wakes.close()
         context = self._session_parts.pipeline_context
@@ -175,7 +171,7 @@ class Agent:
         """
         await self._close_left()
         questions = self._session_parts.pipeline_context.questions
-        checked = {} if answers is None else questions.check_answers(answers)
+        checked = questions.check_answers(answers or {})
         with hold_conversation(self._session_parts, self.loop, self):
             if self._parts.main is not None:
                 await self._parts.main.open()

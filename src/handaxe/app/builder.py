@@ -179,13 +179,9 @@ class SessionBuilder(ABC):
         self.new_call_id = CallIdGenerator()
         self.caller = PipelineCaller()
         self._model: AgentAccess | None = None
-        self.open_log(lock, has_past=has_past)
-
-    def open_log(self, lock: SessionLock | None, *, has_past: bool) -> None:
-        """Read the log, and record events, results and reads from now on."""
-        self.log = self.directory / LOG_NAME
+        self.log = directory / LOG_NAME
         self.history = read_history(self.log) if has_past else SessionHistory()
-        redactor = self.configuration.redactor
+        redactor = configuration.redactor
         self.recorder = EventRecorder(self.log, self._describe_start, redactor, lock)
         self.results = DiskResultStore(
             self.directory / "results",
