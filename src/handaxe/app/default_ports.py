@@ -1,15 +1,12 @@
 """What a session offers its tools from the start: this machine, and its own state."""
 
-import os
 from typing import TYPE_CHECKING
 
 from handaxe.app.services.service import SessionContext
 from handaxe.config.settings import Settings
 from handaxe.contract.faults import SetupError
-from handaxe.contract.ports.dry_run import CommandPreviews, Preview
 from handaxe.contract.ports.files import Files, NameFinder
 from handaxe.contract.ports.result_store import ResultStore
-from handaxe.contract.ports.shell import ShellCommand
 from handaxe.contract.ports.undo import ChangeHistory
 from handaxe.session.permission_state import PermissionState
 from handaxe.session.port_registry import PortRegistry
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.plans import Plans
     from handaxe.contract.ports.questions import OnQuestion, Questions
     from handaxe.contract.ports.search import Search
-    from handaxe.shell.sandbox.confiner import LocalConfiner
 
 
 def build_default_ports(
@@ -131,6 +127,7 @@ def _create_plans(session_context: SessionContext) -> "Plans":
 
 
 def _create_previews(session_context: SessionContext) -> "CommandPreviews":
+    from handaxe.app.services.session_shell import SessionPreviews
 
     return SessionPreviews(session_context)
 
@@ -144,49 +141,3 @@ def _create_questions(session_context: SessionContext, on_question: "OnQuestion"
             session_context.configuration.settings.ask_user_question_timeout
         ),
     )
-
-
-class SessionPreviews(CommandPreviews):
-    """Previews of commands; what makes them is loaded with the first one."""
-
-    def __init__(self, session_context: SessionContext) -> None:
-        self._session_context = session_context
-
-    async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
-        """Run it there; a `ToolFault` where this machine cannot keep its changes apart."""
-        from handaxe.shell.exec.dry_run import OverlayPreviews
-
-        roots = self._session_context.workdir.roots
-        left = await self._session_context.pipeline_context().hooks.get_command_variables()
-        env = {**self._environment(), **left}
-        previews = OverlayPreviews(
-            lambda: roots, hidden=self._hidden, view=self._view, environment=lambda: env
-        )
-        return await previews.preview(command, timeout_s)
-
-    def _environment(self) -> dict[str, str]:
-        """What commands find, except what hooks left."""
-        from handaxe.app.services.session_shell import SESSION_VARIABLES
-        from handaxe.shell.exec.environment.command_environment import build_environment_filter
-
-        session_id = self._session_context.session_id
-        more: dict[str, str] = dict.fromkeys(SESSION_VARIABLES, session_id)
-        env_filter = build_environment_filter(self._session_context.configuration.settings, more)
-        return env_filter.environment(os.environ)
-
-    def _hidden(self) -> tuple[str, ...]:
-        """What the sandbox hides is hidden from a trial too."""
-        confiner = self._confiner()
-        return () if confiner is None else confiner.hidden()
-
-    def _view(self) -> list[str] | None:
-        """What the sandbox does not show a trial does not see either."""
-        confiner = self._confiner()
-        return None if confiner is None else confiner.build_closed_view()
-
-    def _confiner(self) -> "LocalConfiner | None":
-        if not self._session_context.configuration.settings.sandbox.enabled:
-            return None
-        from handaxe.app.services.sandbox import build_confiner
-
-        return build_confiner(self._session_context)

@@ -268,19 +268,19 @@ def _format_value(value: Json) -> str:
 
 MEANT_TO_FORBID = frozenset({"permissions", "permissions.deny", "permissions.ask"})
 """Keys that somebody who misspelt one of them would have protected something with."""
-_RULE = re.compile(r"[^()\s]+(\s*\(.*\))?", re.DOTALL)
-_SCOPED_RULE = re.compile(r"[A-Za-z_][\w*-]*\(.*\)?", re.DOTALL)
+_RULE = r"(?s)[^()\s]+(\s*\(.*\))?"
+_SCOPED_RULE = r"(?s)[A-Za-z_][\w*-]*\(.*\)?"
 
 
 def is_rule(text: object) -> bool:
     """Whether a text has the form of a rule: `Tool` or `Tool(pattern)`."""
-    return isinstance(text, str) and _RULE.fullmatch(text.strip()) is not None
+    return isinstance(text, str) and re.fullmatch(_RULE, text.strip()) is not None
 
 
 def is_likely_restriction(value: Any) -> bool:  # noqa: ANN401 - whatever stands behind an unknown key
     """Whether a value holds what only rules hold: lists named deny or ask, or texts like rules."""
     if isinstance(value, str):
-        return _SCOPED_RULE.fullmatch(value.strip()) is not None
+        return re.fullmatch(_SCOPED_RULE, value.strip()) is not None
     if isinstance(value, list):
         return any(is_likely_restriction(item) for item in cast("list[Any]", value)[:100])
     if isinstance(value, Mapping):

@@ -19,9 +19,9 @@ CHOOSING_VARIABLES = (
 """With one of these set git does not look for a repository, or takes parts of another one."""
 _POINTER = "gitdir: "
 _REPOSITORY_NAMES = ("HEAD", "objects", "refs", "commondir")
-_OBJECT_ID = re.compile(rb"[0-9a-fA-F]{40}")
-_BRANCH = re.compile(rb"ref:\s*refs/")
-_CHECKED_OUT = re.compile(r"ref: *refs/heads/([^ ~^:?*\[\\]+)|([0-9a-f]{40,64})")
+_OBJECT_ID = rb"[0-9a-fA-F]{40}"
+_BRANCH = rb"ref:\s*refs/"
+_CHECKED_OUT = r"ref: *refs/heads/([^ ~^:?*\[\\]+)|([0-9a-f]{40,64})"
 _MAX_HEAD_BYTES, _MAX_POINTER_BYTES = 255, 4096
 
 
@@ -123,7 +123,7 @@ def describe_head(repository: GitRepository) -> str:
             text = os.fsdecode(_read(head, _MAX_HEAD_BYTES)).strip()
     except OSError:
         return ""
-    named = _CHECKED_OUT.fullmatch(text)
+    named = re.fullmatch(_CHECKED_OUT, text)
     if named is None or not text.isprintable():
         return ""
     return f"Branch: {named[1]}" if named[1] else f"Detached at {named[2][:12]}"
@@ -158,7 +158,7 @@ def _is_head(head: Path) -> bool:
     if head.is_symlink():
         return os.fspath(head.readlink()).startswith("refs/")
     content = _read(head, _MAX_HEAD_BYTES)
-    return _BRANCH.match(content) is not None or _OBJECT_ID.match(content) is not None
+    return any(re.match(pattern, content) for pattern in (_BRANCH, _OBJECT_ID))
 
 
 def _read(path: Path, most_bytes: int) -> bytes:

@@ -31,9 +31,9 @@ def find_bad_conditions(book: "HookConfig") -> list[str]:
 Fits = Callable[[Iterable[str]], bool]
 """Whether one of these names is meant."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9_\- ,|]*")
-_WORDS = re.compile(r"[A-Za-z0-9_|]*")
-_NAMED_GROUP = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z_])")
+_PLAIN = r"[A-Za-z0-9_\- ,|]*"
+_WORDS = r"[A-Za-z0-9_|]*"
+_NAMED_GROUP = r"(?<!\\)\(\?<(?=[A-Za-z_])"
 MAX_SUBJECT_CHARS = 200
 """A name longer than this is nobody's; a pattern is not let loose on it."""
 
@@ -46,12 +46,12 @@ def compile_matcher(text: str | None, *, literal: bool = False) -> Fits:
     """
     if not text or text == "*":
         return _match_all
-    if literal and _WORDS.fullmatch(text):
+    if literal and re.fullmatch(_WORDS, text):
         return _match_names(text.split("|"))
-    if not literal and _PLAIN.fullmatch(text):
+    if not literal and re.fullmatch(_PLAIN, text):
         return _match_names(re.split(r"[|,]", text))
     try:
-        pattern = re.compile(_NAMED_GROUP.sub("(?P<", text), re.ASCII)
+        pattern = re.compile(re.sub(_NAMED_GROUP, "(?P<", text), re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
         if literal:
             # The names of files hold all kinds of signs.

@@ -21,10 +21,10 @@ _EMOJI_STYLE = "\ufe0f"
 _STYLED = frozenset({"So", "Sm", "Po", "Nd"})
 _MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 # Marks on nothing would strike out what stands before; more than three cover the line above.
-_STRAY_MARKS = re.compile(rf"^{_MARK}+|(?<=\s){_MARK}+|(?<={_MARK}{{3}}){_MARK}+")
-_SUSPECT = re.compile(f"[{''.join(sorted(_BLANK))}]|{_MARK}")
+_STRAY_MARKS = rf"^{_MARK}+|(?<=\s){_MARK}+|(?<={_MARK}{{3}}){_MARK}+"
+_SUSPECT = f"[{''.join(sorted(_BLANK))}]|{_MARK}"
 # Blanks at either end of a line and runs of them; one blank between words is seen well enough.
-_SPACES = re.compile(r"(?m)^ +| +$|(?<=\t) +| {2,}| +(?=[\r\t])")
+_SPACES = r"(?m)^ +| +$|(?<=\t) +| {2,}| +(?=[\r\t])"
 
 
 def to_visible_text(value: object, *, lines: bool = False, exact: bool = False) -> str:
@@ -36,13 +36,13 @@ def to_visible_text(value: object, *, lines: bool = False, exact: bool = False) 
     """
     text = value if isinstance(value, str) else str(value)
     if exact:
-        dotted = _SPACES.sub(lambda match: "·" * len(match[0]), text)
+        dotted = re.sub(_SPACES, lambda match: "·" * len(match[0]), text)
         return "".join(_escape_character(character) for character in dotted)
     kept = "\n\t" if lines else ""
     plain = text.replace("\n", "").replace("\t", "") if lines else text
-    if plain.isprintable() and _SUSPECT.search(plain) is None:
+    if plain.isprintable() and (plain.isascii() or re.search(_SUSPECT, plain) is None):
         return text
-    text = _STRAY_MARKS.sub(lambda found: "".join(map(_number, found[0])), text)
+    text = re.sub(_STRAY_MARKS, lambda found: "".join(map(_number, found[0])), text)
     signs = zip(f" {text}", text, strict=False)
     return "".join(
         sign if sign in kept or _is_seen(sign, before) else _number(sign) for before, sign in signs

@@ -64,19 +64,32 @@ _STORE_URL = (
 """Addresses of stores, which hold a user and a password as often as not."""
 _STORE_PARTS = r".*_(HOST|PORT|NAME|USER)(_[A-Z0-9]+)?"
 
-_LISTED_NAMES = (
-    r"BW_SESSION|OP_SESSION_.+|AOC_SESSION|CSC_LINK|UNITY_LICENSE|OTEL_EXPORTER_OTLP(_\w+)?_HEADERS"
-    r"|ANTHROPIC_CUSTOM_HEADERS|CI_REPOSITORY_URL|CELERY_RESULT_BACKEND|AIRFLOW_CONN_.+|DIRECT_URL"
-    r"|(.+_)?WEBHOOKS?(_URLS?)?|(.+_)?CONN(ECTION)?_?STR(ING)?S?(_.+)?|(.+CONNSTR)_.+"
-    r"|(.+_)?(SQL_ALCHEMY|DB|DATABASE|REDIS)_CONN|(.+_)?ACCESS_?KEY(_ID)?(_[A-Z0-9]+)?"
-    r"|(.+_)?(SECRET|TOKEN)_ID|(.+_)?SEED_PHRASE|(.+_)?RECOVERY_CODES?|(.+_)?SSH_PRIVATE"
-    r"|BUNDLE_[A-Z0-9]+(__[A-Z0-9]+)+|KUBE_?CONFIG_(DATA|CONTENTS?|BASE64|B64)"
-    r"|DOCKER_?CONFIG_?JSON|(.+_)?SERVICE_ACCOUNT_(JSON|BASE64|B64|DATA)|FIREBASE_SERVICE_ACCOUNT.*"
-)
-_HARMLESS_NAMES = (
-    r"PWD|OLDPWD|GPG_KEY|.*ASKPASS(_REQUIRE)?|(.+_)?(PUBLIC|PUBLISHABLE)_KEY"
-    r"|(NEXT|NUXT|EXPO)_PUBLIC_.*_(ANON|SITE)_KEY|PASSWORD_STORE_\w+|SALT_MASTER"
-)
+_LISTED_NAMES = {
+    "SESSION": r"BW_SESSION|OP_SESSION_.+|AOC_SESSION",
+    "CSC_LINK": r"CSC_LINK",
+    "LICENSE": r"UNITY_LICENSE",
+    "HEADERS": r"OTEL_EXPORTER_OTLP(_\w+)?_HEADERS|ANTHROPIC_CUSTOM_HEADERS",
+    "URL": r"CI_REPOSITORY_URL|DIRECT_URL",
+    "BACKEND": r"CELERY_RESULT_BACKEND",
+    "CONN": r"AIRFLOW_CONN_.+|(.+_)?CONN(ECTION)?_?STR(ING)?S?(_.+)?|(.+CONNSTR)_.+"
+    r"|(.+_)?(SQL_ALCHEMY|DB|DATABASE|REDIS)_CONN",
+    "WEBHOOK": r"(.+_)?WEBHOOKS?(_URLS?)?",
+    "KEY": r"(.+_)?ACCESS_?KEY(_ID)?(_[A-Z0-9]+)?",
+    "_ID": r"(.+_)?(SECRET|TOKEN)_ID",
+    "SEED": r"(.+_)?SEED_PHRASE",
+    "RECOVERY": r"(.+_)?RECOVERY_CODES?",
+    "PRIVATE": r"(.+_)?SSH_PRIVATE",
+    "BUNDLE_": r"BUNDLE_[A-Z0-9]+(__[A-Z0-9]+)+",
+    "CONFIG": r"KUBE_?CONFIG_(DATA|CONTENTS?|BASE64|B64)|DOCKER_?CONFIG_?JSON",
+    "ACCOUNT": r"(.+_)?SERVICE_ACCOUNT_(JSON|BASE64|B64|DATA)|FIREBASE_SERVICE_ACCOUNT.*",
+}
+"""Names by what all of them hold: most variables need none of these patterns."""
+_HARMLESS_NAMES = {
+    "PWD": r"PWD|OLDPWD",
+    "KEY": r"GPG_KEY|(.+_)?(PUBLIC|PUBLISHABLE)_KEY|(NEXT|NUXT|EXPO)_PUBLIC_.*_(ANON|SITE)_KEY",
+    "PASS": r".*ASKPASS(_REQUIRE)?|PASSWORD_STORE_\w+",
+    "SALT": r"SALT_MASTER",
+}
 _HINTS = (
     "KEY", "TOKEN", "SECRET", "PASS", "PWD", "CRED", "AUTH", "URL", "URI", "DSN", "COOKIE", "JW",
     "BEARER", "SALT", "PEPPER", "SIGNATURE", "MNEMONIC", "PSK", "P12", "PFX", "CONN", "WEBHOOK",
@@ -96,16 +109,21 @@ def is_secret_name(name: str) -> bool:
     parts = re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name))
     words = [part.upper() for part in parts if part]
     upper = "_".join(words)
-    if not words or re.fullmatch(_HARMLESS_NAMES, upper):
+    if not words or _is_one_of(_HARMLESS_NAMES, upper):
         return False
     # `__` parts the levels of a name for some programs, so the name as it is counts too.
-    if re.fullmatch(_LISTED_NAMES, upper) or re.fullmatch(_LISTED_NAMES, whole):
+    if _is_one_of(_LISTED_NAMES, upper) or _is_one_of(_LISTED_NAMES, whole):
         return True
-    if re.search(_STORE_URL, upper) and not re.fullmatch(_STORE_PARTS, upper):
+    is_address = "UR" in upper and re.search(_STORE_URL, upper)
+    if is_address and not re.fullmatch(_STORE_PARTS, upper):
         return True
     if words[-1] in _ABOUT or words[-2:] in (["EXPIRES", "IN"], ["EXPIRES", "AT"]):
         return False
     return any(_is_secret_word(word, words) for word in words)
+
+
+def _is_one_of(patterns: dict[str, str], name: str) -> bool:
+    return any(part in name and re.fullmatch(pattern, name) for part, pattern in patterns.items())
 
 
 def _is_secret_word(word: str, words: list[str]) -> bool:

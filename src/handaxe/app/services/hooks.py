@@ -17,7 +17,6 @@ from handaxe.contract.call import IS_STARTING
 from handaxe.contract.events import Event, SkillHooksEntered
 from handaxe.contract.faults import SetupError
 from handaxe.contract.ports.skills import SkillInfo
-from handaxe.hooks.config import find_bad_conditions
 from handaxe.hooks.notify import build_session_event, fire_hooks, notify_hooks
 from handaxe.hooks.service import Hooks
 from handaxe.pipeline.context import PipelineContext
@@ -333,7 +332,7 @@ def _validate_hooks(arguments: Mapping[str, Sequence[Any]]) -> "HookConfig":
 
 def read_skill_hooks(skill: SkillInfo, configuration: Configuration) -> "HookConfig":
     """The hooks of a skill, if they may run; the problems say what is wrong with them."""
-    from handaxe.hooks.config import HookConfig, read_hooks
+    from handaxe.hooks.config import HookConfig, find_bad_conditions, read_hooks
 
     settings = configuration.settings
     hooks = skill.powers.grant(configuration.gate).hooks

@@ -10,6 +10,7 @@ import msgspec
 
 from handaxe.app.services.service import SessionContext
 from handaxe.contract.faults import SetupError
+from handaxe.contract.ports.dry_run import CommandPreviews, Preview
 from handaxe.contract.ports.shell import (
     ConfinedCommand,
     ConfinementLevel,
@@ -153,3 +154,48 @@ def open_local_shell(session_context: SessionContext, confiner: Confiner | None)
     )
     shell.open_trace = session_context.checkpoints.open_trace
     return shell
+
+
+class SessionPreviews(CommandPreviews):
+    """Previews of commands; what makes them is loaded with the first one."""
+
+    def __init__(self, session_context: SessionContext) -> None:
+        self._session_context = session_context
+
+    async def preview(self, command: ShellCommand, timeout_s: float) -> Preview:
+        """Run it there; a `ToolFault` where this machine cannot keep its changes apart."""
+        from handaxe.shell.exec.dry_run import OverlayPreviews
+
+        roots = self._session_context.workdir.roots
+        left = await self._session_context.pipeline_context().hooks.get_command_variables()
+        env = {**self._environment(), **left}
+        previews = OverlayPreviews(
+            lambda: roots, hidden=self._hidden, view=self._view, environment=lambda: env
+        )
+        return await previews.preview(command, timeout_s)
+
+    def _environment(self) -> dict[str, str]:
+        """What commands find, except what hooks left."""
+        from handaxe.shell.exec.environment.command_environment import build_environment_filter
+
+        session_id = self._session_context.session_id
+        more: dict[str, str] = dict.fromkeys(SESSION_VARIABLES, session_id)
+        env_filter = build_environment_filter(self._session_context.configuration.settings, more)
+        return env_filter.environment(os.environ)
+
+    def _hidden(self) -> tuple[str, ...]:
+        """What the sandbox hides is hidden from a trial too."""
+        confiner = self._confiner()
+        return () if confiner is None else confiner.hidden()
+
+    def _view(self) -> list[str] | None:
+        """What the sandbox does not show a trial does not see either."""
+        confiner = self._confiner()
+        return None if confiner is None else confiner.build_closed_view()
+
+    def _confiner(self) -> "LocalConfiner | None":
+        if not self._session_context.configuration.settings.sandbox.enabled:
+            return None
+        from handaxe.app.services.sandbox import build_confiner
+
+        return build_confiner(self._session_context)

@@ -12,9 +12,9 @@ from handaxe.text.line_window import number_lines, split_lines
 if TYPE_CHECKING:
     from handaxe.app.session import Session
 
-_OWN_COLOUR = re.compile("(\x1b\\[(?:0|2|3[1-6])m)")
+_OWN_COLOUR = "(\x1b\\[(?:0|2|3[1-6])m)"
 # Nothing in these ranges is a mark or a blank that only looks printable.
-_IS_PLAIN = re.compile("[\n -~¡-ʯ‐-‧←-➿]*").fullmatch
+_PLAIN = "[\n -~¡-ʯ‐-‧←-➿]*"
 _TONES = {"muted": "2", "good": "32", "warning": "33", "bad": "31"}
 
 
@@ -96,7 +96,7 @@ def write_error(text: str) -> None:
 
 def write_rendered(text: str, stream: TextIO | None = None) -> None:
     """Write what a `Painter` made, with its colours and no other control."""
-    pieces = enumerate(_OWN_COLOUR.split(text))
+    pieces = enumerate(re.split(_OWN_COLOUR, text) if "\x1b" in text else (text,))
     safe = (piece if number % 2 else _show(piece, lines=True) for number, piece in pieces)
     (stream or sys.stdout).write("".join(safe))
 
@@ -134,7 +134,8 @@ def _show_line(text: str) -> str:
 
 
 def _show(text: str, *, lines: bool = False) -> str:
-    if (text.replace("\n", "") if lines else text).isprintable() and _IS_PLAIN(text):
+    is_printable = (text.replace("\n", "") if lines else text).isprintable()
+    if is_printable and (text.isascii() or re.fullmatch(_PLAIN, text)):
         return text
     from handaxe.text.escape import to_visible_text
 
