@@ -205,7 +205,12 @@ class Effects(msgspec.Struct, frozen=True):
     @property
     def is_confined(self) -> bool:
         """Whether the call changes at most the paths it names and state of the session."""
-        return not self.writes_everything and not any(w.kind == "external" for w in self.writes)
+        if self.writes_everything:
+            return False
+        for what in self.writes:  # noqa: SIM110 - asked in every call
+            if what.kind == "external":
+                return False
+        return True
 
     @property
     def external_names(self) -> tuple[str, ...]:

@@ -183,6 +183,8 @@ class CallDeduplicator:
         self._recall = recall
         self._claims = claims
         self._fingerprints = CallFingerprints(FINGERPRINT_BYTES)
+        self.keep = self._fingerprints.keep
+        """Keep the fingerprint of a call that was made here."""
         if claims is not None:
             claims.join(self.learn)
 
@@ -192,10 +194,6 @@ class CallDeduplicator:
     def learn(self, call_id: str, tool: str, call_input: object) -> None:
         """Record a call of an earlier run of the session, or of another process."""
         self._fingerprints.keep(call_id, compute_fingerprint(tool, call_input))
-
-    def keep(self, call_id: str, fingerprint: bytes) -> None:
-        """Record a call made here."""
-        self._fingerprints.keep(call_id, fingerprint)
 
     def release(self, call_id: str) -> None:
         """Mark a call as over; its result can be requested."""

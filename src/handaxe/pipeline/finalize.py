@@ -32,7 +32,7 @@ async def finalize_result(
         text=text,
         size_chars=size_chars,
         tokens=estimate_tokens(text),
-        data=_to_plain_data(result.data),
+        data={} if result.data is None else _to_plain_data(result.data),
         notes=(*parsed.notes, *prepared.notes, *result.notes),
         messages=(*prepared.messages, *result.messages),
         decision=prepared.decision,
@@ -46,8 +46,6 @@ async def finalize_result(
 
 def _to_plain_data(data: object) -> object:
     """Data in JSON form; objects that JSON lacks stay for the host."""
-    if data is None:
-        return {}
     if not isinstance(data, dict):
         return data
     try:

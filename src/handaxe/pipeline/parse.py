@@ -109,7 +109,7 @@ def parse(call: ToolCall, context: PipelineContext) -> ParsedCall:
         if context.deferral is not None:
             context.deferral.refuse_unloaded(tool, problems.problems)
         raise BadInput(tool.name, problems.problems) from None
-    if context.deferral is not None:
+    if context.deferral is not None and context.deferral.is_on:
         context.deferral.load_called(tool)
     notes = (renamed, *coerced) if renamed else tuple(coerced)
     effects = tool.effects_of(args)
@@ -184,8 +184,10 @@ def _can_hold_handles(call_input: object) -> bool:
     """Whether an input contains anything but plain values."""
     if call_input.__class__ is not dict:
         return False
-    values = cast("dict[str, object]", call_input).values()
-    return any(value.__class__ is dict or value.__class__ is list for value in values)
+    for value in cast("dict[str, object]", call_input).values():
+        if value.__class__ is dict or value.__class__ is list:
+            return True
+    return False
 
 
 def _fill_handles(call: ToolCall, tool: str, context: PipelineContext) -> "FilledCall | None":

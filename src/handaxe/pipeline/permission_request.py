@@ -49,10 +49,13 @@ def build_permission_query(
     """The query for rules and modes; optionally only for opening a file."""
     tool, effects = parsed.tool, parsed.effects
     texts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
     command: str | None = None
     for subject in parsed.subjects:
         if isinstance(subject, TextSubject):
             texts += (subject.text,)
+        elif isinstance(subject, HostSubject):
+            hosts += (subject.host,)
         elif command is None and isinstance(subject, CommandSubject):
             command = subject.command
     has_named = effects.reads or effects.writes
@@ -63,7 +66,7 @@ def build_permission_query(
         read_only=effects.is_internal,
         paths=paths,
         texts=texts,
-        hosts=tuple([s.host for s in parsed.subjects if isinstance(s, HostSubject)]),
+        hosts=hosts,
         input=to_input_dict(parsed.call.input),
         command=command,
         asks_person=tool.asks_person,

@@ -18,8 +18,8 @@ from handaxe.contract.cancellation import (
     find_current_task,
     is_external_stop,
 )
-from handaxe.contract.decision import Decision
-from handaxe.contract.events import CallFinished
+from handaxe.contract.decision import Decision, Deny
+from handaxe.contract.events import CallDecided, CallDeferred, CallFinished, CallStarted
 from handaxe.contract.faults import (
     LEFT_OPEN,
     Cancelled,
@@ -29,6 +29,7 @@ from handaxe.contract.faults import (
 )
 from handaxe.contract.ports.tools import ToolCaller
 from handaxe.contract.result import ToolResult
+from handaxe.contract.tool import get_display_name
 from handaxe.hooks.service import Hooks
 from handaxe.pipeline.active_calls import (
     ActiveCall,
@@ -41,14 +42,6 @@ from handaxe.pipeline.active_calls import (
     find_parent,
     stop_inner_calls,
     wait_for_call,
-)
-from handaxe.pipeline.call_turn import (
-    close_question,
-    enter_turn,
-    leave_open,
-    report_admitted,
-    report_in_turn,
-    report_start,
 )
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.finalize import finalize_result
@@ -149,7 +142,8 @@ class ToolPipeline:
             if known is not None:
                 return known
         self.active[call.id] = activity = ActiveCall(fingerprint)
-        self.expect(call.tool)
+        if call.tool not in self._expected:
+            self.expect(call.tool)
         try:
             parsed = parse(call, self._context)
             effects = compute_order_effects(parsed, self._context)
@@ -180,7 +174,7 @@ class ToolPipeline:
         activity.interrupt = admitted.parsed.tool.interrupt
         activity.admitted = admitted
         activity.began = time.perf_counter()
-        written = report_in_turn(self._context, activity, admitted, self._scheduler)
+        written = _report_in_turn(self._context, activity, admitted, self._scheduler)
         outer = CURRENT_CALL.set(admitted.slot)
         try:
             if written is not None:
@@ -200,7 +194,7 @@ class ToolPipeline:
                 raise asyncio.CancelledError from stop
             activity.uncancel()
         except DeferredCall as deferred:
-            left = leave_open(self._context, admitted, activity, deferred)
+            left = _leave_open(self._context, admitted, activity, deferred)
             return activity.result or self._ended(admitted.call.id, left)
         except (KeyboardInterrupt, GeneratorExit):
             # The process or the task is going; the log learns how the call ended.
@@ -222,7 +216,7 @@ class ToolPipeline:
             return build_fault_result(call, Deferred.behind(original.id))
         note = f"The same call as {original.id}; it ran once."
         result = msgspec.structs.replace(original, notes=(*original.notes, note))
-        report_start(self._context, call, None, find_parent(find_open_call(), self._scheduler))
+        _report_start(self._context, call, None, find_parent(find_open_call(), self._scheduler))
         admitted = AdmittedCall(call, compute_fingerprint(call.tool, call.input))
         return self._finish(admitted, result, time.perf_counter())
 
@@ -236,7 +230,7 @@ class ToolPipeline:
             # It is under way and goes on; what it may have done is not to be denied.
             cut_off = ToolResult.from_fault(Cancelled(started=activity.has_started))
             return self._finish_active(activity, cut_off)
-        report_admitted(self._context, admitted, self._scheduler)
+        _report_admitted(self._context, admitted, self._scheduler)
         self._scheduler.leave(admitted.slot)
         return self._finish(admitted, result, time.perf_counter())
 
@@ -282,7 +276,7 @@ class ToolPipeline:
                 await self._scheduler.clear(slot)
             questions = self._context.questions
             if parsed.asked or slot.put_off or questions.answers or not activity.is_announced:
-                parsed = await enter_turn(self._context, parsed, slot, activity)
+                parsed = await _enter_turn(self._context, parsed, slot, activity)
             prepared = await prepare(parsed, heard, self._context)
             decision = prepared.decision
             if prepared.was_rewritten:
@@ -290,7 +284,7 @@ class ToolPipeline:
             if slot.is_alone or not self._scheduler.try_acquire(slot):
                 await self._scheduler.start(slot)
             if slot.put_off or questions.asked:
-                await close_question(self._context, slot, decision)
+                await _close_question(self._context, slot, decision)
             activity.has_started = True
             try:
                 began = time.perf_counter()
@@ -314,7 +308,7 @@ class ToolPipeline:
             return build_error_result(parsed.tool.name, error)
 
     def _reject_call(self, call: ToolCall, fingerprint: bytes, result: ToolResult) -> AdmittedCall:
-        report_start(self._context, call, None, find_parent(find_open_call(), self._scheduler))
+        _report_start(self._context, call, None, find_parent(find_open_call(), self._scheduler))
         admitted = AdmittedCall(call, fingerprint)
         return msgspec.structs.replace(
             admitted, answer=self._finish(admitted, result, time.perf_counter())
@@ -324,7 +318,7 @@ class ToolPipeline:
         """The result of a running call, unless the session already closed it."""
         if activity.result is None and activity.admitted is not None:
             if not activity.is_announced:
-                report_admitted(self._context, activity.admitted, self._scheduler)
+                _report_admitted(self._context, activity.admitted, self._scheduler)
             return self._finish(activity.admitted, result, activity.began)
         return activity.result or result
 
@@ -361,6 +355,102 @@ class ToolPipeline:
                 return await asyncio.shield(activity.wait())
         except NestedCall as fault:
             return build_fault_result(call, fault)
+
+
+def _report_in_turn(
+    context: PipelineContext, activity: ActiveCall, admitted: AdmittedCall, order: Scheduler
+) -> asyncio.Future[None] | None:
+    """Log a call, unless it waits for others.
+
+    A waiting call has done nothing, so a log that ends there omits it.
+    """
+    slot = admitted.slot
+    activity.is_announced = slot is None or (not slot.put_off and order.is_clear(slot))
+    return _report_admitted(context, admitted, order) if activity.is_announced else None
+
+
+def _report_admitted(
+    context: PipelineContext, admitted: AdmittedCall, order: object
+) -> asyncio.Future[None] | None:
+    """Log a call that has its slot in the order, or needs none."""
+    around = find_open_call() if admitted.slot is None else admitted.slot.parent
+    parent = None if around is None else find_parent(around, order)
+    return _report_start(context, admitted.call, admitted.parsed, parent)
+
+
+def _report_start(
+    context: PipelineContext, call: ToolCall, parsed: ParsedCall | None, parent: CallSlot | None
+) -> asyncio.Future[None] | None:
+    """Log the start of a call; an unparsed call has no details."""
+    return context.emit(
+        CallStarted(
+            at=time.time(),
+            call_id=call.id,
+            tool=parsed.tool.name if parsed else call.tool,
+            input=call.input,
+            derived=parsed.derived() if parsed else {},
+            is_read_only=parsed is None or parsed.effects.is_read_only,
+            parent_id=None if parent is None else parent.call.id,
+            display_name=get_display_name(parsed.tool, parsed.args)
+            if parsed is not None and parsed.tool.has_display_name
+            else None,
+        )
+    )
+
+
+async def _enter_turn(
+    context: PipelineContext, parsed: ParsedCall, slot: CallSlot, activity: ActiveCall
+) -> ParsedCall:
+    """Refresh a call that waited for other calls, an answer or files.
+
+    Raises:
+        DeferredCall: it would overtake an earlier call of its message.
+        CallRefused: the user refused it later.
+    """
+    _refuse_overtaking(slot)
+    if not activity.is_announced and activity.admitted is not None:
+        activity.is_announced = True
+        written = _report_admitted(context, activity.admitted, slot.scheduler)
+        if written is not None:
+            await asyncio.shield(written)
+    answer = context.questions.answers.get(parsed.call.id)
+    if isinstance(answer, Deny):
+        # Said after the question, it holds whatever would let the call run by now.
+        from handaxe.pipeline.person_questions import refuse_later
+
+        await refuse_later(parsed.call.id, answer, context)
+    return parsed if parsed.asked is None else parse(parsed.asked, context)
+
+
+async def _close_question(context: PipelineContext, slot: CallSlot, decision: Decision) -> None:
+    """Close the open question of a call that starts."""
+    _refuse_overtaking(slot)
+    if context.questions.is_open(slot.call.id):
+        from handaxe.pipeline.person_questions import record_decision
+
+        await record_decision(CallDecided(call_id=slot.call.id, decision=decision), context)
+
+
+def _leave_open(
+    context: PipelineContext, admitted: AdmittedCall, activity: ActiveCall, deferred: DeferredCall
+) -> ToolResult:
+    """Leave a deferred call without a result, so that it can come again under its id."""
+    call, slot = admitted.call, admitted.slot
+    if slot is not None and slot.put_off is not None:
+        slot.put_off.append(slot)
+    if activity.is_cancelled:
+        activity.uncancel()
+    if activity.is_announced and activity.result is None:
+        context.emit(CallDeferred(at=time.time(), call_id=call.id))
+    result = build_fault_result(call, deferred.fault)
+    return msgspec.structs.replace(result, decision=deferred.decision)
+
+
+def _refuse_overtaking(slot: CallSlot) -> None:
+    """Defer a call that conflicts with an earlier deferred call of its message."""
+    for earlier in slot.put_off or ():
+        if earlier.order < slot.order and earlier.effects.collides(slot.effects):
+            raise DeferredCall(Deferred.behind(earlier.call.id))
 
 
 def _leave_context(outer: Token[CallSlot | None]) -> None:

@@ -47,6 +47,8 @@ class PreparedCall(msgspec.Struct, frozen=True):
     messages: tuple[str, ...] = ()
     was_rewritten: bool = False
     notes: tuple[str, ...] = ()
+    may_change_files: bool = True
+    """Whether it may change more than the state of the session."""
 
 
 async def prepare(
@@ -96,7 +98,8 @@ async def prepare(
         await change_permissions(parsed.call.id, heard, context)
     if not validated:
         await parsed.tool.validate(parsed.args, ctx)
-    return PreparedCall(parsed, ctx, decision, heard.messages, was_rewritten, heard.notes)
+    changes = not parsed.effects.is_internal
+    return PreparedCall(parsed, ctx, decision, heard.messages, was_rewritten, heard.notes, changes)
 
 
 async def _run_before_hooks(
@@ -226,12 +229,14 @@ async def _check_permission(
         )
     request = build_permission_query(parsed, judged)
     if request.command is None:
-        rules = decide(request, context.policy())
+        decision = decide(request, context.policy())
     else:
         from handaxe.pipeline.command_decision import decide_shell_call
 
-        rules = await decide_shell_call(request, parsed, ctx, context)
-    decision = _merge_decisions(rules, tools_word, hooks_word, context.policy().mode)
+        decision = await decide_shell_call(request, parsed, ctx, context)
+    if tools_word is not None or hooks_word is not None:
+        mode = context.policy().mode
+        decision = _merge_decisions(decision, tools_word, hooks_word, mode)
     if not isinstance(decision, Allow):
         decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
@@ -246,7 +251,9 @@ async def _check_permission(
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
         request = build_permission_query(parsed, farther)
         policy = context.policy()
-        decision = _merge_decisions(decide(request, policy), tools_word, hooks_word, policy.mode)
+        decision = decide(request, policy)
+        if tools_word is not None or hooks_word is not None:
+            decision = _merge_decisions(decision, tools_word, hooks_word, policy.mode)
         if not isinstance(decision, Allow):
             decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
     return resolve_effects(parsed, context), decision
@@ -264,8 +271,6 @@ _is_final = attrgetter("is_final")
 def _merge_decisions(
     decision: Decision, tools_word: Decision | None, hooks_word: Decision | None, mode: str
 ) -> Decision:
-    if tools_word is None and hooks_word is None:
-        return decision
     # What weighs several words is loaded when the first call has more than one.
     from handaxe.pipeline.permission_prompt import merge_decisions
 

@@ -125,7 +125,7 @@ async def run(prepared: PreparedCall, context: PipelineContext) -> ToolResult:
     """The tool's result; a fault or bug becomes a failed result."""
     parsed = prepared.parsed
     try:
-        if context.checkpoints is not None and not parsed.effects.is_internal:
+        if context.checkpoints is not None and prepared.may_change_files:
             effects = parsed.effects
             if effects.extent is not None:
                 effects = await _widen_effects(effects, effects.extent, prepared, context)
@@ -157,7 +157,7 @@ async def _run_tool(prepared: PreparedCall, context: PipelineContext) -> ToolRes
 
 async def record_changes(prepared: PreparedCall, context: PipelineContext) -> tuple[str, ...]:
     """Record the changes of the call, including those of its after-hooks."""
-    if context.checkpoints is None or prepared.parsed.effects.is_internal:
+    if context.checkpoints is None or not prepared.may_change_files:
         return ()
     return await context.checkpoints.after(prepared.parsed.call.id)
 

@@ -70,7 +70,7 @@ def compute_fingerprint(tool: str, call_input: object) -> bytes:
     foresee them, and what comes of two inputs that are alike in them is an answer, never an act.
     """
     try:
-        if is_long(call_input):
+        if call_input and is_long(call_input):
             call_input = replace_long_texts(call_input, lambda text: f"{len(text)}:{hash(text)}")
         encoded = _encoder.encode(call_input)
     except Exception:  # noqa: BLE001 - whatever a host's program gave as input

@@ -113,20 +113,24 @@ class _LogSyncs:
         self._report = report
         self._running: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self.is_due = False
+        """Whether a sync is on its way, so that none has to be begun."""
         self.has_lasting_name = False
 
     def start_soon(self, flush: Callable[[], None]) -> None:
         """Sync what is written until then, flushed first; many results become one sync."""
-        if self._timer is None and self._running is None:
+        if not self.is_due:
             with contextlib.suppress(RuntimeError):
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(SYNC_DELAY_S, self._start, flush)
+                self.is_due = True
 
     def cancel_timer(self) -> None:
         """Begin no sync any more but one that is asked for."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            self.is_due = False
 
     async def wait(self) -> None:
         """Wait for the sync that goes on, if any does."""
@@ -141,11 +145,12 @@ class _LogSyncs:
         await start_in_thread(self._make_durable).result
 
     def _start(self, flush: Callable[[], None]) -> None:
-        self._timer = None
+        self._timer, self.is_due = None, False
         flush()
         from handaxe.disk.threads import start_in_thread
 
         self._running = start_in_thread(self._make_durable).result
+        self.is_due = True
         self._running.add_done_callback(self._finish)
 
     def _make_durable(self) -> None:
@@ -156,6 +161,7 @@ class _LogSyncs:
 
     def _finish(self, sync: asyncio.Future[None]) -> None:
         self._running = None
+        self.is_due = False
         if not sync.cancelled() and (error := sync.exception()) is not None:
             self._report(error)
 
@@ -227,7 +233,8 @@ class EventLog(PooledFile):
                 self._open.pop(event.call_id, None)
             elif isinstance(event, _WRITTEN_SOON):
                 self._flush_soon()
-        self._syncs.start_soon(self._flush_or_report)
+        if not self._syncs.is_due:
+            self._syncs.start_soon(self._flush_or_report)
         return self._drained
 
     def _take_finished(self, event: CallFinished) -> None:

@@ -148,6 +148,8 @@ def has_plain_values(raw: Any) -> bool:  # noqa: ANN401 - any value
     """
     if raw.__class__ is not dict:
         return False
+    if not raw:
+        return True
     level = _find_containers(raw.values())
     for _ in range(MAX_DEPTH):
         if not level:

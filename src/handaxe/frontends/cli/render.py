@@ -135,7 +135,8 @@ def _show_line(text: str) -> str:
 
 def _show(text: str, *, lines: bool = False) -> str:
     is_printable = (text.replace("\n", "") if lines else text).isprintable()
-    if is_printable and (text.isascii() or re.fullmatch(_PLAIN, text)):
+    # Most text has nothing beyond ASCII but the arrow behind the number of a line.
+    if is_printable and (text.replace("→", "").isascii() or re.fullmatch(_PLAIN, text)):
         return text
     from handaxe.text.escape import to_visible_text
 
