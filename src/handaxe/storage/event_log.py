@@ -193,8 +193,7 @@ class EventLog(PooledFile):
         self._is_flush_due = False
         self._lines = LineLog(path)
         self._result_at = CallFingerprints(_OFFSET_BYTES)
-        self._used = False
-        self._has_directory = self._is_known = False
+        self._used = self._has_directory = self._is_known = False
         self._watcher: asyncio.TimerHandle | None = None
         self._syncs = _LogSyncs(self._lines, self._directory, self._report_sync)
         self._behind: Sequence[Event] | None = None
