@@ -191,8 +191,7 @@ class Session:
         if not self._parts.catalog.has(call.tool):
             await self._parts.services.expect((call,), self._parts.catalog)
         result = await self._parts.pipeline.call(call, is_new=is_new)
-        recorder = self._parts.recorder
-        return result if recorder.log.problem is None else recorder.add_log_note(result)
+        return self._parts.recorder.add_log_note(result)
 
     async def run_many(
         self, calls: Sequence[ToolCall], *, stop_on_error: bool = False
