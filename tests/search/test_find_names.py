@@ -1,14 +1,23 @@
-"""Files by name."""
+"""Files by name: a small tree is scanned, ripgrep lists a larger one."""
 
 import os
 
 import pytest
 from search_tree import glob, names, opened_path, plant
 
+from handaxe.contract.faults.search import RipgrepFailed
 from handaxe.contract.ports.search import BadQuery
 from handaxe.search.local_search import LocalSearch
 
 SEARCH = LocalSearch()
+
+
+@pytest.fixture(autouse=True, params=["scan", "ripgrep"])
+def way(request, monkeypatch) -> str:
+    """Which way a tree is read: without ripgrep only if it is small."""
+    if request.param == "ripgrep":
+        monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", -1)
+    return request.param
 
 
 async def test_newest_first_and_equal_times_by_path(tmp_path):
@@ -59,18 +68,15 @@ async def test_the_cap_is_said_with_the_true_total(tmp_path):
     assert names(found, tmp_path)[:2] == ["000.txt", "001.txt"]
 
 
-async def test_a_literal_beginning_prunes_the_walk(tmp_path, monkeypatch):
+async def test_a_search_begins_where_the_literal_beginning_leads(tmp_path, monkeypatch, way):
     plant(tmp_path, {"src/api/a.py": "", "src/ui/b.py": "", "other/api/c.py": ""})
     entered: list[str] = []
     real = os.scandir
     monkeypatch.setattr(os, "scandir", lambda fd: entered.append(opened_path(fd)) or real(fd))
 
     assert names(await glob(SEARCH, tmp_path, "src/*/a.py"), tmp_path) == ["src/api/a.py"]
-    assert {path.removeprefix(f"{tmp_path}/") for path in entered} == {
-        "src",
-        "src/api",
-        "src/ui",
-    }
+    expected = {"src", "src/api", "src/ui"} if way == "scan" else {"src"}
+    assert {path.removeprefix(f"{tmp_path}/") for path in entered} == expected
 
 
 async def test_ignored_files_are_counted_also_in_ignored_directories(tmp_path):
@@ -171,3 +177,29 @@ async def test_directories_that_cannot_be_read_are_counted(tmp_path):
         deep.chmod(0o755)
     if os.geteuid():
         assert (names(found, tmp_path), found.skipped.unreadable) == (["b.py"], 1)
+
+
+async def test_a_large_tree_with_many_ignored_files_gives_the_same_names(tmp_path, monkeypatch):
+    """What ripgrep says about each of them takes too long, so they are only counted."""
+    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", -1)
+    plant(tmp_path, {f"d{n}/{n}.log": "" for n in range(400)})
+    plant(tmp_path, {".gitignore": "*.log\nbuild/\n!keep.log\n", "a.py": "", "keep.log": ""})
+    plant(tmp_path, {"build/b.log": ""})
+    search = LocalSearch()
+
+    for _ in range(2):
+        found = await glob(search, tmp_path, "**/*.log")
+        assert (names(found, tmp_path), found.ignored_matches) == (["keep.log"], 401)
+        assert found.is_ignored_count_complete
+        assert (found.skipped.ignored, found.skipped.links) == (None, None)
+
+
+async def test_a_broken_ripgrep_is_a_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", -1)
+    program = tmp_path / "bin/rg"
+    plant(tmp_path, {"bin/rg": "#!/bin/sh\necho ripgrep 99.0.0; echo oh no >&2; exit ${2:+139}\n"})
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    with pytest.raises(RipgrepFailed, match="oh no"):
+        await glob(SEARCH, tmp_path, "**")

@@ -1,6 +1,5 @@
 """Ignore files are read as ripgrep reads them."""
 
-import os
 import subprocess
 
 from hypothesis import HealthCheck, given, settings
@@ -8,8 +7,8 @@ from hypothesis import strategies as st
 
 from handaxe.search.deadline import SearchDeadline
 from handaxe.search.rg.rg_binary import find_ripgrep
-from handaxe.search.walk.ignore_files import Ignores, read_ignores_above
-from handaxe.search.walk.walk import DirectoryWalk
+from handaxe.search.walk.root import SearchPlace
+from handaxe.search.walk.tree_scan import TreeScan
 
 FILES = [
     f"{directory}{name}"
@@ -29,9 +28,17 @@ lines = st.lists(
 ).map("\n".join)
 
 
-def listed_by_ripgrep(root) -> set[str]:
+def listed_by_ripgrep(root, *options: str) -> set[str]:
     output = subprocess.run(
-        [find_ripgrep(()) or "rg", "--no-config", "--hidden", "--no-require-git", "--files", "./"],
+        [
+            find_ripgrep(()) or "rg",
+            "--no-config",
+            "--hidden",
+            "--no-require-git",
+            "--files",
+            *options,
+            "./",
+        ],
         cwd=root,
         capture_output=True,
         check=False,
@@ -40,19 +47,11 @@ def listed_by_ripgrep(root) -> set[str]:
     return {line[2:] for line in output.splitlines()}
 
 
-def listed_by_us(root, ignores: Ignores) -> set[str]:
-    fd = os.open(root, os.O_RDONLY)
-    try:
-        walk = DirectoryWalk(str(root), SearchDeadline(30), fd=fd, ignores=ignores)
-        return {
-            visit[0] + entry.name
-            for visit in walk
-            for entry in visit[1]
-            if entry.is_file(follow_symlinks=False)
-            and entry.name not in walk.find_ignored_names(visit)
-        }
-    finally:
-        os.close(fd)
+def listed_by_us(root) -> tuple[set[str], bool]:
+    with SearchPlace(str(root), is_file=False, respect_ignore=True) as place:
+        scan = TreeScan(place, SearchDeadline(30), None)
+        assert scan.scan()
+        return set(scan.files), place.is_ignored
 
 
 @settings(
@@ -60,7 +59,7 @@ def listed_by_us(root, ignores: Ignores) -> set[str]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(top=lines, inner=lines, other=lines)
-def test_the_walk_finds_what_ripgrep_finds(tmp_path, top, inner, other):
+def test_a_scan_finds_what_ripgrep_finds(tmp_path, top, inner, other):
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -68,6 +67,7 @@ def test_the_walk_finds_what_ripgrep_finds(tmp_path, top, inner, other):
     (tmp_path / "src/.gitignore").write_text(inner)
     (tmp_path / "build/.ignore").write_text(other)
 
-    assert listed_by_us(tmp_path, read_ignores_above(str(tmp_path))) == listed_by_ripgrep(tmp_path)
-    below = tmp_path / "src"
-    assert listed_by_us(below, read_ignores_above(str(below))) == listed_by_ripgrep(below)
+    for root in (tmp_path, tmp_path / "src"):
+        files, is_ignored = listed_by_us(root)
+        options = ["--no-ignore-parent"] if is_ignored else []
+        assert files == listed_by_ripgrep(root, *options)

@@ -36,46 +36,6 @@ def pieces(data: bytes, places: list[int]):
         yield data[start:end]
 
 
-many = st.lists(
-    st.sampled_from(
-        [
-            b"./a\x001:x\n\n",
-            b"./b/c\x003:y\r\n4-z\n\n",
-            b"./d\n\ne\x003:x\n\n",
-            b"./f\x005:g\n\r\n",
-            b"./h: binary file matches (found \\0 byte around offset 1)\n\n",
-            b"./i\x007:\x00\nbinary file matches (found it around offset 1)\n\n",
-        ]
-    )
-)
-
-
-@given(many, st.lists(st.integers(0, 200), max_size=8).map(sorted))
-def test_files_taken_together_are_the_same(files, places):
-    output = b"".join([b"./%d" % number + file[2:] for number, file in enumerate(files)])
-    alone, together = (
-        UnorderedLines(None, ExclusionFilter("/")),
-        UnorderedLines(None, ExclusionFilter("/")),
-    )
-    streams = (
-        HeadingStream(alone.take, MARKS),
-        HeadingStream(together.take, MARKS, together.take_files),
-    )
-    for stream in streams:
-        for piece in pieces(output, [min(place, len(output)) for place in places]):
-            if piece:
-                stream.feed(piece)
-        stream.finish()
-    pages = []
-    for pile in (alone, together):
-        pages.append(LinePage(TextQuery(pattern="x", root="/"), None))
-        pile.flush_to(pages[-1])
-
-    assert pages[0].blocks == pages[1].blocks
-    assert pages[0].binary_files == pages[1].binary_files
-    assert streams[0].binary_files == streams[1].binary_files
-
-
 @given(cuts)
 def test_files_and_lines_do_not_depend_on_the_pieces(places):
     taken: dict[bytes, bytes] = {}

@@ -162,39 +162,12 @@ async def test_a_directory_that_vanishes_is_passed_by(search, tmp_path, monkeypa
     assert sorted(names(by_text, tmp_path)) == ["a/x.py", "z.py"]
 
 
-async def test_a_directory_is_the_same_in_pieces(search, tmp_path, monkeypatch):
-    files = {f"{n}.py": "hay\n" for n in range(9)} | {f"{n}.log": "needle\n" for n in range(6)}
-    plant(tmp_path, {**files, ".gitignore": "*.log\n", ".git/x.py": "hay\n", "sub/x.py": "hay\n"})
-    whole = names(await glob(search, tmp_path, "**/*.py"), tmp_path)
-
-    monkeypatch.setattr("handaxe.search.walk.walk.PIECE", 4)
-    by_name = await glob(search, tmp_path, "**/*.py")
-    by_text = await grep(search, tmp_path, "needle")
-
-    assert names(by_name, tmp_path) == whole
-    assert len(whole) == 10
-    assert by_text.skipped.ignored == 6
-    assert [(look.reason, look.files) for look in by_text.elsewhere] == [("ignored", 6)]
-
-
-@pytest.mark.usefixtures("settled")
-async def test_a_large_directory_at_the_deadline_is_one_to_go_on_with(tmp_path, monkeypatch):
-    monkeypatch.setattr("handaxe.search.walk.walk.PIECE", 4)
-    plant(tmp_path, {f"{n}.py": "" for n in range(9)})
-    looks = iter([False, True, True])
-    monkeypatch.setattr("handaxe.search.deadline.SearchDeadline.is_over", lambda _: next(looks))
-
-    found = await glob(RIPGREP, tmp_path, "*.py")
-
-    assert (len(found.paths), found.unvisited) == (4, [str(tmp_path)])
-
-
 class TestLargeTrees:
     """Ripgrep alone: a tree too large to be walked beside each search, with much to tell of."""
 
     @pytest.fixture(autouse=True)
     def _nothing_is_small(self, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 0)
+        monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 0)
         monkeypatch.setattr("handaxe.search.rg.exclusion_probe.QUIET_BYTES", 0)
         monkeypatch.setattr("handaxe.search.rg.fallback.SURVEY_S", 30)
 
@@ -265,7 +238,7 @@ class TestLargeQuietTrees:
 
     @pytest.fixture(autouse=True)
     def _nothing_is_small(self, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 0)
+        monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 0)
 
     @pytest.mark.parametrize("mode", ["files", "content", "count"])
     async def test_everything_but_links_is_counted(self, tmp_path, mode):
@@ -301,7 +274,7 @@ class TestLargeQuietTrees:
         assert (found.elsewhere, found.skipped.binary) == ([], 0)
 
     async def test_a_second_look_goes_to_all_that_ripgrep_told_of(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.ignored_survey.IgnoredSurvey.continue_until", None)
+        monkeypatch.setattr("handaxe.search.rg.fallback.FallbackSearch._list_ignored", None)
         far = {
             "a/b/c/d/.ignore": "e\nf\ng\n",
             "a/b/c/d/e/x": "needle\n" * 2,
@@ -329,7 +302,7 @@ async def test_a_tree_with_much_to_tell_of_gets_the_same_answer_every_time(
     tmp_path, monkeypatch, small_tree, mode
 ):
     """The first time ripgrep is asked, and broken off once it has said too much."""
-    monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", small_tree)
+    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", small_tree)
     plant(tmp_path, {**TREE, **{f"many/{number}.bin": b"\0" for number in range(600)}})
     search = LocalSearch()
 
@@ -351,13 +324,8 @@ async def test_with_a_filter_binary_files_are_counted_only_among_few(tmp_path, m
         assert (skipped.ignored, skipped.binary, skipped.links) == (ignored, None, 0)
 
 
-class TestKnownTrees:
-    """A tree is walked again as soon as what is passed by in it may have changed."""
-
-    @pytest.fixture
-    def search(self, monkeypatch) -> LocalSearch:
-        monkeypatch.setattr("handaxe.search.walk.tree_cache.SETTLED_NS", -(10**12))
-        return LocalSearch()
+class TestChangedTrees:
+    """A change in what is skipped counts in the next search."""
 
     @pytest.fixture
     def root(self, tmp_path):
@@ -366,12 +334,6 @@ class TestKnownTrees:
     async def counts(self, search, root, **query):
         skipped = (await grep(search, root, "hay", **query)).skipped
         return skipped.ignored, skipped.links
-
-    async def test_it_is_not_walked_twice(self, search, root, monkeypatch):
-        assert await self.counts(search, root) == (3, 0)
-        monkeypatch.setattr(os, "scandir", None)
-
-        assert await self.counts(search, root) == (3, 0)
 
     @pytest.mark.parametrize(
         ("change", "ignored", "links"),
@@ -393,15 +355,8 @@ class TestKnownTrees:
 
         assert await self.counts(search, root) == (ignored, links)
 
-    async def test_a_large_one_is_not_walked_twice(self, search, root, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 0)
-        assert await self.counts(search, root) == (3, None)
-        monkeypatch.setattr(os, "scandir", None)
-
-        assert await self.counts(search, root) == (3, None)
-
     async def test_it_may_grow_and_shrink(self, search, root, monkeypatch):
-        monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 200)
+        monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 200)
         many = {f"deep/er/{number}": "hay\n" for number in range(300)}
         assert await self.counts(search, root) == (3, 0)
         for _ in range(2):
@@ -427,14 +382,6 @@ class TestKnownTrees:
         for _ in range(2):
             looks = (await grep(search, root, "needle")).elsewhere
             assert [(look.reason, look.files) for look in looks] == [("ignored", 4), ("binary", 1)]
-
-    async def test_what_changed_a_moment_ago_is_not_relied_on(self, root, monkeypatch):
-        search = LocalSearch()
-        await self.counts(search, root)
-        monkeypatch.setattr(os, "scandir", None)
-
-        with pytest.raises(TypeError):
-            await self.counts(search, root)
 
 
 @pytest.mark.parametrize("share", [0, 1000])

@@ -116,7 +116,7 @@ async def test_without_ripgrep_searches_say_what_to_install(root, tmp_path, monk
     monkeypatch.setenv("PATH", str(tmp_path))
 
     async with Session(root) as session:
-        for name in ("Grep",):
+        for name in ("Grep", "Glob"):
             result = await session.call(name, pattern="foo")
             assert result.code == "search.no_ripgrep"
             assert "Install ripgrep 15 or newer" in result.text

@@ -66,8 +66,10 @@ async def test_the_file_that_is_named_is_the_one_that_is_searched(search, tmp_pa
     assert texts <= {"ours"}
 
 
+@pytest.mark.parametrize("small_tree", [3_000, -1])
 @pytest.mark.parametrize("what", ["directory", "ancestor"])
-async def test_names_from_outside_are_never_listed(search, tmp_path, what):
+async def test_names_from_outside_are_never_listed(search, tmp_path, monkeypatch, what, small_tree):
+    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", small_tree)
     root, one, link = race(tmp_path, what)
     (tmp_path / "outside/only_outside.md").write_text("")
     (tmp_path / "outside/deep/only_outside.md").write_text("")

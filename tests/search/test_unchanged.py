@@ -40,7 +40,7 @@ def test_a_tree_that_stays_as_it_is_is_sure(tree, monkeypatch):
     search = begun(fd, monkeypatch)
 
     assert search.unsure(PATHS) == []
-    assert not search.has_misplaced([b"", b"a", b"a/b"])
+    assert search.find_moving([b"", b"a", b"a/b"]) == set()
 
 
 def test_what_was_moved_away_and_back_is_not_sure(tree, monkeypatch):
@@ -53,8 +53,7 @@ def test_what_was_moved_away_and_back_is_not_sure(tree, monkeypatch):
     (root / "a/c").rename(root / "a/b")
 
     assert search.unsure(PATHS) == [b"a/b/file"]
-    assert search.has_misplaced([b"a/b"])
-    assert not search.has_misplaced([b"a"])
+    assert search.find_moving([b"a/b", b""]) == {b"a/b"}
 
 
 def test_a_file_that_was_replaced_is_not_sure(tree, monkeypatch):

@@ -43,17 +43,3 @@ class SearchDeadline:
         self._on_cancel = stop
         if stop is not None and self.is_cancelled:
             stop()
-
-
-class PartialDeadline(SearchDeadline):
-    """A part of a search's time."""
-
-    __slots__ = ("_whole",)
-
-    def __init__(self, whole: SearchDeadline, at_most_s: float) -> None:
-        super().__init__(min(at_most_s, whole.get_remaining_s()))
-        self._whole = whole
-
-    def get_remaining_s(self) -> float:
-        """Seconds that remain of the part; raises if the whole was cancelled."""
-        return min(self._whole.get_remaining_s(), super().get_remaining_s())

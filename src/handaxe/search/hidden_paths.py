@@ -61,12 +61,6 @@ class ExclusionFilter:
             return False
         return not self._may_read(path)
 
-    def list_withheld(self, directory: str, names: Iterable[str]) -> list[str]:
-        """Names in a directory, given with a slash at its end, that are left out as secrets."""
-        if self._may_read is None or not can_name_env_file("\0".join(names)):
-            return []
-        return [name for name in names if self.is_withheld(directory + name)]
-
     def can_show_all(self, paths: Iterable[bytes]) -> bool:
         """Whether clearly none of some paths is held back."""
         if self.hides is not None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 from handaxe.contract.ports.search import Hides, NameQuery, NamesFound, Search, TextFound, TextQuery
 from handaxe.disk.threads import start_in_thread
 from handaxe.search.deadline import SearchDeadline
-from handaxe.search.walk.tree_cache import TreeCache
 
 if TYPE_CHECKING:
     from handaxe.search.hidden_paths import ExclusionFilter
+    from handaxe.search.rg.exclusion_probe import LoudTrees
 
 T = TypeVar("T")
 
@@ -53,15 +53,24 @@ class LocalSearch(Search):
         self._hidden = hidden
         self._may_read = may_read
         self._own_places = own_places
-        self._known = TreeCache()
+        self._loud: LoudTrees = set()
 
     async def find_names(self, query: NameQuery) -> NamesFound:
         """The files whose path fits a pattern."""
-        from handaxe.search.walk.glob_walk import NameSearch
+        from handaxe.search.hidden_paths import ExclusionFilter
+        from handaxe.search.rg.name_search import NameSearch
+        from handaxe.search.rg.rg_binary import require_ripgrep
 
-        watch = SearchDeadline(query.timeout_s)
-        search = NameSearch(query, watch, self._screen(query.root))
-        return await _run_in_thread(search.answer, watch)
+        watch, own, denies = SearchDeadline(query.timeout_s), self._own_places, self._hidden()
+
+        def make_screen(root: str) -> ExclusionFilter:
+            return ExclusionFilter(root, denies=denies, may_read=None, own_places=own)
+
+        def search() -> NamesFound:
+            program = require_ripgrep(self._roots())
+            return NameSearch(program, query, watch, make_screen, self._loud).search()
+
+        return await _run_in_thread(search, watch)
 
     async def find_text(self, query: TextQuery) -> TextFound:
         """The lines or files that hold a match."""
@@ -93,15 +102,13 @@ class LocalSearch(Search):
     ) -> TextFound:
         from handaxe.search.rg.rg_binary import require_ripgrep
         from handaxe.search.rg.ripgrep import Ripgrep
-        from handaxe.search.walk.ignored_survey import IgnoredSurvey
         from handaxe.search.walk.root import SearchPlace
 
         program = require_ripgrep(self._roots())
         with SearchPlace(
             query.root, is_file=query.is_file, respect_ignore=query.respect_ignore
         ) as place:
-            survey = IgnoredSurvey(query, place, watch, screen, self._known)
-            return Ripgrep(program, query, place, watch, screen, survey, self._known).answer()
+            return Ripgrep(program, query, place, watch, screen, self._loud).answer()
 
 
 async def _run_in_thread(work: Callable[[], T], watch: SearchDeadline) -> T:

@@ -66,15 +66,6 @@ class LinePage:
             self.has_more = True
         return self._keep(path, body)
 
-    def take_all(self, blocks: list[Block]) -> None:
-        """Take whole files at once, none of them hidden, for a page without end."""
-        if self._has_context:
-            blocks[1:] = [(path, b"--\n" + body) for path, body in blocks[1:]]
-        self.blocks = blocks
-        self.files = len(blocks)
-        self.lines_of = {path: body.count(b"\n") for path, body in blocks}
-        self.seen = sum(self.lines_of.values())
-
     def find_differing(self, bodies: Mapping[bytes, bytes]) -> set[bytes]:
         """Those files that another search of the very same files does not confirm.
 
@@ -103,11 +94,6 @@ class LinePage:
         self.files -= len(paths)
         self.seen -= sum(self.lines_of.pop(path) for path in paths)
 
-    @property
-    def is_endless(self) -> bool:
-        """Whether everything belongs on it."""
-        return self._end is None and not self._offset
-
     def found(self, prefix: str, marks: MatchMarks) -> TextFound:
         """What is on the page; `prefix` makes its paths absolute."""
         lines, rest = LineReader(prefix, marks, has_columns=self._has_columns).read(self.blocks)
@@ -115,9 +101,7 @@ class LinePage:
         return TextFound(
             lines=lines,
             more_lines=rest,
-            shown_lines=self.seen
-            if self.is_endless
-            else sum(body.count(b"\n") for _, body in self.blocks),
+            shown_lines=sum(body.count(b"\n") for _, body in self.blocks),
             total_lines=self.seen if is_whole else None,
             total_files=self.files if is_whole else None,
             has_more=self.has_more,
@@ -147,8 +131,6 @@ class UnorderedLines:
         self._end = end
         self._screen = screen
         self._pieces: dict[bytes, list[bytes]] = {}
-        self._files: list[Block] = []
-        """Those that were taken whole and cannot have to be dropped."""
         self._lines = 0
         self._bytes = 0
         self._binary_files = 0
@@ -177,26 +159,11 @@ class UnorderedLines:
             self.is_overfull = self._last is not None or self._lines > self._end
         return self._bytes > MAX_PAGE_BYTES
 
-    def take_files(self, files: list[Block]) -> bool:
-        """Take files to their ends, none with a message in it; True when they are too many."""
-        if self._end is not None or not self._screen.can_show_all([path for path, _ in files]):
-            return any(self.take(path, body) for path, body in files)
-        if files[0][0] in self._pieces:
-            self.take(*files.pop(0))
-        self._files += files
-        self._bytes += sum([len(body) for _, body in files])
-        return self._bytes > MAX_PAGE_BYTES
-
     def flush_to(self, page: LinePage) -> None:
         """Hand everything on in path order."""
         page.binary_files += self._binary_files
-        files = self._files + [(path, b"".join(parts)) for path, parts in self._pieces.items()]
-        files.sort(key=lambda file: make_path_key(file[0]))
-        if page.is_endless:
-            page.take_all(files)
-            return
-        for path, body in files:
-            if page.take(path, body):
+        for path in sorted(self._pieces, key=make_path_key):
+            if page.take(path, b"".join(self._pieces[path])):
                 return
 
     def _drop(self, wanted: int) -> None:

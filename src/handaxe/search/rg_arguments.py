@@ -49,6 +49,11 @@ class RipgrepOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the files are in, if that is not what ripgrep takes them for."""
     without: tuple[str, ...] = ()
     """Files and directories below the root that are passed by."""
+    lists_files: bool = False
+    """Lists the files that a search would read."""
+    max_depth: int | None = None
+    has_no_filter: bool = False
+    """Leaves out the glob and the type of the query."""
     finds_foreign: bool = False
     """Names the files that hold more than ASCII, whatever was asked for."""
 
@@ -78,7 +83,7 @@ def build_command(
         *_build_output_options(query, manner, marks),
         *_build_filter_options(query, manner),
         *_build_run_options(query, manner),
-        f"--regexp={ANY_HIGH_BYTE if manner.finds_foreign else query.pattern}",
+        *_build_pattern_options(query, manner),
         "--",
         *targets,
     ]
@@ -104,9 +109,19 @@ def check_arguments(query: TextQuery) -> None:
             raise BadQuery(part, f"the {part} is longer than {MAX_PATTERN_BYTES:,} bytes")
 
 
+def _build_pattern_options(query: TextQuery, manner: RipgrepOptions) -> Iterable[str]:
+    if not manner.lists_files:
+        yield f"--regexp={ANY_HIGH_BYTE if manner.finds_foreign else query.pattern}"
+
+
 def _build_output_options(
     query: TextQuery, manner: RipgrepOptions, marks: MatchMarks
 ) -> Iterable[str]:
+    if manner.lists_files:
+        yield "--files"
+        if manner.max_depth is not None:
+            yield f"--max-depth={manner.max_depth}"
+        return
     if manner.counts_only or (query.mode == "count" and not manner.finds_foreign):
         yield "--count"
         return
@@ -130,9 +145,9 @@ def _build_filter_options(query: TextQuery, manner: RipgrepOptions) -> Iterable[
         yield "--no-ignore"
     elif manner.without_parents:
         yield "--no-ignore-parent"
-    if query.glob is not None:
+    if query.glob is not None and not manner.has_no_filter:
         yield f"--glob={make_glob_relative(query.glob, query.root)}"
-    if query.file_type is not None:
+    if query.file_type is not None and not manner.has_no_filter:
         yield f"--type={query.file_type}"
     # The last glob that fits decides, so these hold whatever the model's own glob says.
     yield from (f"--glob=!{name}" for name in VERSION_CONTROL)

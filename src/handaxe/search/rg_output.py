@@ -18,8 +18,6 @@ KEPT_AFTER = 1 << 15
 
 Take = Callable[[bytes, bytes], bool]
 """Takes a path and whole lines of that file; True means that no more is wanted."""
-TakeFiles = Callable[[list[tuple[bytes, bytes]]], bool]
-"""Takes several files to their ends, each as `Take` does; this is for answers of very many."""
 
 _IS_BINARY = re.compile(rb"(?:\r\n)?([^\n]*): binary file matches \(found [^\n]*\n")
 # With `--crlf` ripgrep's own line breaks are CRLF, but not those between two threads' files.
@@ -39,13 +37,11 @@ class HeadingStream:
         "_path",
         "_rest",
         "_take",
-        "_take_files",
         "binary_files",
     )
 
-    def __init__(self, take: Take, marks: MatchMarks, take_files: TakeFiles | None = None) -> None:
+    def __init__(self, take: Take, marks: MatchMarks) -> None:
         self._take = take
-        self._take_files = take_files
         self._marks = marks
         self._path: bytes | None = None
         self._rest = b""
@@ -56,10 +52,6 @@ class HeadingStream:
         """Take a piece of output."""
         data = self._rest + piece if self._rest else piece
         at = 0
-        if self._take_files is not None:
-            files, at = self._split_files(data)
-            if files and self._take_files(files):
-                return True
         while True:
             if self._path is None:
                 nul = data.find(b"\0", at)
@@ -89,26 +81,6 @@ class HeadingStream:
             return body
         self._is_shortened = False
         return crop_lines(body, self._marks)
-
-    def _split_files(self, data: bytes) -> tuple[list[tuple[bytes, bytes]], int]:
-        """All files that end in some output, and where what follows them begins.
-
-        None, if anything among them has to be looked at closely.
-        """
-        last = data.rfind(b"\n\n")
-        if last < 0 or b"\n\r\n" in data or b" binary file" in data:
-            return [], 0
-        parts = data[:last].split(b"\n\n")
-        begun = [] if self._path is None else [(self._path, parts.pop(0) + b"\n")]
-        parted = [part.partition(b"\0") for part in parts]
-        peculiar = [path for path, nul, _ in parted if not nul or b"\n" in path]
-        if peculiar:
-            return [], 0
-        self._path = None
-        files = begun + [(path.removeprefix(b"./"), body + b"\n") for path, _, body in parted]
-        if len(data) > MAX_LINE_BYTES or self._is_shortened:
-            files = [(path, self._fitted(body)) for path, body in files]
-        return files, last + 2
 
     def _emit_lines(self, data: bytes, at: int) -> bool:
         """Hand on whole lines of a file that goes on; the last one may prove to be its end."""
@@ -145,8 +117,11 @@ class PathStream:
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of output."""
-        *paths, self._rest = (self._rest + piece).split(b"\0")
-        return self._take([strip_dot_slash(path) for path in paths])
+        # No path holds a NUL, so this takes the beginning off every path at once.
+        data = (b"\0" + self._rest + piece).replace(b"\0./", b"\0")
+        end = data.rfind(b"\0")
+        paths, self._rest = data[1:end], data[end + 1 :]
+        return bool(end) and self._take(paths.split(b"\0"))
 
 
 class CountStream:

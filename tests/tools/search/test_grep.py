@@ -266,7 +266,7 @@ async def test_a_human_sees_lists_and_tables(session, project):
 async def test_an_answer_in_a_large_tree_says_what_was_not_even_counted(
     session, project, monkeypatch
 ):
-    monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 0)
+    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 0)
     monkeypatch.setattr("handaxe.search.rg.exclusion_probe.QUIET_BYTES", 0)
     for limit in ("SURVEY_S", "SURVEY_SHARE", "LOOK_S"):
         monkeypatch.setattr(f"handaxe.search.rg.fallback.{limit}", 0)
@@ -293,7 +293,7 @@ async def test_an_answer_in_a_large_tree_says_what_was_not_even_counted(
 async def test_ignored_entries_near_the_root_of_a_large_tree_are_told(
     session, project, monkeypatch
 ):
-    monkeypatch.setattr("handaxe.search.walk.ignored_survey.SMALL_TREE", 0)
+    monkeypatch.setattr("handaxe.search.walk.tree_scan.SMALL_TREE", 0)
     monkeypatch.setattr("handaxe.search.rg.exclusion_probe.QUIET_BYTES", 0)
     plant(project, {".gitignore": "dist/\n*.log\n", "dist/x": "", "y.log": "", "a/b/c": "bar\n"})
 

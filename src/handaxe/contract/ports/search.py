@@ -33,6 +33,7 @@ class SkippedFiles(msgspec.Struct, frozen=True):
     unreadable: int = 0
     links: int | None = None
     """Links that were not followed."""
+    links_is_least: bool = False
     denied: bool = False
     """Whether rules hide files; never how many, which would tell what they hold."""
     withheld: int | None = 0

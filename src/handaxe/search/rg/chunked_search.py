@@ -7,7 +7,6 @@ as they are in the same piece.
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Self
 
 import msgspec
 
@@ -15,8 +14,9 @@ from handaxe.contract.ports.search import TextQuery
 from handaxe.search.deadline import SearchDeadline
 from handaxe.search.long_lines import HoldsNul, LongLine, LongLineWindow, Pieces, WholeLines
 from handaxe.search.rg.json_stream import JsonStream
-from handaxe.search.rg.matched_files import build_fd_path
-from handaxe.search.rg.rg_process import Feed, RipgrepOutcome, RipgrepProcess
+from handaxe.search.rg.open_files import OpenFiles, open_texts
+from handaxe.search.rg.rg_outcome import RipgrepOutcome
+from handaxe.search.rg.rg_process import Feed, RipgrepProcess
 from handaxe.search.rg_arguments import MatchMarks, RipgrepOptions, is_json_needed
 from handaxe.search.rg_output import KEPT_BEFORE, CountStream, HeadingStream, crop_line
 from handaxe.search.walk.root import open_beneath
@@ -30,40 +30,10 @@ _PART = re.compile(rb"\d+:(\d+):(.*)")
 
 
 OpenPieces = Callable[
-    [TextQuery, Feed, RipgrepOptions, Callable[[RipgrepOutcome], None], "MemfdFiles"],
+    [TextQuery, Feed, RipgrepOptions, Callable[[RipgrepOutcome], None], OpenFiles[int]],
     RipgrepProcess,
 ]
 """Begins a run over files in memory."""
-
-
-class MemfdFiles:
-    """Texts as files without names, which a child process can open."""
-
-    def __init__(self, texts: Sequence[bytes]) -> None:
-        self.fds: list[int] = []
-        self.targets: list[str] = []
-        self._numbers: dict[bytes, int] = {}
-        for number, text in enumerate(texts):
-            fd = _create_memory_file()
-            self.fds.append(fd)
-            written = 0
-            while written < len(text):
-                written += os.write(fd, text[written:] if written else text)
-            os.lseek(fd, 0, os.SEEK_SET)
-            target = build_fd_path(fd)
-            self.targets.append(target)
-            self._numbers[os.fsencode(target)] = number
-
-    def number_of(self, target: bytes) -> int:
-        """The number of a text by the name that ripgrep has for it."""
-        return self._numbers[target]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for fd in self.fds:
-            os.close(fd)
 
 
 class PieceSearch:
@@ -80,10 +50,10 @@ class PieceSearch:
     def bodies(self, texts: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
         """The number of a text and lines to show of it, as ripgrep writes them; in any pieces."""
         ready: list[tuple[int, bytes]] = []
-        with MemfdFiles(texts) as files:
+        with open_texts(texts) as files:
 
             def take(target: bytes, body: bytes) -> bool:
-                ready.append((files.number_of(target), body))
+                ready.append((files.get_key(target), body))
                 return False
 
             stream = (
@@ -116,7 +86,7 @@ class PieceSearch:
             total += sum(count for _, count in pairs)
             return False
 
-        with MemfdFiles([text]) as files:
+        with open_texts([text]) as files:
             manner = RipgrepOptions(counts_only=True, one_thread=True)
             run = self._open(self._query, CountStream(take).feed, manner, lambda _: None, files)
             try:
@@ -124,15 +94,6 @@ class PieceSearch:
             finally:
                 run.end()
         return total
-
-
-def _create_memory_file() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("piece", os.MFD_CLOEXEC)
-    import tempfile
-
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 class ChunkedSearch:

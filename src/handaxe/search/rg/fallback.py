@@ -13,22 +13,24 @@ import msgspec
 from handaxe.contract.ports.search import FallbackMatches
 from handaxe.search.deadline import SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
-from handaxe.search.rg.rg_process import Feed, RipgrepOutcome, RipgrepProcess
+from handaxe.search.rg.exclusion_probe import find_ignored
+from handaxe.search.rg.rg_outcome import RipgrepOutcome
+from handaxe.search.rg.rg_process import Feed, RipgrepProcess
 from handaxe.search.rg_arguments import RipgrepOptions
 from handaxe.search.rg_output import CountStream, PathStream
 from handaxe.search.walk.ignored_survey import IgnoredEntries, IgnoredSurvey
 from handaxe.search.walk.root import SearchPlace, open_beneath
 from handaxe.text.encoding import NotText, sniff
 
-SURVEY_S = 0.003
+SURVEY_S = 0.02
 SURVEY_SHARE = 0.02
-"""How long ignored entries are looked for in a tree that is not small: so long at least, and this
-part of the search's own time where that is more."""
+"""Listing ignored entries of a large tree takes at most `SURVEY_S`, or this part of the time of the
+search if that is more."""
 LOOK_S = 0.25
 LOOK_SHARE = 0.1
-"""How much of the search's own time a look may take, where that is more."""
+"""A fallback takes at most `LOOK_S`, or this part of the time of the search if that is more."""
 LONGER_IN_BINARY = 2.5
-"""How many times as long as without them a search with binary files takes."""
+"""A search with binary files takes about so many times as long as one without them."""
 MAX_FILES = 10_000
 
 Open = Callable[[Feed, RipgrepOptions, Sequence[str] | None], RipgrepProcess]
@@ -57,20 +59,42 @@ class FallbackSearch:
         self._open = open_run
 
     def search_ignored(
-        self, survey: IgnoredSurvey, told: IgnoredEntries | None
+        self, survey: IgnoredSurvey, listed: IgnoredEntries | None
     ) -> list[FallbackMatches]:
         """Matches in ignored files; nothing if there is none.
 
-        Where the first run did not tell which files these are, they are looked for.
+        Args:
+            survey: what a scan of the tree found.
+            listed: all ignored entries, if the first run listed them.
         """
-        if told is None:
-            share_s = SURVEY_SHARE * self._first.duration_s
-            survey.continue_until(self._watch.part(max(SURVEY_S, share_s)))
-        targets, are_all = survey.targets(told)
+        entries, are_listed = listed or survey.find_ignored(), True
+        if listed is None and not survey.look_around():
+            entries, are_listed = self._list_ignored(survey, entries)
+        targets, are_all = survey.choose_targets(entries)
         if not targets:
             return []
         paths = [f"./{path}" for path in targets]
-        return self._look("ignored", RipgrepOptions(with_ignored=True), paths, are_all=are_all)
+        return self._look(
+            "ignored", RipgrepOptions(with_ignored=True), paths, are_all=are_all and are_listed
+        )
+
+    def _list_ignored(
+        self, survey: IgnoredSurvey, known: IgnoredEntries
+    ) -> tuple[IgnoredEntries, bool]:
+        """The ignored entries of a large tree that a short run lists, and if these are all."""
+        budget_s = max(SURVEY_S, SURVEY_SHARE * self._first.duration_s)
+        options = RipgrepOptions(lists_files=True, has_no_filter=True, asks_why=True)
+        process = self._open(lambda _: False, options, None)
+        try:
+            is_complete = process.go(self._watch.part(budget_s)) == "finished"
+        finally:
+            outcome = process.end()
+        listed = find_ignored(outcome, self._place.fd)
+        if listed is None:
+            return known, False
+        found = survey.select_missed(listed)
+        both = (dict.fromkeys([*one, *other]) for one, other in zip(known, found, strict=True))
+        return IgnoredEntries(*map(list, both)), is_complete
 
     def search_binary(self, *, is_counted: bool, is_small: bool) -> list[FallbackMatches]:
         """Binary files with a match; nothing if there is no binary file.

@@ -10,22 +10,21 @@ from handaxe.contract.ports.search import TextQuery
 from handaxe.search.deadline import SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.long_lines import find_long_files
-from handaxe.search.rg.chunked_search import ChunkedSearch, MemfdFiles, PieceSearch
-from handaxe.search.rg.exclusion_probe import ExclusionProbe
+from handaxe.search.rg.chunked_search import ChunkedSearch, PieceSearch
 from handaxe.search.rg.fallback import detect_foreign_encoding
 from handaxe.search.rg.json_stream import JsonStream
-from handaxe.search.rg.matched_files import HeldFiles
+from handaxe.search.rg.open_files import OpenFiles
+from handaxe.search.rg.rg_outcome import RipgrepOutcome
 from handaxe.search.rg.rg_process import (
     MAX_MEMORY_BYTES,
+    MAX_SAID_BYTES,
     Feed,
-    RipgrepOutcome,
     RipgrepProcess,
     RipgrepProcessOptions,
     compute_initial_memory,
 )
 from handaxe.search.rg_arguments import MatchMarks, RipgrepOptions, build_command, is_json_needed
-from handaxe.search.rg_output import HeadingStream, Take, TakeFiles, make_path_key
-from handaxe.search.walk.file_list import QueryFileList
+from handaxe.search.rg_output import HeadingStream, PathStream, Take, make_path_key
 from handaxe.search.walk.root import SearchPlace
 
 MAX_CUT_FILES = 500
@@ -41,14 +40,16 @@ class RipgrepLauncher:
         place: SearchPlace,
         watch: SearchDeadline,
         screen: ExclusionFilter,
-        asking: ExclusionProbe,
     ) -> None:
         self._program = program
         self._query = query
         self._place = place
         self._watch = watch
         self._screen = screen
-        self._asking = asking
+        self.is_asked = True
+        """Whether a run lists what it skips."""
+        self.may_say = MAX_SAID_BYTES
+        """How many bytes of messages a run may write."""
         self._encoding = detect_foreign_encoding(place.target, place.fd) if query.is_file else None
         self.marks = MatchMarks.create()
         self.one_thread = False
@@ -56,31 +57,50 @@ class RipgrepLauncher:
         self.long_files: list[str] | None = None
         """Files with long lines, in path order; None until they had to be looked for."""
         pieces = PieceSearch(query, self.marks, self._open_pieces)
-        self._cut = ChunkedSearch(query, self.marks, pieces, place.fd, watch, self._encoding)
+        self.cut = ChunkedSearch(query, self.marks, pieces, place.fd, watch, self._encoding)
+        """Searches files with long lines."""
 
     @property
     def leaves_something(self) -> bool:
         """Whether not all there is to search is searched in pieces."""
         return not (self._query.is_file and self.long_files)
 
-    @property
-    def cut(self) -> ChunkedSearch:
-        """Searches files with long lines."""
-        return self._cut
-
     def find_long_lines(self, path: bytes | None = None) -> None:
         """Look for files with long lines, which are searched in pieces from now on.
 
         Args:
-            path: a file that belongs to them whatever its lines are like.
+            path: a file that counts as one of them whatever its lines are like.
         """
         found = self.long_files
         if found is None:
-            files = QueryFileList(self._query, self._place, self._watch, self._screen)
+            files: list[str] = []
+
+            def take(paths: list[bytes]) -> bool:
+                files.extend(os.fsdecode(path) for path in paths if not is_held_back(path))
+                return False
+
+            is_held_back = self._screen.is_held_back
+            self.list_files(take)
             found = find_long_files(files, self._place.fd, self._watch)[:MAX_CUT_FILES]
         named = [] if path is None else [os.fsdecode(path)]
         order = {make_path_key(os.fsencode(path)): path for path in (*found, *named)}
         self.long_files = [order[key] for key in sorted(order)]
+
+    def list_files(
+        self,
+        take: Callable[[list[bytes]], bool],
+        manner: RipgrepOptions | None = None,
+        targets: Sequence[str] | None = None,
+        ends_at: float | None = None,
+    ) -> RipgrepOutcome:
+        """List the files that a search would read, without reading them."""
+        options = msgspec.structs.replace(manner or RipgrepOptions(), lists_files=True)
+        run = self.open(PathStream(take).feed, options, targets=targets)
+        try:
+            run.go(ends_at)
+        finally:
+            run.end()
+        return run.outcome
 
     def exclude_long_files(self, paths: Sequence[bytes]) -> Sequence[bytes]:
         """Those files that ripgrep searches by their paths."""
@@ -92,7 +112,7 @@ class RipgrepLauncher:
     def cut_counts(self) -> list[tuple[bytes, int]]:
         """The files with long lines that match, with the numbers of their matching lines."""
         paths = self.long_files or ()
-        return [(os.fsencode(path), n) for path in paths if (n := self._cut.count(path))]
+        return [(os.fsencode(path), n) for path in paths if (n := self.cut.count(path))]
 
     def open(
         self,
@@ -103,16 +123,19 @@ class RipgrepLauncher:
         fds: Sequence[int] = (),
     ) -> RipgrepProcess:
         """Begin a run over the place of the search, or over some entries of it only."""
-        is_first = self.long_files is None
+        manner = manner or RipgrepOptions()
+        may_say = MAX_SAID_BYTES if manner.asks_why else self.may_say
+        asks_why = manner.asks_why or self.is_asked or self.saves_memory
         manner = msgspec.structs.replace(
-            manner or RipgrepOptions(),
+            manner,
             without_parents=self._place.is_ignored,
-            asks_why=targets is None and (self._asking.is_asked or self.saves_memory),
+            asks_why=targets is None and asks_why,
             one_thread=self.one_thread,
             saves_memory=self.saves_memory,
-            encoding=(manner and manner.encoding) or self._encoding,
+            encoding=manner.encoding or self._encoding,
             without=(*self._screen.left_out, *(self.long_files or ())),
         )
+        has_more = manner.lists_files or self.long_files is not None
         wanted = targets if targets is not None else (self._place.target,)
         try:
             return RipgrepProcess(
@@ -124,8 +147,8 @@ class RipgrepLauncher:
                 at_end,
                 RipgrepProcessOptions(
                     is_prompt=manner.is_prompt,
-                    may_say=self._asking.may_say,
-                    memory_bytes=compute_initial_memory() if is_first else MAX_MEMORY_BYTES,
+                    may_say=may_say,
+                    memory_bytes=MAX_MEMORY_BYTES if has_more else compute_initial_memory(),
                     fds=fds,
                 ),
             )
@@ -136,14 +159,13 @@ class RipgrepLauncher:
         self,
         take: Take,
         manner: RipgrepOptions,
-        take_files: TakeFiles | None = None,
-        held: HeldFiles | None = None,
+        held: OpenFiles[bytes] | None = None,
     ) -> RipgrepProcess:
         """Begin a run for lines, over everything or over files that are held open."""
         stream = (
             JsonStream(take, self.marks, self._query)
             if is_json_needed(self._query)
-            else HeadingStream(take, self.marks, take_files)
+            else HeadingStream(take, self.marks)
         )
 
         def at_end(outcome: RipgrepOutcome) -> None:
@@ -156,7 +178,9 @@ class RipgrepLauncher:
         targets, fds = (None, ()) if held is None else (held.targets, held.fds)
         return self.open(stream.feed, manner, at_end, targets, fds)
 
-    def open_held(self, feed: Feed, manner: RipgrepOptions, held: HeldFiles) -> RipgrepProcess:
+    def open_held(
+        self, feed: Feed, manner: RipgrepOptions, held: OpenFiles[bytes]
+    ) -> RipgrepProcess:
         """Begin a run over files that are held open."""
         return self.open(feed, manner, targets=held.targets, fds=held.fds)
 
@@ -166,7 +190,7 @@ class RipgrepLauncher:
         feed: Feed,
         manner: RipgrepOptions,
         at_end: Callable[[RipgrepOutcome], None],
-        files: MemfdFiles,
+        files: OpenFiles[int],
     ) -> RipgrepProcess:
         line = build_command(self._program, query, files.targets, manner, self.marks)
         directory, watch = self._place.directory, self._watch

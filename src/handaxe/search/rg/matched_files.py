@@ -1,17 +1,17 @@
 """The files with a match, of which a page is wanted, and how many there are in all."""
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
-from handaxe.contract.ports.search import FileMatch, TextFound, TextQuery
+from handaxe.contract.ports.search import FileMatch, TextFound
 from handaxe.search.pagination import FirstRows
+from handaxe.search.rg.open_files import OpenFiles, open_files
 from handaxe.search.rg.rg_process import Feed, RipgrepProcess
 from handaxe.search.rg_arguments import RipgrepOptions
 from handaxe.search.rg_output import CountStream, Take
-from handaxe.search.walk.root import SearchPlace, open_beneath
+from handaxe.search.walk.root import SearchPlace
 from handaxe.search.walk.unchanged_paths import UnchangedPaths
 
 FileRow = tuple[Any, bytes, int]
@@ -21,10 +21,10 @@ FileRow = tuple[Any, bytes, int]
 class MatchedFiles:
     """Takes files in any order; keeps those that can be on the page."""
 
-    def __init__(self, query: TextQuery) -> None:
-        self._query = query
-        self._counts_lines = query.mode == "count"
-        self._least = FirstRows[FileRow](query.end)
+    def __init__(self, end: int | None, *, counts_lines: bool = False) -> None:
+        self._end = end
+        self._counts_lines = counts_lines
+        self._least = FirstRows[FileRow](end)
         self._files: Counter[bytes] = Counter()
         self._matches: Counter[bytes] = Counter()
 
@@ -58,7 +58,7 @@ class MatchedFiles:
         doubtful = [row[1] for row in rows if row[1].rpartition(b"/")[0] in moving]
         again = unsure(doubtful)
         counts, dropped = search_again(again), set(again)
-        old, self._least = self._least, FirstRows[FileRow](self._query.end)
+        old, self._least = self._least, FirstRows[FileRow](self._end)
         files = sum(self._files.pop(directory, 0) for directory in moving)
         for directory in moving:
             self._matches.pop(directory, None)
@@ -72,13 +72,19 @@ class MatchedFiles:
             ]
         )
 
-    def found(self, prefix: str) -> TextFound:
+    @property
+    def total(self) -> int:
+        """How many files there are in all."""
+        return self._least.total
+
+    def list_entries(self, prefix: str, offset: int = 0) -> list[FileMatch]:
         """The page; `prefix` makes its paths absolute."""
-        offset, total = self._query.offset, self._least.total
-        entries = [
-            FileMatch(prefix + path.decode("utf-8", "surrogateescape"), count)
-            for _, path, count in self._least.rows(offset)
-        ]
+        rows = self._least.rows(offset)
+        return [FileMatch(prefix + os.fsdecode(path), count) for _, path, count in rows]
+
+    def found(self, prefix: str, offset: int) -> TextFound:
+        """The page as an answer."""
+        entries, total = self.list_entries(prefix, offset), self.total
         return TextFound(
             entries=entries,
             total_files=total,
@@ -88,48 +94,9 @@ class MatchedFiles:
 
 
 AT_A_TIME = 128
-_BY_NUMBER = next((path for path in ("/proc/self/fd", "/dev/fd") if os.path.isdir(path)), None)
 
-
-class HeldFiles:
-    """Some files below a directory; those that are not regular, or behind a link, are left out."""
-
-    def __init__(self, directory: int, paths: Iterable[bytes]) -> None:
-        self._by_target: dict[bytes, bytes] = {}
-        self.fds: list[int] = []
-        for path in paths if _BY_NUMBER else ():
-            try:
-                fd = open_beneath(directory, path)
-            except OSError:
-                continue
-            self.fds.append(fd)
-            if stat.S_ISREG(os.fstat(fd).st_mode):
-                self._by_target[os.fsencode(build_fd_path(fd))] = path
-
-    @property
-    def targets(self) -> list[str]:
-        """What ripgrep is given to search."""
-        return [os.fsdecode(target) for target in self._by_target]
-
-    def get_path(self, target: bytes) -> bytes:
-        """The path of a file by the name that ripgrep has for it."""
-        return self._by_target[target]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for fd in self.fds:
-            os.close(fd)
-
-
-def build_fd_path(fd: int) -> str:
-    """The name that a child process has for a descriptor it inherits."""
-    return f"{_BY_NUMBER}/{fd}"
-
-
-OpenHeld = Callable[[Feed, RipgrepOptions, HeldFiles], RipgrepProcess]
-OpenHeldLines = Callable[[Take, HeldFiles], RipgrepProcess]
+OpenHeld = Callable[[Feed, RipgrepOptions, OpenFiles[bytes]], RipgrepProcess]
+OpenHeldLines = Callable[[Take, OpenFiles[bytes]], RipgrepProcess]
 
 
 class MatchConfirmation:
@@ -157,10 +124,10 @@ class MatchConfirmation:
         """The numbers of matching lines of those files that have some."""
         counts: dict[bytes, int] = {}
         for at in range(0, len(paths), AT_A_TIME):
-            with HeldFiles(self._place.fd, paths[at : at + AT_A_TIME]) as held:
+            with open_files(self._place.fd, paths[at : at + AT_A_TIME]) as held:
 
-                def take(pairs: list[tuple[bytes, int]], held: HeldFiles = held) -> bool:
-                    counts.update((held.get_path(target), count) for target, count in pairs)
+                def take(pairs: list[tuple[bytes, int]], held: OpenFiles[bytes] = held) -> bool:
+                    counts.update((held.get_key(target), count) for target, count in pairs)
                     return False
 
                 feed = CountStream(take).feed
@@ -171,16 +138,18 @@ class MatchConfirmation:
         """The lines to show of each file; none for those that have none."""
         parts: dict[bytes, list[bytes]] = {path: [] for path in paths}
         for at in range(0, len(paths), AT_A_TIME):
-            with HeldFiles(self._place.fd, paths[at : at + AT_A_TIME]) as held:
+            with open_files(self._place.fd, paths[at : at + AT_A_TIME]) as held:
 
-                def take(target: bytes, body: bytes, held: HeldFiles = held) -> bool:
-                    parts[held.get_path(target)].append(body)
+                def take(target: bytes, body: bytes, held: OpenFiles[bytes] = held) -> bool:
+                    parts[held.get_key(target)].append(body)
                     return False
 
                 self._finish(held, lambda held, take=take: open_run(take, held))
         return {path: b"".join(bodies) for path, bodies in parts.items()}
 
-    def _finish(self, held: HeldFiles, open_run: Callable[[HeldFiles], RipgrepProcess]) -> None:
+    def _finish(
+        self, held: OpenFiles[bytes], open_run: Callable[[OpenFiles[bytes]], RipgrepProcess]
+    ) -> None:
         if not held.targets:
             return
         run = open_run(held)

@@ -1,6 +1,6 @@
 """Which ripgrep runs: a system one that is new enough, otherwise the one installed with handaxe.
 
-None from a working directory runs, because somebody else may have put it there.
+An `rg` in a working directory never runs, because another program may have put it there.
 """
 
 import os

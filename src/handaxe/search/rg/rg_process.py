@@ -6,30 +6,29 @@ line in many small pieces, and a pipe would make it wait for us each time.
 """
 
 import os
-import re
 import resource
 import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO
 
 import msgspec
 
 from handaxe.process.process_tags import tag_environment
 from handaxe.search.deadline import SearchCancelled, SearchDeadline
+from handaxe.search.rg.open_files import create_memory_file
+from handaxe.search.rg.rg_outcome import Ending, RipgrepOutcome
 from handaxe.search.rg_arguments import NO_CONFIG
-from handaxe.search.rg_output import strip_dot_slash
 
 PIECE_BYTES = 1 << 16
 QUICK_PIECES = 50
 SMALL_PIECE_BYTES = 1 << 15
 GATHER_S = 0.002
 BRIEFLY_S = 0.0003
-MAX_COMPLAINT_BYTES = 1 << 14
 MAX_SAID_BYTES = 64 << 20
 LOOK_UP_S = 0.2
 """How often at least a run is looked after that writes nothing."""
@@ -44,8 +43,6 @@ MEMORY_PER_THREAD = 4 << 20
 """What a run has at first: enough for trees of any size, and not for lines of any length."""
 MAX_THREADS = 12
 CONFIG_VARIABLE = "RIPGREP_CONFIG_PATH"
-_PASSED_BY = re.compile(rb": ignoring (.*): (?:(found binary data at offset)|\d+ bytes\Z)")
-_IGNORED = re.compile(rb": ignoring (.*?): Ignore\(IgnoreMatch\(Gitignore\(")
 
 # Only Linux can limit a running process; elsewhere ripgrep is trusted to be modest.
 prlimit = getattr(resource, "prlimit", None)
@@ -53,97 +50,6 @@ _CAN_WAIT = prlimit is not None and Path("/proc/self/fd").is_dir()
 
 Feed = Callable[[bytes], bool]
 """Takes a piece of output; True means that no more is wanted."""
-Ending = Literal["finished", "satisfied", "enough", "out_of_time", "talked_too_much"]
-"""After "enough" and "out_of_time" a run can go on."""
-
-
-class RipgrepOutcome:
-    """What one run of ripgrep came to."""
-
-    __slots__ = (
-        "binary",
-        "complaints",
-        "duration_s",
-        "ending",
-        "exit_code",
-        "ignored",
-        "is_clear",
-        "is_hidden",
-        "said_bytes",
-        "too_large",
-        "too_large_match",
-        "unreadable",
-    )
-
-    def __init__(self, is_hidden: Callable[[bytes], bool] | None = None) -> None:
-        """Nothing yet; what `is_hidden` says of a path is not even counted."""
-        self.is_hidden = is_hidden
-        self.ending: Ending = "satisfied"
-        self.exit_code = 0
-        self.binary = 0
-        self.ignored: list[bytes] = []
-        """Entries that an ignore file names."""
-        self.is_clear = True
-        """Whether everything it said was understood."""
-        self.said_bytes = 0
-        self.too_large = 0
-        self.too_large_match: bytes | None = None
-        """A file with a match that nobody could hold in memory."""
-        self.unreadable = 0
-        self.duration_s = 0.0
-        self.complaints: list[bytes] = []
-
-    @property
-    def lacked_threads(self) -> bool:
-        """Whether the machine refused another thread or process."""
-        said = b"\n".join(self.complaints)
-        return self._failed and (
-            b"os error 11" in said or b"WouldBlock" in said or b"failed to spawn" in said
-        )
-
-    @property
-    def lacked_memory(self) -> bool:
-        """Whether it wanted more memory than it is given."""
-        said = b"\n".join(self.complaints)
-        return self._failed and (
-            b"memory allocation" in said or b"os error 12" in said or b"OutOfMemory" in said
-        )
-
-    @property
-    def crashed(self) -> bool:
-        """Whether it ended in a way that says nothing about the question."""
-        return self._failed and self.exit_code != 2
-
-    @property
-    def _failed(self) -> bool:
-        return self.ending == "finished" and self.exit_code not in {0, 1}
-
-    def hear(self, said: Iterable[bytes]) -> None:
-        """Take in the lines of its standard error."""
-        for line in said:
-            self._note(line.rstrip(b"\n"))
-
-    def note_binary(self, paths: Iterable[bytes]) -> None:
-        """Count files that proved to be binary."""
-        self.binary += sum(self._can_count(path) for path in paths)
-
-    def _note(self, line: bytes) -> None:
-        if not line.startswith(b"rg: DEBUG|"):
-            path = line.removeprefix(b"rg: ").rpartition(b": ")[0]
-            self.unreadable += b"(os error " in line and self._can_count(path)
-            # A name with a line break in it.
-            self.is_clear = self.is_clear and line.startswith(b"rg: ")
-            if line and sum(map(len, self.complaints)) < MAX_COMPLAINT_BYTES:
-                self.complaints.append(line)
-        elif (found := _PASSED_BY.search(line)) is not None:
-            if self._can_count(found[1]):
-                self.binary += found[2] is not None
-                self.too_large += found[2] is None
-        elif (found := _IGNORED.search(line)) is not None and self._can_count(found[1]):
-            self.ignored.append(strip_dot_slash(found[1]))
-
-    def _can_count(self, path: bytes) -> bool:
-        return self.is_hidden is None or not self.is_hidden(strip_dot_slash(path))
 
 
 class RipgrepProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,7 +89,7 @@ class RipgrepProcess:
             (0, BRIEFLY_S) if terms.is_prompt else (QUICK_PIECES, GATHER_S)
         )
         self._began = time.monotonic()
-        self._said = _open_anonymous_file()
+        self._said = os.fdopen(create_memory_file(), "w+b")
         try:
             self._process = _start(command, directory, self._said, terms)
         except OSError:
@@ -288,15 +194,6 @@ class RipgrepProcess:
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
-
-
-def _open_anonymous_file() -> BinaryIO:
-    """A file without a name that takes whatever is written, at once."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("rg", os.MFD_CLOEXEC), "w+b")
-    import tempfile
-
-    return cast("BinaryIO", tempfile.TemporaryFile())
 
 
 def compute_initial_memory() -> int:

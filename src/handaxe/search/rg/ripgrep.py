@@ -14,7 +14,6 @@ import msgspec
 
 from handaxe.contract.faults.search import RipgrepFailed
 from handaxe.contract.ports.search import (
-    BadQuery,
     FallbackMatches,
     TextFound,
     TextQuery,
@@ -22,13 +21,13 @@ from handaxe.contract.ports.search import (
 from handaxe.search.deadline import SearchDeadline
 from handaxe.search.hidden_paths import ExclusionFilter
 from handaxe.search.pagination import LinePage, UnorderedLines
-from handaxe.search.rg.exclusion_probe import ExclusionProbe
+from handaxe.search.rg.exclusion_probe import ExclusionProbe, LoudTrees
 from handaxe.search.rg.fallback import FallbackSearch
 from handaxe.search.rg.launch import RipgrepLauncher
 from handaxe.search.rg.matched_files import FileRow, MatchConfirmation, MatchedFiles
+from handaxe.search.rg.rg_outcome import RipgrepOutcome
 from handaxe.search.rg.rg_process import (
     Feed,
-    RipgrepOutcome,
     RipgrepProcess,
 )
 from handaxe.search.rg_arguments import RipgrepOptions
@@ -36,12 +35,10 @@ from handaxe.search.rg_output import (
     CountStream,
     PathStream,
     Take,
-    TakeFiles,
     make_path_key,
 )
 from handaxe.search.walk.ignored_survey import IgnoredSurvey
 from handaxe.search.walk.root import SearchPlace
-from handaxe.search.walk.tree_cache import TreeCache
 
 GLANCE_S = 0.02
 """How long a sorted run may take before the search counts as a long one."""
@@ -72,17 +69,17 @@ class Ripgrep:
         place: SearchPlace,
         watch: SearchDeadline,
         screen: ExclusionFilter,
-        survey: IgnoredSurvey | None = None,
-        known: TreeCache | None = None,
+        loud: LoudTrees | None = None,
     ) -> None:
-        """Plan a search; what is handed in was begun by others, and goes on beside ripgrep."""
+        """Plan a search; `loud` holds what earlier searches learned."""
         self._query = query
         self._place = place
         self._watch = watch
         self._screen = screen
-        self._survey = survey or IgnoredSurvey(query, place, watch, screen)
-        self._asking = ExclusionProbe(query, place, self._survey, known or TreeCache())
-        self._launch = RipgrepLauncher(program, query, place, watch, screen, self._asking)
+        self._survey = IgnoredSurvey(query, place, watch, screen)
+        self._probe = ExclusionProbe(query, place, self._survey, set() if loud is None else loud)
+        self._launch = RipgrepLauncher(program, query, place, watch, screen)
+        self._launch.is_asked = self._probe.is_asked
         self._last = RipgrepOutcome()
         self._is_complete = True
         self._confirming = MatchConfirmation(place, is_file=query.is_file)
@@ -116,12 +113,12 @@ class Ripgrep:
             found,
             is_complete=self._is_complete,
             unvisited=[] if self._is_complete else self._survey.list_branches(),
-            skipped=self._asking.skipped(found, self._last, is_complete=self._is_complete),
+            skipped=self._probe.count_skipped(found, self._last, is_complete=self._is_complete),
             engine="ripgrep",
         )
 
     def _files(self) -> TextFound:
-        matched, directory = MatchedFiles(self._query), self._place.fd
+        matched, directory = MatchedFiles(self._query.end), self._place.fd
 
         def take(paths: list[bytes]) -> bool:
             rows: list[FileRow] = []
@@ -142,7 +139,7 @@ class Ripgrep:
         return self._entries(matched, RipgrepOptions(counts_only=True, max_per_file=1))
 
     def _counts(self) -> TextFound:
-        matched = MatchedFiles(self._query)
+        matched = MatchedFiles(self._query.end, counts_lines=True)
 
         def take(pairs: list[tuple[bytes, int]]) -> bool:
             holds_back = self._screen.is_held_back
@@ -169,7 +166,7 @@ class Ripgrep:
                 lambda paths: confirming.counts(paths, manner, self._launch.open_held),
             )
             self._is_complete = self._is_complete and confirming.is_complete
-        return matched.found(self._place.prefix)
+        return matched.found(self._place.prefix, self._query.offset)
 
     def _lines(self) -> TextFound:
         end = self._query.end
@@ -190,10 +187,17 @@ class Ripgrep:
         finally:
             ordered.end()
 
-    def _begin_lines(
-        self, take: Take, manner: RipgrepOptions, take_files: TakeFiles | None = None
-    ) -> RipgrepProcess:
-        return self._asking.begin(lambda: self._launch.open_lines(take, manner, take_files))
+    def _begin_lines(self, take: Take, manner: RipgrepOptions) -> RipgrepProcess:
+        return self._survey_beside(self._launch.open_lines(take, manner))
+
+    def _survey_beside(self, run: RipgrepProcess) -> RipgrepProcess:
+        """Scan the tree while ripgrep works; how much it may say depends on that."""
+        try:
+            run.may_say = self._launch.may_say = self._probe.may_say
+        except BaseException:
+            run.end()
+            raise
+        return run
 
     def _settled(self, ordered: RipgrepProcess, page: LinePage) -> TextFound:
         if ordered.outcome.ending == "out_of_time":
@@ -231,7 +235,7 @@ class Ripgrep:
         pile = UnorderedLines(end, self._screen)
         began = time.monotonic()
         manner = RipgrepOptions(max_per_file=None if end is None else end + 1)
-        run = self._begin_lines(pile.take, manner, pile.take_files)
+        run = self._begin_lines(pile.take, manner)
         try:
             ending = run.go(has_enough=lambda: pile.is_overfull)
             if ending == "enough" and ordered is not None:
@@ -290,9 +294,9 @@ class Ripgrep:
             self._confirm_counts,
             lambda feed, manner, targets: self._launch.open(feed, manner, targets=targets),
         )
-        is_small, is_counted = self._survey.look_around(), self._asking.is_asked
+        is_small, is_counted = self._survey.look_around(), self._probe.is_asked
         binary = look.search_binary(is_counted=is_counted, is_small=is_small)
-        ignored = look.search_ignored(self._survey, self._asking.ignored(self._last))
+        ignored = look.search_ignored(self._survey, self._probe.find_ignored(self._last))
         if self._query.is_file or self._query.pattern.isascii():
             return ignored + binary
         return ignored + binary + look.search_foreign()
@@ -300,7 +304,7 @@ class Ripgrep:
     def _finish_all(self, feed: Feed) -> None:
         """Search everything for what a line each tells of."""
         if self._launch.leaves_something:
-            self._finish(self._asking.begin(lambda: self._launch.open(feed)))
+            self._finish(self._survey_beside(self._launch.open(feed)))
 
     def _finish(self, process: RipgrepProcess) -> None:
         """Let a run go on to its end."""
@@ -318,7 +322,8 @@ class Ripgrep:
     def _settle(self, process: RipgrepProcess) -> None:
         """Take in what a run came to; what the machine was short of begins it again."""
         outcome = self._last = process.end()
-        self._asking.note(outcome)
+        self._probe.note(outcome)
+        self._launch.is_asked = self._probe.is_asked
         if outcome.ending == "talked_too_much":
             raise _Again
         if outcome.lacked_threads and not self._launch.one_thread:
@@ -332,9 +337,9 @@ class Ripgrep:
             self._launch.saves_memory = self._launch.one_thread = True
             raise _Again
         if outcome.crashed:
-            raise RipgrepFailed(_format_complaints(outcome))
+            raise RipgrepFailed(outcome.format_complaints())
         if outcome.ending == "finished" and outcome.exit_code == 2:
-            _refuse_bad_query(outcome)
+            outcome.refuse_bad_query()
         if outcome.ending == "out_of_time":
             self._is_complete = False
 
@@ -359,18 +364,3 @@ def _is_filled_at_once(run: RipgrepProcess, page: LinePage, end: int) -> bool:
         if page.seen <= hoped_for:
             return False
     return run.resume(GLANCE_S * HOPEFUL) != "out_of_time"
-
-
-def _format_complaints(outcome: RipgrepOutcome) -> str:
-    return b"\n".join(outcome.complaints).decode("utf-8", "replace").removeprefix("rg: ")
-
-
-def _refuse_bad_query(outcome: RipgrepOutcome) -> None:
-    """Raise if ripgrep could not read the question; files it could not read are no matter."""
-    said = _format_complaints(outcome)
-    if "error parsing glob" in said:
-        raise BadQuery("glob", said)
-    if said.startswith("unrecognized file type"):
-        raise BadQuery("type", said)
-    if "(os error " not in said and said:
-        raise BadQuery("pattern", said)

@@ -6,8 +6,7 @@ and outside of one, and in the repositories inside it too.
 
 import os
 import re
-from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
+from collections.abc import Container
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,143 +17,54 @@ from handaxe.text.globs import expand_braces
 
 NAMES = (".rgignore", ".ignore", ".gitignore")
 MAX_FILE_BYTES = 1 << 20
-NOBODY: AbstractSet[str] = frozenset()
 _ANY_NAME = "\x01"
 
 
-class IgnoreLayer:
-    """The ignore files of one directory."""
-
-    __slots__ = ("base", "files")
-
-    def __init__(self, base: str, files: dict[str, IgnoreFile]) -> None:
-        self.base = base
-        """The directory, absolute and with a slash at its end."""
-        self.files = files
-
-
 class Ignores:
-    """All ignore files that can speak about the entries of one directory."""
+    """The ignore files that apply to the entries of one directory."""
 
-    __slots__ = ("_endings", "_layers", "_names", "_others", "_unbounded", "is_silent")
+    __slots__ = ("_layers",)
 
-    def __init__(self, layers: tuple[IgnoreLayer, ...]) -> None:
+    def __init__(self, layers: tuple[tuple[str, dict[str, IgnoreFile]], ...] = ()) -> None:
         self._layers = layers
-        """The nearest directory first."""
-        self._names: set[str] = set()
-        self._endings: tuple[str, ...] = ()
-        self._others: re.Pattern[str] | None = None
-        self._unbounded: list[tuple[str, IgnorePattern]] = []
-        others: list[str] = []
-        for layer in layers:
-            for file in layer.files.values():
-                others += self._index(layer.base, file.patterns)
-        if others:
-            self._others = re.compile(rf"(?:{'|'.join(dict.fromkeys(others))})\Z")
-        self.is_silent = not any(layer.files for layer in layers)
+        """For each directory with ignore files, the nearest first, these files by name."""
 
-    @property
-    def sources(self) -> tuple[tuple[str, str, IgnoreFile], ...]:
-        """What they were read from; equal if nothing was changed."""
-        return tuple(
-            (layer.base, kind, file) for layer in self._layers for kind, file in layer.files.items()
-        )
+    def enter(self, directory: str, names: Container[str]) -> "Ignores":
+        """The ignore files of a directory with these names; `directory` ends with a slash."""
+        found = ((name, _read(directory + name)) for name in NAMES if name in names)
+        files = {name: file for name, file in found if file is not None}
+        return Ignores(((directory, files), *self._layers)) if files else self
 
-    def below(self, layer: IgnoreLayer | None) -> "Ignores":
-        """The ignore files of a directory inside, which may have some of its own."""
-        return self if layer is None else Ignores((layer, *self._layers))
-
-    def can_ignore(self, directory: str, names: list[str]) -> bool:
-        """Whether one of a directory's entries may be ignored; `directory` ends with a slash."""
-        if self.is_silent:
-            return False
-        if not self._names.isdisjoint(names):
-            return True
-        if endings := self._endings:
-            for name in names:
-                if name.endswith(endings):
-                    return True
-        if self._others is not None and any(map(self._others.match, names)):
-            return True
-        return bool(self._unbounded) and self._can_match_all(directory)
-
-    def left_out(self, directory: str, names: list[str], *, is_dir: bool) -> AbstractSet[str]:
-        """Those of a directory's entries that are ignored; `directory` ends with a slash."""
-        suspects: Iterable[str] = names
-        if not self._can_match_all(directory):
-            suspects = self._names.intersection(names)
-            suspects.update([name for name in names if name.endswith(self._endings)])
-            if self._others is not None:
-                suspects.update(filter(self._others.match, names))
-        return {name for name in suspects if self.verdict(directory + name, is_dir=is_dir)}
-
-    def _can_match_all(self, directory: str) -> bool:
-        """Whether a pattern may speak of a directory's entries whatever their names are."""
-        return any(
-            pattern.matches(directory[len(base) :] + _ANY_NAME, is_dir=True)
-            for base, pattern in self._unbounded
-        )
-
-    def verdict(self, path: str, *, is_dir: bool) -> bool:
-        """Whether this very entry is ignored; the directories above it are not asked."""
+    def is_ignored(self, path: str, *, is_dir: bool) -> bool:
+        """Whether this entry is ignored, whatever applies to the directories above it."""
         for kind in NAMES:
-            for layer in self._layers:
-                file = layer.files.get(kind)
-                word = (
-                    None if file is None else file.verdict(path[len(layer.base) :], is_dir=is_dir)
-                )
-                if word is not None:
-                    return word
+            for base, files in self._layers:
+                file = files.get(kind)
+                if file is not None:
+                    verdict = file.verdict(path[len(base) :], is_dir=is_dir)
+                    if verdict is not None:
+                        return verdict
         return False
 
-    def _index(self, base: str, patterns: Iterable[IgnorePattern]) -> Iterable[str]:
-        """Note what a name must have for a pattern to speak of it, so that most need no asking."""
-        for pattern in patterns:
-            last = pattern.segments[-1]
-            if last is None:
-                self._unbounded.append((base, pattern))
-            elif last.literal is not None:
-                self._names.add(last.literal)
-            elif last.suffix:
-                self._endings += (last.suffix,)
-            else:
-                yield last.source
-
-
-def read_ignore_layer(directory: str, names: Iterable[str]) -> IgnoreLayer | None:
-    """The layer of a directory that holds these names; None if no ignore file is among them."""
-    files: dict[str, IgnoreFile] = {}
-    for name in set(NAMES).intersection(names):
-        file = _read(directory + name)
-        if file is not None:
-            files[name] = file
-    return IgnoreLayer(directory, files) if files else None
+    def is_root_ignored(self, root: str) -> bool:
+        """Whether they hide a directory below, a directory on the way, or all that it holds."""
+        if not self._layers:
+            return False
+        path = root
+        while path not in {"/", ""}:
+            if self.is_ignored(path, is_dir=True):
+                return True
+            path = path.rpartition("/")[0]
+        return self.is_ignored(f"{root}/{_ANY_NAME}", is_dir=False)
 
 
 def read_ignores_above(root: str) -> Ignores:
-    """The ignore files of every directory above `root`, the nearest first."""
-    layers: list[IgnoreLayer] = []
-    here = root
-    while here not in {"/", ""}:
-        here = here.rpartition("/")[0]
-        base = here + "/"
-        layer = read_ignore_layer(base, NAMES)
-        if layer is not None:
-            layers.append(layer)
-    return Ignores(tuple(layers))
-
-
-def is_root_ignored(root: str) -> bool:
-    """Whether ignore files above a directory hide it, a directory on the way, or all it holds."""
-    ignores = read_ignores_above(root)
-    if ignores.is_silent:
-        return False
-    path = root
-    while path not in {"/", ""}:
-        if ignores.verdict(path, is_dir=True):
-            return True
-        path = path.rpartition("/")[0]
-    return ignores.verdict(f"{root}/{_ANY_NAME}", is_dir=False)
+    """The ignore files of every directory above `root`."""
+    ignores, base = Ignores(), ""
+    for part in root.rstrip("/").split("/")[:-1]:
+        base += f"{part}/"
+        ignores = ignores.enter(base, NAMES)
+    return ignores
 
 
 def _read(path: str) -> IgnoreFile | None:
@@ -200,15 +110,12 @@ class FileFilter:
         self._globs = [] if glob is None else _parse_glob(glob)
         self._types = None if query.file_type is None else _build_type_patterns(query.file_type)
 
-    @property
-    def wants_all(self) -> bool:
-        """Whether every file is wanted that is not ignored."""
-        return self._types is None and not self._globs
-
-    def is_wanted_file(self, path: str, name: str, *, is_ignored: bool) -> bool:
+    def is_wanted_file(self, path: str, *, is_ignored: bool) -> bool:
         """Whether a file, relative to the search directory, is to be searched."""
-        if self._types is not None and not any(glob.matches(name) for glob in self._types):
-            return False
+        if self._types is not None:
+            name = path.rpartition("/")[2]
+            if not any(glob.matches(name) for glob in self._types):
+                return False
         if not self._globs:
             return not is_ignored
         is_named = any(glob.matches(path) for glob in self._globs)

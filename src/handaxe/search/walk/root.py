@@ -11,7 +11,7 @@ from handaxe.contract.faults.file import NotFound
 from handaxe.contract.faults.file import Stale as ChangedMeanwhile
 from handaxe.disk.errors import DiskFault
 from handaxe.disk.safe_open import open_directory
-from handaxe.search.walk.ignore_files import Ignores, is_root_ignored, read_ignores_above
+from handaxe.search.walk.ignore_files import Ignores, read_ignores_above
 
 
 class SearchPlace:
@@ -22,8 +22,11 @@ class SearchPlace:
         self.path = path
         self.target = f"./{name}"
         self.prefix = path.rstrip("/") + "/"
-        self.is_ignored = respect_ignore and not is_file and is_root_ignored(path)
-        """Whether ignore files above hide this very directory, where somebody wants to look."""
+        above = read_ignores_above(path) if respect_ignore and not is_file else None
+        self.is_ignored = above is not None and above.is_root_ignored(path)
+        """Whether ignore files above hide this directory, which is searched all the same."""
+        self.ignores = Ignores() if self.is_ignored else above
+        """The ignore files above that count; None if no ignore file does."""
         try:
             self.fd = open_directory(path)
         except DiskFault:
@@ -38,11 +41,6 @@ class SearchPlace:
         os.close(self.fd)
 
     @cached_property
-    def ignores_above(self) -> Ignores:
-        """The ignore files of the directories this one lies in."""
-        return read_ignores_above(self.path)
-
-    @property
     def directory(self) -> str:
         """The directory as a program started from here can enter it."""
         held = f"/proc/self/fd/{self.fd}"
@@ -74,6 +72,22 @@ def open_beneath(directory: int, path: str | bytes, flags: int = FILE) -> int:
         return os.open(".", flags, dir_fd=directory)
     number = _open_at_once(directory, os.fsencode(path), flags)
     return number if number >= 0 else _open_by_steps(directory, path, flags)
+
+
+def is_beneath(directory: int, path: bytes) -> bool:
+    """Whether a relative path names something, and no link is in the way."""
+    above, _, name = path.rpartition(b"/")
+    try:
+        fd = open_beneath(directory, above, _STEP)
+    except OSError:
+        return False
+    try:
+        os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
 
 
 def _open_at_once(directory: int, path: bytes, flags: int) -> int:

@@ -74,35 +74,6 @@ class UnchangedPaths:
         known: dict[bytes, tuple[bool, bool]] = {}
         return {path for path in directories if self._state(path, known) != (True, True)}
 
-    def has_misplaced(self, directories: Iterable[bytes]) -> bool:
-        """Whether one of some directories may have stood for another one."""
-        if not self._is_local or self._is_clock_set_back():
-            return True
-        known: dict[bytes, tuple[bool, bool]] = {}
-        for path in directories:
-            above = (True, True) if path == _ROOT else self._state(path.rpartition(b"/")[0], known)
-            if above != (True, True) and not self._state(path, known)[0]:
-                return True
-        return False
-
-    def is_still_at(self, path: str) -> bool:
-        """Whether an absolute path led to the root all the time."""
-        try:
-            info = os.lstat("/")
-            here, is_above_old = "", self._is_old(info)
-            for part in path.split("/")[1:] if path != "/" else ():
-                here += f"/{part}"
-                info = os.lstat(here)
-                is_old = self._is_old(info)
-                if not stat.S_ISDIR(info.st_mode) or not (is_old or is_above_old):
-                    return False
-                if info.st_dev != self._device and not _is_local_at(here):
-                    return False
-                is_above_old = is_old
-        except OSError:
-            return False
-        return os.path.samestat(info, os.fstat(self._fd))
-
     def _state(self, directory: bytes, known: dict[bytes, tuple[bool, bool]]) -> tuple[bool, bool]:
         """Whether a directory was the same all the time, and whether its entries were."""
         state = known.get(directory)
@@ -139,14 +110,6 @@ class UnchangedPaths:
     def _is_clock_set_back(self) -> bool:
         by_wall_ns = time.time_ns() - self._began_ns
         return by_wall_ns < time.monotonic_ns() - self._began_at - _STEP_NS
-
-
-def _is_local_at(path: str) -> bool:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        return _is_local(fd)
-    finally:
-        os.close(fd)
 
 
 def _is_local(fd: int) -> bool:

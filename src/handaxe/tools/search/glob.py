@@ -238,4 +238,6 @@ def _describe_left_out(found: NamesFound) -> list[str]:
     if found.skipped.links:
         links = format_count(found.skipped.links, "link")
         notes.append(f"{links} leading elsewhere not followed.")
+    if found.skipped.links_is_least and found.skipped.ignored is None:
+        notes.append("Links were not listed: too many files are ignored. Try a path further down.")
     return notes + describe_skipped(found.skipped, verb="listed")

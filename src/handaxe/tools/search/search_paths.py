@@ -150,6 +150,7 @@ def to_skipped_data(skipped: SkippedFiles) -> SkippedData:
         known["notCounted"] = unknown
     least: dict[SkipReason, int | bool | None] = {
         "ignored": skipped.ignored_is_least and skipped.ignored,
+        "links": skipped.links_is_least and skipped.links,
         "withheld": skipped.withheld_is_least and skipped.withheld,
     }
     if any(least.values()):

@@ -1,0 +1,322 @@
+"""Files by name, newest first.
+
+A small tree is scanned here. ripgrep lists the files of a larger one, with all processors. Both
+give the same answer, but ripgrep does not list links to directories.
+"""
+
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from handaxe.contract.faults import BadPath
+from handaxe.contract.faults.file import NotFound
+from handaxe.contract.faults.file import Stale as ChangedMeanwhile
+from handaxe.contract.faults.search import RipgrepFailed
+from handaxe.contract.ports.search import (
+    VERSION_CONTROL,
+    BadQuery,
+    NameQuery,
+    NamesFound,
+    SkippedFiles,
+    TextQuery,
+)
+from handaxe.disk.local_files import LocalFiles
+from handaxe.search.deadline import SearchDeadline
+from handaxe.search.hidden_paths import ExclusionFilter
+from handaxe.search.rg.exclusion_probe import QUIET_BYTES, LoudTrees, find_ignored
+from handaxe.search.rg.launch import RipgrepLauncher
+from handaxe.search.rg.matched_files import FileRow, MatchedFiles
+from handaxe.search.rg_arguments import RipgrepOptions
+from handaxe.search.walk.ignored_survey import IgnoredEntries, limit_targets
+from handaxe.search.walk.root import SearchPlace, is_beneath
+from handaxe.search.walk.tree_scan import TreeScan
+from handaxe.search.walk.unchanged_paths import UnchangedPaths
+from handaxe.text.gitignore import BadGlobPattern
+from handaxe.text.globs import GlobPattern
+from handaxe.text.paths import is_inside
+
+COUNT_IGNORED_S = 0.25
+"""Ignored files are counted for so long, or as long as the search took if that is more."""
+_VERSION_CONTROL = frozenset(VERSION_CONTROL)
+_SPELLED_DOT = re.compile(r"(?:^|[/{,])\.")
+
+
+class _Listing(msgspec.Struct, kw_only=True):
+    """What the tree holds beside the files that fit."""
+
+    files: int = 0
+    """How many of its files fit."""
+    links: list[str] = []
+    has_all_links: bool = True
+    ignored: IgnoredEntries | None = IgnoredEntries([], [])
+    """None if unknown."""
+    unreadable: int = 0
+    unvisited: list[str] = []
+    """Directories to go on with after time ran out."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is unvisited."""
+        return not self.unvisited
+
+
+class NameSearch:
+    """One search by name; paths are relative to the directory where every match lies."""
+
+    def __init__(
+        self,
+        program: str,
+        query: NameQuery,
+        watch: SearchDeadline,
+        make_screen: Callable[[str], ExclusionFilter],
+        loud: LoudTrees,
+    ) -> None:
+        try:
+            self._pattern = GlobPattern(query.pattern)
+        except BadGlobPattern as bad:
+            raise BadQuery("pattern", bad.sentence) from None
+        if self._pattern.only_dirs:
+            raise BadQuery("pattern", f"The pattern {query.pattern!r} names directories.")
+        self._program = program
+        self._query = query
+        self._watch = watch
+        self._make_screen = make_screen
+        self._screen = make_screen(query.root)
+        self._loud = loud
+        self._skips_dots = not query.hidden and not _SPELLED_DOT.search(query.pattern)
+        # A pattern without wildcards names its files, so ignore files do not count.
+        self._respects_ignore = query.respect_ignore and not self._pattern.is_literal
+        self._matched = MatchedFiles(query.limit)
+        self._base = ""
+        """The beginning that a path needs before it is compared with the pattern."""
+        self._links = 0
+
+    def search(self) -> NamesFound:
+        """The files that fit, and how many others were skipped."""
+        unreadable = False
+        if (start := self._find_start()) is not None:
+            try:
+                with SearchPlace(
+                    start, is_file=False, respect_ignore=self._respects_ignore
+                ) as place:
+                    return self._search_below(place)
+            except NotFound as missing:
+                unreadable = isinstance(missing.__cause__, PermissionError)
+            except ChangedMeanwhile:
+                self._links += 1
+        skipped = self._build_skipped(_Listing(unreadable=int(unreadable)))
+        return NamesFound(paths=[], total=0, skipped=skipped)
+
+    def _find_start(self) -> str | None:
+        """The directory where every match lies; None if nothing there may be listed."""
+        root, literal = self._query.root, self._pattern.literal_directory
+        start = literal if self._pattern.is_absolute else f"{root.rstrip('/')}/{literal}"
+        start = start.rstrip("/") or "/"
+        if is_inside(root, start):
+            return root
+        if not is_inside(start, root):
+            return None
+        if LocalFiles().locate(start, [root]).real != start:
+            self._links += 1
+            return None
+        inside = start[len(root.rstrip("/")) :].lower().split("/")
+        is_shown = _VERSION_CONTROL.isdisjoint(inside) and not self._is_hidden(start)
+        return start if is_shown else None
+
+    def _search_below(self, place: SearchPlace) -> NamesFound:
+        began = time.monotonic()
+        self._place, self._screen = place, self._make_screen(place.path)
+        self._base = place.prefix
+        if not self._pattern.is_absolute:
+            self._base = place.prefix[len(self._query.root.rstrip("/")) + 1 :]
+        self._unchanged = UnchangedPaths(place.fd)
+        scan = TreeScan(place, self._watch, self._screen.hides, enters=self._enters)
+        query = TextQuery(pattern="", root=place.path, respect_ignore=self._respects_ignore)
+        self._launch = RipgrepLauncher(self._program, query, place, self._watch, self._screen)
+        is_small = scan.scan()
+        if is_small or self._watch.is_over():
+            self._take(scan.files)
+            listing = _Listing(
+                links=scan.links,
+                ignored=IgnoredEntries(scan.ignored_directories, scan.ignored_files),
+                unreadable=scan.unreadable,
+                unvisited=scan.list_waiting(),
+            )
+        else:
+            listing = self._list_with_ripgrep(scan)
+        listing.files = self._matched.total
+        self._take(listing.links, are_links=True)
+        missed, example, is_counted = self._count_missed(listing, time.monotonic() - began)
+        self._confirm_matched()
+        return NamesFound(
+            paths=[entry.path for entry in self._matched.list_entries(place.prefix)],
+            total=self._matched.total,
+            is_complete=listing.is_complete,
+            unvisited=listing.unvisited,
+            ignored_matches=missed,
+            is_ignored_count_complete=is_counted,
+            ignored_example=example,
+            skipped=self._build_skipped(listing),
+        )
+
+    def _list_with_ripgrep(self, scan: TreeScan) -> _Listing:
+        """Take the files that ripgrep lists, and what it says about the others.
+
+        Where it has much to say about these, it lists the files once more and says nothing.
+        """
+        manner, key = RipgrepOptions(), ("files", self._place.path, self._respects_ignore)
+        if (depth := self._pattern.max_depth) is not None:
+            above = self._base.strip("/")
+            manner = RipgrepOptions(max_depth=depth - (above.count("/") + 1 if above else 0))
+        launch = self._launch
+        launch.is_asked, launch.may_say = key not in self._loud, QUIET_BYTES
+        while True:
+            self._matched = MatchedFiles(self._query.limit)
+            outcome = launch.list_files(lambda paths: self._take(self._decode(paths)), manner)
+            if outcome.lacked_threads and not launch.one_thread:
+                launch.one_thread = True
+            elif launch.is_asked and outcome.said_bytes > QUIET_BYTES:
+                self._loud.add(key)
+                launch.is_asked = False
+            else:
+                break
+        if outcome.crashed:
+            raise RipgrepFailed(outcome.format_complaints())
+        is_complete = outcome.ending == "finished"
+        ignored = find_ignored(outcome, self._place.fd) if launch.is_asked and is_complete else None
+        if ignored is not None:
+            directories = [path for path in ignored.directories if self._enters(path)]
+            ignored = IgnoredEntries(directories, ignored.files)
+        links = [os.fsdecode(path) for path in outcome.links]
+        return _Listing(
+            links=links,
+            has_all_links=False,
+            ignored=ignored,
+            unreadable=outcome.unreadable,
+            unvisited=[] if is_complete else scan.list_branches() or [self._place.path],
+        )
+
+    def _enters(self, path: str) -> bool:
+        """Whether a directory may hold what fits."""
+        if self._skips_dots and "/." in f"/{path}":
+            return False
+        return self._pattern.goes_everywhere or self._pattern.can_match_below(self._base + path)
+
+    def _decode(self, paths: list[bytes]) -> list[str]:
+        """Those paths that may fit, as text; decoding them together is faster."""
+        endings = tuple(map(os.fsencode, self._pattern.endings))
+        joined = b"\0".join([path for path in paths if path.endswith(endings)])
+        return os.fsdecode(joined).split("\0") if joined else []
+
+    def _take(self, paths: Sequence[str], *, are_links: bool = False) -> bool:
+        """Take those paths that fit, with the times of their files; never too many."""
+        rows: list[FileRow] = []
+        for path in self._fitting(paths):
+            try:
+                info = os.stat(path, dir_fd=self._place.fd, follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISREG(info.st_mode) or (
+                are_links and self._is_link_to_file(self._place.prefix + path)
+            ):
+                rows.append((-info.st_mtime_ns, os.fsencode(path), 0))
+            else:
+                self._links += are_links
+        self._matched.add(rows)
+        return False
+
+    def _fitting(self, paths: Sequence[str]) -> list[str]:
+        """Those paths that the pattern matches and no rule hides."""
+        pattern, base, hides = self._pattern, self._base, self._screen.hides
+        found = [path for path in paths if path.endswith(pattern.endings)]
+        if not pattern.endings_decide:
+            found = [path for path in found if pattern.matches(base + path)]
+        if self._skips_dots:
+            found = [path for path in found if "/." not in f"/{path}"]
+        if hides is not None:
+            found = [path for path in found if not hides(self._place.prefix + path)]
+        return found
+
+    def _is_link_to_file(self, path: str) -> bool:
+        """Whether a link leads to a file inside the root that may be seen."""
+        try:
+            target = LocalFiles().locate(path, [self._query.root])
+            return (
+                target.is_final
+                and not self._is_hidden(target.real)
+                and stat.S_ISREG(os.lstat(target.real).st_mode)
+            )
+        except (BadPath, OSError):
+            return False
+
+    def _is_hidden(self, path: str) -> bool:
+        hides = self._screen.hides
+        return hides is not None and hides(path)
+
+    def _count_missed(self, listing: _Listing, budget_s: float) -> tuple[int, str | None, bool]:
+        """How many ignored files fit, one of them, and whether these are all.
+
+        Where ripgrep did not say which entries are ignored, all files are listed once more.
+        """
+        ignored = listing.ignored
+        if not self._respects_ignore or not listing.is_complete:
+            return 0, None, listing.is_complete
+        missed, targets, are_all = list[str](), None, True
+        if ignored is not None:
+            missed = self._fitting(ignored.files)
+            directories, are_all = limit_targets(ignored.directories)
+            targets = [f"./{path}" for path in directories]
+        if targets or ignored is None:
+
+            def take(paths: list[bytes]) -> bool:
+                missed.extend(self._fitting(self._decode(paths)))
+                return False
+
+            ends_at = self._watch.part(max(COUNT_IGNORED_S, budget_s))
+            options = RipgrepOptions(with_ignored=True)
+            outcome = self._launch.list_files(take, options, targets, ends_at)
+            are_all = are_all and outcome.ending == "finished" and not outcome.lacked_threads
+        if ignored is None:
+            return max(0, len(missed) - listing.files), None, are_all
+        moving = self._unchanged.find_moving({_get_directory(path) for path in missed})
+        sure = [
+            path
+            for path in missed
+            if _get_directory(path) not in moving or self._is_inside(os.fsencode(path))
+        ]
+        return len(sure), self._place.prefix + min(sure) if sure else None, are_all
+
+    def _confirm_matched(self) -> None:
+        """Drop what may be outside, because a link took the place of a directory."""
+        moving = self._unchanged.find_moving(self._matched.directories)
+        if moving:
+            self._matched.correct(
+                moving,
+                lambda paths: paths,
+                lambda paths: dict.fromkeys(filter(self._is_inside, paths), 0),
+            )
+
+    def _is_inside(self, path: bytes) -> bool:
+        return is_beneath(self._place.fd, path)
+
+    def _build_skipped(self, listing: _Listing) -> SkippedFiles:
+        entries = None
+        if listing.ignored is not None:
+            entries = len(listing.ignored.directories) + len(self._fitting(listing.ignored.files))
+        return SkippedFiles(
+            ignored=entries,
+            ignored_is_least=not listing.is_complete,
+            binary=0,
+            unreadable=listing.unreadable,
+            links=self._links if listing.has_all_links else self._links or None,
+            links_is_least=not listing.has_all_links,
+            denied=self._screen.has_rules,
+        )
+
+
+def _get_directory(path: str) -> bytes:
+    return os.fsencode(path.rpartition("/")[0])
