@@ -171,7 +171,7 @@ class Agent:
         """
         await self._close_left()
         questions = self._session_parts.pipeline_context.questions
-        checked = questions.check_answers(answers or {})
+        checked = questions.check_answers({} if answers is None else answers)
         with hold_conversation(self._session_parts, self.loop, self):
             if self._parts.main is not None:
                 await self._parts.main.open()

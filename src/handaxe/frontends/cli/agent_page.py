@@ -21,7 +21,11 @@ _SKIP_PERMISSIONS = Argument(
 )
 _VERSION = Argument("-v, --version", "print the version")
 _MODEL = (
-    Argument("--model NAME", "model to use, e.g. sonnet, openai/NAME or scripted:FILE"),
+    Argument(
+        "--model NAME",
+        "model to use, e.g. sonnet or openai/NAME (any compatible server, address in "
+        "OPENAI_BASE_URL)",
+    ),
     Argument("--fallback-model NAMES", "models to fall back to when the model is overloaded"),
     Argument("--effort LEVEL", "reasoning effort: low, medium or high"),
     Argument("--max-turns N", "maximum number of agent turns", type=parse_int),

@@ -11,29 +11,25 @@ _NARROW_COLUMNS = 60
 
 
 def format_page(program: str, page: CommandPage, columns: int) -> str:
-    """A page as text: a sentence, usage, examples, actions and options in groups."""
-    summary = f"{page.summary[0].upper()}{page.summary[1:]}."
-    parts = ["\n".join(_wrap(f"{summary} {page.about}".strip(), columns, 0))]
-    usage = [line for one in page.list_usage(program) for line in _wrap(one, columns, 4)]
-    examples = _format_rows(page.examples, columns, max(len(line) for line, _ in page.examples) + 4)
-    parts.append(_join_section("Examples", examples))
+    """A page as text: a sentence, examples, actions, usage and options in groups."""
+    summary = f"{page.summary[0].upper()}{page.summary[1:]}. {page.about}".strip()
+    width = max(len(line) for line, _ in page.examples) + 4
+    sections = {"Examples:": _format_rows(page.examples, columns, width)}
     if page.actions:
         rows = [(name, action.summary) for name, action in page.actions.items()]
         width = max(len(name) for name in page.actions) + 4
-        title = "Commands" if program == "handaxe" else "Actions"
-        name = title[:-1].upper()
-        title = f"{title} (`{program} {name} --help` has details and examples)"
-        parts.append(_join_section(title, _format_rows(rows, columns, width)))
-    parts.append(_join_section("Usage", (f"  {line}" for line in usage)))
+        kind = "command" if program == "handaxe" else "action"
+        title = f"{kind.title()}s (`{program} {kind.upper()} --help` shows details and examples):"
+        sections[title] = _format_rows(rows, columns, width)
+    usage = [line for one in page.list_usage(program) for line in _wrap(one, columns - 2, 4)]
+    sections["Usage:"] = [f"{'':{_INDENT}}{line}" for line in usage]
     is_told = any(HELP in group.arguments for group in page.groups)
     for group in [*page.groups, *(() if is_told else (OptionGroup("Help", (HELP,)),))]:
         rows = [(one.spec, one.meaning) for one in group.arguments]
-        parts.append(_join_section(group.title, _format_rows(rows, columns, _HELP_COLUMN)))
-    return "\n\n".join(parts) + "\n"
-
-
-def _join_section(title: str, lines: Iterable[str]) -> str:
-    return "\n".join((f"{title}:", *lines))
+        sections[f"{group.title}:"] = _format_rows(rows, columns, _HELP_COLUMN)
+    parts = [_wrap(summary, columns, 0)]
+    parts += [[*_wrap(title, columns, 0), *lines] for title, lines in sections.items()]
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
 def _format_rows(rows: Iterable[tuple[str, str]], columns: int, width: int) -> list[str]:
