@@ -98,6 +98,9 @@ class StoreMachine(CheckedStore, RuleBasedStateMachine):
         before = look_at(self.root)
         result = self.call(who, "ApplyPatch", input=text)
         self.check_paths(before, {name, other, "p/new"}, result)
+        after = look_at(self.root)
+        for path in find_changes(before, after) & set(after):
+            self.seen[self.ids[who], path] = {after[path].content}
         self.note(who, result, before)
 
     @rule(who=WHO, command=commands())
