@@ -128,3 +128,16 @@ async def test_links_calls_and_people_in_any_order_are_undone_exactly(project):
                 result = await one.session.undo(call_id)
                 assert result.ok, (seed, steps, result.text)
                 assert whole_tree(one.root) == tree, (seed, steps)
+
+
+@pytest.mark.parametrize("text", ["", "one\n", "one\n" * 30_000])
+async def test_a_redo_joins_a_file_to_a_name_that_only_a_person_knows_of(project, text):
+    async with Session(project, permission_mode="acceptEdits") as session:
+        written = await session.call("Write", file_path="b", content=text)
+        os.link(project / "b", project / "a")
+        tree = whole_tree(project)
+        assert (await session.undo(written.id)).ok
+        assert not (project / "b").exists()
+        assert (await session.redo()).ok
+        assert whole_tree(project) == tree
+        assert (project / "a").samefile(project / "b")

@@ -96,6 +96,10 @@ class LazyTreeTracker:
         """Whether all of these are in the roots, where trees of any size are compared."""
         return self.is_on and all(is_within(path, self._roots()) for path in paths)
 
+    def list_roots(self) -> tuple[str, ...]:
+        """The roots, by their real paths."""
+        return tuple(dict.fromkeys(map(os.path.realpath, self._roots())))
+
     def is_inside(self, path: str) -> bool:
         """Whether a path is in the roots, also by their real paths."""
         roots = self._roots()
@@ -389,7 +393,11 @@ class DiskCheckpoints(Checkpoints):
                 call_id,
                 tool,
                 time.time(),
-                tuple(add_shared_names(states, self._journal, tool)),
+                tuple(
+                    add_shared_names(
+                        states, self._journal, tool, self._store.own_links, self._tree.list_roots()
+                    )
+                ),
                 (*left_out, *map(show_path, lost)),
                 tool in self._replacing,
                 late_s,

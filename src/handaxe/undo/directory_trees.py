@@ -4,8 +4,9 @@ For tools that name a directory. Bounded: a tree that is too big is left out as 
 so, because half a tree cannot be put back.
 """
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from handaxe.text.paths import quote_path
@@ -13,6 +14,8 @@ from handaxe.undo.journal_files.records import AmbiguousPath, PathState
 
 MAX_FILES = 5_000
 MAX_BYTES = 64 << 20
+MAX_NAMES = 200_000
+"""How many directory entries are looked at for the other names of a file."""
 _SHOWN_LEFT_OUT = 5
 _UNSEEN = "no process of the call was seen writing it"
 _UNTRACED = "nothing shows who wrote it"
@@ -40,6 +43,24 @@ def list_descendants(
                     size_bytes += entry.stat(follow_symlinks=False).st_size
                 if len(found) > max_files or size_bytes > max_bytes:
                     raise TooBig
+    return found
+
+
+def list_names(inodes: Collection[tuple[int, int]], roots: Sequence[str]) -> list[str]:
+    """The names below the roots of some files, by device and inode; those in the first entries."""
+    numbers = {ino for _, ino in inodes}
+    found: list[str] = []
+    looked = 0
+    waiting = list(roots)
+    while waiting and looked < MAX_NAMES:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                looked += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.inode() in numbers:
+                    info = entry.stat(follow_symlinks=False)
+                    found += [entry.path] if (info.st_dev, info.st_ino) in inodes else []
     return found
 
 

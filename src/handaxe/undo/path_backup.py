@@ -11,10 +11,11 @@ import msgspec
 from handaxe.contract.faults.undo import NotRecorded
 from handaxe.disk.errors import DiskFault, describe_os_error
 from handaxe.undo.content_bundle import Bundle
-from handaxe.undo.directory_trees import TooBig, list_descendants
+from handaxe.undo.directory_trees import TooBig, list_descendants, list_names
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.records import PathState
 from handaxe.undo.path_state import StateRecorder
+from handaxe.undo.restore import OwnLinks
 from handaxe.undo.write_extent import CANNOT_READ, TOO_LARGE, Places, WriteTargets
 
 
@@ -111,9 +112,16 @@ def drop_listed_parents(state: PathState, known: Collection[str]) -> PathState:
 
 
 def add_shared_names(
-    states: Sequence[PathState], journal: UndoJournal, tool: str
+    states: Sequence[PathState],
+    journal: UndoJournal,
+    tool: str,
+    own_links: OwnLinks,
+    roots: Sequence[str],
 ) -> Iterator[PathState] | Sequence[PathState]:
-    """The states of an undo, telling of files with several names which names these are."""
+    """The states of an undo, telling of files with several names which names these are.
+
+    Names that no call tells of are looked for in the roots, as far as these are not too large.
+    """
     if tool != "Undo":
         return states
     names: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
@@ -127,6 +135,13 @@ def add_shared_names(
             for other in (state.place, *map(os.fsdecode, state.shared_with)):
                 if (key := _read_inode(other)) in names:
                     names[key].add(other)
+    open_names = {
+        (dev, ino)
+        for (dev, ino), found in names.items()
+        if os.lstat(min(found)).st_nlink - own_links(dev, ino) > len(found)
+    }
+    for path in list_names(open_names, roots) if open_names else ():
+        names[_read_inode(path)].add(path)
     return (_add_names(state, names.get((state.dev, state.ino), set())) for state in states)
 
 
