@@ -54,12 +54,14 @@ from handaxe.contract.events import (
     SettingsChanged,
     SkillHooksEntered,
     SkillInvoked,
+    SourcesFound,
     StateChanged,
     Todo,
     TodosChanged,
     ToolsLoaded,
     ToolsOffered,
     UserSaid,
+    WebSource,
     WishRefused,
 )
 from handaxe.contract.job_state import JobState
@@ -117,6 +119,7 @@ __all__ = [
     "SettingsChanged",
     "SkillHooksEntered",
     "SkillInvoked",
+    "SourcesFound",
     "StateChanged",
     "TextDelta",
     "ThinkingDelta",
@@ -131,5 +134,6 @@ __all__ = [
     "ToolsOffered",
     "TurnEnded",
     "UserSaid",
+    "WebSource",
     "WishRefused",
 ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from handaxe.contract.ports.plans import Plans
     from handaxe.contract.ports.questions import OnQuestion, Questions
     from handaxe.contract.ports.search import Search
+    from handaxe.contract.ports.web import Web, WebSearcher
 
 
 def build_default_ports(
@@ -46,6 +47,7 @@ def build_default_ports(
             f"{package}.media.Media": lambda: _create_media(session_context),
             f"{package}.plans.Plans": lambda: _create_plans(session_context),
             f"{package}.dry_run.CommandPreviews": lambda: _create_previews(session_context),
+            f"{package}.web.Web": lambda: _create_web(session_context),
             f"{package}.search.Search": lambda: _create_search(session_context),
             f"{package}.files.NameFinder": lambda: _create_name_finder(session_context, ports),
             "handaxe.contract.trust_gate.TrustGate": lambda: session_context.configuration.gate,
@@ -54,6 +56,8 @@ def build_default_ports(
             ),
         }
     )
+    if session_context.configuration.settings.web.search is not None:
+        ports.add({f"{package}.web.WebSearcher": lambda: _create_searcher(session_context)})
     if on_question is not None:
         if not callable(on_question):
             raise SetupError(f"`on_question` is an async function, not {on_question!r}.")
@@ -100,6 +104,26 @@ def _create_search(session_context: SessionContext) -> "Search":
         may_read=lambda: make_read_allow_check(policy()),
         own_places=workdir.own_places,
     )
+
+
+def _create_web(session_context: SessionContext) -> "Web":
+    from handaxe.web.local_web import LocalWeb
+
+    policy = session_context.policy
+    return LocalWeb(
+        lambda: session_context.configuration.settings.web,
+        lambda: [
+            rule.domain
+            for rule in policy().rules
+            if rule.behaviour == "deny" and rule.tool == "WebFetch" and rule.domain
+        ],
+    )
+
+
+def _create_searcher(session_context: SessionContext) -> "WebSearcher":
+    from handaxe.web.search_backends import HttpSearcher
+
+    return HttpSearcher(lambda: session_context.configuration.settings.web)
 
 
 def _create_name_finder(session_context: SessionContext, ports: PortRegistry) -> "NameFinder":

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from handaxe.app.services.own_tool_ports import Provided
     from handaxe.app.start import SessionStart
     from handaxe.config.profiles import ProfileName
+    from handaxe.contract.events import WebSource
     from handaxe.contract.ports.mcp_servers import McpServers
     from handaxe.contract.ports.questions import OnElicit, OnQuestion
     from handaxe.permission.prompts import OnAsk
@@ -238,6 +239,13 @@ class Session:
     def history(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call of this session that changed a file, oldest first."""
         return self._parts.tracker.calls(diffs=diffs)
+
+    @property
+    def sources(self) -> "tuple[WebSource, ...]":
+        """The pages of the web that the session and its agents used, in order."""
+        from handaxe.session.web_sources import WebSources
+
+        return self._parts.ports[WebSources].pages
 
     def cancel(self, call_id: str | None = None) -> int:
         """Stop one running call, or all of them; how many were reached."""

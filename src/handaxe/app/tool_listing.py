@@ -20,6 +20,7 @@ from handaxe.text.escape import format_count
 _OFFERED_WHERE = {
     "Agents": "a model is at work: `handaxe`, `handaxe -p`, `handaxe.Agent`",
     "McpServers": "a session has MCP servers",
+    "WebSearcher": "the setting `web.search` names a back end",
     "Questions": "somebody can answer: `handaxe` at a terminal, `on_question` of a host",
 }
 """Ports that not every session has, by name, and who has them."""

@@ -19,6 +19,7 @@ _NUMBERS: dict[str, tuple[str, str, int, int]] = {
     "CLAUDE_CODE_GLOB_TIMEOUT_SECONDS": ("search", "timeout_s", 1, _NO_LIMIT),
     "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": ("agents", "max_running", 1, 1000),
     "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": ("agents", "max_depth", 1, 10),
+    "CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION": ("web", "max_searches", 1, _NO_LIMIT),
     "TASK_MAX_OUTPUT_LENGTH": ("agents", "max_output_chars", 1_000, 160_000),
 }
 """By variable: the group, the key, and the least and the most that the setting takes."""
@@ -41,6 +42,7 @@ _AT_ONCE = "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY"
 _MOST_AT_ONCE = 1000
 _AUTO_BACKGROUND = "CLAUDE_AUTO_BACKGROUND_TASKS"
 _AUTO_BACKGROUND_S = 120.0
+_WEB_CACHE = "CLAUDE_CODE_WEBFETCH_CACHE_TTL_MS"
 _STAY = "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"
 TASKS_VARIABLE = "CLAUDE_CODE_ENABLE_TASKS"
 _TASK_TOOLS = frozenset({"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"})
@@ -65,6 +67,8 @@ def read_env_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     for name, (group, key) in _SWITCHES.items():
         if (is_on := _read_switch(environment, name)) is not None:
             found.setdefault(group, {})[key] = is_on
+    if milliseconds := _read_number(environment, _WEB_CACHE):
+        found.setdefault("web", {})["cache_s"] = milliseconds / 1000
     if _is_yes(environment, _AUTO_BACKGROUND):
         found.setdefault("agents", {})["auto_background_s"] = _AUTO_BACKGROUND_S
     if _is_yes(environment, _STAY):

@@ -266,6 +266,43 @@ class AttributionOptions(_Options, frozen=True, kw_only=True):
     pr: Annotated[str, "Ends every description of a pull request."] = ""
 
 
+class WebOptions(_Options, frozen=True, kw_only=True):
+    """Fetching pages and searching the web."""
+
+    max_bytes: Annotated[
+        int,
+        msgspec.Meta(ge=10_000, le=100_000_000),
+        "Maximum size of a page after decompression, in bytes.",
+    ] = 10_000_000
+    timeout_s: Annotated[
+        float, msgspec.Meta(gt=0, le=600), "Maximum time for one page or one search, in seconds."
+    ] = 30
+    cache_s: Annotated[
+        float, msgspec.Meta(ge=0), "How long a fetched page is used again, in seconds; 0: never."
+    ] = 900
+    screenshot: Annotated[
+        bool, "Add a picture of the page to the result of WebFetch, where Chromium is installed."
+    ] = False
+    answer_model: Annotated[
+        str | None,
+        "The model that answers the prompt of WebFetch from the page, as `--model` takes it; "
+        "unset: the small model of the vendor, if it has one.",
+    ] = None
+    search: Annotated[
+        Literal["searxng", "brave", "tavily", "anthropic", "mcp"] | None,
+        "The back end of WebSearch; without one WebSearch is not available.",
+    ] = None
+    search_url: Annotated[
+        str | None, "Address of the back end; SearXNG needs one, such as `http://localhost:8888`."
+    ] = None
+    search_tool: Annotated[
+        str | None, "The MCP tool that searches, such as `mcp__search__web`, for `search: mcp`."
+    ] = None
+    max_searches: Annotated[
+        int, msgspec.Meta(ge=0), "Maximum number of searches of a session, over all its agents."
+    ] = 200
+
+
 class Settings(_Options, frozen=True, kw_only=True):
     """The whole configuration of a session."""
 
@@ -280,6 +317,7 @@ class Settings(_Options, frozen=True, kw_only=True):
     agents: AgentOptions = AgentOptions()
     worktree: WorktreeOptions = WorktreeOptions()
     attribution: AttributionOptions = AttributionOptions()
+    web: WebOptions = WebOptions()
     background_tasks: Annotated[
         bool,
         "Whether commands and agents may go on in the background; otherwise all of them are "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from handaxe.config.keys import KeyPath
+from handaxe.config.settings import WebOptions
 from handaxe.config.source import RULES, SettingEntry, SettingsFragment, Source
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ _NEVER: frozenset[KeyPath] = frozenset(
         ("httpHookAllowedEnvVars",),
         ("allowedMcpServers",),
         ("sandbox", "bwrapPath"),
+        *(("web", option) for option in WebOptions.__struct_fields__),
     }
 )
 _NEVER_SHARED: frozenset[KeyPath] = frozenset(

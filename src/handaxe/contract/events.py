@@ -287,6 +287,22 @@ class ToolsOffered(_Event, frozen=True, tag="tools_offered", kw_only=True):
     definitions: dict[str, int]
 
 
+class WebSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the web that a session used, so that an answer can cite it."""
+
+    url: str
+    title: str
+    tool: Literal["WebFetch", "WebSearch"]
+    query: str = ""
+    """What was searched for, where a search found the page."""
+
+
+class SourcesFound(_Event, frozen=True, tag="sources_found", kw_only=True):
+    """Pages of the web that the session had not used before."""
+
+    sources: tuple[WebSource, ...]
+
+
 class SkillInvoked(_Event, frozen=True, tag="skill_invoked", kw_only=True):
     """The text of a skill entered the conversation; compaction puts it back."""
 
@@ -436,6 +452,7 @@ Event = (
     | BriefChanged
     | ToolsLoaded
     | ToolsOffered
+    | SourcesFound
     | SkillInvoked
     | SkillHooksEntered
     | WishRefused

@@ -39,6 +39,8 @@ class HostSubject(msgspec.Struct, frozen=True):
 
     host: str
     """As rules for domains spell it; empty if the call names none that can be read."""
+    name: str = ""
+    """The name that leads to it, where the host is an address: rules that forbid it count too."""
 
 
 Subject = PathSubject | TextSubject | CommandSubject | HostSubject

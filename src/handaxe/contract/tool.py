@@ -104,6 +104,8 @@ class Tool(Generic[Args]):
     """Whether people see another name; derived from `user_facing_name`."""
     has_session_prompt: ClassVar[bool] = False
     """Whether the prompt depends on the session; derived from `prompt_for`."""
+    follows_names: ClassVar[bool] = False
+    """Whether what a call reaches is known only once it may look; derived from `follow`."""
     has_own_ports: ClassVar[bool] = False
     """Whether some of it is made for each call: state, the conversation."""
 
@@ -146,6 +148,7 @@ class Tool(Generic[Args]):
         cls.states = tuple(filter(_is_state, (*cls.uses, *cls.may_use)))
         cls.has_own_ports = bool(cls.states) or any(map(is_of_call, cls.reach))
         cls.has_display_name = _is_overridden(cls, "user_facing_name")
+        cls.follows_names = _is_overridden(cls, "follow")
         cls.has_session_prompt = _is_overridden(cls, "prompt_for")
         cls.tells_observers = _is_overridden(cls, "for_observers")
         if "output_type" in cls.__dict__ and not cls.__module__.startswith("handaxe."):
@@ -220,6 +223,10 @@ class Tool(Generic[Args]):
     async def decide(self, args: Args, ctx: ToolContext) -> Decision | None:  # noqa: ARG002
         """The tool's own word on permission; None leaves it to the rules."""
         return None
+
+    async def follow(self, args: Args, ctx: ToolContext) -> tuple[Subject, ...]:  # noqa: ARG002
+        """What the call's names lead to, looked up once the call may run; judged as well."""
+        return ()
 
     async def preview(self, args: Args, ctx: ToolContext) -> Display | None:  # noqa: ARG002
         """What the call would change, for whoever is asked to allow it."""

@@ -1,31 +1,15 @@
-"""Work on media in a child process that may neither run long, nor grow big, nor take us down.
+"""Work on media in a child process, within the memory that all such children may take together."""
 
-The child gets a request as JSON and the bytes on its standard input; it answers with lines of
-facts, each followed by as many bytes as it says. What came before its end counts, however it ended.
-"""
-
-import asyncio
-import contextlib
-import json
-import os
-import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from handaxe.media.memory_budget import MEDIA_MEMORY
-from handaxe.process.child_environment import build_child_argv
-from handaxe.process.process_tags import tag_environment
-from handaxe.process.worker_pool import WORKERS
+from handaxe.process.bounded_child import Answer, run_bounded_child
 
 LIMIT_S = 15
 """How long one call may take, in seconds of the clock and of the processor."""
 MEMORY_BYTES = 1 << 29
 """How much memory it may take, beside twice the size of the file, if nobody knows better."""
-
-Answer = tuple[dict[str, Any], bytes]
-
-_LINE_BYTES = 16 << 20
-_PIECE_BYTES = 1 << 20
 
 
 async def run_media_child(
@@ -42,63 +26,7 @@ async def run_media_child(
     It starts as soon as all children together stay below `ceiling_bytes` of memory.
     """
     wanted_bytes = (MEMORY_BYTES if memory_bytes is None else memory_bytes) + 2 * len(data)
-    program = build_child_argv(module, packages)
-    answers: list[Answer] = []
     async with MEDIA_MEMORY.reserve(wanted_bytes, ceiling_bytes) as room_bytes:
-        limits = {"cpu_s": LIMIT_S, "memory_bytes": room_bytes, "size_bytes": len(data)}
-        with contextlib.suppress(TimeoutError):
-            async with (
-                asyncio.timeout(LIMIT_S),
-                _start_child(program, {**request, **limits}) as child,
-            ):
-                async for answer in _exchange_messages(child, data):
-                    # One by one: what has come counts even if the time is up before the next.
-                    answers.append(answer)  # noqa: PERF401
-    return answers
-
-
-async def _exchange_messages(
-    child: asyncio.subprocess.Process, data: bytes
-) -> AsyncIterator[Answer]:
-    """Hand over the bytes, then take the answers as they come."""
-    assert child.stdin is not None
-    assert child.stdout is not None
-    with contextlib.suppress(ConnectionError):
-        # Piece by piece, because what is written at once is also copied at once.
-        for begin in range(0, len(data), _PIECE_BYTES):
-            child.stdin.write(memoryview(data)[begin : begin + _PIECE_BYTES])
-            await child.stdin.drain()
-        child.stdin.close()
-    try:
-        while line := await child.stdout.readline():
-            header = json.loads(line)
-            yield header, await child.stdout.readexactly(header["bytes"])
-    except (asyncio.IncompleteReadError, ValueError):
-        # It died in the middle of a word: what came before counts.
-        return
-
-
-@contextlib.asynccontextmanager
-async def _start_child(
-    program: list[str], request: dict[str, Any]
-) -> AsyncGenerator[asyncio.subprocess.Process]:
-    child = await asyncio.create_subprocess_exec(
-        *program,
-        json.dumps(request),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=tag_environment({}),
-        start_new_session=True,
-        limit=_LINE_BYTES,
-    )
-    WORKERS.keep_watch()
-    try:
-        yield child
-        await child.wait()
-    finally:
-        if child.returncode is None:
-            # Not by `child.kill`, which looks for the exit status itself and takes it from asyncio.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            await asyncio.shield(child.wait())
+        return await run_bounded_child(
+            module, request, data, packages, limit_s=LIMIT_S, memory_bytes=room_bytes
+        )

@@ -2,8 +2,8 @@
 
 from handaxe.contract.faults.media import BadImage, ImageTooLarge
 from handaxe.contract.ports.media import ImageLimits
-from handaxe.media.child_io import ChildRequest
 from handaxe.media.images import fit_picture
+from handaxe.process.bounded_child_io import ChildRequest
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import ctypes
 from importlib import import_module
 from typing import Any
 
-from handaxe.media.child_io import ChildRequest
+from handaxe.process.bounded_child_io import ChildRequest
 from handaxe.text.page_ranges import pick_pages
 
 # Untyped, and all that is needed of the library: the rest of it takes as long to import again.

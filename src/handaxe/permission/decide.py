@@ -80,6 +80,7 @@ def decide(request: PermissionQuery, policy: Policy) -> Decision:
         request.asks_person,
         request.paths,
         request.hosts,
+        request.names,
         not request.texts,
         request.definition and request.definition.digest,
     )
@@ -229,7 +230,7 @@ def _find_forbidding_text(
         for rule in rules.texts:
             if _is_text_match(rule, text, policy, behaviour):
                 return rule, text
-    for host in request.hosts:
+    for host in (*request.hosts, *request.names):
         if (rule := _find_host_rule(rules, host, behaviour)) is not None:
             return rule, host
     return None
@@ -399,7 +400,7 @@ def _ask_remaining(request: PermissionQuery, ends: list[_End], policy: Policy) -
                 request, policy, path=end.path, outside=outside, is_write=end.is_write
             )
     if request.hosts:
-        return reasons.ask_for_host(request.tool, request.hosts[0])
+        return reasons.ask_for_host(request)
     return reasons.ask_for_tool(request.tool)
 
 

@@ -273,6 +273,8 @@ class PermissionQuery(msgspec.Struct, frozen=True):
     texts: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     """Network hosts that the call would reach."""
+    names: tuple[str, ...] = ()
+    """Names that lead to these hosts: rules that forbid them count, rules that allow do not."""
     input: dict[str, Any] = {}
     command: str | None = None
     """The shell command of the call; parsed by `commands`."""

@@ -25,6 +25,7 @@ from handaxe.contract.faults import describe_error
 from handaxe.contract.permission_updates import PermissionChange
 from handaxe.contract.ports.permission import Asker, PermissionChanges
 from handaxe.permission.saved_rules import SavedRules
+from handaxe.rules.tool_families import HOST_TOOL
 from handaxe.session.permission_state import PermissionAnswer, PermissionState
 from handaxe.text.sanitize import escape_surrogates, to_safe_text
 
@@ -148,6 +149,9 @@ class PermissionBroker(Asker):
 
     async def _remember(self, answer: Allow, request: PermissionRequest) -> None:
         if answer.remember == "once":
+            if request.tool == HOST_TOOL:
+                # The question says so: a host is asked for once in a session.
+                self._state.grant([proposal.rule for proposal in request.proposals])
             return
         if answer.mode is not None:
             await self._change_mode(answer.mode, by=answer.by, call_id=request.call_id)

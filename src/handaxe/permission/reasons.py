@@ -10,6 +10,7 @@ from handaxe.contract.display import Display, Text
 from handaxe.permission.policy import PermissionQuery, Policy
 from handaxe.rules.grammar import PermissionRule, format_rule
 from handaxe.rules.path_scopes import suggest_scope
+from handaxe.rules.tool_families import HOST_TOOL
 
 SHOWN_CHARS = 300
 PROTECTED = "protected"
@@ -179,15 +180,23 @@ def ask_for_question(tool: str) -> Ask:
     return Ask(f"{to_display(tool)} asks the user a question.", "builtin")
 
 
-def ask_for_host(tool: str, host: str) -> Ask:
+def ask_for_host(request: PermissionQuery) -> Ask:
     """A call to a host that no rule allows."""
+    host = request.hosts[0]
     if not host:
-        return ask_for_tool(tool)
-    rule = to_display(format_rule(PermissionRule(tool, f"domain:{host}", "")))
+        return ask_for_tool(request.tool)
+    rule = to_display(format_rule(PermissionRule(request.tool, f"domain:{host}", "")))
+    place = to_display(host)
+    if request.names:
+        place = (
+            f"{to_display(request.names[0])}, which leads to {place}: "
+            "an address of this machine or of its network"
+        )
+    lasts = f" A yes holds for {to_display(host)} until the session ends."
     return Ask(
-        f"{to_display(tool)} would connect to {to_display(host)}.",
+        f"{to_display(request.tool)} would connect to {place}.",
         "builtin",
-        remedy=f"Add the allow rule {rule}.",
+        remedy=f"Add the allow rule {rule}.{lasts if request.tool == HOST_TOOL else ''}",
     )
 
 

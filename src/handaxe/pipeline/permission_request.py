@@ -50,12 +50,14 @@ def build_permission_query(
     tool, effects = parsed.tool, parsed.effects
     texts: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     command: str | None = None
     for subject in parsed.subjects:
         if isinstance(subject, TextSubject):
             texts += (subject.text,)
         elif isinstance(subject, HostSubject):
             hosts += (subject.host,)
+            names += (subject.name,) if subject.name else ()
         elif command is None and isinstance(subject, CommandSubject):
             command = subject.command
     has_named = effects.reads or effects.writes
@@ -67,6 +69,7 @@ def build_permission_query(
         paths=paths,
         texts=texts,
         hosts=hosts,
+        names=names,
         input=to_input_dict(parsed.call.input),
         command=command,
         asks_person=tool.asks_person,

@@ -240,6 +240,13 @@ async def _check_permission(
     if not isinstance(decision, Allow):
         decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
     # Beyond the roots links are followed only now, and what they lead to is judged as well.
+    if parsed.tool.follows_names and (subjects := await parsed.tool.follow(parsed.args, ctx)):
+        parsed = msgspec.structs.replace(parsed, subjects=subjects)
+        request = build_permission_query(parsed, judged)
+        policy = context.policy()
+        decision = _merge_decisions(decide(request, policy), tools_word, hooks_word, policy.mode)
+        if not isinstance(decision, Allow):
+            decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
     if all(map(_is_final, parsed.places.values())):
         return parsed, decision
     for spelling in [s for s, place in parsed.places.items() if not place.is_final]:

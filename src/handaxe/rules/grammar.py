@@ -240,7 +240,9 @@ def is_host_match(pattern: str, host: str, *, allows: bool) -> bool:
 
         if is_local_name(host):
             return False
-    return is_domain_match(pattern, host)
+    from handaxe.text.urls import list_spellings
+
+    return any(is_domain_match(pattern, spelling) for spelling in list_spellings(host))
 
 
 def extract_host(text: str) -> str | None:

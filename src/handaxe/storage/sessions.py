@@ -36,10 +36,12 @@ from handaxe.contract.events import (
     SessionStarted,
     SkillHooksEntered,
     SkillInvoked,
+    SourcesFound,
     StateChanged,
     TodosChanged,
     ToolsLoaded,
     UserSaid,
+    WebSource,
 )
 from handaxe.contract.faults import SetupError
 from handaxe.disk.errors import DiskFault
@@ -122,6 +124,7 @@ class SessionHistory(msgspec.Struct):
     """What own tools remember, by the names of the types."""
     brief: BriefChanged | None = None
     loaded_tools: list[str] = []
+    sources: list[WebSource] = []
     skills: list[SkillInvoked] = []
     skill_hooks: list[SkillHooksEntered] = []
     skill_hooks_run: list[HookRan] = []
@@ -186,6 +189,8 @@ class SessionHistory(msgspec.Struct):
                 self.seen.append(event)
             case EditApplied():
                 self.edits.append(event)
+            case SourcesFound():
+                self.sources += event.sources
             case JobStarted() | JobEnded() | JobSaid() | JobsTold() | MessagePosted():
                 self.jobs.append(event)
             case UserSaid() | AssistantSaid() | AssistantEnded() | Compacted():

@@ -16,6 +16,7 @@ _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?
 _AUTHORITY = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]*)(?::(?P<port>[0-9]{1,5}))?")
 _PORTS = {"ws": 80, "wss": 443}
 _MAX_CHARS = 8_000
+_LOOPBACK = ("127.0.0.1", "[::1]")
 
 
 class SocketAddress(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,14 @@ def is_local_name(host: str) -> bool:
     """
     labels = host.split(".")
     return len(labels) == 1 or labels[-1] in _LOCAL_ENDINGS or is_address(host)
+
+
+def list_spellings(host: str) -> tuple[str, ...]:
+    """The host and its other names: `localhost` and the addresses of this machine are one host."""
+    if host == "localhost":
+        return host, *_LOOPBACK
+    is_this_machine = host in _LOOPBACK or re.fullmatch(r"127(?:\.\d+){3}", host) is not None
+    return (host, "localhost") if is_this_machine else (host,)
 
 
 def _normalize_host(host: str) -> str:

@@ -43,6 +43,8 @@ BUILTIN: dict[str, str] = {
     "TodoWrite": "handaxe.tools.meta.todo_write",
     "ToolSearch": "handaxe.tools.meta.tool_search",
     "Undo": "handaxe.tools.files.undo",
+    "WebFetch": "handaxe.tools.web.web_fetch",
+    "WebSearch": "handaxe.tools.web.web_search",
     "Write": "handaxe.tools.files.write",
 }
 """Every built-in tool by name, with the module that holds the class of that name."""

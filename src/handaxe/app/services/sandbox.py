@@ -252,6 +252,9 @@ def _collect_domains(configuration: Configuration, policy: Policy) -> tuple[list
             continue
         if rule.behaviour == "deny":
             denied += [domain, f"*.{domain.removeprefix('*.')}"]
+        elif rule.source == "session":
+            # A yes to one page says nothing of what commands may reach.
+            continue
         elif rule.behaviour == "allow" and (not only_managed or rule.source == "policy"):
             allowed.append(domain)
     return (

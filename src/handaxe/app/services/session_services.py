@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from handaxe.session.invoked_skills import InvokedSkills
     from handaxe.session.todos import Todos
     from handaxe.session.turn_overrides import BriefMode
+    from handaxe.session.web_sources import WebSources
     from handaxe.session.workdir import SessionIdentity
     from handaxe.skills.skill_files import SkillVersions
 
@@ -136,6 +137,8 @@ class SessionState(SessionService):
         self.loaded.replay(history.loaded_tools)
         self.wakeups = Wakeups()
         self._skill_versions: SkillVersions | None = None
+        self._web_sources: WebSources | None = None
+        self._parent: SessionState | None = None
         shared = session_context.configuration.settings.task_list
         if shared is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,80}", shared):
             raise SetupError(f"{shared!r} is no name for a task list: use letters, digits, . _ -")
@@ -155,6 +158,7 @@ class SessionState(SessionService):
             "handaxe.session.workdir.SessionIdentity": self._create_identity,
             "handaxe.session.invoked_skills.InvokedSkills": self._create_invoked_skills,
             "handaxe.session.todos.Todos": self._create_todos,
+            "handaxe.session.web_sources.WebSources": self.find_web_sources,
         }
 
     def create_for_agent(
@@ -163,6 +167,7 @@ class SessionState(SessionService):
         """Lists and loaded tools of its own; tasks are shared, and whoever wakes one wakes all."""
         own = SessionState(session_context, history)
         own.wakeups, own._skill_versions = self.wakeups, self._skill_versions
+        own._parent = self._parent or self
         return own
 
     def _skills(self) -> "Skills":
@@ -239,6 +244,17 @@ class SessionState(SessionService):
         invoked = InvokedSkills(self._session_context.emit)
         invoked.replay(self._history.skills)
         return invoked
+
+    def find_web_sources(self) -> "WebSources":
+        """The pages that the session used; all its agents share them."""
+        if self._parent is not None:
+            return self._parent.find_web_sources()
+        if self._web_sources is None:
+            from handaxe.session.web_sources import WebSources
+
+            self._web_sources = WebSources(self._session_context.emit)
+            self._web_sources.replay(self._history.sources)
+        return self._web_sources
 
     def _create_todos(self) -> "Todos":
         from handaxe.session.todos import Todos

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from handaxe.shell.sandbox.host_allowlist import can_be_private, explain_refusal, normalize_host
 from handaxe.shell.sandbox.proxy_protocol import (
@@ -29,6 +30,14 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 class HostRefused(Exception):
     """A host that may not be reached, with the sentence for the command."""
+
+
+class RefusalLog(Protocol):
+    """Hears what was refused."""
+
+    def refuse(self, sentence: str) -> None:
+        """Take a sentence on a refused host."""
+        ...
 
 
 class ProxyConnection:
@@ -138,7 +147,7 @@ class FilteringProxy:
         asyncio.run_coroutine_threadsafe(in_loop(), self._loop).result()
 
     async def serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: ProxyConnection
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, door: RefusalLog
     ) -> None:
         """One connection from its first byte to its last."""
         try:

@@ -1,0 +1,126 @@
+"""A picture of a page, drawn by the Chromium of this machine.
+
+Whatever the page loads goes through a proxy that connects to checked addresses only.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from handaxe.disk.threads import run_in_thread
+from handaxe.process.child_environment import clean_environment
+from handaxe.process.process_tags import tag_environment
+from handaxe.process.worker_pool import WORKERS
+from handaxe.shell.sandbox.proxy import FilteringProxy
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_WIDTH, _HEIGHT = 1280, 1600
+_SETTLE_MS = 3_000
+_OPTIONS = (
+    "--headless=new",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--disable-extensions",
+    "--disable-component-update",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    f"--virtual-time-budget={_SETTLE_MS}",
+    f"--window-size={_WIDTH},{_HEIGHT}",
+    # Without this, Chromium reaches this machine beside the proxy.
+    "--proxy-bypass-list=<-loopback>",
+)
+
+
+def find_browser() -> str | None:
+    """The path of a Chromium; None if there is none."""
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+async def draw_page(
+    url: str, host: str, timeout_s: float, denied: Sequence[str] = ()
+) -> bytes | None:
+    """The page as PNG; None if no browser is found or it fails."""
+    browser = find_browser()
+    if browser is None:
+        return None
+    # `*` allows no private address; the page's own host was allowed by its name.
+    proxy = FilteringProxy(("*", host), denied)
+    server = await asyncio.start_server(
+        lambda reader, writer: _serve(proxy, reader, writer), "127.0.0.1", 0
+    )
+    try:
+        with tempfile.TemporaryDirectory(prefix="handaxe-page-") as folder:
+            picture = Path(folder, "page.png")
+            port = server.sockets[0].getsockname()[1]
+            await _run_browser(
+                [
+                    browser,
+                    *_OPTIONS,
+                    # The sandbox of Chromium refuses to work for root.
+                    *(["--no-sandbox"] if os.geteuid() == 0 else []),
+                    f"--proxy-server=http://127.0.0.1:{port}",
+                    f"--user-data-dir={folder}/profile",
+                    f"--screenshot={picture}",
+                    url,
+                ],
+                folder,
+                timeout_s,
+            )
+            return await run_in_thread(lambda: _read_picture(picture))
+    finally:
+        server.close()
+        await asyncio.to_thread(proxy.close)
+
+
+class _NoReport:
+    """Nobody is told what the proxy refused."""
+
+    def refuse(self, sentence: str) -> None:
+        """Forget it."""
+
+
+async def _serve(
+    proxy: FilteringProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        try:
+            await proxy.serve(reader, writer, _NoReport())
+        finally:
+            writer.close()
+
+
+def _read_picture(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+async def _run_browser(argv: list[str], folder: str, timeout_s: float) -> None:
+    """Run it and end everything that it started."""
+    child = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        cwd=folder,
+        env=tag_environment(clean_environment(os.environ, {"HOME": folder})),
+        start_new_session=True,
+    )
+    WORKERS.keep_watch()
+    try:
+        async with asyncio.timeout(timeout_s):
+            await child.wait()
+    except TimeoutError:
+        pass
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        await asyncio.shield(child.wait())
