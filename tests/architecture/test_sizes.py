@@ -11,8 +11,8 @@ MAX_MODULE_LINES = 600
 MAX_P90_LINES = 300
 MAX_IN_FOLDER = 22
 FOLDER_LIMITS = {"app": 15}
-MAX_MODULES = 740
-"""The target tree plans about 700 with the features to come."""
+MAX_MODULES = 760
+"""The target tree plans about 700; every new feature brings its own."""
 NOT_HEADS = [path for path in MODULES if path.stem != "__init__"]
 
 

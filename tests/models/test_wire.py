@@ -5,6 +5,7 @@ import shutil
 import ssl
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from tests.models.serving import Reply, model_server
@@ -12,15 +13,21 @@ from tests.waiting import HANG_S
 
 from handaxe.contract.faults import SetupError
 from handaxe.models.http.asyncio_transport import DirectTransport
-from handaxe.models.http.connect import find_proxy, open_transport
+from handaxe.models.http.connect import open_transport
 from handaxe.models.http.httpx_transport import ClientTransport
 from handaxe.models.http.transport import TransportFailed
+from handaxe.net.proxy import find_proxy
 
 PROXY = {
     "HTTPS_PROXY": "http://proxy:3128",
     "http_proxy": "plain:1",
     "NO_PROXY": "a.com, .b.com,c.com:8443,*.d.com",
 }
+
+
+def look(url: str, env: dict[str, str]) -> str | None:
+    parts = urlsplit(url)
+    return find_proxy(parts.scheme, parts.hostname or "", parts.port, env)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +40,13 @@ PROXY = {
     ],
 )  # fmt: skip
 def test_the_proxy_of_the_environment(url: str, proxy: str | None):
-    assert find_proxy(url, PROXY) == proxy
+    assert look(url, PROXY) == proxy
 
 
 def test_all_can_go_through_a_proxy_or_none():
-    assert find_proxy("https://x.com", {"ALL_PROXY": "socks5://p"}) == "socks5://p"
-    assert find_proxy("https://x.com", {"ALL_PROXY": "p", "no_proxy": "*"}) is None
-    assert find_proxy("https://x.com", {}) is None
+    assert look("https://x.com", {"ALL_PROXY": "socks5://p"}) == "socks5://p"
+    assert look("https://x.com", {"ALL_PROXY": "p", "no_proxy": "*"}) is None
+    assert look("https://x.com", {}) is None
 
 
 async def body_of(wire, url: str) -> bytes:

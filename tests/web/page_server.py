@@ -67,7 +67,7 @@ def serve_pages(host: str = "127.0.0.1", **pages: Reply | str) -> Iterator[PageS
             except OSError:
                 return
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815 - its name in http.server
 
     server = http.server.ThreadingHTTPServer((host, 0), Handler)
     server.daemon_threads = True

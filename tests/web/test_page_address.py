@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from handaxe.contract.faults.web import BadAddress
 from handaxe.net.pinned_http import make_request
-from handaxe.web.address import parse_address, upgrade_to_https
+from handaxe.web.address import convert_to_https, parse_address
 
 pytestmark = pytest.mark.proves("S13", "BT-10")
 
@@ -50,8 +50,8 @@ def test_what_cannot_be_fetched_is_refused(url: str):
 def test_credentials_leave_the_address_and_stay_with_it():
     found = parse_address("http://us%40er:p%3Aw@example.com/")
     assert (found.credentials, "us" in found.url) == ("us@er:p:w", False)
-    assert upgrade_to_https(found).credentials == found.credentials
-    assert upgrade_to_https(found).url == "https://example.com/"
+    assert convert_to_https(found).credentials == found.credentials
+    assert convert_to_https(found).url == "https://example.com/"
 
 
 @given(st.text(st.sampled_from("ab.:/@\\?#[]%0x1727 \té。-_"), max_size=25))

@@ -1,6 +1,6 @@
 """HTTP requests to one checked address of a host, or through a proxy; redirects are not followed.
 
-The name of the host stays what certificates are checked against and what the server is told.
+Certificates are checked against the name of the host, and the request names it.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -45,7 +45,7 @@ def is_localhost(host: str) -> bool:
 
 
 def find_listed_addresses(host: str) -> list[str]:
-    """The addresses that the hosts file of this machine gives a name; asks nobody."""
+    """The addresses that the hosts file of this machine gives a name, without a look-up."""
     try:
         text = Path(_HOSTS_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:

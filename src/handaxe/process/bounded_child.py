@@ -1,7 +1,7 @@
 """Bounded work in a child process that may neither run long, nor grow big, nor take us down.
 
 The child gets a request as JSON and the bytes on its standard input; it answers with lines of
-facts, each followed by as many bytes as it says. What came before its end counts, however it ended.
+facts, each followed by as many bytes as it says. All answers before its end count.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The child's side of `bounded_child`: what came in, its limits, and how it answers.
+"""The child's side of `bounded_child`: read the request, set limits, answer.
 
 It imports as little as it can, because a child starts with every call.
 """

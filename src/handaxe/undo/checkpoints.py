@@ -69,7 +69,7 @@ class LazyTreeTracker:
         self._make = make
         self._making = threading.Lock()
         self._is_prepared = False
-        self._roots = roots
+        self.roots = roots
         self._store = store
         self._places = places
 
@@ -94,15 +94,11 @@ class LazyTreeTracker:
 
     def covers(self, paths: Collection[str]) -> bool:
         """Whether all of these are in the roots, where trees of any size are compared."""
-        return self.is_on and all(is_within(path, self._roots()) for path in paths)
-
-    def list_roots(self) -> tuple[str, ...]:
-        """The roots, by their real paths."""
-        return tuple(dict.fromkeys(map(os.path.realpath, self._roots())))
+        return self.is_on and all(is_within(path, self.roots()) for path in paths)
 
     def is_inside(self, path: str) -> bool:
         """Whether a path is in the roots, also by their real paths."""
-        roots = self._roots()
+        roots = self.roots()
         return is_within(path, roots) or is_within(path, map(os.path.realpath, roots))
 
     def resolve(self, extent: Extent | None) -> WriteTargets:
@@ -112,7 +108,7 @@ class LazyTreeTracker:
             return WriteTargets(doubt="what it writes is not known")
         is_tracked = self.tracker is not None and self.tracker.has_begun
         room = _ROOM_BESIDE_TREE if is_tracked else _ROOM
-        return resolve_extent(extent, self._roots(), str(self._store.home), room)
+        return resolve_extent(extent, self.roots(), str(self._store.home), room)
 
     def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
         """Why what lies at and below these paths could not be put back; empty if it could."""
@@ -123,7 +119,7 @@ class LazyTreeTracker:
             return ""
         tree = self.get if self.is_on else None
         finder = LossFinder(
-            self._roots(), str(self._store.home), tree, is_prepared=self._is_prepared
+            self.roots(), str(self._store.home), tree, is_prepared=self._is_prepared
         )
         if not effects.writes_everything:
             return finder.find_in_places(there)
@@ -393,11 +389,7 @@ class DiskCheckpoints(Checkpoints):
                 call_id,
                 tool,
                 time.time(),
-                tuple(
-                    add_shared_names(
-                        states, self._journal, tool, self._store.own_links, self._tree.list_roots()
-                    )
-                ),
+                tuple(add_shared_names(states, self._journal, tool, self._store, self._tree.roots)),
                 (*left_out, *map(show_path, lost)),
                 tool in self._replacing,
                 late_s,

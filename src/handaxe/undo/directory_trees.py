@@ -6,7 +6,7 @@ so, because half a tree cannot be put back.
 
 import contextlib
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from handaxe.text.paths import quote_path
@@ -46,7 +46,7 @@ def list_descendants(
     return found
 
 
-def list_names(inodes: Collection[tuple[int, int]], roots: Sequence[str]) -> list[str]:
+def list_names(inodes: Collection[tuple[int, int]], roots: Iterable[str]) -> list[str]:
     """The names below the roots of some files, by device and inode; those in the first entries."""
     numbers = {ino for _, ino in inodes}
     found: list[str] = []

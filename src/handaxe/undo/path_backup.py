@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,11 +11,11 @@ import msgspec
 from handaxe.contract.faults.undo import NotRecorded
 from handaxe.disk.errors import DiskFault, describe_os_error
 from handaxe.undo.content_bundle import Bundle
+from handaxe.undo.content_store import ContentStore
 from handaxe.undo.directory_trees import TooBig, list_descendants, list_names
 from handaxe.undo.journal import UndoJournal
 from handaxe.undo.journal_files.records import PathState
 from handaxe.undo.path_state import StateRecorder
-from handaxe.undo.restore import OwnLinks
 from handaxe.undo.write_extent import CANNOT_READ, TOO_LARGE, Places, WriteTargets
 
 
@@ -115,8 +115,8 @@ def add_shared_names(
     states: Sequence[PathState],
     journal: UndoJournal,
     tool: str,
-    own_links: OwnLinks,
-    roots: Sequence[str],
+    store: ContentStore,
+    roots: Callable[[], Sequence[str]],
 ) -> Iterator[PathState] | Sequence[PathState]:
     """The states of an undo, telling of files with several names which names these are.
 
@@ -138,9 +138,9 @@ def add_shared_names(
     open_names = {
         (dev, ino)
         for (dev, ino), found in names.items()
-        if os.lstat(min(found)).st_nlink - own_links(dev, ino) > len(found)
+        if os.lstat(min(found)).st_nlink - store.own_links(dev, ino) > len(found)
     }
-    for path in list_names(open_names, roots) if open_names else ():
+    for path in list_names(open_names, map(os.path.realpath, roots())) if open_names else ():
         names[_read_inode(path)].add(path)
     return (_add_names(state, names.get((state.dev, state.ino), set())) for state in states)
 

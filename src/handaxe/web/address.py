@@ -16,7 +16,7 @@ def parse_address(url: str, base: str | None = None) -> WebAddress:
     """The address in its canonical form.
 
     Raises:
-        BadAddress: it is none, or none that can be fetched.
+        BadAddress: the text is not an address, or the page cannot be fetched.
     """
     try:
         import ada_url
@@ -49,7 +49,7 @@ def parse_address(url: str, base: str | None = None) -> WebAddress:
     )
 
 
-def upgrade_to_https(address: WebAddress) -> WebAddress:
+def convert_to_https(address: WebAddress) -> WebAddress:
     """The same page over TLS; an address with a port of its own keeps it."""
     if address.scheme == "https":
         return address

@@ -34,7 +34,7 @@ async def read_body(
 
     Raises:
         PageTooLarge: it is longer than the limit, or unfolds to more.
-        WrongType: its encoding is none that was accepted, or it is damaged.
+        WrongType: its encoding was not accepted, or it is damaged.
     """
     name = encoding.strip().lower()
     if name not in ("", "identity", "gzip", "x-gzip"):

@@ -33,7 +33,7 @@ async def request_json(
     """The answer; redirects are not followed, since the key would go with them.
 
     Raises:
-        RequestFailed: there is none.
+        RequestFailed: there was no usable answer.
     """
     from handaxe.net.pinned_http import NotConnectedError, send_pinned
     from handaxe.net.tls import create_tls_context

@@ -22,7 +22,7 @@ from handaxe.net.resolver import (
 )
 from handaxe.text.ip_addresses import classify_address, read_address
 from handaxe.version import __version__
-from handaxe.web.address import parse_address, upgrade_to_https
+from handaxe.web.address import convert_to_https, parse_address
 from handaxe.web.cache import CachedPage, PageCache
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class LocalWeb(Web):
         self._tls: SSLContext | None = None
 
     def find_near(self, address: WebAddress) -> tuple[NearAddress, ...]:
-        """What the hosts file says of the name; `localhost` and addresses speak for themselves."""
+        """The addresses in the hosts file, unless the host itself is an address or `localhost`."""
         refuse_unsafe_host(address)
-        if _speaks_for_itself(address.host):
+        if _is_plain_place(address.host):
             return ()
         listed = find_listed_addresses(address.host)
         return _list_near(
@@ -110,7 +110,7 @@ class LocalWeb(Web):
             if pinned.near:
                 place = pinned.near[0].address
                 raise RefusedAddress(
-                    f"{address.host} leads to {place}, which nobody allowed for this call.",
+                    f"{address.host} leads to {place}, which was not allowed for this call.",
                     host=address.host,
                     address=place,
                 )
@@ -125,7 +125,7 @@ class LocalWeb(Web):
         return page
 
     async def convert(self, page: FetchedPage) -> PageText | None:
-        """The page as Markdown; None if it is no text."""
+        """The page as Markdown; None if it is not text."""
         from handaxe.web.markdown import convert_page
 
         return await convert_page(page)
@@ -163,7 +163,7 @@ class LocalWeb(Web):
         public = [one for one in found if classify_address(one) == "public"]
         if public:
             return PinnedHost(addresses=tuple(public))
-        near = () if _speaks_for_itself(host) else _list_near(host, found)
+        near = () if _is_plain_place(host) else _list_near(host, found)
         return PinnedHost(addresses=tuple(found), near=near)
 
     async def _follow(self, address: WebAddress, pinned: PinnedHost) -> FetchedPage:
@@ -171,10 +171,10 @@ class LocalWeb(Web):
         is_open = classify_address(address.host.strip("[]")) in ("public", "unsafe")
         upgrades = is_open and (pinned.proxy is not None or not pinned.is_near)
         notes: tuple[str, ...] = ()
-        origin = (upgrade_to_https(address) if upgrades else address).origin
+        origin = (convert_to_https(address) if upgrades else address).origin
         for _ in range(MAX_REDIRECTS + 1):
             if upgrades and address.scheme == "http":
-                address = upgrade_to_https(address)
+                address = convert_to_https(address)
                 notes = ("The address was changed from http to https.",)
             page = await self._request(address, pinned, is_own_origin=address.origin == origin)
             if not page.redirected_to:
@@ -277,7 +277,7 @@ def _explain_unsafe(host: str, address: str) -> str:
     )
 
 
-def _speaks_for_itself(host: str) -> bool:
+def _is_plain_place(host: str) -> bool:
     """Whether the host of an address tells already where it leads."""
     return is_localhost(host) or read_address(host.strip("[]")) is not None
 

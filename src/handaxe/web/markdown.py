@@ -1,4 +1,4 @@
-"""Pages as Markdown: the whole of them, with absolute links and without what nobody sees."""
+"""Pages as Markdown: the whole text with absolute links, without scripts and hidden elements."""
 
 import re
 
@@ -20,7 +20,7 @@ _MAX_HEADINGS = 400
 
 
 async def convert_page(page: FetchedPage) -> PageText | None:
-    """A page as text that a model reads; None for what is no text.
+    """A page as text that a model reads; None if it is not text.
 
     Raises:
         WrongType: the page cannot be converted within its limits.

@@ -42,7 +42,7 @@ _OPTIONS = (
 
 
 def find_browser() -> str | None:
-    """The path of a Chromium; None if there is none."""
+    """The path of a Chromium; None if none is installed."""
     return next(filter(None, map(shutil.which, _NAMES)), None)
 
 
@@ -83,10 +83,10 @@ async def draw_page(
 
 
 class _NoReport:
-    """Nobody is told what the proxy refused."""
+    """Drops the sentences on refused hosts."""
 
     def refuse(self, sentence: str) -> None:
-        """Forget it."""
+        """Drop it."""
 
 
 async def _serve(

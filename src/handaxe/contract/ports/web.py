@@ -14,7 +14,7 @@ class WebAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Without credentials and fragment."""
     scheme: Literal["http", "https"]
     host: str
-    """In lower case; an IPv6 address stands in brackets."""
+    """In lower case; an IPv6 address is in brackets."""
     port: int
     target: str
     """Path and query, as a request names them."""
@@ -31,7 +31,7 @@ class NearAddress(msgspec.Struct, frozen=True):
     """An address of this machine or of the user's network that a name leads to."""
 
     address: str
-    """As rules for domains spell it: an IPv6 address stands in brackets."""
+    """As rules for domains spell it: an IPv6 address is in brackets."""
     name: str
     """The host of the page."""
 
@@ -78,7 +78,7 @@ class Web(ABC):
 
     @abstractmethod
     def find_near(self, address: WebAddress) -> tuple[NearAddress, ...]:
-        """Addresses near by that a name is known to lead to without asking anybody."""
+        """Addresses near by that this machine itself knows for a name, without a look-up."""
 
     @abstractmethod
     async def resolve(self, call_id: str, address: WebAddress) -> tuple[NearAddress, ...]:
@@ -98,7 +98,7 @@ class Web(ABC):
 
     @abstractmethod
     async def convert(self, page: FetchedPage) -> PageText | None:
-        """The page as Markdown; None if it is no text."""
+        """The page as Markdown; None if it is not text."""
 
     @abstractmethod
     async def draw(self, page: FetchedPage) -> bytes | None:

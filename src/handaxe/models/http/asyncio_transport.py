@@ -13,8 +13,8 @@ from handaxe.models.http.transport import (
     HttpResponse,
     HttpTransport,
     TransportFailed,
-    create_tls_context,
 )
+from handaxe.net.tls import create_tls_context
 
 if TYPE_CHECKING:
     from h11 import Request

@@ -1,15 +1,9 @@
 """One request to a model server and its streamed answer: the interface and its limits."""
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Literal
-
-from handaxe.contract.faults import SetupError
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
+from typing import Literal
 
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 600.0
@@ -79,22 +73,3 @@ class HttpTransport(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close all connections."""
-
-
-def create_tls_context(env: Mapping[str, str]) -> "SSLContext":
-    """The certificates to trust: those that `SSL_CERT_*` variables name, or the system's."""
-    import ssl
-
-    file, directory = env.get("SSL_CERT_FILE"), env.get("SSL_CERT_DIR")
-    if file or directory:
-        try:
-            return ssl.create_default_context(cafile=file or None, capath=directory or None)
-        except OSError as error:
-            named = " or ".join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if env.get(name))
-            raise SetupError(f"{named} names no certificates that can be read: {error}.") from error
-    if sys.platform in ("darwin", "win32"):
-        # There OpenSSL does not find the certificates of the system.
-        import truststore
-
-        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return ssl.create_default_context()

@@ -33,7 +33,7 @@ class HostRefused(Exception):
 
 
 class RefusalLog(Protocol):
-    """Hears what was refused."""
+    """Gets the sentences on refused hosts."""
 
     def refuse(self, sentence: str) -> None:
         """Take a sentence on a refused host."""
