@@ -192,7 +192,7 @@ def ask_for_host(request: PermissionQuery) -> Ask:
             f"{to_display(request.names[0])}, which leads to {place}: "
             "an address of this machine or of its network"
         )
-    lasts = f" A yes holds for {to_display(host)} until the session ends."
+    lasts = f" An approval of {to_display(host)} lasts until the session ends."
     return Ask(
         f"{to_display(request.tool)} would connect to {place}.",
         "builtin",
