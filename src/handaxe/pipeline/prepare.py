@@ -19,7 +19,7 @@ from handaxe.contract.faults.file import RedactedText
 from handaxe.contract.permission_subjects import PathSubject
 from handaxe.contract.ports.files import Files
 from handaxe.hooks.outcome import Outcome
-from handaxe.permission.decide import PermissionQuery, decide
+from handaxe.permission.decide import JudgedPath, PermissionQuery, decide
 from handaxe.pipeline.context import PipelineContext
 from handaxe.pipeline.hook_events import build_hook_event, tell_observers
 from handaxe.pipeline.parse import ParsedCall, parse, replace_subjects, resolve_effects
@@ -239,16 +239,14 @@ async def _check_permission(
         decision = _merge_decisions(decision, tools_word, hooks_word, mode)
     if not isinstance(decision, Allow):
         decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
-    # Beyond the roots links are followed only now, and what they lead to is judged as well.
+    words = tools_word, hooks_word
+    # What a name leads to is looked up only now, and it is judged as well.
     if parsed.tool.follows_names and (subjects := await parsed.tool.follow(parsed.args, ctx)):
         parsed = msgspec.structs.replace(parsed, subjects=subjects)
-        request = build_permission_query(parsed, judged)
-        policy = context.policy()
-        decision = _merge_decisions(decide(request, policy), tools_word, hooks_word, policy.mode)
-        if not isinstance(decision, Allow):
-            decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
+        decision = await _decide_target(parsed, judged, words, ctx, heard, context)
     if all(map(_is_final, parsed.places.values())):
         return parsed, decision
+    # Beyond the roots links are followed only now.
     for spelling in [s for s, place in parsed.places.items() if not place.is_final]:
         path = parsed.places[spelling].path
         parsed.places[spelling] = context.files.locate(path, context.workdir.roots, beyond=True)
@@ -256,14 +254,27 @@ async def _check_permission(
     if farther != judged:
         # The places themselves are settled; what is left is where they lead.
         farther = tuple(msgspec.structs.replace(path, path=path.real) for path in farther)
-        request = build_permission_query(parsed, farther)
-        policy = context.policy()
-        decision = decide(request, policy)
-        if tools_word is not None or hooks_word is not None:
-            decision = _merge_decisions(decision, tools_word, hooks_word, policy.mode)
-        if not isinstance(decision, Allow):
-            decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
+        decision = await _decide_target(parsed, farther, words, ctx, heard, context)
     return resolve_effects(parsed, context), decision
+
+
+async def _decide_target(
+    parsed: ParsedCall,
+    judged: tuple[JudgedPath, ...],
+    words: tuple[Decision | None, Decision | None],
+    ctx: ToolContext,
+    heard: HookFeedback,
+    context: PipelineContext,
+) -> Decision:
+    """The decision on the targets of names that were allowed."""
+    request = build_permission_query(parsed, judged)
+    policy = context.policy()
+    decision = decide(request, policy)
+    if any(words):
+        decision = _merge_decisions(decision, *words, policy.mode)
+    if not isinstance(decision, Allow):
+        decision = await _resolve_question(decision, request, parsed, ctx, heard, context)
+    return decision
 
 
 def _take_rewritten_input(word: Decision, parsed: ParsedCall) -> None:
