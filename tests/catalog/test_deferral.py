@@ -4,12 +4,15 @@ import json
 
 import pytest
 
-from handaxe import Effects, Session
+from handaxe import Agent, Effects, Session
 from handaxe.app.session import get_parts
 from handaxe.catalog.deferral import format_deferred_tools
+from handaxe.catalog.edit_formats import EDIT_TOOLS
 from handaxe.catalog.tool_ranking import ToolEntry, rank_tools
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
+from handaxe.models.scripted import ScriptedModel
+from handaxe.models.scripted.script import ModelScript
 
 ENTRIES = [
     ToolEntry("mcp__slack__send_message", "", "Send a message to a channel.", ("channel", "text")),
@@ -207,3 +210,45 @@ async def test_all_selected_tools_are_loaded_and_wrong_names_are_reported(tmp_pa
         lost = await session.call("ToolSearch", query="select:Onw5")
         assert lost.data["matches"] == []
         assert "There is no tool 'Onw5'. Did you mean 'Own5'?" in lost.text
+
+
+MAX_FIRST_CHARS = 16_000
+"""What the tools of an agent's first request may cost its model."""
+ALWAYS_SENT = {"Agent", "Bash", "Glob", "Grep", "Read", "Skill", "TodoWrite", "ToolSearch", "Write"}
+
+
+@pytest.mark.proves("RG-5")
+@pytest.mark.parametrize("edit_format", EDIT_TOOLS)
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+async def test_the_tools_of_a_first_request_are_short_and_the_others_are_named(
+    tmp_path, edit_format, provider
+):
+    settings = {"edit": {"format": edit_format}}
+    async with Agent(ScriptedModel(ModelScript()), root=tmp_path, settings=settings) as agent:
+        sent = agent.session.tools(provider, deferred=True)
+        chars = len(json.dumps(sent, ensure_ascii=False, separators=(",", ":")))
+        assert chars <= MAX_FIRST_CHARS
+        names = {tool.get("function", tool)["name"] for tool in sent}
+        assert {*ALWAYS_SENT, EDIT_TOOLS[edit_format]} <= names
+        everything = {tool["name"] for tool in agent.session.tools("anthropic")}
+        waiting = set(get_parts(agent.session).deferral.waiting())
+        assert names | waiting == everything
+        found = await agent.session.call("ToolSearch", query="select:TaskOutput,Undo")
+        assert found.ok
+        more = agent.session.tools(provider, deferred=True)
+        assert more[: len(sent)] == sent
+        later = {tool.get("function", tool)["name"] for tool in more[len(sent) :]}
+        assert later == {"TaskOutput", "Undo"}
+
+
+async def test_a_session_that_defers_nothing_sends_every_definition(tmp_path):
+    settings = {"tool_search": {"when": "never"}}
+    async with Agent(ScriptedModel(ModelScript()), root=tmp_path, settings=settings) as agent:
+        session = agent.session
+        assert session.tools("anthropic", deferred=True) == session.tools("anthropic")
+
+
+async def test_without_tool_search_every_definition_is_sent(tmp_path):
+    async with Agent(ScriptedModel(ModelScript()), root=tmp_path, deny=["ToolSearch"]) as agent:
+        session = agent.session
+        assert session.tools("anthropic", deferred=True) == session.tools("anthropic")

@@ -28,11 +28,11 @@ class AgentArgs(ToolArgs, kw_only=True):
     prompt: Annotated[
         str,
         msgspec.Meta(min_length=1),
-        "The whole task. The agent sees nothing else of this conversation.",
+        "The whole task.",
     ]
     subagent_type: Annotated[str | None, "Agent type; default `general-purpose`."] = None
     model: Annotated[str | None, "Model to use instead of this agent's."] = None
-    run_in_background: Annotated[bool | None, "Do not wait; a notice arrives when it ends."] = None
+    run_in_background: Annotated[bool | None, "Do not wait for it."] = None
     name: Annotated[
         Annotated[str, msgspec.Meta(min_length=1, max_length=60)] | None,
         "A name to send messages to.",

@@ -44,6 +44,7 @@ class SendMessage(Tool[SendMessageArgs]):
     uses = (Agents,)
     effects = Effects.on_state("agent messages")
     input_examples = ({"to": "a0123456789abcdef", "message": "Check the tests too."},)
+    defer = True
 
     def subjects(self, args: SendMessageArgs) -> tuple[Subject, ...]:
         return (TextSubject(args.to),)

@@ -73,6 +73,7 @@ class NotebookEdit(Tool[NotebookEditArgs]):
     effects = Effects.on("/")
     uses = (Files, Workdir, ReadLedger, Settings)
     may_use = (NameFinder,)
+    defer = True
 
     def effects_of(self, args: NotebookEditArgs) -> Effects:
         return Effects.on(args.notebook_path)

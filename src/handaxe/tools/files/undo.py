@@ -83,6 +83,7 @@ class Undo(Tool[UndoArgs]):
     uses = (ChangeHistory, ReadLedger, Workdir)
     # Which files it touches is known only when the calls before it have ended.
     effects = Effects(reads_everything=True, writes_everything=True)
+    defer = True
 
     def subjects(self, args: UndoArgs) -> tuple[Subject, ...]:
         return ()

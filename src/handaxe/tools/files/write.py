@@ -31,7 +31,7 @@ from handaxe.tools.files.freshness import (
 
 
 class WriteArgs(ToolArgs, kw_only=True):
-    file_path: Annotated[str, "The path of the file to write; prefer an absolute path."]
+    file_path: Annotated[str, "The path of the file to write."]
     content: Annotated[str, "The whole content of the file."]
 
 

@@ -24,6 +24,7 @@ class EnterPlanMode(Tool[EnterPlanModeArgs]):
     output_type = EnterPlanModeData
     uses = (PermissionState,)
     effects = Effects.on_state("mode")
+    defer = True
 
     async def call(self, args: EnterPlanModeArgs, ctx: ToolContext) -> ToolResult:
         state = ctx[PermissionState]

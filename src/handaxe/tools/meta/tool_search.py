@@ -27,8 +27,7 @@ class ToolSearchArgs(ToolArgs, kw_only=True):
     query: Annotated[
         str,
         msgspec.Meta(min_length=1),
-        "Words, `+word` if required, or `select:NameA,NameB`; separate queries with `;`. "
-        "`reconnect:SERVER` reconnects an MCP server.",
+        "What to search for, in one of the forms above.",
     ]
     max_results: Annotated[
         int, msgspec.Meta(ge=1, le=MAX_RESULTS), "Maximum number of tools to load."

@@ -32,15 +32,15 @@ Lines = Annotated[int, msgspec.Meta(ge=0)]
 class GrepArgs(ToolArgs, kw_only=True):
     pattern: Annotated[str, "The regular expression to search for."]
     path: Annotated[
-        str | None, "The file or directory to search in; the working directory if left out."
+        str | None, "The file or directory to search; default: the working directory."
     ] = None
-    glob: Annotated[str | None, "Search only files that fit, such as `*.{ts,tsx}`."] = None
-    file_type: Annotated[str | None, "Search only files of this type, such as `py`."] = (
-        msgspec.field(default=None, name="type")
+    glob: Annotated[str | None, "Filter by path."] = None
+    file_type: Annotated[str | None, "Filter by file type."] = msgspec.field(
+        default=None, name="type"
     )
     output_mode: Annotated[
         Literal["content", "files_with_matches", "count"],
-        "Matching lines, paths of files that match, or matching lines counted per file.",
+        "What to show of the matches.",
     ] = "files_with_matches"
     after: Annotated[Lines | None, "Lines to show after each match."] = msgspec.field(
         default=None, name="-A"

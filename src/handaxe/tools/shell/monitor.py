@@ -141,6 +141,7 @@ class Monitor(Tool[MonitorArgs]):
     output_type = MonitorData
     uses = (Shell, Jobs)
     may_use = (Confiner,)
+    defer = True
 
     def effects_of(self, args: MonitorArgs) -> Effects:
         if args.ws is not None:

@@ -38,6 +38,7 @@ class TaskCreate(Tool[TaskCreateArgs]):
     output_type = TaskCreateData
     uses = (TaskStore,)
     effects = Effects.on_state("tasks")
+    defer = True
 
     async def call(self, args: TaskCreateArgs, ctx: ToolContext) -> ToolResult:
         task = await ctx[TaskStore].create(

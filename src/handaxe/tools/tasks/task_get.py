@@ -43,6 +43,7 @@ class TaskGet(Tool[TaskGetArgs]):
     output_type = TaskGetData
     uses = (TaskStore,)
     effects = Effects(reads=(Resource("state", "tasks"),))
+    defer = True
 
     async def call(self, args: TaskGetArgs, ctx: ToolContext) -> ToolResult:
         task = await ctx[TaskStore].find(args.task_id)

@@ -35,6 +35,7 @@ class TaskList(Tool[TaskListArgs]):
     output_type = TaskListData
     uses = (port.TaskStore,)
     effects = Effects(reads=(Resource("state", "tasks"),))
+    defer = True
 
     async def call(self, args: TaskListArgs, ctx: ToolContext) -> ToolResult:
         tasks = await ctx[port.TaskStore].all()

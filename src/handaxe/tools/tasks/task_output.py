@@ -70,6 +70,7 @@ class TaskOutput(Tool[TaskOutputArgs]):
     output_type = OneJobData | KnownJobsData
     uses = (Jobs,)
     effects = Effects.pure()
+    defer = True
 
     async def call(self, args: TaskOutputArgs, ctx: ToolContext) -> ToolResult:
         jobs = ctx[Jobs]

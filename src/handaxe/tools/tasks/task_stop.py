@@ -36,6 +36,7 @@ class TaskStop(Tool[TaskStopArgs]):
     output_type = TaskStopData
     uses = (Jobs,)
     effects = Effects.on_state("jobs")
+    defer = True
 
     async def decide(self, args: TaskStopArgs, ctx: ToolContext) -> Decision | None:
         return Allow("stops only what this session started")

@@ -53,6 +53,7 @@ class TaskUpdate(Tool[TaskUpdateArgs]):
     output_type = TaskUpdateData
     uses = (TaskStore, SessionIdentity)
     effects = Effects.on_state("tasks")
+    defer = True
 
     async def call(self, args: TaskUpdateArgs, ctx: ToolContext) -> ToolResult:
         change = TaskChange(

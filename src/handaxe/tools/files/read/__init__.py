@@ -29,7 +29,7 @@ from handaxe.tools.files.read.text import LINE_CHARS, TextPage
 
 
 class ReadArgs(ToolArgs, kw_only=True):
-    file_path: Annotated[str, "The path of the file to read; prefer an absolute path."]
+    file_path: Annotated[str, "The path of the file to read."]
     offset: Annotated[
         int | None,
         "The first line (or notebook cell) to read, from 1; negative counts from the end.",
@@ -38,7 +38,7 @@ class ReadArgs(ToolArgs, kw_only=True):
     pages: Annotated[str | None, "The pages of a PDF, such as `3`, `1-5` or `2-4,7`."] = None
     column: Annotated[
         int | None,
-        "The first character of each line to show, from 1; for very long lines.",
+        "The first character of each line to show, from 1.",
     ] = None
 
 

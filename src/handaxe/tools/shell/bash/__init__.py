@@ -32,9 +32,7 @@ class BashArgs(ToolArgs, kw_only=True):
         "Timeout in milliseconds; default 120000, maximum 600000.",
     ] = None
     description: Annotated[str, "What the command does, in five to ten words, for the user."] = ""
-    run_in_background: Annotated[
-        bool, "Start it in the background and continue; you get a notice when it ends."
-    ] = False
+    run_in_background: Annotated[bool, "Start it without waiting."] = False
     disable_sandbox: Annotated[
         bool, "Ask to run it outside the sandbox. Only if it failed because of the sandbox."
     ] = msgspec.field(default=False, name="dangerouslyDisableSandbox")
