@@ -23,6 +23,7 @@ PHRASES = HERE / "banned_phrases.txt"
 TO_REWRITE = HERE / "texts_to_rewrite.txt"
 PROMPTS = sorted(SOURCE.rglob("*.md"))
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n|\n\s*(?=[-*|]\s|\d+\.\s)|\s+Raises:\s")
+_CODE_SPAN = re.compile(r"`[^`\n]+`|\bNone\b")
 _WORD = re.compile(r"[^\s]*[A-Za-z][^\s]*")
 _CODE = re.compile(r"[{};$\\]|=\"|\(\)|^\s*(?:#!|import |def |set -)|--\w+ --\w+", re.MULTILINE)
 
@@ -106,7 +107,7 @@ def is_prose(text: str) -> bool:
 
 
 def find_offences(text: Text) -> Iterator[Offence]:
-    flat = " ".join(text.text.lower().split())
+    flat = " ".join(_CODE_SPAN.sub("`X`", text.text).lower().split())
     if join_phrases().search(flat):
         for pattern, instead in read_phrases():
             if found := pattern.search(flat):

@@ -23,7 +23,7 @@ class Problem(NamedTuple):
 
 _REFUSED = {"undo.conflict", "undo.ambiguous"}
 _NAMED = re.compile(r"the call '(\w+)'")
-_DOUBT = "a crash cut the call off, and the file was written long after"
+_DOUBT = "a crash interrupted the call, and the file was written long after"
 SCRIPTS = {"change.sh", "again.sh"}
 _MAY_BE_PRUNED = {"undo.pruned", "undo.nothing", "undo.conflict", "setup"}
 """A record between two others may be the one that is gone: then the older one is in conflict."""

@@ -189,8 +189,8 @@ def test_what_a_confined_command_finds_outside_is_not_what_we_see(tree, tmp_path
 def test_there_is_room_for_so_much_and_no_more(tree):
     assert places(tree, "rm -r deep", ExtentLimits(4, 5_000)) == {"deep": None}
     for room in (ExtentLimits(3, 5_000), ExtentLimits(4, 500)):
-        assert written(tree, "rm -r deep", room).doubt == "there is too much"
-    assert written(tree, "rm big.bin", ExtentLimits(4, 5_000)).doubt == "there is too much"
+        assert written(tree, "rm -r deep", room).doubt == "it exceeds the limit"
+    assert written(tree, "rm big.bin", ExtentLimits(4, 5_000)).doubt == "it exceeds the limit"
 
 
 def test_files_of_our_own_and_a_directory_behind_a_link_are_nobodys_bound(tree):

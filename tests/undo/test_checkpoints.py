@@ -308,7 +308,7 @@ async def test_a_kept_content_that_somebody_spoilt_is_not_put_back(server_sessio
     await server_session.replace("c", file, b"new")
     [pin] = server_session.pins()
     (server_session.home / "pins" / pin).write_bytes(b"spoilt")
-    with pytest.raises(PrunedCall, match="changed by somebody"):
+    with pytest.raises(PrunedCall, match="changed by another program"):
         await server_session.undo()
     assert file.read_bytes() == b"new"
 

@@ -58,10 +58,10 @@ async def test_what_undo_keeps_is_no_loss(opened, used, tree, name):
     ("settings", "effects", "expected"),
     [
         ({"fileCheckpointingEnabled": False}, UNKNOWN,
-         "Undo is switched off (fileCheckpointingEnabled: false)."),
+         "Undo is turned off (fileCheckpointingEnabled: false)."),
         ({"fileCheckpointingEnabled": False}, Effects.none(), ""),
         ({"undo": {"shell_max_files": 0}}, UNKNOWN,
-         "Undo of commands is switched off (undo.shell_max_files: 0)."),
+         "Undo of commands is turned off (undo.shell_max_files: 0)."),
         ({"undo": {"shell_max_files": 0}}, Effects.none(), ""),
     ],
 )  # fmt: skip
@@ -76,7 +76,7 @@ async def test_more_files_than_the_limit_are_a_loss(opened, used, tree):
     for number in range(60):
         (tree / f"many/{number}").write_text("x")
     expected = (
-        "many is too large; undo keeps at most 40 files and 48.8 KB of the working directories."
+        "many is too large; undo saves at most 40 files and 48.8 KB of the working directories."
     )
     async with opened(**LIMITED) as session:
         await used(session)
@@ -92,7 +92,7 @@ async def test_more_bytes_than_the_limit_are_a_loss(opened, used, tree):
     async with opened(**LIMITED) as session:
         await used(session)
         said = await find_loss(session, UNKNOWN, tree / "build")
-        assert said.startswith("build/large is too large; undo keeps at most 40 files")
+        assert said.startswith("build/large is too large; undo saves at most 40 files")
         assert await find_loss(session, UNKNOWN, tree / "deep") == ""
 
 
@@ -116,8 +116,8 @@ async def test_what_lies_outside_is_kept_only_where_the_writes_are_known(opened,
     async with opened() as session:
         await used(session)
         assert await find_loss(session, UNKNOWN, tree / "way/f") == (
-            f"{outside}/f lies outside the working directories; "
-            "undo keeps it only for commands whose writes are known."
+            f"{outside}/f is outside the working directories. "
+            "Undo saves it only for commands with known writes."
         )
         assert await find_loss(session, UNKNOWN, tree / "way") == ""
         for command in ("rm way/f", "rm -r ../outside", "mv deep d; touch d/n; rm way/f"):
@@ -130,7 +130,7 @@ async def test_what_is_too_large_outside_is_a_loss(opened, tree):
     outside.mkdir()
     with (outside / "large").open("wb") as large:
         large.truncate(65 << 20)
-    expected = "is too large; undo keeps at most 5,000 files and 64 MB there."
+    expected = "is too large; undo saves at most 5,000 files and 64 MB there."
     async with opened() as session:
         effects = bounded("rm -r ../outside", str(tree))
         assert await find_loss(session, effects, outside) == f"{outside} {expected}"
@@ -150,11 +150,11 @@ async def test_special_files_and_files_with_other_names_outside_are_a_loss(opene
             await used(session)
             for path in (tree, tree / "deep"):
                 assert await find_loss(session, UNKNOWN, path) == (
-                    "deep/socket is a socket or a device; undo cannot make it again."
+                    "deep/socket is a socket or a device; undo cannot recreate it."
                 )
             effects = bounded("rm ../outside/twin", str(tree))
             assert await find_loss(session, effects, outside / "twin") == (
-                f"Undo does not keep {outside}/twin (a file with several names)."
+                f"Undo does not save {outside}/twin (a hard-linked file)."
             )
 
 
@@ -164,7 +164,7 @@ async def test_what_cannot_be_read_is_a_loss(opened, used, tree):
     async with opened() as session:
         await used(session)
         assert await find_loss(session, UNKNOWN, tree / "deep") == (
-            "deep/x.txt cannot be read, so undo does not keep it."
+            "deep/x.txt cannot be read, so undo does not save it."
         )
 
 
@@ -172,7 +172,7 @@ async def test_the_data_directory_of_handaxe_is_a_loss(tree):
     async with open_session(tree, tree / "data", shell=bounded_sh) as session:
         await run(session, tree, "touch x")
         assert await find_loss(session, UNKNOWN, tree) == (
-            "Undo does not keep data (the data directory of handaxe)."
+            "Undo does not save data (the data directory of handaxe)."
         )
         assert await find_loss(session, UNKNOWN, tree / "deep") == ""
 

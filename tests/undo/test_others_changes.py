@@ -200,7 +200,7 @@ async def test_what_others_did_meanwhile_stays_theirs_when_the_clock_is_set(file
 async def test_without_a_trace_nothing_is_proved_and_undo_says_so(files):
     async with open_session(files, undo={"trace_commands": False}) as session:
         result = await session.call("Bash", command="eval 'echo mine >> a'")
-        assert any("nothing shows who wrote it" in note for note in result.notes)
+        assert any("the writer is unknown" in note for note in result.notes)
         refused = await session.undo()
         assert (refused.ok, refused.code) == (False, "undo.ambiguous")
         assert (files / "a").read_text() == "a\nmine\n"

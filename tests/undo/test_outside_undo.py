@@ -198,10 +198,10 @@ async def test_undo_refuses_what_somebody_else_changed_outside(project, outside,
     [
         ("rm -r OUT/deep", "OUT/deep", "too large"),
         ("rm -r OUT/deep src; mv tree t; touch t/n", "OUT/deep", "too large"),
-        ("echo x > OUT/twin", "OUT/twin", "a file with several names"),
+        ("echo x > OUT/twin", "OUT/twin", "a hard-linked file"),
         ("rm -r OUT/odd", "OUT/odd", "a special file"),
         ("touch HOME/x", "HOME/x", "the data directory of handaxe"),
-        ("chmod -R 755 OUT/..", "UP", "it holds a working directory or the data directory"),
+        ("chmod -R 755 OUT/..", "UP", "it contains a working directory or the data directory"),
     ],
 )
 async def test_what_cannot_be_kept_outside_is_told(

@@ -345,7 +345,7 @@ async def test_a_directory_that_somebody_uses_by_now_is_left_and_said(tree, tmp_
         (tree / "made/mine").write_text("mine\n")
         undone = await session.undo()
         assert undone.ok, undone.text
-        assert undone.notes == (f"{tree}/made was left as it is: something else is in it by now.",)
+        assert undone.notes == (f"{tree}/made was not changed: it contains other files now.",)
         assert sorted(os.listdir(tree / "made")) == ["mine"]
         assert (tree / "a.txt").read_text() == "one\n"
 
@@ -366,7 +366,7 @@ async def test_somebody_elses_file_in_a_directory_that_has_to_give_way_stops_the
         for _ in range(2):
             undone = await session.undo()
             assert undone.code == "undo.conflict"
-            assert f"{tree}/{name}: {mine} is in it by now" in undone.text
+            assert f"{tree}/{name}: {mine} is in it now" in undone.text
             assert whole_tree(tree) == after
         mine.unlink()
         undone = await session.undo()
@@ -389,8 +389,8 @@ async def test_what_an_undo_left_for_somebody_elses_file_is_put_back_by_a_later_
             undone = await session.undo(force=True)
             assert undone.ok, undone.text
             assert undone.notes[-1] == (
-                f"{tree}/{name} was left as it is: something else is in it by now. "
-                "Undo again once that is moved away."
+                f"{tree}/{name} was not changed: it contains other files now. "
+                "Move that away, then undo again."
             )
             assert (mine.read_text(), (tree / "deep/x.txt").read_text()) == ("mine\n", "x\n")
         assert (await session.undo()).code == "undo.conflict"

@@ -1,7 +1,7 @@
-"""The steps of an undo, applied; thousands of paths are made durable together.
+"""Apply the steps of an undo; thousands of paths are synced together.
 
-Of those, new files get all their bytes under a temporary name first; only when these are on the
-device do they get their own names. So a crash leaves each of them whole or not there.
+New files are first written completely under temporary names and synced, then renamed. After a crash
+each of them is complete or missing.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ from handaxe.undo.restore import CannotMake, InUse, Restorer, remove_directory
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MANY = 50
-"""More paths than these are made durable together."""
+"""Above this number of paths, they are synced together."""
 
 
 class _Waiting(msgspec.Struct):
-    """A file that is still to get its name."""
+    """A file that still needs its name."""
 
     target: PathState
     content: bytes | memoryview
@@ -39,12 +39,12 @@ class _Waiting(msgspec.Struct):
 
     @property
     def name(self) -> str:
-        """Its last part."""
+        """The last component of the path."""
         return os.path.split(self.target.place)[1]
 
 
 class BulkRestorer(Restorer):
-    """Changes many paths on this machine, for one undo."""
+    """Changes many paths of this machine for one undo."""
 
     def __init__(self, *, journal: atomic.Journal | None, own_links: atomic.OwnLinks) -> None:
         super().__init__(journal=journal, own_links=own_links)
@@ -54,7 +54,7 @@ class BulkRestorer(Restorer):
     def put(
         self, target: PathState, now: PathState, content: bytes | memoryview, mode: int | None
     ) -> atomic.Version | None:
-        """Make the path what `target` says, now or at the end."""
+        """Make the path what `target` says, now or in `complete`."""
         parent = os.path.split(target.place)[0]
         if target.kind == "absent" and not target.missing_parents and now.kind != "absent":
             self._modes.pop(target.place, None)
@@ -72,7 +72,7 @@ class BulkRestorer(Restorer):
         return None
 
     def complete(self) -> None:
-        """Write the files, and make everything durable."""
+        """Write the files and make everything durable."""
         try:
             for parent, files in self._waiting.items():
                 with (
@@ -95,12 +95,12 @@ class BulkRestorer(Restorer):
             self._sweep()
 
     def finish(self) -> None:
-        """Give every directory its permission bits, from the inside out."""
+        """Set the permission bits of all directories, innermost first."""
         super().finish()
         self._sync()
 
     def sync(self, directory: Directory) -> None:
-        """Later, and for all of them together."""
+        """Sync the directory later, together with all others."""
 
     def _make_directory(self, target: PathState, parent: str) -> None:
         with self._in(parent) as directory, wrap_os_errors("make the directory again"):
@@ -118,7 +118,7 @@ class BulkRestorer(Restorer):
                 sync_file_systems(self._touched)
 
     def _sweep(self) -> None:
-        """Take away what got no name."""
+        """Remove files that got no name."""
         for parent, files in self._waiting.items():
             for file in files:
                 if file.unnamed:
@@ -146,7 +146,7 @@ def _write(file: _Waiting, directory: Directory) -> None:
 
 
 def _remove(place: str, now: PathState, directory: Directory) -> None:
-    """Remove what was looked at a moment ago, if it still is that."""
+    """Remove the path if it is unchanged since it was read."""
     name = os.path.split(place)[1]
     if now.kind == "directory":
         remove_directory(name, directory)
@@ -166,7 +166,7 @@ def _remove(place: str, now: PathState, directory: Directory) -> None:
 
 
 class PendingStep(msgspec.Struct):
-    """A step with what it will be compared with and replaced by."""
+    """A step with the current and the future state of its path."""
 
     step: UndoStep
     now: PathState
@@ -175,23 +175,23 @@ class PendingStep(msgspec.Struct):
 
     @property
     def is_shared(self) -> bool:
-        """Whether the file has other names, now or as it is to be."""
+        """Whether the file has other names, before or after."""
         step = self.step
         return bool(step.target.shared_with or step.expected.shared_with or self.now.born_ns)
 
     @property
     def is_rejoining(self) -> bool:
-        """Whether the path has to become a name of a file that has others, and is none now."""
+        """Whether the path must become a hard link of a file and is not one now."""
         target, now = self.step.target, self.now
         return bool(target.shared_with) and (now.dev, now.ino) != (target.dev, target.ino)
 
     @property
     def is_apart(self) -> bool:
-        """Whether it has the right content, but not the right other names."""
+        """Whether it has the right content but not the right hard links."""
         return is_shared_otherwise(self.step.target, self.now)
 
     def restored(self, version: atomic.Version | None) -> RestoredPath:
-        """The step after it was made."""
+        """The step after it was done."""
         place = self.step.place
         small = self.content if isinstance(self.content, bytes) else None
         return RestoredPath(
@@ -208,7 +208,7 @@ class PendingStep(msgspec.Struct):
 def apply_steps(
     pending: Sequence[PendingStep], *, journal: atomic.Journal | None, own_links: atomic.OwnLinks
 ) -> tuple[list[RestoredPath], list[str], bool]:
-    """Make every step; what was done, what has to be told besides, and whether that is all."""
+    """Do every step; return the restored paths, notes, and whether all steps succeeded."""
     kind = BulkRestorer if len(pending) > _MANY else Restorer
     restorer = kind(journal=journal, own_links=own_links)
     restored: list[RestoredPath] = []
@@ -234,8 +234,8 @@ def apply_steps(
             except (CannotMake, InUse) as fault:
                 is_open = isinstance(fault, InUse) and step.target.kind != "absent"
                 is_whole = is_whole and not is_open
-                later = " Undo again once that is moved away." if is_open else ""
-                notes.append(f"{step.target.shown} was left as it is: {fault}.{later}")
+                later = " Move that away, then undo again." if is_open else ""
+                notes.append(f"{step.target.shown} was not changed: {fault}.{later}")
                 continue
             except (atomic.DiskFault, OSError) as fault:
                 raise _give_up(step, fault, restored) from fault
@@ -255,7 +255,7 @@ def _complete(restorer: Restorer, restored: Sequence[RestoredPath]) -> None:
 
 
 def _give_up(step: UndoStep, fault: Exception, restored: Sequence[RestoredPath]) -> UndoFailed:
-    """The fault of an undo that the system stopped at a step."""
+    """The fault of an undo that failed at a step."""
     done = [quote_path(one.path) for one in restored if one.action != "already as before"]
     applied = getattr(fault, "applied", False)
     return UndoFailed(step.target.shown, str(fault), done, applied=applied)

@@ -1,4 +1,4 @@
-"""What calls changed: the contents they found and left, as far as they are kept, and diffs."""
+"""The contents that calls found and left, if stored, and their diffs."""
 
 import contextlib
 from collections.abc import Collection
@@ -29,7 +29,7 @@ class CallContents:
     def open_content(
         self, entry: CallEntry, state: PathState, opened: contextlib.ExitStack
     ) -> bytes | memoryview:
-        """The content of a file that a call found, for as long as `opened` is."""
+        """The content of a file that a call found; valid while `opened` is open."""
         if state.kept:
             return opened.enter_context(self._store.view(state))
         kept = self.read_small_content(entry, state)
@@ -40,7 +40,7 @@ class CallContents:
         return kept
 
     def read_small_content(self, entry: CallEntry, state: PathState) -> bytes | None:
-        """The content a call found, if it was small enough to stand in the journal."""
+        """The content a call found, if it is small enough for the journal."""
         try:
             if state.kept.startswith(BUNDLE) and state.size_bytes <= INLINE_BYTES:
                 with self._store.view(state) as kept:
@@ -50,7 +50,7 @@ class CallContents:
             return None
 
     def read_left_content(self, entry: CallEntry, place: str) -> bytes | None:
-        """The content a call left, if it was small."""
+        """The content a call left, if it is small."""
         left = (entry.after or {}).get(place)
         if left is None:
             # It wrote the file under another name.
@@ -62,13 +62,13 @@ class CallContents:
         return apply_splice(old, left.splice)
 
     def diff_change(self, entry: CallEntry, place: str, found: PathState, left: PathState) -> str:
-        """What a call did to a path, as a diff."""
+        """The diff of a call's change to a path."""
         old = b"" if found.kind != "file" else self.read_small_content(entry, found)
         new = b"" if left.kind != "file" else self.read_left_content(entry, place)
         return format_difference(old, new, left.shown)
 
     def _read_contents(self, entry: CallEntry) -> dict[str, PathState]:
-        """The small contents of an entry, read once for all of its paths."""
+        """The small contents of an entry, read once for all its paths."""
         key = entry.call_id, entry.at, len(entry.more)
         if self._read is None or self._read[0] != key:
             self._read = key, self._journal.read_contents(entry)
@@ -76,7 +76,7 @@ class CallContents:
 
 
 def format_difference(before: bytes | None, after: bytes | None, path: str) -> str:
-    """A unified diff; empty where one of the two is large or not text."""
+    """A unified diff; empty if one of the two is large or not text."""
     from handaxe.text.diff import format_unified_diff
     from handaxe.text.encoding import NotText, decode
 
@@ -91,7 +91,7 @@ def format_difference(before: bytes | None, after: bytes | None, path: str) -> s
 
 
 def _classify_change(found: PathState, left: PathState) -> ChangeKind:
-    """What happened to a path, in one word."""
+    """The kind of change."""
     if found.kind == "absent":
         return "created"
     if left.kind == "absent":
@@ -102,7 +102,7 @@ def _classify_change(found: PathState, left: PathState) -> ChangeKind:
 def to_changed_call(
     entry: CallEntry, contents: CallContents, *, gone: Collection[str], diffs: bool = False
 ) -> ChangedCall:
-    """What is told of a call that changed something; with `diffs`, also how."""
+    """A changed call for listings; with `diffs`, including its diffs."""
     changes: list[PathChange] = []
     for place, left in (entry.after or {}).items():
         found = entry.found(place)
@@ -123,7 +123,7 @@ def to_changed_call(
 
 
 def explain_change(entry: CallEntry, place: str) -> str:
-    """Why a changed path does not count as the call's own; empty if it does."""
+    """Why a changed path is not certainly the call's own; empty if it is."""
     if place not in entry.ambiguous:
         return ""
     return explain_ambiguous(entry.ambiguous[place], is_traced=entry.is_traced)

@@ -1,8 +1,8 @@
-"""Remember files before they change: the hot end of the undo record.
+"""Record files before they change: the hot path of undo.
 
-One durable record ahead of each change, one more behind it that nobody waits for. Tools that say
-when they change something wait for it only then, when the device has the new content as well.
-Work on small files is done where we stand; what has to be copied goes to a thread.
+One durable record comes before each change, one more after it, for which no call waits. Tools that
+announce their change wait for the first record just before it. Small files are handled in the
+calling thread; copies are made in a worker thread.
 """
 
 import asyncio
@@ -45,16 +45,16 @@ IDLE_S = 5.0
 _LARGE_BYTES = 1 << 20
 _MANY = 50
 _ROOM = ExtentLimits(files=1_000, size_bytes=8 << 20)
-"""So much is copied for a command that was proved to write no more ..."""
+"""Limit of bytes copied for a command whose writes are known ..."""
 _ROOM_BESIDE_TREE = ExtentLimits(_MANY, _LARGE_BYTES)
-"""... where the whole tree is compared for others, which then is cheaper."""
-_OFF = "Undo of commands is switched off (undo.shell_max_files: 0)."
+"""... and the lower limit where the whole tree is compared for others, which is then cheaper."""
+_OFF = "Undo of commands is turned off (undo.shell_max_files: 0)."
 
 _log = logging.getLogger("handaxe.storage")
 
 
 class LazyTreeTracker:
-    """Compares a session's roots for its commands; the tracker is made when one needs it."""
+    """Compares a session's roots around its commands; creates its tracker on first use."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class LazyTreeTracker:
         store: ContentStore,
         places: PathRecorder,
     ) -> None:
-        """`make` is None where whole roots are not compared."""
+        """`make` is None if whole roots are not compared."""
         self.is_on = make is not None
         self.tracker: TreeTracker | None = None
         self._make = make
@@ -74,7 +74,7 @@ class LazyTreeTracker:
         self._places = places
 
     def get(self) -> "TreeTracker":
-        """The tracker, made now if there is none yet."""
+        """The tracker."""
         with self._making:
             if self.tracker is None:
                 assert self._make is not None
@@ -82,36 +82,36 @@ class LazyTreeTracker:
             return self.tracker
 
     async def prepare(self) -> None:
-        """Have the roots kept in the background, ahead of the first command."""
+        """Save the roots in the background, before the first command."""
         self._is_prepared = True
         with contextlib.suppress(OSError, DiskFault):
             await run_in_thread(lambda: self.get().prepare())
 
     @property
     def is_comparing(self) -> bool:
-        """Whether the paths of a call are compared for commands that go on, which takes a while."""
+        """Whether paths must be compared for commands that still run, which takes a while."""
         return self.tracker is not None and self.tracker.is_going_on
 
     def covers(self, paths: Collection[str]) -> bool:
-        """Whether all of these are in the roots, where trees of any size are compared."""
+        """Whether all of these are in the roots, and trees of any size are compared."""
         return self.is_on and all(is_within(path, self.roots()) for path in paths)
 
     def is_inside(self, path: str) -> bool:
-        """Whether a path is in the roots, also by their real paths."""
+        """Whether a path or its target is in the roots."""
         roots = self.roots()
         return is_within(path, roots) or is_within(path, map(os.path.realpath, roots))
 
     def resolve(self, extent: Extent | None) -> WriteTargets:
-        """What a command can write, inside the roots and outside."""
+        """The paths that a command can write, inside and outside the roots."""
         # What is known of programs and their options is known of those of this system.
         if extent is None or sys.platform != "linux":
-            return WriteTargets(doubt="what it writes is not known")
+            return WriteTargets(doubt="its writes are unknown")
         is_tracked = self.tracker is not None and self.tracker.has_begun
         room = _ROOM_BESIDE_TREE if is_tracked else _ROOM
         return resolve_extent(extent, self.roots(), str(self._store.home), room)
 
     def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
-        """Why what lies at and below these paths could not be put back; empty if it could."""
+        """Why undo could not restore these paths and everything below; empty if it could."""
         from handaxe.undo.loss_check import LossFinder, find_existing
 
         there = find_existing(paths)
@@ -130,7 +130,7 @@ class LazyTreeTracker:
     def track(
         self, call_id: str, tool: str, scopes: Sequence[str], written: WriteTargets | None = None
     ) -> None:
-        """Have the whole tree compared; one that is too big by itself is no reason to refuse."""
+        """Compare the whole tree around a call; a tree that is too big is left out."""
         tracked = self.get()
         bundle = self._store.create_bundle()
         try:
@@ -144,7 +144,7 @@ class LazyTreeTracker:
 
 
 class IdleRelease:
-    """Closes a file that was not used for a while: idle sessions hold no descriptor."""
+    """Closes a file after a while without use, so that idle sessions hold no descriptor."""
 
     def __init__(self, journal: UndoJournal) -> None:
         self._journal = journal
@@ -152,14 +152,14 @@ class IdleRelease:
         self._used = False
 
     def schedule(self) -> None:
-        """The journal is used now; look after a while whether it was used again."""
+        """Check after a while whether the journal was used again."""
         self._used = True
         self._journal.mark_used()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._release_if_idle)
 
     def cancel(self) -> None:
-        """Do not look any more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -174,7 +174,7 @@ class IdleRelease:
 
 
 class DiskCheckpoints(Checkpoints):
-    """The journal of one session, fed call by call."""
+    """The journal of one session, updated call by call."""
 
     def __init__(
         self,
@@ -188,11 +188,11 @@ class DiskCheckpoints(Checkpoints):
         tree: "Callable[[], TreeTracker] | None" = None,
         unfinished: "list[ThreadWork[Any]] | None" = None,
     ) -> None:
-        """`replacing` names the tools that change files by a rename and in no other way.
+        """`replacing` names the tools that change files only by renaming.
 
-        `waiting` names those that have `keep_promises` called before they change anything.
-        `tree` makes what compares whole roots, for calls that could change anything in them.
-        `unfinished` has the writes that go on although their calls were cancelled.
+        `waiting` names the tools that call `keep_promises` before they change anything. `tree`
+        creates the tracker for calls that can change anything in the roots. `unfinished` has writes
+        that continue after their calls were cancelled.
         """
         self._journal = journal
         self._store = store
@@ -210,18 +210,18 @@ class DiskCheckpoints(Checkpoints):
         self._idle = IdleRelease(journal)
 
     async def prepare(self) -> None:
-        """Have the roots kept in the background; if it cannot be, the first command says why."""
+        """Save the roots in the background; if that fails, the first command reports it."""
         if self._tree.is_on:
             await self._tree.prepare()
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
-        """Make durable what the call may change; raising stops the call."""
+        """Record durably what the call may change; a fault stops the call."""
         paths = [place.name for place in effects.writes if place.kind == "path"]
         if not paths and not (effects.writes_everything and self._tree.is_on):
             return
 
         def record() -> None:
-            if effects.writes_everything:
+            if effects.writes_everything and self._tree.is_on:
                 self._begin_command(call_id, tool, effects.extent)
                 return
             try:
@@ -238,26 +238,26 @@ class DiskCheckpoints(Checkpoints):
                 await self.slow.record(call_id, record)
 
     async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
-        """Why what lies at and below these paths could not be put back; empty if it could."""
+        """Why undo could not restore these paths and everything below; empty if it could."""
         return await run_in_thread(lambda: self._tree.find_loss(effects, paths))
 
     def keep_promises(self) -> None:
-        """Return when what running calls may change is durable; raising stops the change."""
+        """Return when the records of running calls are durable; raises to stop the change."""
         with convert_disk_errors():
             self._store.keep_pins()
             self._journal.keep_promises()
 
     def write_again(self) -> None:
-        """Record what calls left, where that was not possible when they ended."""
+        """Record the results of calls for which that failed earlier."""
         if self._tree.tracker is not None:
             self._tree.tracker.write_again()
 
     def open_trace(self, call_id: str) -> int | None:
-        """Where the processes of a running call are to be traced to; None: nowhere."""
+        """The trace file for the processes of a running call; None for no trace."""
         return None if self._tree.tracker is None else self._tree.tracker.open_trace(call_id)
 
     async def after(self, call_id: str) -> tuple[str, ...]:
-        """The call ended, well or badly: record what it left; what there is to tell of it."""
+        """Record what an ended call left, on success or failure; return notes."""
         finish = self._forget if self.slow.take_unstarted(call_id) else self._after
         if self.slow.put_off(call_id, finish):
             return ()
@@ -282,7 +282,7 @@ class DiskCheckpoints(Checkpoints):
                 notes += self._finish(before)
         except (OSError, DiskFault) as error:
             # The change itself is made and undoable: whoever reads the journal looks again.
-            _log.warning("what %s left could not be recorded: %s", call_id, error)
+            _log.warning("the result of %s could not be recorded: %s", call_id, error)
         finally:
             self._let_go(call_id)
             self._journal.leave()
@@ -290,7 +290,7 @@ class DiskCheckpoints(Checkpoints):
         return notes
 
     async def _forget(self, call_id: str) -> tuple[str, ...]:
-        """Record of a call that never began that it changed nothing, whatever others did."""
+        """Record that a call that never started changed nothing."""
         tracked, before = self._tree.tracker, self._open.pop(call_id, None)
         self._bounded.discard(call_id)
         self._lost.pop(call_id, None)
@@ -300,7 +300,7 @@ class DiskCheckpoints(Checkpoints):
             elif tracked is not None and call_id in tracked:
                 await run_in_thread(lambda: tracked.forget(call_id))
         except (OSError, DiskFault) as error:
-            _log.warning("that %s left nothing could not be recorded: %s", call_id, error)
+            _log.warning("the unchanged result of %s could not be recorded: %s", call_id, error)
         finally:
             self._idle.schedule()
         return ()
@@ -317,29 +317,29 @@ class DiskCheckpoints(Checkpoints):
         try:
             return await run_in_thread(lambda: tracked.after(call_id))
         except (OSError, DiskFault) as error:
-            _log.warning("what %s left could not be recorded: %s", call_id, error)
-            return ("What it changed could not be recorded; undo finds it out later.",)
+            _log.warning("the result of %s could not be recorded: %s", call_id, error)
+            return ("Its changes could not be recorded; undo will determine them later.",)
         finally:
             self._idle.schedule()
 
     async def _finish_again(self, call_id: str) -> None:
-        """What a bounded call went on to do in the background, if it is one."""
+        """Record what a command with known writes did in the background."""
         if call_id in self._bounded:
             try:
                 await run_in_thread(lambda: self._extend(call_id))
             except (OSError, DiskFault, UntrustedRecord) as error:
-                _log.warning("what %s left could not be recorded: %s", call_id, error)
+                _log.warning("the result of %s could not be recorded: %s", call_id, error)
             finally:
                 self._idle.schedule()
 
     def _begin_command(self, call_id: str, tool: str, extent: Extent | None) -> None:
-        """Keep what a call was proved to write at most, or else everything in the roots."""
+        """Save what a call can write, or else everything in the roots."""
         written = self._tree.resolve(extent)
         if not self._keep_written(call_id, tool, written):
             self._tree.track(call_id, tool, (), written)
 
     def _keep_written(self, call_id: str, tool: str, written: WriteTargets) -> bool:
-        """Keep what a call can write; False if that may be more than these places."""
+        """Save the paths that a call can write; False if it may write more."""
         if written.doubt:
             return False
         places = {**written.inside, **written.outside}
@@ -355,7 +355,7 @@ class DiskCheckpoints(Checkpoints):
         return True
 
     def close(self) -> None:
-        """Make the journal durable and let go of it."""
+        """Make the journal durable and close it."""
         self._idle.cancel()
         if self._tree.tracker is not None:
             self._tree.tracker.close()
@@ -432,7 +432,7 @@ class DiskCheckpoints(Checkpoints):
                     self._store.settle(state, left.get(place))
 
     def _extend(self, call_id: str) -> None:
-        """Look again at what an ended call could change; what others did since stays theirs."""
+        """Check again what an ended call changed; changes of others stay theirs."""
         self._journal.enter()
         try:
             entries = [e for e in self._journal.entries() if e.call_id == call_id]
@@ -456,7 +456,7 @@ class DiskCheckpoints(Checkpoints):
         changed: Sequence[PathState],
         earlier: Sequence[PathState] = (),
     ) -> tuple[str, ...]:
-        """Record what a call left, now and `earlier`; what there is to tell of it."""
+        """Record what a call left, now and `earlier`; return notes."""
         call_id = call.call_id
         of_others: tuple[AmbiguousPath, ...] = ()
         if changed and call_id in self._bounded:
@@ -474,12 +474,12 @@ class DiskCheckpoints(Checkpoints):
 
 
 def _is_large(path: str) -> bool:
-    """Whether the content is kept outside the record, for which the device may be waited for."""
+    """Whether the content is stored outside the record, which may wait for the device."""
     return os.path.lexists(path) and os.lstat(path).st_size > INLINE_BYTES
 
 
 def _is_slow(state: PathState, *, is_known: bool) -> bool:
-    """Whether a look at what a call left means reading or copying a lot."""
+    """Whether reading what a call left takes long."""
     try:
         info = os.lstat(state.place)
     except OSError:

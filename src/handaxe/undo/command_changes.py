@@ -1,4 +1,4 @@
-"""Commands that could change anything: what they find is kept, what they did is found out."""
+"""Commands that can change anything: save the tree before, find the changes after."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ class TreeTracker:
         *,
         is_passing: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`is_passing` tells what is there only as long as a running command needs it."""
+        """`is_passing` tells which paths exist only while a running command needs them."""
         self._roots = roots
         self._journal = journal
         self.limits = limits
@@ -54,19 +54,19 @@ class TreeTracker:
 
     @property
     def roots(self) -> Sequence[str]:
-        """Where everything is compared."""
+        """The compared roots."""
         return self._roots()
 
     @property
     def has_begun(self) -> bool:
-        """Whether a call was compared already, so that the next one costs little."""
+        """Whether a call was compared before, so that the next one is cheap."""
         return bool(self._calls)
 
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._calls
 
     def prepare(self) -> None:
-        """Have the roots kept in the background, ahead of the first call.
+        """Save the roots in the background, before the first call.
 
         Raises:
             OSError, DiskFault: that is not possible.
@@ -82,7 +82,7 @@ class TreeTracker:
         outside: OutsideStates = NOTHING_OUTSIDE,
         evidence: Evidence | None = None,
     ) -> None:
-        """Keep what is below the scopes, durably, and that the call is about to begin.
+        """Save everything in the scopes durably, and record that the call starts.
 
         Raises:
             OSError, DiskFault: that is not possible.
@@ -91,11 +91,11 @@ class TreeTracker:
             self._begin(call_id, tool, scopes, outside, evidence or Evidence({}))
 
     def gather_evidence(self, scopes: Sequence[str], written: WriteTargets | None) -> Evidence:
-        """What will show that a call wrote a path: directories it named, its words, or a trace."""
+        """What will prove that a call wrote a path: named directories, its words, or a trace."""
         return Evidence.from_targets(self._journal.directory, scopes, written)
 
     def open_trace(self, call_id: str) -> int | None:
-        """Where the processes of a running call are to be traced to; None: nowhere."""
+        """The trace file for the processes of a running call; None for no trace."""
         call = self._calls.get(call_id)
         if call is None:
             # The calls of an agent are recorded under names that end with their own.
@@ -104,9 +104,9 @@ class TreeTracker:
         return call.evidence.open_trace() if call is not None and call.is_running else None
 
     def find_left_out(self, paths: Sequence[str]) -> dict[str, str]:
-        """What at, below or above these paths is not kept for a call, with the reasons.
+        """What at, below or above these paths is not saved for a call, with reasons.
 
-        The roots are looked at and kept, as for a call, which then has less to wait for.
+        The roots are saved as for a call, which then has less to do.
 
         Raises:
             OSError, DiskFault: that is not possible.
@@ -120,12 +120,12 @@ class TreeTracker:
             }
 
     def after(self, call_id: str) -> tuple[str, ...]:
-        """Record what the call changed, or has changed since it was last asked; what to tell."""
+        """Record what the call changed since the last check; return notes."""
         with self._mutex:
             return self._end(call_id, self._calls[call_id])
 
     def forget(self, call_id: str) -> None:
-        """The call was cancelled before it began: record that it changed nothing."""
+        """Record that a call was cancelled before it started and changed nothing."""
         with self._mutex:
             call = self._calls.pop(call_id)
             try:
@@ -210,16 +210,16 @@ class TreeTracker:
 
     @property
     def is_going_on(self) -> bool:
-        """Whether a call may change something still, or somebody looks at this moment."""
+        """Whether a call may still change something, or a check is running."""
         calls = tuple(self._calls.values())
         is_busy = bool(calls) and self._mutex.locked()
         return is_busy or any(call.may_go_on for call in calls)
 
     def prepare_claim(self, call_id: str, paths: Sequence[str]) -> None:
-        """A call that has a record of its own is about to change these paths.
+        """Prepare for a call with its own record that is about to change these paths.
 
         Raises:
-            OSError, DiskFault: what others changed there before cannot be recorded.
+            OSError, DiskFault: earlier changes there cannot be recorded.
         """
         if self.is_going_on:
             with self._mutex:
@@ -227,9 +227,9 @@ class TreeTracker:
         self._attribution.claiming[call_id] = paths
 
     def claim(self, call_id: str, paths: Sequence[str]) -> None:
-        """These paths were changed by a call that has a record of its own.
+        """Record that a call with its own record changed these paths.
 
-        As they are now is what a call changes that goes on, so they are looked at and kept.
+        Their current state counts as unchanged for commands that still run, so it is saved.
         """
         if not self.is_going_on:
             self._attribution.claimed.update(paths)
@@ -244,11 +244,11 @@ class TreeTracker:
             self._look((*paths, *parents))
 
     def let_go(self, call_id: str) -> None:
-        """A call that has a record of its own has ended."""
+        """A call with its own record has ended."""
         self._attribution.claiming.pop(call_id, None)
 
     def close(self) -> None:
-        """Hand the tree to the next session; with a call open it stays for whoever completes it."""
+        """Pass the tree to the next session; with open calls it stays for recovery."""
         self.write_again()
         calls = self._calls.values()
         unfinished = [call for call in calls if call.is_running or not call.is_written]
@@ -258,7 +258,7 @@ class TreeTracker:
                 call.evidence.discard()
 
     def write_again(self) -> None:
-        """Record what calls left, where that was not possible when they ended."""
+        """Record the results of calls for which that failed earlier."""
         if all(call.is_written for call in tuple(self._calls.values())):
             # Nearly always, and whoever asks must not wait for a command that begins.
             return
@@ -281,9 +281,9 @@ class TreeTracker:
             self._journal.leave()
 
     def _look(self, paths: Sequence[str] | None = None, ending: TrackedCall | None = None) -> bool:
-        """Give what changed, anywhere or at these paths, to the calls it can be of.
+        """Attribute the changes, in all or some paths, to calls.
 
-        Gives whether the trace of `ending` had ended before, so that this look found all of it.
+        Returns whether the trace of `ending` was complete before, so that this check is final.
         """
         traced = self._attribution.find_traced()
         fresh = [(call.evidence, call.evidence.find_fresh()) for call in traced]
@@ -302,9 +302,9 @@ class TreeTracker:
         return ending is not None and ending.evidence in ended
 
     def _give(self, changes: Sequence[NodeChange], ending: TrackedCall | None = None) -> None:
-        """Give each change to one call, or to nobody; what ended calls went on to do is recorded.
+        """Attribute each change to at most one call; record later changes of ended calls.
 
-        That of `ending` is recorded by whoever ends it.
+        The caller records those of `ending`.
         """
         self._attribution.assign(changes)
         for call_id, call in self._calls.items():
@@ -329,7 +329,7 @@ class TreeTracker:
 
 
 def _list_changed_parents(path: str, roots: Sequence[str], snapshot: TreeSnapshot) -> Iterator[str]:
-    """The directories that came or went with a path."""
+    """The directories that appeared or disappeared with a path."""
     parent = path.rpartition("/")[0]
     while is_within(parent, roots):
         is_known = snapshot.find_node(parent) is not None

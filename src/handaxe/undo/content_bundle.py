@@ -1,7 +1,7 @@
-"""The contents of one record: few bytes in the record itself, the rest in one file beside it.
+"""The contents of one record: small ones in the record, all others in one file next to it.
 
-One file for a whole call, because a command can delete thousands of files, and thousands of
-synced copies would take longer than the command.
+One file per call, because a command can delete thousands of files, and syncing thousands of copies
+would take longer than the command.
 """
 
 import os
@@ -15,18 +15,18 @@ from handaxe.storage.home import make_durable_directory
 from handaxe.undo.journal_files.records import PathState
 
 INLINE_BYTES = 64 * 1024
-"""Files up to this size are kept in the journal itself ..."""
+"""Files up to this size are stored in the journal ..."""
 RECORD_BYTES = 1 << 20
-"""... as long as one record does not grow larger than this by it."""
+"""... until one record reaches this size."""
 BUNDLE = "bundle:"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Bundle:
-    """Takes the contents of one record."""
+    """Collects the contents of one record."""
 
     def __init__(self, blobs: Path, count: Callable[[int], None]) -> None:
-        """`count` is told how many bytes the file has in the end."""
+        """`count` receives the final size of the file."""
         self._blobs = blobs
         self._count = count
         self._room = RECORD_BYTES
@@ -43,14 +43,14 @@ class Bundle:
         return msgspec.structs.replace(state, kept=self._append(content))
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether so many bytes more may stand in the record; if so they are taken."""
+        """Reserve space in the record, if it is left."""
         if size_bytes > min(self._room, INLINE_BYTES):
             return False
         self._room -= size_bytes
         return True
 
     def seal(self) -> None:
-        """Make the file durable, if there is one; the record may refer to it now."""
+        """Make the file durable; afterwards the record may refer to it."""
         if self._path is not None:
             try:
                 sync_file(self._fd)
@@ -60,13 +60,13 @@ class Bundle:
                 self._close()
 
     def discard(self) -> None:
-        """Take it back, as no record will refer to it."""
+        """Discard the file, because no record will refer to it."""
         if self._path is not None:
             self._close()
             self._path.unlink(missing_ok=True)
 
     def _close(self) -> None:
-        """Close the file once: by then its number may be that of another one."""
+        """Close the file only once, because its number may be reused."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             close(fd)
@@ -94,5 +94,5 @@ def parse_bundle_offset(kept: str) -> tuple[str, int]:
 
 
 def parse_content_name(kept: str) -> str:
-    """The name of the file in which a content is kept."""
+    """The name of the file that stores a content."""
     return kept.partition(":")[2].partition("@")[0]

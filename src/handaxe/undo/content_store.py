@@ -1,8 +1,8 @@
-"""Contents too large for the journal: kept by a second name, or else by a copy.
+"""Contents that are too large for the journal, stored as a hard link or a copy.
 
-A file that is going to be replaced by a rename keeps its old content under any second name, so
-one hard link (a pin) saves 100 MB from being copied. Whoever writes into such a file instead
-has to call `unshare` first. Copies (blobs) are named by their hash and shared.
+A file that will be replaced by a rename keeps its old content under any second name, so a hard link
+(a pin) avoids copying. Code that writes into such a file must call `unshare` first. Copies (blobs)
+are named by their hash and shared.
 """
 
 import contextlib
@@ -33,11 +33,11 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ContentNotSaved(DiskFault):
-    """The content is gone, or it is no longer what was put there."""
+    """The content is missing or differs from what was stored."""
 
 
 class ContentStore:
-    """Old contents of one data directory, as one session sees them."""
+    """Stored contents of one data directory, for one session."""
 
     def __init__(self, home: Path, session_id: str = "") -> None:
         self.home = home
@@ -45,20 +45,20 @@ class ContentStore:
         self._blobs = get_blobs_directory(home)
         self._pins = get_pins_directory(home)
         self.recorded_bytes = 0
-        """How much was put into the undo record here, in journals and beside them."""
+        """Number of bytes this session added to the undo record."""
         self._pinned: Counter[tuple[int, int]] = Counter()
         self._pins_made = self._pins_kept = 0
         self._mapped: tuple[str, mmap.mmap] | None = None
         self.create_bundle = partial(Bundle, self._blobs, self._count)
-        """Makes a place for the contents of one record."""
+        """Creates a bundle for the contents of one record."""
 
     def _count(self, size_bytes: int) -> None:
         self.recorded_bytes += size_bytes
 
     def pin(self, path: str, info: os.stat_result) -> str:
-        """Keep a file by a second name; empty where the system refuses that.
+        """Save a file as a hard link; empty if the system refuses.
 
-        The name is durable when `keep_pins` has returned, which is to be before the file changes.
+        The name is durable when `keep_pins` has returned, which must be before the file changes.
         """
         name = f"{info.st_dev:x}-{info.st_ino:x}-{self._owner}-{os.urandom(6).hex()}"
         pin = self._pins / name
@@ -77,7 +77,7 @@ class ContentStore:
         return _PIN + name
 
     def keep_pins(self) -> None:
-        """Return when the name of every pin made so far is durable; at once if all are."""
+        """Return when every pin is durable; immediate if all are."""
         # Another thread may make one more meanwhile, which this sync may miss.
         made = self._pins_made
         if self._pins_kept < made:
@@ -85,7 +85,7 @@ class ContentStore:
             self._pins_kept = max(self._pins_kept, made)
 
     def copy(self, source_fd: int, size_bytes: int, digest: str = "") -> tuple[str, str]:
-        """Keep a copy, durably; where it is, and the digest of what was copied."""
+        """Save a durable copy; return its place and its digest."""
         if digest and self._touch(digest):
             return _BLOB + digest, digest
         make_durable_directory(self._blobs)
@@ -107,10 +107,10 @@ class ContentStore:
 
     @contextlib.contextmanager
     def view(self, state: PathState) -> Generator[memoryview]:
-        """The kept content of a large file, not read before it is needed.
+        """The stored content of a large file, read on demand.
 
         Raises:
-            ContentNotSaved: it is gone or spoilt.
+            ContentNotSaved: it is missing or damaged.
         """
         if state.kept.startswith(BUNDLE):
             yield self._read_bundled(state)
@@ -122,7 +122,7 @@ class ContentStore:
             untouched = (info.st_size, info.st_mtime_ns) == (state.size_bytes, state.mtime_ns)
             digest = state.digest if is_pin and untouched else hash_file(fd, info.st_size)[0]
             if info.st_size != state.size_bytes or digest != state.digest:
-                raise ContentNotSaved("the kept content was changed by somebody")
+                raise ContentNotSaved("the stored content was changed by another program")
             mapped = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
         finally:
             close(fd)
@@ -134,14 +134,14 @@ class ContentStore:
                 mapped.close()
 
     def release(self, kept: str) -> None:
-        """A pin is no longer needed, because the file was not replaced after all."""
+        """Remove a pin whose file was not replaced after all."""
         if kept.startswith(_PIN):
             name = kept.removeprefix(_PIN)
             self.mark_replaced(kept)
             (self._pins / name).unlink(missing_ok=True)
 
     def mark_replaced(self, kept: str) -> None:
-        """A pinned file got its new content; the pin is now the only name of the old one."""
+        """Note that a pinned file was replaced; the pin is now the only name of the old content."""
         if kept.startswith(_PIN):
             dev, ino, *_ = kept.removeprefix(_PIN).split("-")
             inode = int(dev, 16), int(ino, 16)
@@ -150,24 +150,24 @@ class ContentStore:
                 del self._pinned[inode]
 
     def drop_pins_except(self, needed: Collection[str]) -> None:
-        """Remove pins of this session that a crash left before their record was written."""
+        """Remove pins of this session that have no record because of a crash."""
         for name in self._names():
             if name.split("-")[2:3] == [self._owner] and _PIN + name not in needed:
                 (self._pins / name).unlink(missing_ok=True)
 
     def own_links(self, dev: int, ino: int) -> int:
-        """How many names of an inode are pins of ours."""
+        """Number of pins among the names of an inode."""
         return self._pinned.get((dev, ino), 0) or sum(
             self._is_inode(name, dev, ino) for name in self._list_pin_names(dev, ino)
         )
 
     def unshare(self, dev: int, ino: int) -> None:
-        """Give every pin of an inode a copy of its own, durably, before the file is written."""
+        """Replace every pin of an inode by a durable copy, before the file is written in place."""
         for name in self._list_pin_names(dev, ino):
             self.separate(_PIN + name)
 
     def separate(self, kept: str) -> None:
-        """Give a pin a copy of its own, because the pinned file itself stays in use."""
+        """Replace a pin by a copy, because the pinned file stays in use."""
         if not kept.startswith(_PIN):
             return
         pin = self._pins / kept.removeprefix(_PIN)
@@ -190,7 +190,7 @@ class ContentStore:
         sync_names(self._pins)
 
     def settle(self, found: PathState, now: PathState | None) -> None:
-        """The call is over: `now` stands where `found` did, or None if nothing changed there."""
+        """Finish the stored content of a path; `now` is None if nothing changed there."""
         if now is None:
             self.release(found.kept)
         elif (now.dev, now.ino) == (found.dev, found.ino):
@@ -199,7 +199,7 @@ class ContentStore:
             self.mark_replaced(found.kept)
 
     def _read_bundled(self, state: PathState) -> memoryview:
-        """A part of a bundle; the file is mapped once for all that follow each other."""
+        """A part of a bundle; the file is mapped once for consecutive reads."""
         name, offset = parse_bundle_offset(state.kept)
         if self._mapped is None or self._mapped[0] != name:
             try:
@@ -212,7 +212,7 @@ class ContentStore:
                 close(fd)
         part = memoryview(self._mapped[1])[offset : offset + state.size_bytes]
         if hashlib.sha256(part).hexdigest() != state.digest:
-            raise ContentNotSaved("the kept content was changed by somebody")
+            raise ContentNotSaved("the stored content was changed by another program")
         return part
 
     def _open(self, state: PathState) -> int:
@@ -228,7 +228,7 @@ class ContentStore:
         return [name for name in self._names() if name.startswith(prefix)]
 
     def _is_inode(self, name: str, dev: int, ino: int) -> bool:
-        """Whether a pin is a name of the file still, and no copy by now."""
+        """Whether a pin is still a name of the file and not a copy."""
         try:
             info = os.lstat(self._pins / name)
         except OSError:
@@ -242,7 +242,7 @@ class ContentStore:
             return []
 
     def _touch(self, digest: str) -> bool:
-        """Whether a blob is there; its age starts anew, so that no pruning takes it away."""
+        """Refresh a blob's age so that it is not pruned; return whether it exists."""
         try:
             os.utime(self._blobs / digest[:2] / digest)
         except OSError:

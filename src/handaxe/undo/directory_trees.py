@@ -1,7 +1,7 @@
-"""Whole trees below a path that a call may change: what is in them, and notes on them.
+"""Whole trees below a path that a call may change, and notes about them.
 
-For tools that name a directory. Bounded: a tree that is too big is left out as a whole and said
-so, because half a tree cannot be put back.
+Used for tools that name a directory. A tree that exceeds the limit is left out completely and
+reported, because a partial tree cannot be restored.
 """
 
 import contextlib
@@ -15,21 +15,21 @@ from handaxe.undo.journal_files.records import AmbiguousPath, PathState
 MAX_FILES = 5_000
 MAX_BYTES = 64 << 20
 MAX_NAMES = 200_000
-"""How many directory entries are looked at for the other names of a file."""
+"""How many directory entries are checked for the other names of a file."""
 _SHOWN_LEFT_OUT = 5
 _UNSEEN = "no process of the call was seen writing it"
-_UNTRACED = "nothing shows who wrote it"
+_UNTRACED = "the writer is unknown"
 _AT_ONCE = "another command of the session wrote it at the same time"
 
 
 class TooBig(Exception):
-    """There is more below a directory than is remembered."""
+    """The tree below a directory exceeds the limit."""
 
 
 def list_descendants(
     directory: str, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES
 ) -> list[str]:
-    """Every path below a directory, parents first; links are not followed."""
+    """All paths below a directory, parents first; links are not followed."""
     found: list[str] = []
     size_bytes = 0
     waiting = [directory]
@@ -65,7 +65,7 @@ def list_names(inodes: Collection[tuple[int, int]], roots: Iterable[str]) -> lis
 
 
 def list_countable(directory: str, before: PathState) -> list[str]:
-    """What is in a directory now and would be a change if it was not there before."""
+    """The current contents of a directory that would count as changes if they were new."""
     try:
         if before.kind == "directory" and before.names is not None:
             found = os.listdir(directory) if before.names else ()
@@ -77,7 +77,7 @@ def list_countable(directory: str, before: PathState) -> list[str]:
 
 
 def describe_left_out(reasons: Mapping[str, str]) -> tuple[str, ...]:
-    """A note on places that are not kept, with the reasons; nothing if there are none."""
+    """A note about paths that are not saved; empty if there are none."""
     if not reasons:
         return ()
     listed = [f"{quote_path(path)} ({reasons[path]})" for path in sorted(reasons)]
@@ -87,7 +87,7 @@ def describe_left_out(reasons: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def explain_ambiguous(one: AmbiguousPath, *, is_traced: bool) -> str:
-    """Why a changed path does not count as a call's own."""
+    """Why a changed path is not certainly the call's own."""
     if one.session_id:
         return f"session {one.session_id} changed it"
     if one.is_contested:
@@ -96,7 +96,7 @@ def explain_ambiguous(one: AmbiguousPath, *, is_traced: bool) -> str:
 
 
 def describe_ambiguous(paths: Sequence[AmbiguousPath], *, is_traced: bool) -> tuple[str, ...]:
-    """A note on changes that may be somebody else's; nothing if there are none."""
+    """A note about changes that may come from others; empty if there are none."""
     if not paths:
         return ()
     listed = [
@@ -105,10 +105,10 @@ def describe_ambiguous(paths: Sequence[AmbiguousPath], *, is_traced: bool) -> tu
     ]
     more = len(paths) - _SHOWN_LEFT_OUT
     rest = f" and {more:,} more" if more > 0 else ""
-    who = f"perhaps by somebody else: {', '.join(listed)}{rest}"
-    return (f"Ambiguous: changed meanwhile, {who}. Undo leaves it alone unless it is named.",)
+    who = f"perhaps by another program: {', '.join(listed)}{rest}"
+    return (f"Ambiguous: changed meanwhile, {who}. Undo skips it unless you name it.",)
 
 
 def show_path(path: str) -> str:
-    """A path as text, also where its bytes are not."""
+    """A path as text, even if it is not valid UTF-8."""
     return os.fsencode(path).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The changes of one session as a port: listed, planned back, put back."""
+"""The change history of one session as a port: list, plan and undo changes."""
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence
@@ -59,7 +59,7 @@ UndoGate = Callable[[Sequence[TouchedPath]], None]
 
 @contextlib.contextmanager
 def _convert_read_errors() -> Generator[None]:
-    """Turn what the disk refuses into a fault, while nothing has been changed yet."""
+    """Turn disk errors before any change into faults."""
     try:
         yield
     except OSError as error:
@@ -69,7 +69,7 @@ def _convert_read_errors() -> Generator[None]:
 
 
 class JournalHistory(ChangeHistory):
-    """What the journal of a session knows, and the way back."""
+    """The changes in a session's journal, and undo."""
 
     def __init__(
         self,
@@ -84,19 +84,19 @@ class JournalHistory(ChangeHistory):
         self._contents = CallContents(journal, store)
 
     def touched(self, wanted: UndoRequest) -> tuple[str, ...]:
-        """The real paths that putting this back would change; a fault if it cannot be done."""
+        """The real paths that the undo would change; a fault if it is not possible."""
         with _convert_read_errors():
             return tuple(step.place for step in self._plan(wanted)[1])
 
     def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
-        """What putting this back would do to the first `most` paths; nothing is done."""
+        """The effect of the undo on the first `most` paths, without changes."""
         with contextlib.ExitStack() as opened, _convert_read_errors():
             steps = self._plan(wanted)[1][:most]
             pending = [self._prepare(step, opened) for step in steps]
             return tuple(item.restored(None) for item in pending if not item.step.is_done(item.now))
 
     def last_change_at(self, wanted: UndoRequest) -> float:
-        """When the last of the changes was made that would be put back."""
+        """The time of the newest change that would be undone."""
         try:
             with _convert_read_errors():
                 return self._plan(wanted)[0][-1].at
@@ -110,10 +110,10 @@ class JournalHistory(ChangeHistory):
     async def put_back(
         self, call_id: str, wanted: UndoRequest, gate: UndoGate | None = None
     ) -> UndoResult:
-        """Put it back, as a change made by `call_id`, which has its own record already.
+        """Undo, as a change made by `call_id`, which already has its own record.
 
-        `gate` is told what is about to be changed, and stops it by a fault; only the owner of the
-        session has one.
+        `gate` gets the paths before the change and can stop it with a fault; only the session's
+        owner has one.
         """
         with _convert_read_errors():
             targets, steps = self._plan(wanted)
@@ -178,10 +178,10 @@ class JournalHistory(ChangeHistory):
         return [*(call for call in pruned if (call.call_id, call.at) not in known), *listed]
 
     def _plan(self, wanted: UndoRequest) -> tuple[list[CallEntry], list[UndoStep]]:
-        """The calls to put back, oldest first, and what that means for each path.
+        """The calls to undo, oldest first, and the steps for each path.
 
         Raises:
-            AmbiguousChanges: nothing is left to do, as all of it may be somebody else's.
+            AmbiguousChanges: all remaining changes may come from others.
         """
         if wanted.paths:
             paths = tuple(map(resolve_parents, wanted.paths))
@@ -237,7 +237,7 @@ class JournalHistory(ChangeHistory):
         return targets
 
     def _prepare(self, step: UndoStep, opened: contextlib.ExitStack) -> PendingStep:
-        """Look at the path and have the content ready, before anything is changed."""
+        """Read the path and open the content, before anything changes."""
         now, found = read_state(step.place)
         step.target = target = mask_reused_inode(step, now, self._store.own_links)
         content: bytes | memoryview = b""
@@ -263,13 +263,13 @@ class JournalHistory(ChangeHistory):
             elif step.is_replacing_directory(item.now) and (
                 other := find_foreign_entry(step.place, going)
             ):
-                reason = f"{quote_path(other)} is in it by now, and has to be moved away first"
+                reason = f"{quote_path(other)} is in it now and must be moved away first"
                 conflicts.append((step.target.shown, reason, ""))
         if conflicts:
             raise UndoConflict(conflicts)
 
     def _diff_foreign_change(self, item: PendingStep) -> str:
-        """What somebody else changed, as a diff."""
+        """The diff of a change by others."""
         step = item.step
         if step.broken is None:
             left = self._contents.read_left_content(step.last_entry, step.place)
@@ -285,7 +285,8 @@ class JournalHistory(ChangeHistory):
     def _notes(self, targets: Sequence[CallEntry]) -> tuple[str, ...]:
         left_out = [place for entry in targets for place in entry.left_out]
         notes = [
-            f"{place} was not kept whole; changes there were not undone." for place in left_out
+            f"{place} was not saved completely; changes there were not undone."
+            for place in left_out
         ]
         return (
             *notes,

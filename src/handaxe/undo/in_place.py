@@ -1,4 +1,4 @@
-"""Writing in place beside kept contents: pins get copies first, crashes are repaired later."""
+"""Write files in place next to stored contents, and repair them after crashes."""
 
 import contextlib
 import hashlib
@@ -33,14 +33,14 @@ _TOLD = {
 
 
 class SharedContentGuard:
-    """A journal for writing in place that lets no pinned content change with the file."""
+    """The journal for in-place writes; replaces pins of the file by copies first."""
 
     def __init__(self, home: Path, store: ContentStore) -> None:
         self._journal = InPlaceJournal(get_in_place_directory(home), _make_sealer(home))
         self._store = store
 
     def __call__(self, intent: Intent) -> AbstractContextManager[object]:
-        """Hold the intent durably while the file is written."""
+        """Hold the old content durably while the file is written."""
         dev = os.stat(intent.path, follow_symlinks=False).st_dev
         self._store.unshare(dev, intent.ino)
         return self._journal(intent)
@@ -51,7 +51,7 @@ def _make_sealer(home: Path) -> Sealer:
 
 
 def repair_in_place(home: Path) -> tuple[str, ...]:
-    """Make files whole that a crash left half-written; what there is to tell, one sentence each."""
+    """Repair files that a crash left half-written; return one note per file."""
     directory = get_in_place_directory(home)
     try:
         names = os.listdir(directory)
@@ -60,11 +60,11 @@ def repair_in_place(home: Path) -> tuple[str, ...]:
     if not any(name.endswith(_LEFTOVERS) for name in names):
         return ()
     if problem := find_shared_access(directory):
-        return (f"Files that handaxe was killed over were not looked after: {problem}.",)
+        return (f"Half-written files of a killed process were not repaired: {problem}.",)
     try:
         recovered = () if _is_busy(directory) else recover(directory, _make_sealer(home))
     except (OSError, DiskFault) as error:
-        return (f"Files that handaxe was killed over could not be looked after: {error}",)
+        return (f"Half-written files of a killed process could not be repaired: {error}",)
     return tuple(
         f"{found.path} {_TOLD[found.outcome]} ({found.detail})"
         for found in recovered
@@ -73,7 +73,7 @@ def repair_in_place(home: Path) -> tuple[str, ...]:
 
 
 def _is_busy(directory: Path) -> bool:
-    """Whether somebody is writing right now: then what stands in the journal is no leftover."""
+    """Whether a writer is active, so that its journal entry is not a leftover."""
     fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         locks.hold(fd, wait_s=0)
@@ -97,30 +97,31 @@ class _Header(msgspec.Struct):
 
 
 class RecoveredWrite(msgspec.Struct, frozen=True):
-    """What `recover` found for one interrupted write."""
+    """The result of `recover` for one interrupted write."""
 
     path: str
     outcome: Literal["old", "new", "restored", "gone", "other", "failed"]
-    """`restored` was half-written and has its old content again; `other` is another file by now
-    and was left alone; `failed` could not be looked at or written and stays in the journal."""
+    """`restored`: it was half-written and has its old content again; `other`: it is another file
+    now and was not changed; `failed`: it could not be read or written and stays in the journal.
+    """
     detail: str = ""
-    """Where the half-written content is kept, or why it failed."""
+    """Where the half-written content is saved, or why it failed."""
 
 
 class Seal(Protocol):
-    """Marks entries, so that nobody else can make one."""
+    """Authenticates entries."""
 
     def seal(self, payload: bytes) -> bytes:
-        """A JSON object with a mark as one more field."""
+        """A JSON object with a seal as one more field."""
         ...
 
     def is_sealed(self, payload: bytes) -> bool:
-        """Whether a JSON object carries the mark."""
+        """Whether a JSON object has a valid seal."""
         ...
 
 
 class InPlaceJournal:
-    """Keeps the old content of a file while it is written in place; pass it to `replace`."""
+    """Saves the old content of a file while it is written in place; an argument of `replace`."""
 
     def __init__(self, directory: str | os.PathLike[str], seal: Seal | None = None) -> None:
         self._directory = os.path.realpath(directory)
@@ -128,7 +129,7 @@ class InPlaceJournal:
 
     @contextlib.contextmanager
     def __call__(self, intent: Intent) -> Generator[None]:
-        """Hold the intent durably; forget it unless the file was left damaged."""
+        """Save the content durably; drop it unless the file was left damaged."""
         entry = Path(self._directory, f"{os.urandom(8).hex()}{_SUFFIX}")
         path = os.fsencode(os.path.realpath(intent.path))
         header = _Header(path, intent.old_digest, intent.new_digest, intent.ino)
@@ -145,17 +146,17 @@ class InPlaceJournal:
             try:
                 delete(entry, expect=None)
             except DiskFault as fault:
-                reason = f"the file was written, but its journal entry stays: {fault}"
+                reason = f"the file was written, but its journal entry remains: {fault}"
                 raise DiskWriteFailed(reason, None, applied=True) from fault
 
 
 def recover(directory: str | os.PathLike[str], seal: Seal | None = None) -> list[RecoveredWrite]:
-    """Make whole every file whose writing in place was interrupted; for the start of a program.
+    """Repair every file whose in-place write was interrupted; for the start of a program.
 
-    With `seal`, entries that do not carry it stay where they are and are told as `failed`.
+    With `seal`, entries without a valid seal stay and are reported as `failed`.
 
     Raises:
-        Locked: writers were at work all the time.
+        Locked: writers were active all the time.
     """
     real = os.path.realpath(directory)
     if not Path(real).is_dir():
@@ -167,7 +168,7 @@ def recover(directory: str | os.PathLike[str], seal: Seal | None = None) -> list
 
 @contextlib.contextmanager
 def _lock_journal(directory: str, *, shared: bool) -> Generator[None]:
-    """Writers share the journal; recovery wants it alone, or it would undo work in progress."""
+    """Lock the journal: shared for writers, exclusive for recovery."""
     with wrap_os_errors("open the journal"):
         _make(Path(directory))
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -181,7 +182,7 @@ def _lock_journal(directory: str, *, shared: bool) -> Generator[None]:
 
 
 def _make(directory: Path) -> None:
-    """Create the directory of the journal, so that it outlives a power failure with its content."""
+    """Create the journal's directory durably."""
     if not directory.is_dir():
         make_private(directory)
         sync_names(directory.parent)
@@ -196,7 +197,7 @@ def _keep(entry: Path, header: _Header, old: bytes, seal: Seal | None) -> None:
         # Durable or not: the file itself was not touched, so nothing is to be taken back.
         with contextlib.suppress(DiskFault):
             delete(entry, expect=None)
-        reason = f"could not keep the old content in the journal: {fault}"
+        reason = f"could not save the old content in the journal: {fault}"
         raise DiskWriteFailed(reason, getattr(fault, "errno", None)) from fault
 
 
@@ -216,7 +217,7 @@ def _recover(entry: Path, seal: Seal | None) -> RecoveredWrite:
 
 def _refuse_foreign(head: bytes, header: _Header, old: bytes, seal: Seal) -> None:
     if not seal.is_sealed(head):
-        raise DiskFault("its journal entry is older than the key it needs, or not written by us")
+        raise DiskFault("its journal entry is older than its key, or another program wrote it")
     if hashlib.sha256(old).hexdigest() != header.old_digest:
         raise DiskFault("the old content in its journal entry was changed")
 
@@ -235,11 +236,13 @@ def _make_whole(path: str, header: _Header, old: bytes, entry: Path) -> Recovere
         if digest not in {header.old_digest, header.new_digest}:
             if info.st_ino != header.ino:
                 kept = entry.replace(entry.with_suffix(".kept"))
-                return RecoveredWrite(path, "other", f"the old content is kept in {kept}")
+                return RecoveredWrite(path, "other", f"the old content is saved in {kept}")
             kept = entry.with_suffix(".found")
             replace(kept, [found], expect=None, mode=0o600)
             write_content(fd, Content([old]))
-            result = RecoveredWrite(path, "restored", f"what was found is kept in {kept}")
+            result = RecoveredWrite(
+                path, "restored", f"the half-written content is saved in {kept}"
+            )
     finally:
         close(fd)
     delete(entry, expect=None)

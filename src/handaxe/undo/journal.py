@@ -1,7 +1,7 @@
-"""The undo journal of one session: written ahead of every change, read to go back.
+"""The undo journal of one session: written before every change, read for undo.
 
-Separate from the event log, since it holds contents and is pruned. Several processes may use it
-at once. A lock that every running call shares tells a call that runs from one that crashed.
+It is separate from the event log because it holds contents and is pruned. Several processes may use
+it at once. Every running call holds a shared lock, so a crashed call can be recognized.
 """
 
 import contextlib
@@ -51,14 +51,14 @@ from handaxe.undo.journal_files.records import (
 from handaxe.undo.plan import find_left_states, find_undo_progress
 
 PART_BYTES = 16 << 20
-"""A part of this size is closed, so that pruning can take the old ones away."""
+"""A part of this size is closed, so that old parts can be pruned."""
 
 _FORK_S = 0.2
-"""So long what a killed process was about to start may hold its lock, until it runs a program."""
+"""How long a child of a killed process may hold its lock before it executes a program."""
 
 
 class UndoJournal(PooledFile):
-    """Appends records, and gives the calls they make up."""
+    """Appends records and reads the calls they form."""
 
     def __init__(
         self, directory: Path, store: ContentStore, *, session_id: str = "", root: str = ""
@@ -66,7 +66,7 @@ class UndoJournal(PooledFile):
         self.directory = directory
         self._store = store
         self.damage: list[str] = []
-        """What the last reading had to skip, and what is not recorded."""
+        """The parts that the last read skipped, and calls that are not recorded."""
         self.damages: list[JournalDamage] = []
         self._sealer = Sealer(store.home, f"journal of {directory.name}")
         self._start = JournalStart(session_id, *encode_path(root))
@@ -84,16 +84,16 @@ class UndoJournal(PooledFile):
 
     @property
     def is_begun(self) -> bool:
-        """Whether a call finds everything made that has to last."""
+        """Whether the journal's files exist durably."""
         return self._has_lasting_name and self._lock_fd >= 0
 
     @property
     def exists(self) -> bool:
-        """Whether the session has changed anything yet."""
+        """Whether the session has changed anything."""
         return bool(list_journal_files(self.directory))
 
     def enter(self) -> None:
-        """A call begins; nobody takes it for dead until it leaves."""
+        """Start a call; until `leave` it counts as running."""
         with self._coming_and_going:
             if not self._running:
                 self._sealer.prepare()
@@ -110,14 +110,14 @@ class UndoJournal(PooledFile):
             self._running += 1
 
     def leave(self) -> None:
-        """A call that entered has ended."""
+        """End a call that entered."""
         with self._coming_and_going:
             self._running -= 1
             if not self._running:
                 locks.release(self._lock_fd)
 
     def append(self, record: Record, *, durable: bool) -> None:
-        """Write one record; with `durable` it is on the device when this returns."""
+        """Write one record; with `durable` it is synced on return."""
         payload = self._sealer.seal(encode(record))
         offset = self._log.append(payload)
         self._store.recorded_bytes += len(payload)
@@ -129,12 +129,12 @@ class UndoJournal(PooledFile):
             self._log.begin_sync(offset)
 
     def promise(self, record: Record) -> None:
-        """Write one record that `keep_promises` makes durable before the change is made."""
+        """Write one record that `keep_promises` syncs before the change."""
         self.append(record, durable=False)
         self._promised += 1
 
     def keep_promises(self) -> None:
-        """Return when every promised record is on the device; at once if all are."""
+        """Return when every promised record is synced; immediate if all are."""
         # Another thread may promise more meanwhile, which this sync may miss.
         promised = self._promised
         if self._kept < promised:
@@ -142,7 +142,7 @@ class UndoJournal(PooledFile):
             self._kept = max(self._kept, promised)
 
     def close(self) -> None:
-        """Make everything durable and let go of the file."""
+        """Sync everything and close the file."""
         with self._coming_and_going:
             if self._inode:
                 with contextlib.suppress(DiskFault):
@@ -153,7 +153,7 @@ class UndoJournal(PooledFile):
                 self._let_go()
 
     def release_files(self) -> bool:
-        """Let go of the file while nothing happens; the next call opens it again."""
+        """Close the file while idle; the next call reopens it."""
         with self._coming_and_going:
             if self._running:
                 return False
@@ -164,7 +164,7 @@ class UndoJournal(PooledFile):
             return True
 
     def entries(self) -> list[CallEntry]:
-        """Every call in order; what a crash left open is completed first."""
+        """Every call in order; calls left open by a crash are completed first."""
         entries = self._read()
         if all(entry.after is not None for entry in entries):
             return entries
@@ -184,7 +184,7 @@ class UndoJournal(PooledFile):
     def complete_all(
         self, older_than: float, is_wanted: Callable[[CallEntry], bool] = bool
     ) -> str | None:
-        """Complete what a crash left open; nobody writes temporary files so old any more."""
+        """Complete calls left open by a crash; temporary files older than the limit are unused."""
         self._follow_rename()
         # Another process may have completed them while we waited for the lock.
         entries = self._read()
@@ -201,24 +201,24 @@ class UndoJournal(PooledFile):
         return problem
 
     def _find_out(self, entries: Sequence[CallEntry], problem: str) -> None:
-        """Where nothing can be written down any more, it can be known all the same."""
+        """Determine the changes in memory if nothing can be written."""
         for entry in entries:
             if entry.after is None and entry.tracked is None:
                 with contextlib.suppress(OSError, DiskFault):
                     entry.finish(find_left_states(entry), entry.order)
-        self.damage.append(f"what calls left that broke off is not recorded: {problem}")
+        self.damage.append(f"the changes of interrupted calls are not recorded: {problem}")
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The damage, for a person."""
+        """The damage, for the user."""
         return tuple(f"The undo record of this session is damaged: {one}." for one in self.damage)
 
     def find_hiding(self, calls: int) -> list[JournalDamage]:
-        """Damage that may hide a call which began after the first so many."""
+        """Damage that may hide a call after the first ones."""
         return [one for one in self.damages if one.may_hide_call and one.calls_before >= calls]
 
     def read_contents(self, entry: CallEntry) -> dict[str, PathState]:
-        """What the call found, with the small contents."""
+        """The states that the call found, with small contents."""
         found: dict[str, PathState] = {}
         for part, offset in ((entry.part, entry.offset), *entry.more):
             payload = _read_payload(part, offset)
@@ -230,14 +230,14 @@ class UndoJournal(PooledFile):
         return found
 
     def find_changed_after(self, call_id: str) -> set[str]:
-        """The paths that calls changed which began after the call of this id."""
+        """The paths that calls after this one changed."""
         entries = self.entries()
         at = max((n for n, entry in enumerate(entries) if entry.call_id == call_id), default=-1)
         return {place for entry in entries[at + 1 :] for place in entry.after or ()}
 
     @contextlib.contextmanager
     def alone(self) -> Generator[bool]:
-        """Whether no call of this session runs in any process, and none begins inside."""
+        """Whether no other process runs a call of this session, and none starts inside."""
         fd = self._open_lock()
         try:
             try:
@@ -269,7 +269,7 @@ class UndoJournal(PooledFile):
             return os.open(self.directory / LOCK_NAME, flags, 0o600)
 
     def _follow_parts(self) -> None:
-        """Begin a new part when this one is full, or when another process began one."""
+        """Start a new part if this one is full or another process started one."""
         try:
             info = os.stat(self._path)
         except FileNotFoundError:
@@ -281,7 +281,7 @@ class UndoJournal(PooledFile):
         self._follow_rename()
 
     def _follow_rename(self) -> None:
-        """Write to the file that has the name now: a pruning may have written the part anew."""
+        """Reopen the file if pruning replaced it."""
         with contextlib.suppress(FileNotFoundError):
             inode = os.stat(self._path).st_ino
             if inode != self._inode:
@@ -340,7 +340,7 @@ class UndoJournal(PooledFile):
 def read_journal_root(journal: Path, home: Path) -> tuple[str | None, bool]:
     """The project whose changes a journal records, and whether that is sealed.
 
-    None if the beginning of the journal cannot be read.
+    None if the start of the journal cannot be read.
     """
     for line in scan(journal):
         try:
@@ -355,7 +355,7 @@ def read_journal_root(journal: Path, home: Path) -> tuple[str | None, bool]:
 
 
 def refuse_shared(path: Path) -> None:
-    """Raise where others could have written what a journal says."""
+    """Raise if other users could have written the journal."""
     for place in (path.parent.parent, path.parent, path):
         if problem := find_shared_access(place):
             raise UntrustedRecord(problem)
@@ -383,7 +383,7 @@ def _complete_call(
     entries: Sequence[CallEntry],
     older_than: float,
 ) -> None:
-    """Record what a call left that a crash ended, and sweep up its unfinished files."""
+    """Record what a crashed call left, and remove its unfinished files."""
     if entry.tracked is not None and _is_kept_here(entry.tracked, store.home):
         from handaxe.undo.tree_states import recover_tracked_changes
 
@@ -415,7 +415,7 @@ def _complete_call(
 
 
 def _is_kept_here(tracked: TrackedRecord, data: Path) -> bool:
-    """Whether the baseline of a call is a file of a data directory, and no other one."""
+    """Whether the baseline of a call is a file of this data directory."""
     manifest, home = os.path.realpath(tracked.manifest), os.path.realpath(data)
     return is_within(os.fsdecode(manifest), (home,))
 
@@ -429,28 +429,28 @@ def _read_payload(part: Path, offset: int) -> bytes:
 
 
 class EndedCalls:
-    """Collects calls until their records are durable, then writes them down."""
+    """Collects calls until their records are durable, then lists them."""
 
     def __init__(self, directory: Path) -> None:
         self._log = LineLog(directory / ENDED_NAME)
         self._waiting: list[EndedCall] = []
 
     def expect(self, record: Record) -> None:
-        """A record was written that is not durable yet."""
+        """Add a record that is not durable yet."""
         if has_changes(record):
             self._waiting.append(EndedCall(record.call_id, record.at))
 
     def take(self) -> list[EndedCall]:
-        """The calls whose records a sync from here on makes durable."""
+        """The calls whose records the next sync makes durable."""
         taken, self._waiting = self._waiting, []
         return taken
 
     def note(self, calls: list[EndedCall]) -> None:
-        """Write down calls whose records are durable."""
+        """List calls whose records are durable."""
         # The journal has the call; without this note only a later loss of it goes unnoticed.
         with contextlib.suppress(DiskFault, OSError):
             self._log.extend([msgspec.json.encode(call) for call in calls])
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._log.close()

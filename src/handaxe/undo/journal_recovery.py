@@ -1,7 +1,7 @@
-"""Looking after the journals of killed processes when a session of their project starts.
+"""Recover the journals of killed processes when a session of their project starts.
 
-What their last calls left is recorded, their temporary files and unneeded pins go. The time for
-it is bounded: what is too much waits until somebody undoes or resumes.
+Records what their last calls left, and removes temporary files and unneeded pins. The time is
+limited; larger work waits until the next undo or resume.
 """
 
 import time
@@ -18,15 +18,15 @@ from handaxe.undo.journal_files.liveness import find_dead_journals, find_oldest_
 from handaxe.undo.journal_files.records import NEW_JOURNAL_NAME, list_journal_files
 
 RECOVERY_S = 1.0
-"""After so long no further journal is begun ..."""
+"""After this time no further journal is started ..."""
 _MOST_BYTES = 64 << 20
 """... nor one of this size ..."""
 _MOST_PLACES = 2_000
-"""... nor a call that named more places than these."""
+"""... nor a call with more paths than this."""
 
 
 def recover_killed(home: Path, root: str) -> tuple[str, ...]:
-    """Look after what killed processes left in a project; what there is to tell of it."""
+    """Recover leftovers of killed processes in a project; return notes."""
     told: list[str] = []
     older_than = find_oldest_living(home)
     deadline = time.monotonic() + RECOVERY_S
@@ -49,7 +49,7 @@ def recover_killed(home: Path, root: str) -> tuple[str, ...]:
 
 
 def recover_session(home: Path, session_id: str) -> tuple[str, ...]:
-    """Look after all that an earlier run of one session left; what there is to tell of it."""
+    """Recover all leftovers of one session's earlier run; return notes."""
     try:
         return _recover(get_session_directory(home, session_id), home, find_oldest_living(home))[1]
     except UntrustedRecord as fault:
@@ -61,9 +61,9 @@ def recover_session(home: Path, session_id: str) -> tuple[str, ...]:
 def _recover(
     directory: Path, home: Path, older_than: float, *, is_bounded: bool = False
 ) -> tuple[bool, tuple[str, ...]]:
-    """Complete what was left open, and let go of pins without a record.
+    """Complete open calls and remove pins without a record.
 
-    Gives whether that worked, and what there is to tell.
+    Returns whether it worked, and notes.
     """
     store = ContentStore(home, directory.name)
     journal = UndoJournal(directory, store, session_id=directory.name)
@@ -84,12 +84,12 @@ def _recover(
 
 
 def _is_due(files: list[Path], home: Path, root: str) -> bool:
-    """Whether a journal records changes at, above or below a project, and is not too long."""
+    """Whether a journal has changes in, above or below a project and is short enough."""
     theirs = read_journal_root(files[0], home)[0]
     is_ours = theirs is not None and (is_within(theirs, (root,)) or is_within(root, (theirs,)))
     return is_ours and sum(path.stat().st_size for path in files) <= _MOST_BYTES
 
 
 def _is_small(entry: CallEntry) -> bool:
-    """Whether a look at what a call left takes no long time; a whole tree does."""
+    """Whether reading a call's changes is quick; a whole tree is not."""
     return entry.tracked is None and len(entry.before) <= _MOST_PLACES

@@ -1,8 +1,7 @@
-"""What undo could not put back, told before a call that would lose it.
+"""Find what undo could not restore, before a call that would destroy it.
 
-Where the roots were kept already, that record tells. Otherwise their names are looked at, as many
-as undo would keep at most. Only where there is more than that are they kept as for the call itself,
-which then has that behind it.
+If the roots are saved, that record has the answer. Otherwise their names are listed up to undo's
+limit. Only above that limit the roots are saved as for the call, which then has less to do.
 """
 
 import os
@@ -19,19 +18,19 @@ from handaxe.undo.snapshot.tree import OTHER_DEVICE, TOO_MUCH, UNREADABLE
 from handaxe.undo.write_extent import CANNOT_READ, OWN_DATA, TOO_LARGE, WriteTargets
 
 _MAX_LOOKED_AT = 10_000
-"""So many entries are looked at in roots that are kept already, as those tell the same sooner."""
+"""Entry limit for roots that are already saved, because their record answers sooner."""
 _MAX_NAMES = 20_000
-"""So many names are looked at for those that undo cannot make again."""
+"""Name limit for the search for files that undo cannot recreate."""
 _CANNOT_MAKE = "a socket or a device"
 _UNKNOWN = "outside"
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 Reasons = dict[str, str]
-"""By path, why undo does not keep what is there."""
+"""By path, why undo does not save it."""
 
 
 class LossFinder:
-    """Holds paths against what would be kept for a call."""
+    """Compares paths with what would be saved for a call."""
 
     def __init__(
         self,
@@ -41,9 +40,9 @@ class LossFinder:
         *,
         is_prepared: bool = False,
     ) -> None:
-        """`tree` gives the record of the whole roots, where those are compared.
+        """`tree` gives the record of the whole roots, if those are compared.
 
-        `is_prepared` tells that they are kept in the background already.
+        `is_prepared` tells whether they are already saved in the background.
         """
         self._roots = [os.path.realpath(root) for root in roots]
         self._own = os.path.realpath(own)
@@ -51,7 +50,7 @@ class LossFinder:
         self._is_prepared = is_prepared
 
     def find_in_command(self, paths: Sequence[str], written: WriteTargets) -> str:
-        """Why a command would lose what lies at and below real paths; empty if undo keeps it."""
+        """Why a command would lose these real paths or anything below; empty if undo saves them."""
         lost = {
             place: reason for place, reason in written.lost.items() if _is_touched(place, paths)
         }
@@ -64,7 +63,7 @@ class LossFinder:
         return self._explain(lost)
 
     def find_in_places(self, paths: Sequence[str]) -> str:
-        """The same for a call that changes these paths and no others."""
+        """The same for a call that changes exactly these paths."""
         inside: list[str] = []
         lost: Reasons = {}
         for path in paths:
@@ -89,13 +88,13 @@ class LossFinder:
             if lost is None:
                 lost = tree.find_left_out(paths) | self._find_special(paths)
         except (OSError, DiskFault) as error:
-            return f"Undo could not keep the working directories: {error}."
+            return f"Undo could not save the working directories: {error}."
         if _is_touched(self._own, paths) and os.path.lexists(self._own):
             lost[self._own] = OWN_DATA
         return self._explain(lost, tree.limits)
 
     def _survey(self, paths: Sequence[str], limits: SnapshotLimits, most: int) -> Reasons | None:
-        """What would be left out of the roots; None if it takes a look at more to tell."""
+        """What would be left out of the roots; None if that needs a larger search."""
         lost: Reasons = {}
         tops = [path for path in paths if _is_directory(path)]
         entries = size_bytes = 0
@@ -116,7 +115,7 @@ class LossFinder:
         return {path: reason for path, reason in lost.items() if _is_touched(path, paths)}
 
     def _find_special(self, paths: Sequence[str]) -> Reasons:
-        """Names without content, in the first so many entries below the paths."""
+        """Special files among the first entries below the paths."""
         entries = (entry for entry, _ in islice(self._walk(paths, {}), _MAX_NAMES))
         return {
             entry.path: _CANNOT_MAKE
@@ -128,7 +127,7 @@ class LossFinder:
     def _walk(
         self, tops: Sequence[str], unreadable: Reasons, skipped: Sequence[str] = ()
     ) -> Iterator[tuple["os.DirEntry[str]", int]]:
-        """Everything below some directories, with the device of the directory it is in."""
+        """Everything below some directories, with the device of its directory."""
         apart = {self._own, *skipped}
         waiting = [top for top in tops if _is_directory(top) and top not in apart]
         while waiting:
@@ -158,20 +157,20 @@ class LossFinder:
             )
             most = f"{files:,} files and {format_size(size_bytes)}"
             where = "there" if limits is None else "of the working directories"
-            return f"{name} is too large; undo keeps at most {most} {where}."
+            return f"{name} is too large; undo saves at most {most} {where}."
         if reason == _UNKNOWN:
             return (
-                f"{name} lies outside the working directories; "
-                "undo keeps it only for commands whose writes are known."
+                f"{name} is outside the working directories. Undo saves it only for "
+                "commands with known writes."
             )
         if reason in (UNREADABLE, CANNOT_READ):
-            return f"{name} cannot be read, so undo does not keep it."
+            return f"{name} cannot be read, so undo does not save it."
         if reason == _CANNOT_MAKE:
-            return f"{name} is a socket or a device; undo cannot make it again."
-        return f"Undo does not keep {name} ({reason})."
+            return f"{name} is a socket or a device; undo cannot recreate it."
+        return f"Undo does not save {name} ({reason})."
 
     def _name(self, path: str) -> str:
-        """A path as people call it: from its working directory, or whole."""
+        """A path relative to its working directory, or absolute."""
         for root in self._roots:
             if path != root and is_within(path, (root,)):
                 return quote_path(path[len(root.rstrip("/")) + 1 :])
@@ -179,7 +178,7 @@ class LossFinder:
 
 
 def find_existing(paths: Sequence[str]) -> list[str]:
-    """The real paths of what is there, links in the last place not followed."""
+    """The real paths of existing ones; a link at the end is not followed."""
     return [real for path in paths if os.path.lexists(real := resolve_parents(path))]
 
 
@@ -192,7 +191,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def resolve_parents(path: str) -> str:
-    """The real path of a name, links on the way followed, one in the last place not."""
+    """The real path of a name; a link at the end is not followed."""
     above, _, name = path.rpartition("/")
     if name in ("", ".", ".."):
         return os.path.realpath(path)
@@ -207,12 +206,12 @@ def _is_directory(path: str) -> bool:
 
 
 def _is_touched(place: str, paths: Sequence[str]) -> bool:
-    """Whether a place is at, below or above one of the paths."""
+    """Whether a path is at, below or above one of the paths."""
     return is_within(place, paths) or any(is_within(path, (place,)) for path in paths)
 
 
 def _is_kept(path: str, written: WriteTargets) -> bool:
-    """Whether a path outside the roots is among what is kept there."""
+    """Whether a path outside the roots is saved."""
     deep = [place for place, names in written.outside.items() if names is None]
     return path in written.outside or is_within(path, deep)
 

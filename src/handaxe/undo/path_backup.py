@@ -1,4 +1,4 @@
-"""Keeping what stands at places that a call may change, and in the trees below them."""
+"""Save the states of paths that a call may change, and of the trees below them."""
 
 import os
 from collections import defaultdict
@@ -20,15 +20,15 @@ from handaxe.undo.write_extent import CANNOT_READ, TOO_LARGE, Places, WriteTarge
 
 
 class OutsideStates(msgspec.Struct, frozen=True):
-    """What was kept for a call outside the roots."""
+    """What was saved outside the roots for a call."""
 
     states: tuple[PathState, ...] = ()
     lost: dict[str, str] = {}
-    """Paths that it may change and that are not kept, with the reasons."""
+    """Paths that it may change and that are not saved, with reasons."""
 
 
 class PathRecorder:
-    """Remembers the states of places, with their contents."""
+    """Records the states of paths, with their contents."""
 
     def __init__(self, keeper: StateRecorder) -> None:
         self._keeper = keeper
@@ -43,11 +43,11 @@ class PathRecorder:
         trusting: bool,
         leaves_out: bool,
     ) -> tuple[str, ...]:
-        """Collect the states of paths and of the trees below them; which trees were left out.
+        """Collect the states of paths and of the trees below them; return the omitted trees.
 
         Raises:
-            TooBig: a tree has too much below it, unless such a one is to be left out.
-            OSError, DiskFault: something cannot be kept.
+            TooBig: a tree exceeds the limit and must not be omitted.
+            OSError, DiskFault: something cannot be saved.
         """
         left_out: list[str] = []
         for path, names in places.items():
@@ -73,7 +73,7 @@ class PathRecorder:
         return tuple(left_out)
 
     def keep_outside(self, written: WriteTargets, bundle: Bundle) -> OutsideStates:
-        """Keep what a call is known to write outside the roots, as far as that can be kept."""
+        """Save the paths outside the roots that a call is known to write, if possible."""
         states: list[PathState] = []
         lost = dict(written.lost)
         for path, names in written.outside.items():
@@ -93,7 +93,7 @@ class PathRecorder:
 
 @contextmanager
 def convert_disk_errors() -> Generator[None]:
-    """Turn what the disk refuses inside into `NotRecorded`."""
+    """Turn disk errors into `NotRecorded`."""
     try:
         yield
     except OSError as error:
@@ -103,7 +103,7 @@ def convert_disk_errors() -> Generator[None]:
 
 
 def drop_listed_parents(state: PathState, known: Collection[str]) -> PathState:
-    """The state, not counting missing directories above it that have a state of their own."""
+    """The state without missing directories that have their own state."""
     if not state.missing_parents:
         return state
     above = [str(parent) for parent in Path(state.place).parents][: state.missing_parents]
@@ -118,9 +118,9 @@ def add_shared_names(
     store: ContentStore,
     roots: Callable[[], Sequence[str]],
 ) -> Iterator[PathState] | Sequence[PathState]:
-    """The states of an undo, telling of files with several names which names these are.
+    """The states of an undo, with the other names of hard-linked files.
 
-    Names that no call tells of are looked for in the roots, as far as these are not too large.
+    Names without a recorded call are searched in the roots, if these are small enough.
     """
     if tool != "Undo":
         return states

@@ -1,4 +1,4 @@
-"""What stands at a path now: looked at, remembered with its content, or compared."""
+"""The state of a path: read it, save it with its content, or compare it."""
 
 import hashlib
 import os
@@ -23,28 +23,28 @@ from handaxe.undo.directory_trees import list_countable, show_path
 from handaxe.undo.journal_files.records import ContentSplice, PathState, encode_path
 
 KnownFile = tuple[FileVersion, bytes | None]
-"""A file that somebody has read or written, and hashed, already; with its content if kept."""
+"""A file whose content was already read or written and hashed; with content if stored."""
 Known = Callable[[str], KnownFile | None]
-"""What the session knows of the file at a real path."""
+"""What the session knows about the file at a real path."""
 
 LookAt = Callable[[str, PathState | None], PathState]
-"""What is at a path now, which was found in a state, or None."""
+"""The current state of a path, given its earlier state; None for unknown."""
 
 
 def find_no_file(_path: str) -> KnownFile | None:
-    """The knowledge of somebody who has read nothing."""
+    """Knows no files."""
     return None
 
 
 class StateRecorder:
-    """Remembers states, with their contents, so that they can be put back."""
+    """Saves states with their contents, so that they can be restored."""
 
     def __init__(self, store: ContentStore, known: Known = find_no_file) -> None:
         self._store = store
         self._known = known
 
     def remember(self, path: str, bundle: Bundle, *, may_pin: bool, trusting: bool) -> PathState:
-        """What is at a path, with its content kept; `may_pin` if it changes only by a rename."""
+        """The state of a path with its content saved; `may_pin` if it changes only by renaming."""
         # A copy is hashed while it is made; a pin would stay without a hash.
         state, content = self._look(path, trusting=trusting, hash_large=may_pin)
         if content is not None:
@@ -52,7 +52,7 @@ class StateRecorder:
         return state if state.kind != "file" else self._keep(path, state, may_pin=may_pin)
 
     def read_left_state(self, path: str, before: PathState | None, *, trusting: bool) -> PathState:
-        """What a call left at a path, with small content as the difference from before."""
+        """The state that a call left, with small content as a difference."""
         state, now = self._look(path, trusting=trusting, hash_large=True)
         old = b"" if before is None or before.kind != "file" else before.content
         if now is None or old is None or (before is not None and state.digest == before.digest):
@@ -62,7 +62,7 @@ class StateRecorder:
     def _look(
         self, path: str, *, trusting: bool, hash_large: bool
     ) -> tuple[PathState, bytes | None]:
-        """Look; `trusting` that a tool compares contents itself, so a known file needs no read."""
+        """Read a state; `trusting`: the tool compares contents, so a known file is not read."""
         found = _reuse_known_state(path, self._known(path)) if trusting else None
         return found or read_state(path, hash_large=hash_large)
 
@@ -80,7 +80,7 @@ class StateRecorder:
 
 
 def read_state(path: str, *, hash_large: bool = True) -> tuple[PathState, bytes | None]:
-    """What is at a path, and the content of a small file; nothing is kept."""
+    """The state of a path and the content of a small file; nothing is saved."""
     text, raw = encode_path(path)
     try:
         fd, info = open_regular_at(path)
@@ -124,7 +124,7 @@ def read_state(path: str, *, hash_large: bool = True) -> tuple[PathState, bytes 
 
 
 def compute_splice(old: bytes, new: bytes) -> ContentSplice:
-    """What has to be put between the common ends of two contents."""
+    """The new content between the common start and end of two contents."""
     head = _measure_common(old, new, min(len(old), len(new)), lambda data, n: data[:n])
     rest = min(len(old), len(new)) - head
     tail = _measure_common(old, new, rest, lambda data, n: data[len(data) - n :])
@@ -137,7 +137,7 @@ def apply_splice(old: bytes, splice: ContentSplice) -> bytes:
 
 
 def _measure_common(old: bytes, new: bytes, limit: int, part: Callable[[bytes, int], bytes]) -> int:
-    """The largest length up to `limit` at which the parts are equal."""
+    """The largest length up to `limit` for which the parts are equal."""
     if part(old, limit) == part(new, limit):
         return limit
     same = 0
@@ -151,7 +151,7 @@ def _measure_common(old: bytes, new: bytes, limit: int, part: Callable[[bytes, i
 
 
 def _reuse_known_state(path: str, known: KnownFile | None) -> tuple[PathState, bytes | None] | None:
-    """The state of a file that did not change since it was known; None if it may have."""
+    """The state of a file that is unchanged since it was known; None if it may have changed."""
     if known is None:
         return None
     try:
@@ -188,7 +188,7 @@ def _read_link_state(path: str, text: str, raw: bytes) -> PathState:
 
 
 def _is_behind_link(path: str) -> bool:
-    """Whether a directory above became a link: what is behind it is not what was meant."""
+    """Whether a directory above became a link, so that the path means another file."""
     parent = os.path.split(path)[0]
     return os.path.realpath(parent) != parent
 
@@ -209,7 +209,7 @@ def find_changes(
     *,
     paths_only: bool = False,
 ) -> list[PathState]:
-    """What differs now from what was found, with what is new below its directories."""
+    """The differences from the found states, with new paths below directories."""
     changed: list[PathState] = []
     places = dict.fromkeys(found)
     skipped = frozenset(left_out)
@@ -226,7 +226,7 @@ def find_changes(
 
 
 def ignore_closed_directories(look_at: LookAt) -> LookAt:
-    """A look that takes what is behind a closed directory to be as it was found."""
+    """A reader that assumes unchanged states below unreadable directories."""
 
     def look(place: str, before: PathState | None) -> PathState:
         try:
@@ -238,7 +238,7 @@ def ignore_closed_directories(look_at: LookAt) -> LookAt:
 
 
 def is_shared_otherwise(one: PathState, now: PathState) -> bool:
-    """Whether what is there now is another file, and one of the two has other names as well."""
+    """Whether it is another file now, and one of the two is hard-linked."""
     if not (one.kind == now.kind == "file") or (one.dev, one.ino) == (now.dev, now.ino):
         return False
     try:
@@ -251,7 +251,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Timed(Protocol):
-    """Something that happened, by the time of day and by the clock of one boot."""
+    """An event with its time of day and its time since boot."""
 
     @property
     def at(self) -> float:
@@ -260,18 +260,18 @@ class Timed(Protocol):
 
     @property
     def clock(self) -> str:
-        """What `read_clock` gave; empty if nobody noted it."""
+        """The result of `read_clock`; empty if unknown."""
         ...
 
 
 def read_clock() -> str:
-    """Which boot of the machine it is, and how long ago that was; empty where nobody can tell."""
+    """The boot id and the time since boot; empty if unknown."""
     boot = _read_boot()
     return f"{boot}:{time.clock_gettime(time.CLOCK_BOOTTIME):.3f}" if boot else ""
 
 
 def measure_elapsed_s(first: Timed, second: Timed) -> float:
-    """How long after the first the second happened; by the time of day only if it has to be."""
+    """The time between two events; by the time of day only if necessary."""
     boot, _, began = first.clock.partition(":")
     other, _, ended = second.clock.partition(":")
     return float(ended) - float(began) if boot and boot == other else second.at - first.at

@@ -1,4 +1,4 @@
-"""What an undo would do to each path, and what speaks against it; nothing is changed here."""
+"""Plan an undo: the step for each path, and objections; nothing changes here."""
 
 import contextlib
 import os
@@ -26,32 +26,32 @@ _WITH_MODE = frozenset({"file", "directory", "special"})
 
 
 class UndoStep(msgspec.Struct):
-    """One path on its way back."""
+    """The restoration of one path."""
 
     place: str
     target: PathState
-    """What to put there."""
+    """The state to restore."""
     target_entry: CallEntry
     expected: PathState
-    """What the last of the calls left there."""
+    """The state that the last call left."""
     last_entry: CallEntry
     broken: tuple[CallEntry, PathState, PathState] | None = None
-    """A later call that found something else than the call before it had left."""
+    """A later call that found another state than the previous call had left."""
     kept: PathState | None = None
-    """The state by whose record the content of the target is found, where that is another name."""
+    """The state whose record holds the content, if that has another name."""
     is_implied: bool = False
-    """Whether no call tells of the path: one of them wrote the file there by another name."""
+    """Whether no call recorded the path: one wrote the file there by another name."""
     is_continued: bool = False
-    """Whether an earlier undo of it broke off, which may have left the path half put back."""
+    """Whether an earlier undo of it was interrupted."""
 
     @property
     def size_bytes(self) -> int:
-        """How much has to be read or written for it."""
+        """The number of bytes to read or write."""
         return max(self.target.size_bytes, self.expected.size_bytes)
 
     @property
     def mode(self) -> int | None:
-        """The permission bits to put back; None if the calls did not change them."""
+        """The permission bits to restore; None if the calls did not change them."""
         kind = self.target.kind
         if kind not in _WITH_MODE:
             return None
@@ -59,13 +59,13 @@ class UndoStep(msgspec.Struct):
         return None if is_kept else self.target.mode
 
     def is_done(self, now: PathState) -> bool:
-        """Whether the path is already as it was before."""
+        """Whether the path is already restored."""
         if self.expected.has_more_parents(self.target) and now.has_more_parents(self.target):
             return False
         return now.is_same(self.target) and self.mode in (None, now.mode)
 
     def is_finished(self, now: PathState) -> bool:
-        """Whether the path is as before in everything that putting it back would see to."""
+        """Whether the path is restored in every respect."""
         if not self.is_done(now):
             return False
         if self.target.kind == "absent":
@@ -79,7 +79,7 @@ class UndoStep(msgspec.Struct):
         )
 
     def is_halfway(self, now: PathState) -> bool:
-        """Whether an undo that broke off may have left the path like this, between both states."""
+        """Whether the path may be between both states after an interrupted undo."""
         if not self.is_continued or self.broken is not None:
             return False
         was_other = self.expected.kind != self.target.kind
@@ -97,22 +97,22 @@ class UndoStep(msgspec.Struct):
         return was_other or now.mode in modes
 
     def find_objection(self, now: PathState) -> str:
-        """Why putting the path back would lose somebody's work; empty if nothing does."""
+        """Why restoring the path would lose other changes; empty if it would not."""
         if self.broken is not None:
-            return f"somebody else changed it before {self.last_entry.tool} changed it again"
+            return f"it was changed by others before {self.last_entry.tool} changed it again"
         if not now.is_same(self.expected):
             again = self.expected.kind == "absent"
-            gone = "it is gone" if now.kind == "absent" else "it was changed since"
-            return "something is there again" if again else gone
+            gone = "it no longer exists" if now.kind == "absent" else "it was changed since"
+            return "a new file exists there" if again else gone
         has_mode = now.kind in _WITH_MODE
         if self.mode is not None and has_mode and now.mode != self.expected.mode:
             return f"its mode was changed since, to {now.mode:o}"
         if any(self.expected.path in entry.doubtful for entry in self._entries()):
-            return "a crash cut the call off, and the file was written long after it began"
+            return "a crash interrupted the call, and the file was written long after its start"
         return ""
 
     def is_replacing_directory(self, now: PathState) -> bool:
-        """Whether a directory has to give way to what was there before."""
+        """Whether a directory must be removed for the earlier file."""
         kind = self.target.kind
         if now.kind != "directory" or kind in {"directory", "absent"}:
             return False
@@ -123,7 +123,7 @@ class UndoStep(msgspec.Struct):
 
 
 def find_foreign_entry(directory: str, going: Collection[str]) -> str:
-    """Something in a directory that would not go with the paths that go; empty if there is none."""
+    """An entry of a directory that the undo does not remove; empty if there is none."""
     waiting = [directory]
     while waiting:
         # What cannot be listed is found out when it has to go.
@@ -139,14 +139,14 @@ def find_foreign_entry(directory: str, going: Collection[str]) -> str:
 def find_ambiguous(
     targets: Sequence[CallEntry], wanted: UndoRequest
 ) -> list[tuple[CallEntry, str]]:
-    """What changed while the calls ran, may be somebody else's, and was not asked for by name."""
+    """Ambiguous changes during the calls that were not requested by name."""
     if wanted.force or wanted.paths:
         return []
     return [(entry, place) for entry in targets for place in sorted(entry.ambiguous)]
 
 
 def plan_steps(targets: Sequence[CallEntry], wanted: UndoRequest) -> list[UndoStep]:
-    """One step per path, from what the last call left to what the first one found."""
+    """One step per path, from the last state to the first."""
     steps: dict[str, UndoStep] = {}
     written: dict[_Inode, _WrittenFile] = {}
     names: dict[_Inode, set[bytes]] = {}
@@ -187,10 +187,10 @@ _Inode = tuple[int, int]
 
 
 class _WrittenFile(msgspec.Struct):
-    """A file that calls wrote in place, by whatever name."""
+    """A file that calls wrote in place, under any name."""
 
     found: PathState
-    """What the first of them found."""
+    """The state that the first of them found."""
     entry: CallEntry
     lefts: list[tuple[PathState, CallEntry]] = []
 
@@ -200,13 +200,13 @@ def _get_inode(state: PathState) -> _Inode:
 
 
 def _is_written_in_place(found: PathState, left: PathState) -> bool:
-    """Whether a call changed a file without putting another in its place."""
+    """Whether a call changed a file without replacing it."""
     is_one = found.kind == left.kind == "file" and _get_inode(found) == _get_inode(left)
     return is_one and (not found.is_same(left) or found.mode != left.mode)
 
 
 def _change_other_names(steps: Iterable[UndoStep], entry: CallEntry, left: PathState) -> None:
-    """What a call wrote into a file stands under its other names too, if it tells only of one."""
+    """Apply an in-place change to the other names of the file, if the call recorded only one."""
     for step in steps:
         state = step.expected
         is_one = state.kind == "file" and _get_inode(state) == _get_inode(left)
@@ -215,7 +215,7 @@ def _change_other_names(steps: Iterable[UndoStep], entry: CallEntry, left: PathS
 
 
 def _join_names(step: UndoStep, found: PathState, written: Mapping[_Inode, _WrittenFile]) -> None:
-    """A file that an earlier call wrote under another name was what that call had found."""
+    """Connect the steps of two names of one file."""
     first = written.get(_get_inode(found))
     # A call that wrote it again may tell of the other name first.
     if (
@@ -228,7 +228,7 @@ def _join_names(step: UndoStep, found: PathState, written: Mapping[_Inode, _Writ
 
 
 def _join_targets(steps: Mapping[str, UndoStep]) -> None:
-    """Names that were names of one file when the first was taken away become that again."""
+    """Link names again that belonged to one file when the first was removed."""
     for step in steps.values():
         for other in map(steps.get, map(os.fsdecode, step.target.shared_with)):
             if other is None or other.target.kind != "file":
@@ -243,7 +243,7 @@ def _add_other_names(
     written: Mapping[_Inode, _WrittenFile],
     names: Mapping[_Inode, Collection[bytes]],
 ) -> None:
-    """Other names of a file, which keep what was written in it when the first one is replaced."""
+    """Add other names of a file, which keep written content when the first name is replaced."""
     whole = {
         _get_inode(step.target)
         for step in steps.values()
@@ -266,13 +266,13 @@ def _add_other_names(
 
 
 def _take_found(step: UndoStep, first: _WrittenFile) -> None:
-    """Let a step put back what the first call found that wrote the file, by another name."""
+    """Let a step restore what the first call that wrote the file found, under another name."""
     step.target = _add_name(_give_content(step.target, first.found), first.found.place)
     step.target_entry, step.kept = first.entry, first.found
 
 
 def drop_foreign_names(steps: Sequence[UndoStep]) -> list[UndoStep]:
-    """The steps but for names that no call tells of and that are names of another file by now."""
+    """The steps without names that no call recorded and that belong to another file now."""
     return [step for step in steps if not step.is_implied or _is_name_of(step.place, step.expected)]
 
 
@@ -287,7 +287,7 @@ def _is_name_of(place: str, state: PathState) -> bool:
 
 
 def _give_content(state: PathState, other: PathState) -> PathState:
-    """A state with all that a file has under each of its names from another state of it."""
+    """A state with the shared properties of another name of the same file."""
     return msgspec.structs.replace(
         other, path=state.path, raw_path=state.raw_path, shared_with=state.shared_with
     )
@@ -299,7 +299,7 @@ def _add_name(state: PathState, place: str) -> PathState:
 
 
 def _list_in_order(targets: Sequence[CallEntry]) -> list[tuple[CallEntry, str, StateChange]]:
-    """The changes of single paths, oldest first: a call may have gone on after later ones."""
+    """The changes of single paths, oldest first: a call may have continued after later ones."""
     every = [
         (entry, place, piece)
         for entry in targets
@@ -310,7 +310,7 @@ def _list_in_order(targets: Sequence[CallEntry]) -> list[tuple[CallEntry, str, S
 
 
 def _strip_privileges(state: PathState, entry: CallEntry) -> PathState:
-    """A state without rights that only a record with the user's own seal may give a file."""
+    """A state without rights that only a sealed record may give a file."""
     if entry.is_sealed or state.kind == "absent":
         return state
     named = {name: value for name, value in state.extended.items() if name.startswith("user.")}
@@ -318,7 +318,7 @@ def _strip_privileges(state: PathState, entry: CallEntry) -> PathState:
 
 
 def _get_sort_key(step: UndoStep) -> tuple[int, int, str]:
-    """Remove from the inside out, then make from the outside in."""
+    """Remove from the inside out, then create from the outside in."""
     depth = step.place.count("/")
     if step.target.kind == "absent":
         return (0, -depth, step.place)
@@ -326,7 +326,7 @@ def _get_sort_key(step: UndoStep) -> tuple[int, int, str]:
 
 
 def find_touched(step: UndoStep, targets: Sequence[CallEntry]) -> list[TouchedPath]:
-    """The paths that a step changes, and whether the user's own seal is on the record of them."""
+    """The paths that a step changes, and whether their record is sealed."""
     telling = [entry for entry in targets if step.place in (entry.after or ())]
     is_sealed = all(entry.is_sealed for entry in telling or targets)
     shared = () if is_sealed else map(os.fsdecode, step.target.shared_with)
@@ -334,9 +334,9 @@ def find_touched(step: UndoStep, targets: Sequence[CallEntry]) -> list[TouchedPa
 
 
 def mask_reused_inode(step: UndoStep, now: PathState, own_links: OwnLinks) -> PathState:
-    """What to put there, under a number of no file unless it surely is the file there now.
+    """The target state; its inode number is cleared unless it is certainly the current file.
 
-    A file is only written in place, under all its names, when it has the number of the target.
+    A file is written in place, under all its names, only if it has the target's inode number.
     """
     target = step.target
     if not (target.kind == now.kind == "file") or (target.dev, target.ino) != (now.dev, now.ino):
@@ -347,9 +347,9 @@ def mask_reused_inode(step: UndoStep, now: PathState, own_links: OwnLinks) -> Pa
 
 
 def _is_same_file(step: UndoStep, now: PathState, own_links: OwnLinks) -> bool:
-    """Whether it is the file that the call found, and may be written under all its names.
+    """Whether it is the file that the call found, so that all its names may be written.
 
-    The birth of a file tells, which stays the same whatever the clock was set to since.
+    The creation time decides, because it does not depend on the clock.
     """
     try:
         born = get_birth_ns(step.place)
@@ -367,7 +367,7 @@ def _is_same_file(step: UndoStep, now: PathState, own_links: OwnLinks) -> bool:
 
 
 def find_left_states(entry: CallEntry) -> AfterRecord:
-    """What a call left that broke off."""
+    """What an interrupted call left."""
 
     def look_at(place: str, _: PathState | None) -> PathState:
         return read_state(place)[0]
@@ -393,10 +393,10 @@ def find_left_states(entry: CallEntry) -> AfterRecord:
 def find_undo_progress(
     entry: CallEntry, entries: Sequence[CallEntry]
 ) -> tuple[AfterRecord, UndoRecord | None]:
-    """What an undo left that broke off, and the record of its end if it had done everything.
+    """What an interrupted undo left, and the record of its end if everything was done.
 
-    What it meant to put at each path is known, so a path counts as changed by it only if that is
-    there, or a step on the way to it. Anything else was made by somebody else since.
+    The intended states are known, so a path counts as changed by it only in such a state or a step
+    before it. Other states come from others.
     """
     steps = {step.place: step for step in _find_steps(entry, entries)}
     left = find_left_states(entry)

@@ -1,4 +1,4 @@
-"""Keeping the undo record within its budget: old calls go, then contents nobody refers to."""
+"""Keep the undo record within its budget: drop old calls, then unused contents."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ from handaxe.undo.snapshot.project_store import (
 
 DAY_S = 24 * 60 * 60
 GRACE_S = 60 * 60
-"""Contents younger than this may belong to a record that is just being written."""
+"""Younger contents may belong to a record that is being written."""
 STAMP_NAME = ".undo-pruned"
 
 
@@ -41,13 +41,13 @@ class PruneResult(msgspec.Struct, frozen=True):
     """What a pruning removed, or would remove."""
 
     journal_parts: int
-    """Parts of journals that went, or lost calls."""
+    """Parts of journals that were removed or rewritten."""
     calls: int
     contents: int
     freed_bytes: int
     kept_bytes: int
     young_calls: int = 0
-    """How many of the calls were made less than a day ago."""
+    """The number of dropped calls that are less than a day old."""
 
 
 _KINDS = ("events", "results", "checkpoints", "outputs", "temporary", "other")
@@ -62,13 +62,13 @@ class DiskUsage(msgspec.Struct, frozen=True):
     other: int
     sessions: int
     outputs: int = 0
-    """What commands printed."""
+    """Output of commands."""
     temporary: int = 0
-    """What confined commands put aside for a while."""
+    """Temporary files of sandboxed commands."""
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum."""
         kept = self.events + self.results + self.checkpoints
         return kept + self.outputs + self.temporary + self.other
 
@@ -80,11 +80,11 @@ class _Call(msgspec.Struct):
     entry: CallEntry
     used_at: float
     kept: frozenset[str]
-    """The names of contents outside the journal that an undo of it would want."""
+    """The stored contents that an undo of it needs."""
 
 
 class _Room:
-    """What the record takes up, while calls are taken out of it."""
+    """The size of the record while calls are removed from it."""
 
     def __init__(
         self, calls: list[_Call], parts: dict[Path, int], contents: dict[Path, os.stat_result]
@@ -100,7 +100,7 @@ class _Room:
         self.total = sum(parts.values()) + self._sum_contents(self._users)
 
     def take_out(self, call: _Call) -> None:
-        """Count without a call; with the last one its part of the journal goes whole."""
+        """Subtract a call; its part of the journal goes with the last one."""
         part = call.entry.part
         self._calls_in[part] -= 1
         left = self._part_bytes.get(part, 0)
@@ -118,9 +118,9 @@ class _Room:
 def prune(
     home: Path, *, max_bytes: int, retention_days: int, dry_run: bool = False, spared: str = ""
 ) -> PruneResult:
-    """Drop calls that are too old, then the oldest until the rest fits, then unneeded contents.
+    """Drop calls that are too old, then the oldest above the budget, then unused contents.
 
-    The call with the id `spared` stays, whatever it takes up.
+    The call with the id `spared` always stays.
     """
     began = time.time()
     parts: dict[Path, int] = {}
@@ -162,7 +162,7 @@ def prune(
 def prune_if_full(
     home: Path, *, max_bytes: int, retention_days: int, spared: str
 ) -> PruneResult | None:
-    """Prune if there is more than the budget allows; the call `spared` stays."""
+    """Prune if the budget is exceeded; the call `spared` stays."""
     try:
         # No age: that is looked at once a day.
         if _is_worth_it(home, max_bytes, oldest=0):
@@ -174,7 +174,7 @@ def prune_if_full(
 
 
 def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> PruneResult | None:
-    """Prune if nobody did for a day."""
+    """Prune if the last pruning was more than a day ago."""
     stamp = home / STAMP_NAME
     with contextlib.suppress(OSError):
         if stamp.stat().st_mtime > time.time() - DAY_S:
@@ -190,7 +190,7 @@ def prune_if_due(home: Path, *, max_bytes: int, retention_days: int) -> PruneRes
 
 
 def measure_usage(home: Path) -> DiskUsage:
-    """How much the data directory holds."""
+    """The size of the data directory."""
     totals: dict[str, int] = dict.fromkeys(_KINDS, 0)
     checkpoints = (
         get_blobs_directory(home),
@@ -214,7 +214,7 @@ def measure_usage(home: Path) -> DiskUsage:
 
 
 def _classify_file(place: tuple[str, ...], name: str) -> str:
-    """What a file in the data directory is, besides what is kept for undo."""
+    """The kind of a file in the data directory, except undo data."""
     if place[:1] == ("sessions",) and place[2:3] == ("tmp",):
         return "temporary"
     if place[-1:] == ("results",):
@@ -225,7 +225,7 @@ def _classify_file(place: tuple[str, ...], name: str) -> str:
 
 
 def _list_calls(home: Path, parts: dict[Path, int]) -> Iterator[_Call]:
-    """Every call of every session; `parts` is told the sizes of the journals' parts."""
+    """Every call of every session; `parts` receives the sizes of the journal parts."""
     store = ContentStore(home)
     for session in get_sessions_directory(home).glob("*/"):
         if not list_journal_files(session):
@@ -245,7 +245,7 @@ def _list_calls(home: Path, parts: dict[Path, int]) -> Iterator[_Call]:
 
 
 def _read_entries(session: Path, store: ContentStore) -> list[CallEntry]:
-    """The calls of a session; read again where somebody else prunes: the rest is still needed."""
+    """The calls of a session; read again if another process prunes."""
     # Reading completes what a crash left open, for which the journal is opened.
     with contextlib.closing(UndoJournal(session, store)) as journal:
         try:
@@ -255,7 +255,7 @@ def _read_entries(session: Path, store: ContentStore) -> list[CallEntry]:
 
 
 def _is_worth_it(home: Path, max_bytes: int, oldest: float) -> bool:
-    """Whether a look at sizes and ages alone says that something has to go."""
+    """Whether sizes and ages alone show that something must go."""
     infos = [
         path.stat()
         for session in get_sessions_directory(home).glob("*/")
@@ -268,7 +268,7 @@ def _is_worth_it(home: Path, max_bytes: int, oldest: float) -> bool:
 
 
 def _list_needed_contents(entry: CallEntry) -> Iterator[str]:
-    """The names of contents that an undo of the call would want."""
+    """The stored contents that an undo of the call needs."""
     changed = entry.after
     for place, state in entry.before.items():
         if state.kept and (changed is None or place in changed):
@@ -290,7 +290,7 @@ def _find_loose(
     *,
     young: float,
 ) -> dict[Path, os.stat_result]:
-    """Contents that nobody needs any more."""
+    """Contents that nothing refers to."""
     was_needed = {name for call in dropped for name in call.kept}
     going = {id(call) for call in dropped}
     needed = {name for call in calls if id(call) not in going for name in call.kept}
@@ -302,7 +302,7 @@ def _find_loose(
 
 
 def _remove_contents(loose: dict[Path, os.stat_result]) -> None:
-    """Remove contents, unless a call has come to need them since they were looked at."""
+    """Remove contents, unless a call has started to need them."""
     for path, info in loose.items():
         with contextlib.suppress(FileNotFoundError):
             if path.lstat().st_ctime_ns == info.st_ctime_ns:
@@ -310,12 +310,12 @@ def _remove_contents(loose: dict[Path, os.stat_result]) -> None:
 
 
 def _measure_own_bytes(info: os.stat_result) -> int:
-    """What removing the name would give back: nothing while the file has another one."""
+    """The bytes that removing the name would free: none while the file has another name."""
     return info.st_size if info.st_nlink <= 1 else 0
 
 
 def _drop(home: Path, session: Path, calls: list[_Call]) -> bool:
-    """Take calls out of the journal of a session; not while a call runs, or the system refuses."""
+    """Drop calls of a session; not while a call runs, or if the system refuses."""
     journal = UndoJournal(session, ContentStore(home))
     entries = [call.entry for call in calls]
     try:
@@ -330,7 +330,7 @@ def _drop(home: Path, session: Path, calls: list[_Call]) -> bool:
 
 
 def _drop_old_leftovers(home: Path, oldest: float) -> None:
-    """What repairs of half-written files had put aside."""
+    """Remove old saved copies of half-written files."""
     for pattern in ("*.found", "*.kept"):
         for path in get_in_place_directory(home).glob(pattern):
             with contextlib.suppress(FileNotFoundError):

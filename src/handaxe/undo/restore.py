@@ -1,7 +1,7 @@
-"""Putting one path back to what it was: bytes, existence, mode, link target.
+"""Restore one path: bytes, existence, mode, link target.
 
-Every change is a compare-and-swap against what was looked at a moment ago, so a change that
-somebody makes right now is never overwritten unseen.
+Every change compares the path with the state read a moment before, so concurrent changes are never
+overwritten.
 """
 
 import contextlib
@@ -24,15 +24,15 @@ _OWNER = 0o700
 
 
 class CannotMake(atomic.DiskFault):
-    """A socket or a device: no content, and nothing that could be made again."""
+    """A socket or a device cannot be recreated."""
 
 
 class InUse(atomic.DiskFault):
-    """A directory that would be removed holds something that is not ours to remove."""
+    """A directory to remove contains other files."""
 
 
 class Restorer:
-    """Changes paths on this machine, for one undo."""
+    """Changes paths of this machine for one undo."""
 
     def __init__(self, *, journal: atomic.Journal | None, own_links: OwnLinks) -> None:
         self._journal = journal
@@ -41,7 +41,7 @@ class Restorer:
         self._made: dict[tuple[int, int], str] = {}
 
     def open_up(self, place: str, mode: int) -> None:
-        """Let a directory be worked in; `finish` gives it its bits again."""
+        """Make a directory writable; `finish` restores its bits."""
         if mode & _OWNER != _OWNER:
             with contextlib.suppress(OSError):
                 Path(place).chmod(mode | _OWNER)
@@ -50,10 +50,10 @@ class Restorer:
     def put(
         self, target: PathState, now: PathState, content: bytes | memoryview, mode: int | None
     ) -> atomic.Version | None:
-        """Make the path what `target` says; gives the version of a file that now stands there.
+        """Restore the path to `target`; return the version of a restored file.
 
         Raises:
-            CannotMake: it was something that cannot be made again.
+            CannotMake: it cannot be recreated.
             atomic.DiskFault: the system refused, or the path changed a moment ago.
         """
         place = target.place
@@ -78,21 +78,21 @@ class Restorer:
         return None
 
     def finish_path(self, target: PathState) -> None:
-        """Do what is left at a path that has its old content, or is gone again, already."""
+        """Finish a path whose content is already restored."""
         if target.kind == "file":
             _restore_attributes(target.place, target)
         elif target.kind == "absent":
             _remove_empty_parents(target.place, target.missing_parents)
 
     def complete(self) -> None:
-        """Nothing is left to do: every path was made what it should be when it was put."""
+        """Do nothing: every path was restored at once."""
 
     def sync(self, directory: Directory) -> None:
-        """Make the names in a directory durable."""
+        """Sync the names in a directory."""
         directory.sync()
 
     def finish(self) -> None:
-        """Give every directory its permission bits, from the inside out."""
+        """Set the permission bits of all directories, innermost first."""
         for place in sorted(self._modes, key=len, reverse=True):
             with contextlib.suppress(OSError, atomic.DiskFault), lock_directory(place) as held:
                 os.fchmod(held.fd, self._modes[place])
@@ -101,7 +101,7 @@ class Restorer:
         self._made.clear()
 
     def _share(self, target: PathState, now: PathState) -> bool:
-        """Give the file its name beside another name it still has; False if there is none."""
+        """Link the file to another of its names; False if there is none."""
         if now.kind == "file" and (now.dev, now.ino) == (target.dev, target.ino):
             return False
         made = self._made.get((target.dev, target.ino))
@@ -118,7 +118,7 @@ class Restorer:
         return False
 
     def _is_it(self, other: str, target: PathState) -> bool:
-        """Whether a path is the file, or what an undo in between had to make anew in its place."""
+        """Whether a path is the file, or its recreation by an earlier undo."""
         if self._made.get((target.dev, target.ino)) == other:
             return os.path.lexists(other)
         try:
@@ -153,20 +153,20 @@ class Restorer:
         return version
 
     def _is_name_of_another(self, target: PathState, now: PathState) -> bool:
-        """Whether writing into what is there would change a file that is no concern of this."""
+        """Whether writing in place would change another file."""
         if now.kind != "file" or (now.dev, now.ino) == (target.dev, target.ino):
             return False
         return has_other_names(target.place, self._own_links)
 
 
 def has_other_names(place: str, own_links: OwnLinks) -> bool:
-    """Whether a file has more names than this one and those that keep its content for us."""
+    """Whether a file has other names than this one and the pins of it."""
     info = os.lstat(place)
     return info.st_nlink > 1 and info.st_nlink - own_links(info.st_dev, info.st_ino) > 1
 
 
 def _count_no_others(dev: int, ino: int) -> int:  # noqa: ARG001 - whatever file it is
-    """Every other name counts as ours: the name gets a file of its own, they keep theirs."""
+    """Count every other name as a pin: the restored name gets a new file."""
     return sys.maxsize
 
 
@@ -175,7 +175,7 @@ def _to_version(state: PathState) -> atomic.Version:
 
 
 def _restore_attributes(place: str, target: PathState) -> None:
-    """Owner and attributes of a file that had to be made anew, as far as this user may."""
+    """Restore owner and attributes of a recreated file, if permitted."""
     wanted = attributes.Attributes(target.mode, target.uid, target.gid, target.extended)
     with wrap_os_errors("give the file its old attributes", applied=True):
         fd, _ = open_regular_at(place)
@@ -207,19 +207,19 @@ def _remove(place: str, now: PathState) -> None:
 
 
 def remove_directory(name: str, directory: Directory) -> None:
-    """Remove an empty directory; one that is gone already is fine."""
+    """Remove an empty directory; a missing one is fine."""
     try:
         os.rmdir(name, dir_fd=directory.fd)
     except FileNotFoundError:
         return
     except OSError as error:
         if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
-            raise InUse("something else is in it by now") from error
+            raise InUse("it contains other files now") from error
         raise
 
 
 def _remove_empty_parents(place: str, count: int) -> None:
-    """Take the directories away that the call had made, unless somebody uses them."""
+    """Remove directories that the call created, if they are empty."""
     with contextlib.suppress(OSError, atomic.DiskFault):
         for parent in list(Path(place).parents)[:count]:
             if not os.path.lexists(parent):
@@ -242,7 +242,7 @@ def _put_special(place: str, target: PathState, now: PathState) -> None:
 
 
 def _put_name(place: str, other: str, now: PathState) -> None:
-    """Make a path another name of a file, in the place of what is there."""
+    """Replace a path by a hard link of a file."""
     if now.kind == "directory":
         _remove(place, now)
     parent, name = os.path.split(place)

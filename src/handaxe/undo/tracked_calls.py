@@ -1,4 +1,4 @@
-"""Calls whose changes a comparison of the tree finds: which call made a change, and its record."""
+"""Calls whose changes are found by comparing the tree: attribute changes and record them."""
 
 import os
 import time
@@ -26,7 +26,7 @@ NOTHING_OUTSIDE = OutsideStates()
 
 
 class TrackedCall(msgspec.Struct):
-    """A call that began here."""
+    """A call that started here."""
 
     scopes: tuple[str, ...]
     at: float
@@ -34,43 +34,43 @@ class TrackedCall(msgspec.Struct):
     evidence: Evidence
     is_running: bool = True
     is_written: bool = True
-    """Whether all that is known of it is in the journal, once it has ended."""
+    """Whether all its known changes are in the journal, once it has ended."""
     was_written: bool = False
     changes: dict[str, list[NodeChange]] = {}
-    """What it changed and is not recorded yet, by path, oldest first."""
+    """Its unrecorded changes by path, oldest first."""
     contested: set[str] = set()
-    """Paths that another call of the session wrote between the same two looks."""
+    """Paths that another call of the session wrote between the same two checks."""
     foreign_at_end: int = 0
     told: bool = False
     outside: OutsideStates = NOTHING_OUTSIDE
     left_outside: set[str] = set()
-    """Paths outside the roots that it was found to have changed."""
+    """Paths outside the roots that it changed."""
     ambiguous: tuple[AmbiguousPath, ...] = ()
-    """What it may not have changed itself, at the last look."""
+    """Changes at the last check that may not be its own."""
 
     @property
     def may_go_on(self) -> bool:
-        """Whether it may have changed something since the last look.
+        """Whether it may have changed something since the last check.
 
-        One that is not traced may, as far as anybody knows.
+        A call without a trace may have.
         """
         return self.is_running or self.evidence.is_open or not self.evidence.is_traced
 
 
 class ChangeAttribution:
-    """Finds the call that made a change, among those that are compared and those that are not."""
+    """Attributes changes to compared calls and to calls with their own records."""
 
     def __init__(self, snapshot: TreeSnapshot) -> None:
         self.calls: dict[str, TrackedCall] = {}
-        """The calls that are compared, by id."""
+        """The compared calls, by id."""
         self.claimed: set[str] = set()
-        """Paths that calls with records of their own changed since the last look."""
+        """Paths that calls with their own records changed since the last check."""
         self.claiming: dict[str, Sequence[str]] = {}
-        """The paths that running calls with records of their own may change, by call id."""
+        """The paths that running calls with their own records may change, by call id."""
         self._snapshot = snapshot
 
     def assign(self, changes: Sequence[NodeChange]) -> None:
-        """Give each change to one call, or to nobody."""
+        """Attribute each change to at most one call."""
         traced = self.find_traced()
         for call in traced:
             # A path is traced before it is written, so what was seen is in there by now.
@@ -88,11 +88,11 @@ class ChangeAttribution:
             call.evidence.settle(change.path for change in changes)
 
     def find_traced(self) -> list[TrackedCall]:
-        """The calls of which traces are read; one may go on in the background after its end."""
+        """The traced calls; one may continue in the background after its end."""
         return [call for call in self.calls.values() if call.evidence.is_open]
 
     def take_foreign(self, call: TrackedCall) -> None:
-        """What changed since the call had ended is what it went on to do in the background."""
+        """Attribute unassigned changes since the call's end to its background work."""
         foreign, found = self._snapshot.foreign, call.changes
         since = foreign[call.foreign_at_end :]
         foreign[call.foreign_at_end :] = [c for c in since if not is_within(c.path, call.scopes)]
@@ -115,7 +115,7 @@ class ChangeAttribution:
         return next(iter(fresh or proved or possible), None)
 
     def _add(self, call: TrackedCall, change: NodeChange) -> None:
-        """Note a change of a call; what follows its last one without a gap is one with it."""
+        """Add a change to a call; it is merged with the previous one if there is no gap."""
         path, old, new = change
         pieces = call.changes.pop(path, [])
         if pieces and self._snapshot.contents.is_same(pieces[-1].new, old):
@@ -127,7 +127,7 @@ class ChangeAttribution:
 
 
 class ChangeRecorder:
-    """Writes what compared calls changed into the journal."""
+    """Writes the changes of compared calls into the journal."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class ChangeRecorder:
         store: ContentStore,
         is_passing: Callable[[str], bool],
     ) -> None:
-        """`is_passing` tells what is there only as long as a running command needs it."""
+        """`is_passing` tells which paths exist only while a running command needs them."""
         self._snapshot = snapshot
         self._journal = journal
         self._store = store
@@ -145,7 +145,7 @@ class ChangeRecorder:
         self._passing: dict[str, Node] = {}
 
     def write(self, call_id: str, call: TrackedCall) -> None:
-        """Record the changes of a call that are not recorded yet."""
+        """Record the unrecorded changes of a call."""
         changes = [
             change
             for pieces in call.changes.values()
@@ -195,7 +195,7 @@ class ChangeRecorder:
         )
 
     def _find_left_outside(self, call_id: str, call: TrackedCall) -> list[PathState]:
-        """What the call left outside the roots, except where a later call changed it again."""
+        """What the call left outside the roots, except where a later call changed it."""
         found = {state.place: state for state in call.outside.states}
         if not found:
             return []
@@ -214,7 +214,7 @@ class ChangeRecorder:
         return [state for state in (*changed, *again) if state.place not in others]
 
     def _change(self, path: str, old: Node | None, new: Node | None) -> NodeChange | None:
-        """A change to be recorded; None for the coming and going of what nobody made."""
+        """A change to record; None for temporary paths of the runtime."""
         passing = self._passing.pop(path, None)
         was_passing = passing is not None and self._snapshot.contents.is_same(passing, old)
         if new is not None and (old is None or was_passing) and self._is_passing(path):

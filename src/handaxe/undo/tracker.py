@@ -1,6 +1,6 @@
-"""The undo record joined to one session: what its pipeline, its files and its tools need of it.
+"""Connects the undo record to one session: its pipeline, its files and its tools.
 
-A session that changes nothing never loads it: everything here waits for the first use.
+A session without changes never loads it; everything waits for the first use.
 """
 
 import asyncio
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 REPLACING = frozenset(
     {"ApplyPatch", "Edit", "EditLines", "MultiEdit", "NotebookEdit", "Undo", "Write"}
 )
-"""The tools that change files by a rename or take them away, and in no other way."""
+"""Tools that change files only by renaming or removing them."""
 WAITING = REPLACING - {"ApplyPatch", "Undo"}
-"""Those of them that make one change, by `ChangeTracker.files`, and answer with what stops it."""
+"""Those that make one change through `ChangeTracker.files` and return its faults."""
 _MEASURED_PARTS = 16
-"""When a session has recorded this part of the budget anew, all that is kept is measured."""
+"""After adding this share of the budget, a session measures the total size."""
 _OFF = "Changes are not recorded: the settings say `fileCheckpointingEnabled: false`."
 
 
 class ChangeTracker(Checkpoints, ChangeHistory):
-    """What makes the changes of one session reversible, and reverses them."""
+    """Records the changes of one session, and undoes them."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         ledger: ReadLedger,
         configuration: "Configuration | None" = None,
     ) -> None:
-        """Without a configuration the default settings count."""
+        """Without a configuration, the default settings apply."""
         self._home = home
         self._workdir = workdir
         self._configuration = configuration
@@ -72,7 +72,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         self._measured_bytes = 0
         self._pruning = asyncio.Lock()
         self.stand_ins: Collection[str] = ()
-        """Names of built-in tools in whose place others stand, of which nothing is known."""
+        """Names of built-in tools that are replaced by own tools with unknown effects."""
         self._unfinished: Unfinished = []
         self.files = LocalFiles(
             journal=self._in_place, own_links=self._own_links, ahead=self._keep_promises,
@@ -80,19 +80,19 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         )  # fmt: skip
 
     async def prepare(self) -> None:
-        """Calls that could change anything may come: keep the roots in the background."""
+        """Save the roots in the background, because calls with unknown effects may come."""
         if self._is_on and self._settings.undo.shell_ahead:
             await self._checkpoints.prepare()
 
     async def find_loss(self, effects: Effects, paths: Sequence[str]) -> str:
-        """Why what lies at and below these paths could not be put back; empty if it could."""
+        """Why undo could not restore these paths and everything below; empty if it could."""
         if self._is_on:
             return await self._checkpoints.find_loss(effects, paths)
         is_there = any(map(os.path.lexists, paths)) and not effects.is_read_only
-        return "Undo is switched off (fileCheckpointingEnabled: false)." if is_there else ""
+        return "Undo is turned off (fileCheckpointingEnabled: false)." if is_there else ""
 
     async def before(self, call_id: str, tool: str, effects: Effects) -> None:
-        """Make durable what the call may change; raising stops the call."""
+        """Record durably what the call may change; a fault stops the call."""
         # What was recorded before can be put back, and that is on record, too.
         if self._is_on or tool == "Undo":
             if self._pruning.locked():
@@ -102,19 +102,19 @@ class ChangeTracker(Checkpoints, ChangeHistory):
             await self._checkpoints.before(call_id, tool, effects)
 
     def open_trace(self, call_id: str) -> int | None:
-        """Where the processes of a running call are to be traced to; None: nowhere."""
+        """The trace file for the processes of a running call; None for no trace."""
         if not self._has_begun or not self._settings.undo.trace_commands:
             return None
         return self._checkpoints.open_trace(call_id)
 
     async def after(self, call_id: str) -> tuple[str, ...]:
-        """The call ended, well or badly: record what it left; what there is to tell of it."""
+        """Record what an ended call left, on success or failure; return notes."""
         if not self._has_begun:
             return ()
         return (*await self._checkpoints.after(call_id), *await self._prune_if_full(call_id))
 
     def touched(self, wanted: UndoRequest) -> tuple[str, ...]:
-        """The real paths that putting this back would change; a fault if it cannot be done."""
+        """The real paths that the undo would change; a fault if it is not possible."""
         from handaxe.contract.faults.undo import NothingToUndo
 
         try:
@@ -125,15 +125,15 @@ class ChangeTracker(Checkpoints, ChangeHistory):
             raise NothingToUndo(redo=wanted.redo, hint=_OFF) from None
 
     def preview_undo(self, wanted: UndoRequest, most: int) -> tuple[RestoredPath, ...]:
-        """What putting this back would do to the first `most` paths; nothing is done."""
+        """The effect of the undo on the first `most` paths, without changes."""
         return self._history.preview_undo(wanted, most)
 
     async def put_back(
         self, call_id: str, wanted: UndoRequest, gate: "UndoGate | None" = None
     ) -> UndoResult:
-        """Put it back, as a change made by `call_id`, which has its own record already.
+        """Undo, as a change made by `call_id`, which already has its own record.
 
-        `gate` is told what is about to be changed, and stops it by a fault.
+        `gate` gets the paths before the change and can stop it with a fault.
         """
         return await self._history.put_back(call_id, wanted, gate)
 
@@ -143,21 +143,21 @@ class ChangeTracker(Checkpoints, ChangeHistory):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was lost of the record; for a person."""
+        """Lost parts of the record, for the user."""
         return (*self.damage, *self._pruned)
 
     @property
     def damage(self) -> tuple[str, ...]:
-        """What cannot be read of the record, as far as somebody has tried; for a person."""
+        """Damaged parts of the record, as far as it was read; for the user."""
         journal = self.__dict__.get("_journal")
         return journal.warnings if journal is not None else ()
 
     def last_change_at(self, wanted: UndoRequest) -> float:
-        """When the last of the changes was made that would be put back."""
+        """The time of the newest change that would be undone."""
         return self._history.last_change_at(wanted)
 
     async def close(self, options: UndoOptions | None = None) -> None:
-        """Let go of the journal; once a day take the time to prune."""
+        """Close the journal; prune once a day."""
         if "_journal" not in self.__dict__ and not self._has_begun:
             return
         from handaxe.disk.threads import run_in_thread
@@ -179,7 +179,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
             self._tell_pruned(pruned, options)
 
     async def _prune_if_full(self, call_id: str) -> tuple[str, ...]:
-        """Keep within the budget while the session works; what has to be told of that."""
+        """Keep the budget while the session works; return notes."""
         options, recorded = self._settings.undo, self._store.recorded_bytes
         if recorded - self._measured_bytes <= options.max_bytes // _MEASURED_PARTS:
             return ()
@@ -199,14 +199,14 @@ class ChangeTracker(Checkpoints, ChangeHistory):
         return self._tell_pruned(pruned, options)
 
     def _tell_pruned(self, pruned: "PruneResult | None", options: UndoOptions) -> tuple[str, ...]:
-        """A note on calls of the last day that were dropped; older ones go without a word."""
+        """A note about dropped calls of the last day; older ones are dropped silently."""
         if pruned is None or not pruned.young_calls:
             return ()
         lost = format_count(pruned.young_calls, "call")
         told = (
-            f"The undo record is full (undo.max_bytes: {options.max_bytes:,}), so its oldest "
-            f"calls were dropped. Of the last day, {lost} can no "
-            "longer be undone; `handaxe history` lists them."
+            f"The undo record is full (undo.max_bytes: {options.max_bytes:,}), so its "
+            f"oldest calls were dropped. Of the last day, {lost} can no longer be undone; "
+            "`handaxe history` lists them."
         )
         self._pruned.append(told)
         return (told,)
@@ -226,7 +226,7 @@ class ChangeTracker(Checkpoints, ChangeHistory):
 
     @property
     def _history(self) -> "JournalHistory":
-        """What the journal says, with what it had no room for a while ago."""
+        """The history, after recording what could not be recorded before."""
         if self._has_begun:
             self._checkpoints.write_again()
         return self._known_history

@@ -1,4 +1,4 @@
-"""Changes of a tree as states of the undo journal, with the contents that undoing them needs."""
+"""Convert changes of a tree into states of the undo journal, with the needed contents."""
 
 import hashlib
 import os
@@ -28,14 +28,14 @@ from handaxe.undo.write_evidence import Evidence, find_changes_of_others
 
 
 class TreeStates:
-    """Writes down what a command found and what it left."""
+    """Records what a command found and left."""
 
     def __init__(self, snapshot: TreeSnapshot, bundle: Bundle) -> None:
         self._snapshot = snapshot
         self._bundle = bundle
 
     def of(self, changes: Sequence[NodeChange]) -> tuple[list[PathState], list[PathState]]:
-        """What was found and what was left, path by path."""
+        """The found and the left states, path by path."""
         before = self._find_shared_names([(change.path, change.old) for change in changes])
         after = self._find_shared_names([(change.path, change.new) for change in changes])
         found: list[PathState] = []
@@ -77,7 +77,7 @@ class TreeStates:
             return state
 
     def _find_shared_names(self, nodes: Sequence[tuple[str, Node | None]]) -> "_Names":
-        """The names of files that have several: those that changed, and those that did not."""
+        """The names of hard-linked files, changed and unchanged ones."""
         linked = [(p, n) for p, n in nodes if n is not None and n.links > 1 and n.is_file]
         names = self._snapshot.find_shared_names(node for _, node in linked)
         # What is known of a changed path at that time counts, not what is there at another.
@@ -90,7 +90,7 @@ class TreeStates:
 
 
 def _add_digest(state: PathState, node: Node, content: memoryview) -> PathState:
-    """The state with the digest of its content, where git had named it otherwise."""
+    """The state with the SHA-256 of its content, if git has another id for it."""
     if node.is_in_pack:
         return state
     return msgspec.structs.replace(state, digest=hashlib.sha256(content).hexdigest())
@@ -136,9 +136,9 @@ def _find_kind(node: Node) -> StateKind:
 def recover_tracked_changes(
     tracked: TrackedRecord, home: Path, store: ContentStore, directory: Path
 ) -> MovedRecord:
-    """What the command found and left, as far as its baseline can still be read.
+    """What a command found and left, if its baseline can still be read.
 
-    `directory` is that of its session.
+    `directory` is the session's.
     """
     baseline = Baseline(os.fsdecode(tracked.manifest), tracked.length)
     now = time.time()

@@ -1,7 +1,7 @@
-"""What shows that a call itself wrote a path: its words, or a trace of its processes.
+"""Evidence that a call itself wrote a path: its words, or a trace of its processes.
 
-A time between its beginning and its end shows nothing, and what another session has in its journal
-is that session's.
+The time of a change proves nothing, and changes in another session's journal belong to that
+session.
 """
 
 import os
@@ -32,15 +32,15 @@ from handaxe.undo.snapshot.nodes import NodeChange
 from handaxe.undo.write_extent import Places, WriteTargets
 
 TRACES = "traces"
-"""Where traces of running calls are, below a session's directory."""
+"""The directory of traces of running calls, below a session's directory."""
 _CREATE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Evidence:
-    """What is known of the writes of one call."""
+    """The known writes of one call."""
 
     def __init__(self, places: Places, trace: str = "") -> None:
-        """`places` are what its words say; `trace` is where a trace would be, if there is one."""
+        """`places` are the write targets in its words; `trace` is the path of a possible trace."""
         self.places = places
         self.trace = trace
         self.is_traced = self.has_ended = self._is_begun = False
@@ -51,7 +51,7 @@ class Evidence:
 
     @classmethod
     def from_record(cls, record: TrackedRecord) -> "Evidence":
-        """What a crash left of it."""
+        """The evidence that is left after a crash."""
         places = {os.fsdecode(path): names for path, names in record.places}
         return cls(places, os.fsdecode(record.trace))
 
@@ -59,7 +59,7 @@ class Evidence:
     def from_targets(
         cls, directory: Path, scopes: Iterable[str], written: WriteTargets | None
     ) -> "Evidence":
-        """The evidence of a call that is about to begin; `directory` is that of its session."""
+        """The evidence of a starting call; `directory` is the session's."""
         if written is None:
             return cls(dict.fromkeys(scopes))
         if written.is_too_much:
@@ -67,7 +67,7 @@ class Evidence:
         return cls(written.inside, f"{directory}/{TRACES}/{os.urandom(8).hex()}")
 
     def open_trace(self) -> int | None:
-        """Begin the trace; None where there is one already, or nobody needs it."""
+        """Start the trace; None if it exists or is not needed."""
         if not self.trace:
             return None
         try:
@@ -80,7 +80,7 @@ class Evidence:
         return opened
 
     def load(self) -> None:
-        """Read what the trace says by now."""
+        """Read the trace."""
         try:
             written = Path(self.trace).read_bytes() if self.trace else b""
         except OSError:
@@ -100,13 +100,13 @@ class Evidence:
         return self._is_begun and bool(self.trace)
 
     def discard(self) -> None:
-        """Take the trace away."""
+        """Delete the trace."""
         if self.trace:
             Path(self.trace).unlink(missing_ok=True)
             self.trace = ""
 
     def proves(self, path: str) -> bool:
-        """Whether the call wrote the path."""
+        """Whether the call certainly wrote the path."""
         if path in self._written or path in self.places or is_within(path, self._deep):
             return True
         above, _, name = path.rpartition("/")
@@ -114,22 +114,22 @@ class Evidence:
         return any(fnmatchcase(name, pattern) for pattern in patterns)
 
     def find_fresh(self) -> frozenset[str]:
-        """What the trace says was written, of which no change was found since."""
+        """Traced writes without a found change since."""
         self.load()
         return frozenset(self._fresh)
 
     def settle(self, paths: Iterable[str]) -> None:
-        """The changes of these paths that the trace tells of by now were found."""
+        """Mark the traced writes of these paths as found."""
         self._fresh.difference_update(paths)
 
     def is_proved_now(self, path: str) -> bool:
-        """Whether the call wrote the path since a change of it was last found."""
+        """Whether the call wrote the path since its last found change."""
         return path in self._fresh or (path not in self._written and self.proves(path))
 
     def find_ambiguous(
         self, changes: Iterable[NodeChange], others: Mapping[str, str]
     ) -> tuple[AmbiguousPath, ...]:
-        """The changes that nothing shows to be the call's, with the sessions they are of."""
+        """The changes that are not certainly the call's, with their sessions."""
         changes = list(changes)
         proved = [change for change in changes if self.proves(change.path)]
         # One file under several names: who writes to one of them changes all.
@@ -148,9 +148,9 @@ class Evidence:
 
 
 def find_changes_of_others(directory: Path, since: Timed) -> dict[str, str]:
-    """Paths that other sessions recorded as their own changes since then, with their ids.
+    """Paths that other sessions recorded as their changes since then, with their ids.
 
-    `directory` is that of the session that asks.
+    `directory` is the asking session's.
     """
     found: dict[str, str] = {}
     sessions, own = os.path.split(directory)
@@ -173,7 +173,7 @@ def find_changes_of_others(directory: Path, since: Timed) -> dict[str, str]:
 def find_states_of_others(
     states: Iterable[PathState], others: Mapping[str, str]
 ) -> tuple[AmbiguousPath, ...]:
-    """Those of the changed paths that other sessions recorded as their own changes."""
+    """The changed paths that other sessions recorded as their changes."""
     places = (state.place for state in states if state.place in others)
     return tuple(
         AmbiguousPath(os.fsencode(place), others[place], is_contested=True) for place in places
@@ -181,7 +181,7 @@ def find_states_of_others(
 
 
 class _Now:
-    """This moment."""
+    """The current time."""
 
     def __init__(self) -> None:
         self.at, self.clock = time.time(), read_clock()

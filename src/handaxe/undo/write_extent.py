@@ -1,9 +1,9 @@
-"""Where the writes of a command end up: its extent held against the links and files that are there.
+"""Compare a command's write extent with the links and files on disk.
 
-An upper bound stays one only if every path means what it seems to: a link leads where it leads now,
-and no earlier step of the command makes a later path mean something else. Where that is not sure
-there is a doubt, and the whole tree of the working directories is looked at instead. Outside of
-them nothing is ever looked at as a whole, so what is known to be written there is kept either way.
+The extent is an upper bound only if every path means what it seems to. Links must lead where they
+lead now, and no earlier step may change the meaning of a later path. If that is uncertain, the
+whole tree of the working directories is compared instead. Known writes outside are saved in any
+case.
 """
 
 import os
@@ -22,40 +22,40 @@ TOO_LARGE = "too large"
 CANNOT_READ = "it cannot be read"
 OWN_DATA = "the data directory of handaxe"
 SYSTEM = "a directory of the system"
-HOLDS_MORE = "it holds a working directory or the data directory of handaxe"
-OTHER_NAMES = "a file with several names"
+HOLDS_MORE = "it contains a working directory or the data directory of handaxe"
+OTHER_NAMES = "a hard-linked file"
 SPECIAL = "a special file"
 _SYSTEM_DIRECTORIES = ("/proc", "/sys", "/dev")
 _STREAMS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/fd", "/dev/pts",
             "/dev/stdin", "/dev/stdout", "/dev/stderr")  # fmt: skip
-"""Nothing is lost by writing there."""
+"""Writing there loses nothing."""
 _SHARED_MEMORY = ("/dev/shm",)  # noqa: S108 - a file system like any other below /dev
 _MAX_LINKS = 40
 _MAX_NAMES = 20_000
-"""So many names are looked at for links among them."""
+"""How many names are checked for links."""
 
 Places = dict[str, tuple[str, ...] | None]
-"""Real paths. Of a directory only new names in it that fit these patterns count, None: all."""
+"""Real paths. Of a directory only new names that match these patterns count; None: all."""
 
 
 class UnboundedWrite(Exception):
-    """What is on the disk leaves open what the command would write."""
+    """The state of the disk makes the writes of the command uncertain."""
 
     def __init__(self, doubt: str, reason: str = "") -> None:
         super().__init__(doubt)
         self.reason = reason
-        """Why it cannot be kept either, in a few words."""
+        """Why it cannot be saved either, in a few words."""
 
 
 class ExtentLimits(msgspec.Struct, frozen=True):
-    """How much may be kept for a command whose extent is known."""
+    """How much may be saved for a command with known writes."""
 
     files: int
     size_bytes: int
 
 
 ROOM_OUTSIDE = ExtentLimits(MAX_FILES, MAX_BYTES)
-"""So much is kept outside the working directories, as for tools that name a directory there."""
+"""The limit outside the working directories, as for tools that name a directory."""
 
 
 class WriteTargets(msgspec.Struct):
@@ -63,24 +63,24 @@ class WriteTargets(msgspec.Struct):
 
     inside: Places = {}
     outside: Places = {}
-    """Outside the working directories, as far as it can be kept."""
+    """Outside the working directories, if it can be saved."""
     lost: dict[str, str] = {}
-    """What else it can change there, with the reason why that is not kept."""
+    """Other paths it can change there, with the reason why they are not saved."""
     doubt: str = ""
-    """Why it could change more than this in the working directories; empty if it cannot."""
+    """Why it could change more in the working directories; empty if it cannot."""
     is_too_much: bool = False
-    """Whether the only doubt is that there is too much of it."""
+    """Whether the only doubt is the size."""
 
 
 class _Way(msgspec.Struct):
-    """How a path leads to what it names."""
+    """How a path leads to its target."""
 
     passed: list[str] = []
-    """Every name on the way, each behind real directories only."""
+    """Every name on the way, with real directories above it."""
     links: list[str] = []
     missing: list[str] = []
     ends: list[str] = []
-    """The name itself, and what it leads to if it is a link."""
+    """The name itself, and its target if it is a link."""
 
 
 class _Step(msgspec.Struct):
@@ -92,7 +92,7 @@ class _Step(msgspec.Struct):
     doubts: list[str] = []
 
     def holds(self, path: str) -> bool:
-        """Whether the act may change what stands at a path; some disks read letters alike."""
+        """Whether the act may change a path; some file systems ignore case."""
         deep = [place.casefold() for place, names in self.places.items() if names is None]
         exact = {place.casefold() for place in self.places}
         return path.casefold() in exact or is_within(path.casefold(), deep)
@@ -105,7 +105,7 @@ def resolve_extent(
     room: ExtentLimits,
     outside: ExtentLimits = ROOM_OUTSIDE,
 ) -> WriteTargets:
-    """What the command can change in the roots and elsewhere; `own` are files of ours."""
+    """What the command can change in the roots and elsewhere; `own` are handaxe's files."""
     roots, own = [os.path.realpath(root) for root in roots], os.path.realpath(own)
     steps = [_resolve_act(act) for act in extent.acts]
     doubts = list(_find_doubts(extent, steps, roots))
@@ -122,7 +122,7 @@ def resolve_extent(
         _check_files(inside, room)
     except TooBig:
         found.is_too_much = not doubts
-        doubts.append("there is too much")
+        doubts.append("it exceeds the limit")
     except (UnboundedWrite, OSError) as error:
         doubts.append(str(error))
     found.inside = _drop_inner(inside)
@@ -145,7 +145,7 @@ def _find_doubts(extent: Extent, steps: Sequence[_Step], roots: Sequence[str]) -
 
 
 def _drop_inner(places: Places) -> Places:
-    """The places in order, without those below others that count whole."""
+    """The sorted paths without those below others that count completely."""
     deep = [path for path, names in places.items() if names is None]
     return {
         path: places[path]
@@ -157,10 +157,10 @@ def _drop_inner(places: Places) -> Places:
 def _split_outside(
     places: Places, found: WriteTargets, ours: Sequence[str], room: ExtentLimits, doubts: list[str]
 ) -> None:
-    """Tell what outside the roots can be kept from what cannot."""
+    """Separate the paths outside the roots that can be saved from the others."""
     for path, names in places.items():
         if is_within(path, _STREAMS):
-            doubts.append(f"{path} is no file")
+            doubts.append(f"{path} is not a regular file")
             continue
         reason = _find_obstacle(path, names, ours)
         if not reason:
@@ -184,7 +184,7 @@ def _split_outside(
 
 
 def _find_obstacle(path: str, names: tuple[str, ...] | None, ours: Sequence[str]) -> str:
-    """Why a place outside the roots is never kept, whatever it holds; empty if it may be."""
+    """Why a path outside the roots is never saved; empty if it may be."""
     if is_within(path, ours):
         return OWN_DATA
     if names is None and any(is_within(place, (path,)) for place in ours):
@@ -195,7 +195,7 @@ def _find_obstacle(path: str, names: tuple[str, ...] | None, ours: Sequence[str]
 
 
 def _add(places: Places, names: tuple[str, ...] | None, *paths: str) -> None:
-    """Take in paths; with everything below is more than without."""
+    """Add paths; one with everything below includes one without."""
     for path in paths:
         known = places.get(path, ())
         if known is None or names is None:
@@ -220,12 +220,12 @@ def _resolve_act(act: Act) -> _Step:
         try:
             _add_target(step, target, name)
         except (UnboundedWrite, TooBig, OSError) as error:
-            step.doubts.append(str(error) or f"there is too much in {target}")
+            step.doubts.append(str(error) or f"{target} exceeds the limit")
     return step
 
 
 def _record_way(step: _Step, path: str) -> Iterator[_Way]:
-    """The way of a path, if it can be followed; if not, that is a doubt."""
+    """The way of a path; a doubt if it cannot be followed."""
     try:
         way = _follow(path)
     except (UnboundedWrite, OSError) as error:
@@ -251,7 +251,7 @@ def _add_target(step: _Step, target: str, name: str) -> None:
 
 
 def _add_linked(step: _Step, directory: str) -> None:
-    """Take in what links in a directory lead to, through which what is copied may be written."""
+    """Add the targets of links in a directory, through which copied files may be written."""
     waiting, names = [directory], 0
     while waiting:
         with os.scandir(waiting.pop()) as entries:
@@ -269,7 +269,7 @@ def _add_linked(step: _Step, directory: str) -> None:
 
 
 def _follow(path: str) -> _Way:
-    """Every name that the system looks up for a path; what is missing is taken as it is spelled."""
+    """Every name that the kernel looks up for a path; missing names are taken literally."""
     way = _Way()
     *above, last = _split_parts(path) or [""]
     here = _walk("", above, way)
@@ -280,7 +280,7 @@ def _follow(path: str) -> _Way:
 
 
 def _walk(here: str, parts: list[str], way: _Way) -> str:
-    """Where the parts lead from a real directory, with all links followed."""
+    """The target of the parts from a real directory, with all links followed."""
     waiting = deque(filter(None, parts))
     while waiting:
         part = waiting.popleft()
@@ -293,7 +293,7 @@ def _walk(here: str, parts: list[str], way: _Way) -> str:
         if mode is not None and stat.S_ISLNK(mode):
             way.links.append(entry)
             if len(way.links) > _MAX_LINKS:
-                raise UnboundedWrite(f"{entry} leads nowhere")
+                raise UnboundedWrite(f"{entry} is a dangling link")
             target = os.readlink(entry)
             here = "" if target.startswith("/") else here
             waiting.extendleft(reversed(_split_parts(target)))
@@ -320,7 +320,7 @@ def _read_mode(path: str) -> int | None:
 
 
 def _find_changed_meaning(step: _Step, later: _Step) -> Iterator[str]:
-    """Why a later act may not find its paths as they are now."""
+    """Why a later act may resolve its paths differently."""
     if step.act.kind == "fills":
         return
     for way in later.ways:
@@ -337,7 +337,7 @@ def _find_leaving(step: _Step, roots: Sequence[str]) -> Iterator[str]:
 
 
 def _find_scratch(step: _Step) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Directories in which a killed program leaves something, and what is there by that name."""
+    """Directories in which a killed program leaves files, and what has such names there."""
     for directory in sorted(set(map(_get_parent, step.places))) if step.act.scratch else ():
         yield directory, step.act.scratch
         for name in _list_names(directory):
@@ -354,15 +354,15 @@ def _list_names(directory: str) -> list[str]:
 
 def _check_own(path: str, names: tuple[str, ...] | None, own: str) -> None:
     if is_within(path, (own,)) or (names is None and is_within(own, (path,))):
-        raise UnboundedWrite(f"{path} holds more than files of the project")
+        raise UnboundedWrite(f"{path} contains more than files of the project")
 
 
 def _check_files(places: Places, room: ExtentLimits) -> ExtentLimits:
-    """Refuse what a change of one name does not tell of, and what there is no room for.
+    """Refuse hard-linked and special files, and files above the limit.
 
     Raises:
-        Unbounded: a file has other names, or is none.
-        TooBig: there is more than the room is for.
+        UnboundedWrite: a file is hard-linked or special.
+        TooBig: the limit is exceeded.
         OSError: it cannot be read.
     """
     files, size_bytes = room.files, room.size_bytes

@@ -1,4 +1,4 @@
-"""The calls of a journal, put together from its records."""
+"""The calls of a journal, built from its records."""
 
 import os
 from collections.abc import Sequence
@@ -22,58 +22,58 @@ from handaxe.undo.journal_files.records import (
 
 
 class StateChange(msgspec.Struct, frozen=True, gc=False):
-    """One change of one path; of a call that went on in the background there may be several."""
+    """One change of one path; a call that continued in the background can have several."""
 
     order: int
-    """Which record of the journal has it."""
+    """The number of its record in the journal."""
     found: PathState
     left: PathState
 
 
 class CallEntry(msgspec.Struct):
-    """One call: what it found, what it left, what it took back."""
+    """One call: the states it found, the states it left, the calls it undid."""
 
     call_id: str
     tool: str
     at: float
     part: Path
-    """The part of the journal that has the record, with contents, at `offset`."""
+    """The part of the journal with its first record, at `offset`."""
     offset: int
     before: dict[str, PathState]
     after: dict[str, PathState] | None = None
-    """Only what changed; None while the call runs, or after a crash."""
+    """Only changed paths; None while the call runs, or after a crash."""
     left_out: tuple[str, ...] = ()
     undoes: tuple[str, ...] = ()
     is_complete: bool = True
-    """Whether an undo came to its end."""
+    """Whether an undo finished."""
     found_late: bool = False
     doubtful: tuple[str, ...] = ()
     paths_only: bool = False
     late_s: float = LATE_S
     tracked: TrackedRecord | None = None
-    """How to find out what it changed, if it could have been anything."""
+    """How to determine its changes, if it could change anything."""
     more: list[tuple[Path, int]] = []
-    """Where further records with contents are."""
+    """The places of further records with contents."""
     is_sealed: bool = False
-    """Whether every record of it carries the user's own seal."""
+    """Whether all its records have the user's seal."""
     size_bytes: int = 0
-    """What its records take up in the journal."""
+    """The size of its records in the journal."""
     clock: str = ""
     outside: tuple[str, ...] = ()
-    """Paths outside the working directories that it may have changed, with what is below them."""
+    """Paths outside the working directories that it may have changed, with everything below."""
     ambiguous: dict[str, AmbiguousPath] = {}
-    """Changed paths of which nothing shows that they are the call's alone."""
+    """Changed paths that are not certainly the call's own."""
     is_traced: bool = False
     is_partial: bool = False
-    """Whether an undo was asked for some paths only."""
+    """Whether an undo was limited to some paths."""
     order: int = 0
-    """Which record of the journal opened it."""
+    """The number of its first record in the journal."""
     pieces: dict[str, list[StateChange]] = {}
-    """The changes of each changed path, oldest first."""
+    """The changes of each path, oldest first."""
 
     @property
     def has_own_changes(self) -> bool:
-        """Whether the call is known to have left something changed, or nobody watched it."""
+        """Whether the call certainly changed something, or was not watched."""
         return any(
             not self.is_traced or (found := self.ambiguous.get(place)) is None or found.is_contested
             for place in self.after or ()
@@ -81,15 +81,15 @@ class CallEntry(msgspec.Struct):
 
     @property
     def has_changes(self) -> bool:
-        """Whether the call left anything changed."""
+        """Whether the call changed anything."""
         return bool(self.after)
 
     def is_outside(self, place: str) -> bool:
-        """Whether a path of the call lies outside the working directories."""
+        """Whether a path of the call is outside the working directories."""
         return is_within(place, self.outside)
 
     def is_on_top_of(self, other: "CallEntry") -> bool:
-        """Whether the call changed a path after another call had changed it for the last time."""
+        """Whether the call changed a path after another call's last change of it."""
         if not self.last_order > max(other.order, other.last_order):
             return False
         shared = self.pieces.keys() & other.pieces.keys() - self.ambiguous.keys()
@@ -97,15 +97,15 @@ class CallEntry(msgspec.Struct):
 
     @property
     def last_order(self) -> int:
-        """Which record of the journal has its last change."""
+        """The number of the record with its last change."""
         return max((pieces[-1].order for pieces in self.pieces.values()), default=self.order)
 
     def found(self, place: str) -> PathState:
-        """What the call found at a path it changed; below a tree that is nothing, if not listed."""
+        """The state that the call found at a path; unlisted paths in a tree did not exist."""
         return self.before.get(place) or PathState(place, "absent")
 
     def finish(self, record: AfterRecord, order: int) -> None:
-        """Take in what the call left."""
+        """Add what the call left."""
         earlier, self.after = self.after or {}, {state.place: state for state in record.states}
         self.pieces = {
             place: self.pieces[place]
@@ -117,7 +117,7 @@ class CallEntry(msgspec.Struct):
         self.ambiguous = _group_by_place(record.ambiguous)
 
     def extend(self, record: MovedRecord, part: Path, offset: int, order: int) -> None:
-        """Take in what a call changed that could have changed anything."""
+        """Add changes of a call that could change anything."""
         self.more.append((part, offset))
         self.after = self.after or {}
         for found, left in zip_longest(record.found, record.left):
@@ -152,7 +152,7 @@ class CallEntry(msgspec.Struct):
     def _make_change(
         self, record: AfterRecord | MovedRecord, order: int, found: PathState, left: PathState
     ) -> StateChange:
-        """A change of a path; one that is found after a crash was made before all later ones."""
+        """A change of a path; one found after a crash counts as older than all later calls."""
         order = self.order if record.found_late else order
         return StateChange(order, msgspec.structs.replace(found, content=None), left)
 
@@ -166,7 +166,7 @@ class CallEntry(msgspec.Struct):
         return len(pieces) > 1 and follow_each_other and is_back
 
     def note_undo(self, record: UndoRecord) -> None:
-        """Take in what the call took back."""
+        """Add what the call undid."""
         self.undoes, self.is_complete = record.calls, record.is_complete
         self.is_partial = record.is_partial
 

@@ -1,6 +1,6 @@
-"""Calls that changed something, noted beside the journal once their records are on the device.
+"""A list of changed calls next to the journal, written after their records are durable.
 
-What is noted here and stands neither in the journal nor among the pruned calls was taken away.
+A listed call that is neither in the journal nor pruned was removed by someone.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ class EndedCall(msgspec.Struct, frozen=True):
 
 
 def read_ended(directory: Path) -> list[EndedCall]:
-    """The calls that were noted, in the order in which they ended."""
+    """The listed calls in the order they ended."""
     path = directory / ENDED_NAME
     if not path.exists():
         return []
@@ -45,18 +45,18 @@ def read_ended(directory: Path) -> list[EndedCall]:
 
 
 class OwnerUndo(msgspec.Struct, frozen=True):
-    """What an undo or a redo changed."""
+    """The changes of an undo or a redo."""
 
     calls: tuple[str, ...]
-    """The calls it took back."""
+    """The calls it undid."""
     paths: tuple[str, ...]
 
 
 class OwnerUndos:
-    """Gives each undo once."""
+    """Returns each undo once."""
 
     def __init__(self, directory: Path, since: float) -> None:
-        """`directory` is the session's; undos before `since` are not given."""
+        """`directory` is the session's; undos before `since` are skipped."""
         self._directory = directory
         self._since = since
         self._inode = self._offset = 0
@@ -64,7 +64,7 @@ class OwnerUndos:
         self._given: set[str] = set()
 
     def take(self) -> list[OwnerUndo]:
-        """The undos since this was last asked."""
+        """The undos since the previous call."""
         try:
             info = os.stat(self._directory / JOURNAL_NAME)
             if (info.st_ino, info.st_size) == (self._inode, self._offset):
@@ -119,11 +119,11 @@ class _Gone(msgspec.Struct, frozen=True):
     tool: str
     at: float
     changed: bool = True
-    """Whether it left anything changed in the end."""
+    """Whether its changes remained."""
 
 
 def note_pruned(session: Path, entries: Iterable[CallEntry]) -> None:
-    """Remember calls that are about to go from the journal."""
+    """List calls that are about to be pruned from the journal."""
     log = LineLog(session / PRUNED_NAME)
     try:
         for entry in entries:
@@ -144,7 +144,7 @@ def read_pruned_calls(session: Path) -> list[ChangedCall]:
 
 
 def find_pruned_ids(session: Path) -> set[str]:
-    """The ids of all calls that went, or were about to go when a crash came."""
+    """The ids of all pruned calls, including those of an interrupted pruning."""
     return {call.call_id for call in _read(session)}
 
 

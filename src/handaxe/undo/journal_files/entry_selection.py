@@ -1,4 +1,4 @@
-"""Which calls of a journal still stand, and which of them an undo or a redo puts back."""
+"""Select the calls of a journal that an undo or a redo applies to."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ _SHOWN_CALLS = 5
 
 
 def find_undone(entries: Sequence[CallEntry], *, counts_broken_off: bool = False) -> set[str]:
-    """The ids of calls whose change does not stand any more; a redo makes it stand again.
+    """The ids of undone calls; a redo removes a call from them.
 
-    `counts_broken_off`: also where an undo did not come to its end.
+    `counts_broken_off`: interrupted undos count too.
     """
     gone: set[str] = set()
     # Whoever undoes comes later, so backwards its own fate is known already.
@@ -25,17 +25,17 @@ def find_undone(entries: Sequence[CallEntry], *, counts_broken_off: bool = False
 
 
 def is_broken_off(entries: Sequence[CallEntry], targets: Sequence[CallEntry]) -> bool:
-    """Whether the last undo or redo of any of these calls did not come to its end."""
+    """Whether the last undo or redo of any of these calls was interrupted."""
     undoing = _find_undoing(entries, [entry.call_id for entry in targets])
     return bool(undoing) and not undoing[-1].is_complete
 
 
 def select_entries(entries: Sequence[CallEntry], wanted: UndoRequest) -> list[CallEntry]:
-    """The calls to put back, oldest first.
+    """The calls to undo, oldest first.
 
     Raises:
-        NothingToUndo: no change is left.
-        UnknownCall: no call of that id changed anything.
+        NothingToUndo: there are no changes left.
+        UnknownCall: no call with that id changed anything.
     """
     changes = [entry for entry in entries if entry.has_changes]
     if wanted.call_id is not None:
@@ -57,9 +57,9 @@ def select_entries(entries: Sequence[CallEntry], wanted: UndoRequest) -> list[Ca
 
 
 def _is_meant(entry: CallEntry, wanted: UndoRequest, left_alone: set[str] | None) -> bool:
-    """Whether a call is the one to put back that nobody named.
+    """Whether an undo without an id applies to this call.
 
-    `left_alone` is what still stands of a call that was undone; None if it was not.
+    `left_alone`: the paths of an undone call that were not restored; None if it was not undone.
     """
     if wanted.paths:
         standing = entry.after or () if left_alone is None else left_alone
@@ -70,7 +70,7 @@ def _is_meant(entry: CallEntry, wanted: UndoRequest, left_alone: set[str] | None
 
 
 def _find_on_top(changes: Sequence[CallEntry], at: int, gone: set[str]) -> int:
-    """The position of the call that began before this one and last changed one of its paths."""
+    """The position of the call that began earlier and changed one of its paths last."""
     top = changes[at]
     for below in range(at):
         other = changes[below]
@@ -80,16 +80,16 @@ def _find_on_top(changes: Sequence[CallEntry], at: int, gone: set[str]) -> int:
 
 
 def _find_left_alone(entry: CallEntry, entries: Sequence[CallEntry]) -> set[str]:
-    """What may be somebody else's and no undo of the call has put back."""
+    """The ambiguous paths of a call that no undo has restored."""
     gone = find_undone(entries)
     undos = [e for e in entries if entry.call_id in e.undoes and e.call_id not in gone]
     return set(entry.ambiguous).difference(*(undo.before for undo in undos))
 
 
 def _find_first_attempts(changes: Sequence[CallEntry], at: int) -> list[CallEntry]:
-    """The undos and redos that broke off and that the undo here continued, oldest first.
+    """The interrupted undos and redos that this undo continued, oldest first.
 
-    With what a redo began to take back. Before a redo that came to its end all was as it had been.
+    Includes what a redo began to undo; before a finished redo everything was restored.
     """
     found = [changes[at]]
     for entry in reversed(_find_undoing(changes[:at], changes[at].undoes)):

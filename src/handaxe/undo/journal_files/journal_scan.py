@@ -1,4 +1,4 @@
-"""Reading the undo journal of a session from end to end, and what cannot be read of it."""
+"""Read a session's undo journal completely, and report damage."""
 
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -30,29 +30,29 @@ from handaxe.undo.journal_files.records import (
 )
 
 _FRAME_BYTES = 40
-"""What a line has around its payload, at least."""
+"""Minimum size of a line without its payload."""
 
 
 class JournalDamage(msgspec.Struct):
-    """A place in a journal where a record is missing or spoilt."""
+    """A place in a journal where a record is missing or damaged."""
 
     part: str
     reason: str
     calls_before: int
-    """How many calls had begun by then."""
+    """Number of calls that had begun before it."""
     until: float = 0.0
     """The record was written before this time."""
     may_hide_call: bool = True
-    """Whether it may have been the only record of a call."""
+    """Whether it may be the only record of a call."""
 
     @property
     def sentence(self) -> str:
-        """Where it is and what is wrong."""
+        """Describe the place and the problem."""
         return f"{self.part}: {self.reason}"
 
 
 class JournalRecord(msgspec.Struct, frozen=True):
-    """One record, and where it stands."""
+    """One record and its place."""
 
     part: Path
     offset: int
@@ -61,19 +61,19 @@ class JournalRecord(msgspec.Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """How long its line is, nearly."""
+        """The approximate length of its line."""
         return len(self.payload) + _FRAME_BYTES
 
 
 class JournalScan:
-    """The records of a session's journal in order; what is damaged is known at the end."""
+    """The records of a session's journal in order; damage is known at the end."""
 
     def __init__(self, directory: Path) -> None:
         self.damages: list[JournalDamage] = []
         self._directory = directory
         self._calls = 0
         self._begun: dict[str, int] = {}
-        """How many calls had begun with each of them."""
+        """Number of calls begun at each of them."""
         self._changed: set[str] = set()
         self._undated = 0
 
@@ -123,13 +123,13 @@ class JournalScan:
         )
 
     def _set_damage_date(self, at: float) -> None:
-        """What was damaged so far was written before this time."""
+        """Set the latest date for the damage so far."""
         for damage in self.damages[self._undated :]:
             damage.until = at
         self._undated = len(self.damages)
 
     def _find_missing(self, ended: Sequence[EndedCall]) -> None:
-        """Calls that were recorded whole and are not any more."""
+        """Find calls that were recorded completely and are now missing."""
         missing: dict[int, dict[str, float]] = {}
         position = 0
         pruned = find_pruned_ids(self._directory) if ended else ()
@@ -154,14 +154,14 @@ class JournalScan:
         return [(path.name, path.stat().st_ino) for path in list_journal_files(self._directory)]
 
     def _find_cut_off(self) -> None:
-        """Unfinished records that the next writer has cut off."""
+        """Find unfinished records that the next writer cut off."""
         for path in sorted(self._directory.glob(f"{JOURNAL_NAME}.torn-*")):
-            reason = "a record that was not finished was cut off and is kept here"
+            reason = "an unfinished record was cut off and saved here"
             self._add(path, reason, may_hide_call=False)
 
 
 def find_damage(directory: Path) -> list[str]:
-    """What cannot be read of a session's undo record, one sentence each; contents aside."""
+    """The damage of a session's undo record, one sentence each; contents are not checked."""
     journal = JournalScan(directory)
     try:
         for _ in journal:
@@ -179,7 +179,7 @@ def find_damage(directory: Path) -> list[str]:
 
 
 def _is_left_unfinished(part: Path, offset: int) -> bool:
-    """Whether nobody is writing the last line of a part, which is not whole."""
+    """Whether the last line of a part is incomplete and has no writer."""
     fd, _ = open_regular(str(part))
     try:
         # Writers hold the lock of the file until their line is whole.
@@ -194,7 +194,7 @@ _MISSING = b"a record was missing here\n"
 
 
 class _Going:
-    """The records of calls that are to go, found in one reading of the journal."""
+    """The records of calls to drop, found in one scan."""
 
     def __init__(self, session: Path, calls: Collection[tuple[str, float]]) -> None:
         self.offsets: dict[Path, set[int]] = {part: set() for part in list_journal_files(session)}
@@ -220,15 +220,15 @@ class _Going:
         return part in self._used
 
     def is_newer(self, part: Path, offset: int) -> bool:
-        """Whether a place comes after the newest call that goes."""
+        """Whether a place is after the newest dropped call."""
         return (self._parts.index(part), offset) > self._last
 
 
 def drop_calls(session: Path, calls: Collection[tuple[str, float]]) -> None:
-    """Drop calls, by their ids and times, from a journal; no call of the session may run.
+    """Drop calls by id and time from a journal; no call of the session may run.
 
-    Damage stays, unless a newer call goes. A crash leaves each part as it was or as it should be.
-    The oldest part comes first, so that no call loses its end before its beginning.
+    Damage stays, unless a newer call is dropped. A crash leaves each part in its old or new form.
+    The oldest part is rewritten first, so that no call loses its end before its start.
     """
     going = _Going(session, calls)
     for part, offsets in going.offsets.items():
@@ -244,7 +244,7 @@ def drop_calls(session: Path, calls: Collection[tuple[str, float]]) -> None:
 
 
 def _write_without(part: Path, going: _Going, place: Path) -> bool:
-    """Copy what stays of a part, durably; whether there is damage in it."""
+    """Copy the remaining lines of a part durably; return whether it has damage."""
     is_damaged = False
     seq = 1
     with part.open("rb") as old, os.fdopen(os.open(place, _CREATE, 0o600), "wb") as new:
@@ -262,7 +262,7 @@ def _write_without(part: Path, going: _Going, place: Path) -> bool:
 
 
 def _read_staying(old: BinaryIO, part: Path, going: _Going) -> Iterator[tuple[bytes, bool]]:
-    """The lines of a part that stay, and whether each is damage."""
+    """The remaining lines of a part, and whether each is damage."""
     offset, expected_seq = 0, 1
     for line in old:
         record = parse_line(line, offset)

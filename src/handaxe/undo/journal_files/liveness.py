@@ -1,7 +1,7 @@
-"""Which sessions have their undo journal open, so that what a killed process left is found.
+"""Which sessions have their undo journal open, so that leftovers of killed processes are found.
 
-Each process keeps an empty file per open journal, locked for as long as it lives and removed when
-the journal is closed. A file that nobody holds belongs to a process that was killed.
+Each process holds a locked, empty file per open journal and removes it on close. An unlocked file
+belongs to a killed process.
 """
 
 import os
@@ -20,12 +20,12 @@ _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def get_liveness_directory(home: Path) -> Path:
-    """Where the files of all sessions lie."""
+    """The directory with the files of all sessions."""
     return home / "open-journals"
 
 
 class LivenessFile:
-    """What one process says of one session's journal."""
+    """The file of one process and one session's journal."""
 
     def __init__(self, home: Path, session_id: str) -> None:
         self._directory = get_liveness_directory(home)
@@ -34,7 +34,7 @@ class LivenessFile:
         self._fd = -1
 
     def hold(self) -> None:
-        """Be known until `drop`; a disk that is full or knows no locks keeps nobody from work."""
+        """Hold the file until `drop`; on failure the session continues without it."""
         while self._fd < 0:
             self._path = self._directory / f"{self._prefix}.{os.urandom(4).hex()}"
             try:
@@ -51,7 +51,7 @@ class LivenessFile:
                 self._fd = -1
 
     def drop(self) -> None:
-        """The journal is closed."""
+        """Remove the file, because the journal is closed."""
         if self._fd >= 0:
             with suppress(OSError):
                 self._path.unlink()
@@ -60,19 +60,19 @@ class LivenessFile:
 
 
 class DeadJournal:
-    """The file of a process that was killed, locked by us meanwhile."""
+    """The file of a killed process, locked during recovery."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.session_id = path.name.rpartition(".")[0]
 
     def forget(self) -> None:
-        """Nothing is left to be done for it."""
+        """Remove it after recovery."""
         self._path.unlink(missing_ok=True)
 
 
 def find_dead_journals(home: Path) -> Iterator[DeadJournal]:
-    """The journals of killed processes, each one kept from others while it is looked after."""
+    """The journals of killed processes, each locked while the caller handles it."""
     for path in _list(home):
         try:
             fd = os.open(path, _OPEN)
@@ -90,9 +90,9 @@ def find_dead_journals(home: Path) -> Iterator[DeadJournal]:
 
 
 def find_oldest_living(home: Path) -> float:
-    """When the first process began whose journal is open; now if there is none.
+    """The start of the oldest process with an open journal, or now.
 
-    A temporary file older than that has no writer any more.
+    A temporary file older than that has no writer.
     """
     oldest = time.time()
     for path in _list(home):

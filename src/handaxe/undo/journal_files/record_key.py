@@ -1,8 +1,8 @@
-"""The key of the undo record: whoever does not have it cannot write what undo believes.
+"""The key of the undo record: only its owner can write records that undo trusts.
 
-One per user, beside the user's settings and so outside every project and every data directory
-that somebody may hand over. Records carry a seal made with it. A record without one is older, or
-somebody else's: it can be read, and what it says of places outside the project needs a word.
+There is one key per user, next to the user's settings, outside every project and data directory.
+Records have a seal made with it. A record without a seal is old or foreign: it can be read, but
+restoring paths outside the project needs approval.
 """
 
 import contextlib
@@ -25,23 +25,23 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Sealer:
-    """Seals the records of one journal, and tells its own seals from all others."""
+    """Creates and checks the seals of one journal."""
 
     def __init__(self, home: Path, purpose: str) -> None:
-        """`purpose` tells journals apart: a seal for one is none for another."""
+        """`purpose` separates journals: a seal of one is not valid for another."""
         self._home = home
         self._purpose = purpose.encode("utf-8", "surrogatepass")
         self._derived: bytes | None = None
 
     def seal(self, payload: bytes) -> bytes:
-        """A JSON object with its seal as one more field; as it is where there can be no key."""
+        """A JSON object with its seal as one more field; unchanged if there is no key."""
         key = self._key
         if not key:
             return payload
         return payload[:-1] + _FIELD + _digest(key, payload) + b'"}'
 
     def is_sealed(self, payload: bytes) -> bool:
-        """Whether a JSON object carries the seal that belongs to it."""
+        """Whether a JSON object has a valid seal."""
         end = len(payload) - _SEAL_BYTES
         if end < 1 or payload[end : end + len(_FIELD)] != _FIELD or not self._key:
             return False
@@ -49,7 +49,7 @@ class Sealer:
         return hmac.compare_digest(_digest(self._key, payload[:end] + b"}"), seal)
 
     def prepare(self) -> None:
-        """Have the key, so that its file is there before anybody compares what a call changes."""
+        """Create the key now, so that its file is not taken for a call's change."""
         _ = self._key
 
     @property
@@ -66,7 +66,7 @@ def _digest(key: bytes, payload: bytes) -> bytes:
 
 @lru_cache(maxsize=16)
 def _read_or_make(settings: str, home: str) -> bytes:
-    """The user's key; in the data directory where nothing can be kept beside the settings."""
+    """The user's key; in the data directory if the settings directory is not writable."""
     for directory in (settings, home):
         with contextlib.suppress(OSError, DiskFault):
             return _read(directory) or _make(directory)
@@ -74,7 +74,7 @@ def _read_or_make(settings: str, home: str) -> bytes:
 
 
 def _read(directory: str) -> bytes:
-    """The key in a directory; empty if there is none, or one that others could have put there."""
+    """The key in a directory; empty if it is missing or not trustworthy."""
     path = f"{directory}/{KEY_NAME}"
     try:
         fd, info = open_regular(path)
@@ -86,12 +86,14 @@ def _read(directory: str) -> bytes:
         close(fd)
     problem = find_shared_access(directory) or find_shared_access(path)
     if problem or info.st_mode & 0o077 or len(key) != KEY_BYTES:
-        raise DiskFault(f"{path} is no key: {problem or 'it is damaged, or others may read it'}")
+        raise DiskFault(
+            f"{path} is not a valid key: {problem or 'it is damaged, or other users may read it'}"
+        )
     return key
 
 
 def _make(directory: str) -> bytes:
-    """A new key, durable before the first record is sealed with it."""
+    """A new key, made durable before its first use."""
     make_private_directory(Path(directory))
     if problem := find_shared_access(directory):
         raise DiskFault(problem)

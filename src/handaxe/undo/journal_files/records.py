@@ -1,7 +1,7 @@
-"""What stands in an undo journal: one JSON value per line, described as types.
+"""The records of an undo journal, one JSON value per line.
 
-A call has a `Before` (durable ahead of the change) and an `After` (what it left). A `Before`
-without an `After` is a call that still runs, or one that a crash ended.
+A call has a `Before` (durable before the change) and an `After` (what it left). A `Before` without
+an `After` belongs to a running call or to a crashed one.
 """
 
 import os
@@ -13,9 +13,9 @@ import msgspec
 from handaxe.text.paths import quote_path
 
 LATE_S = 60.0
-"""A file written longer after the start of a crashed call may be somebody else's ..."""
+"""A file written longer than this after the start of a crashed call may be foreign ..."""
 COMMAND_S = 660.0
-"""... and so may one that was written longer after the start of a command."""
+"""... and likewise after the start of a command."""
 _KEPT = (
     r"\A(?:blob:[0-9a-f]+|pin:[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"
     r"|bundle:[0-9a-f]+\.bundle@[0-9]+)?\Z"
@@ -24,7 +24,7 @@ StateKind = Literal["absent", "file", "link", "directory", "special"]
 
 
 class ContentSplice(msgspec.Struct, frozen=True):
-    """Small new content, as what differs from the content before."""
+    """Small new content as the difference from the content before."""
 
     same_head: int
     same_tail: int
@@ -32,14 +32,14 @@ class ContentSplice(msgspec.Struct, frozen=True):
 
 
 class PathState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stood at a path at one moment."""
+    """The state of a path at one moment."""
 
     path: str
     kind: StateKind
     raw_path: bytes = b""
-    """The path's bytes, where they are not UTF-8."""
+    """The path's bytes, if it is not valid UTF-8."""
     digest: str = ""
-    """SHA-256 of a file; empty for a large one that nobody had hashed."""
+    """SHA-256 of a file; empty for a large file without a known hash."""
     size_bytes: int = 0
     mode: int = 0
     uid: int = 0
@@ -48,36 +48,36 @@ class PathState(msgspec.Struct, frozen=True, omit_defaults=True):
     dev: int = 0
     ino: int = 0
     born_ns: int = 0
-    """When a file with several names was made; 0 of one with a single name, or if nobody knows."""
+    """When a hard-linked file was created; 0 for other files or if unknown."""
     extended: dict[str, bytes] = {}
     target: bytes = b""
-    """Where a symbolic link points."""
+    """The target of a symbolic link."""
     content: bytes | None = None
-    """A small file whole."""
+    """The content of a small file."""
     kept: Annotated[str, msgspec.Meta(pattern=_KEPT)] = ""
-    """Where the content store has a larger one: the name of a file in it, and no other path."""
+    """The file name of a larger content in the store; never another path."""
     splice: ContentSplice | None = None
     shared_with: tuple[bytes, ...] = ()
-    """Other names of the same file, which it should share again."""
+    """Other names of the same file, to link again."""
     type_bits: int = 0
-    """What a special file is."""
+    """The type of a special file."""
     missing_parents: int = 0
-    """How many of the directories above were not there either."""
+    """How many of the directories above were missing too."""
     names: tuple[str, ...] | None = None
-    """Of a directory: which new names in it count, as patterns; None: everything below it."""
+    """Of a directory: patterns of new names in it that count; None: everything below it."""
 
     @property
     def place(self) -> str:
-        """The path as the system takes it."""
+        """The path for system calls."""
         return os.fsdecode(self.raw_path) if self.raw_path else self.path
 
     @property
     def shown(self) -> str:
-        """The path as people and models are shown it, and may give it back."""
+        """The path for display and input."""
         return quote_path(self.place)
 
     def is_same(self, other: "PathState") -> bool:
-        """Whether both are the same thing with the same content; modes and times aside."""
+        """Whether kind and content are equal; modes and times are ignored."""
         if self.kind != other.kind:
             return False
         if self.kind == "link":
@@ -91,12 +91,12 @@ class PathState(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.is_same_inode(other)
 
     def has_more_parents(self, other: "PathState") -> bool:
-        """Whether both are nothing, but directories were made on the way to this one."""
+        """Whether both are missing, but a directory above was created."""
         is_nothing = self.kind == other.kind == "absent"
         return is_nothing and self.missing_parents < other.missing_parents
 
     def is_same_inode(self, other: "PathState") -> bool:
-        """Whether both are one file that nobody wrote to in between."""
+        """Whether both are the same unwritten file."""
         return (self.dev, self.ino, self.size_bytes, self.mtime_ns) == (
             other.dev,
             other.ino,
@@ -108,16 +108,16 @@ class PathState(msgspec.Struct, frozen=True, omit_defaults=True):
 class JournalStart(
     msgspec.Struct, frozen=True, omit_defaults=True, tag_field="record", tag="start"
 ):
-    """The first record: whose journal this is."""
+    """The first record: the owner of the journal."""
 
     session_id: str
     root: str
     raw_root: bytes = b""
-    """The root's bytes, where they are not UTF-8."""
+    """The root's bytes, if it is not valid UTF-8."""
 
     @property
     def place(self) -> str:
-        """The root as the system takes it."""
+        """The root for system calls."""
         return os.fsdecode(self.raw_root) if self.raw_root else self.root
 
 
@@ -129,18 +129,18 @@ class BeforeRecord(msgspec.Struct, frozen=True, tag_field="record", tag="before"
     at: float
     states: tuple[PathState, ...]
     left_out: tuple[str, ...] = ()
-    """Places below which there was too much to remember."""
+    """Directories that are left out because they are too big."""
     paths_only: bool = False
-    """Whether only these very paths change, and nothing else below a directory among them."""
+    """Whether only these exact paths change, nothing below them."""
     late_s: float = LATE_S
     outside: tuple[bytes, ...] = ()
-    """Which of the paths lie outside the working directories."""
+    """The paths outside the working directories."""
     clock: str = ""
-    """The time as `boot_clock.read_clock` gives it, here and below."""
+    """The time of `read_clock`, here and below."""
 
 
 class TrackedRecord(msgspec.Struct, frozen=True, tag_field="record", tag="tracked"):
-    """A call may change anything below these places; what is there is written down elsewhere."""
+    """A call may change anything below these directories; their state is in a manifest."""
 
     call_id: str
     tool: str
@@ -148,29 +148,29 @@ class TrackedRecord(msgspec.Struct, frozen=True, tag_field="record", tag="tracke
     scopes: tuple[bytes, ...]
     manifest: bytes
     length: int
-    """How much of the manifest was written when the call began."""
+    """The length of the manifest when the call began."""
     left_out: tuple[str, ...] = ()
     outside: tuple[PathState, ...] = ()
-    """What stood at paths outside the working directories that it may change as well."""
+    """The states of paths outside the working directories that it may change too."""
     places: tuple[tuple[bytes, tuple[str, ...] | None], ...] = ()
-    """What its words say that it writes, as `extents.Places`."""
+    """The write targets in its words, as `write_extent.Places`."""
     trace: bytes = b""
-    """The file in which a trace of what it writes may be."""
+    """The file that may hold a trace of its writes."""
     clock: str = ""
 
 
 class AmbiguousPath(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A path that changed while a call ran, and not surely by it."""
+    """A path that changed while a call ran, but not certainly by it."""
 
     path: bytes
     session_id: str = ""
     """Another session that recorded the change as its own."""
     is_contested: bool = False
-    """Whether the call wrote the path as well."""
+    """Whether the call wrote the path too."""
 
 
 class MovedRecord(msgspec.Struct, frozen=True, tag_field="record", tag="moved", omit_defaults=True):
-    """What such a call found and what it left, of the paths it changed; more may follow."""
+    """The changed paths of such a call, before and after; more records may follow."""
 
     call_id: str
     at: float
@@ -180,34 +180,34 @@ class MovedRecord(msgspec.Struct, frozen=True, tag_field="record", tag="moved", 
     doubtful: tuple[str, ...] = ()
     ambiguous: tuple[AmbiguousPath, ...] = ()
     is_traced: bool = False
-    """Whether every process of the call was watched as it wrote."""
+    """Whether all processes of the call were traced."""
     clock: str = ""
 
 
 class AfterRecord(msgspec.Struct, frozen=True, tag_field="record", tag="after", omit_defaults=True):
-    """The call ended; of its paths, those that it changed and how they are now."""
+    """The call ended; the states of its changed paths."""
 
     call_id: str
     at: float
     states: tuple[PathState, ...]
     found_late: bool = False
-    """Whether somebody looked only after a crash."""
+    """Whether it was determined only after a crash."""
     doubtful: tuple[str, ...] = ()
-    """Paths that were written so late that it may have been somebody else."""
+    """Paths that were written so late that others may have written them."""
     ambiguous: tuple[AmbiguousPath, ...] = ()
     clock: str = ""
 
 
 class UndoRecord(msgspec.Struct, frozen=True, tag_field="record", tag="undid"):
-    """A call puts back what other calls had changed: written when it begins, and at its end."""
+    """A call undoes other calls: written at its start and at its end."""
 
     call_id: str
     calls: tuple[str, ...]
     is_complete: bool
     is_partial: bool = False
-    """Whether only some paths of those calls were asked for."""
+    """Whether the undo was limited to some paths of those calls."""
     by_owner: bool = False
-    """Whether the owner of the session asked for it, and not the model."""
+    """Whether the session's owner requested it, not the model."""
 
 
 Record = JournalStart | BeforeRecord | AfterRecord | TrackedRecord | MovedRecord | UndoRecord
@@ -222,7 +222,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(payload: bytes) -> Record:
-    """The record of a line; raises msgspec's errors on anything else."""
+    """The record of a line; raises msgspec's errors for anything else."""
     return _decoder.decode(payload)
 
 
@@ -240,7 +240,7 @@ def find_states(record: Record) -> tuple[PathState, ...]:
 
 
 def has_changes(record: Record) -> TypeGuard[AfterRecord | MovedRecord]:
-    """Whether a record says that a call left something changed."""
+    """Whether a record says that a call changed something."""
     match record:
         case AfterRecord():
             return bool(record.states)
@@ -251,7 +251,7 @@ def has_changes(record: Record) -> TypeGuard[AfterRecord | MovedRecord]:
 
 
 def encode_path(path: str) -> tuple[str, bytes]:
-    """A path as JSON can hold it, and its bytes where that loses something."""
+    """A path for JSON, and its bytes if JSON loses something."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -265,35 +265,35 @@ LOCK_NAME = "journal.lock"
 PRUNED_NAME = "journal.pruned"
 ENDED_NAME = "journal.ended"
 NEW_JOURNAL_NAME = ".journal.new"
-"""A part of a journal that is being written anew."""
+"""A part of a journal that is being rewritten."""
 
 
 def get_blobs_directory(home: Path) -> Path:
-    """Contents by their hash, shared by all sessions."""
+    """Contents by hash, shared by all sessions."""
     return home / "blobs"
 
 
 def get_pins_directory(home: Path) -> Path:
-    """Second names of files that were replaced, shared by all sessions."""
+    """Hard links of replaced files, shared by all sessions."""
     return home / "pins"
 
 
 def get_in_place_directory(home: Path) -> Path:
-    """The journal of writes that cannot be atomic by themselves."""
+    """The journal of in-place writes."""
     return home / "in-place"
 
 
 def list_journal_files(session: Path) -> list[Path]:
-    """The journal of a session in order: full parts, then the one that grows."""
+    """The journal of a session in order: closed parts, then the open one."""
     current = session / JOURNAL_NAME
     parts = sorted(session.glob("journal-*.jsonl"))
     return [*parts, current] if current.exists() else parts
 
 
 def find_newest_record(session: Path) -> Path | None:
-    """The file of a session's record that was written last; None if it changed nothing.
+    """The most recently written file of a session's record; None if it changed nothing.
 
-    Where nothing else is left, that is the list of pruned calls, or of those that there were.
+    This can be the list of pruned or ended calls.
     """
     lists = (session / name for name in (PRUNED_NAME, ENDED_NAME))
     left = (path for path in lists if path.exists())

@@ -1,4 +1,4 @@
-"""What of a tree is too much to be kept, by number and by size."""
+"""Find what exceeds the limits of a tree, by number and size."""
 
 from collections.abc import Callable
 
@@ -9,14 +9,14 @@ Weight = Callable[[Node], int]
 
 
 def exclude_excess(tree: Tree, *, max_files: int, max_bytes: int) -> None:
-    """Leave out what is too much, by number and by size."""
+    """Leave out paths until the limits hold."""
     if tree.count > max_files:
         _reduce(tree, lambda _: 1, max_files)
     _reduce(tree, _measure_node, max_bytes)
 
 
 def _measure_node(node: Node) -> int:
-    """What keeping it costs; what git has, it keeps."""
+    """The cost of saving a node; objects of git are free."""
     return node.size_bytes if node.is_file and not node.pack.startswith((GIT, LINK)) else 0
 
 
@@ -37,7 +37,7 @@ def _reduce(tree: Tree, weight: Weight, most: int) -> None:
 
 
 def _sum_weights(tree: Tree, weight: Weight) -> dict[str, int]:
-    """What is below each directory, added up from the deepest."""
+    """The sum below each directory, added up from the deepest."""
     weights: dict[str, int] = {}
     for directory in sorted(tree.directories, key=lambda path: path.count("/"), reverse=True):
         total = 0
@@ -50,7 +50,7 @@ def _sum_weights(tree: Tree, weight: Weight) -> dict[str, int]:
 
 
 def _find_heaviest(tree: Tree, weights: dict[str, int], weight: Weight, excess: int) -> str | None:
-    """The deepest single path that is enough; or else the heaviest there is below a root."""
+    """The deepest single path that is large enough; otherwise the largest one below a root."""
     roots = [root for root in tree.roots if root in tree.directories]
     if not roots:
         return None

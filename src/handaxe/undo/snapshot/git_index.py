@@ -1,4 +1,4 @@
-"""The files of a working tree whose bytes are objects of git, as its index proves."""
+"""Files of a working tree whose bytes are git objects, proved by the index."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _GIT_S = 60.0
 def find_unchanged(
     directory: str, index: Node, unkept: Mapping[str, Node], roots: tuple[str, ...]
 ) -> dict[str, list[Node]]:
-    """By object, the files that the index proves to be as they were when they were added."""
+    """By object, the files that the index proves to be unchanged since they were added."""
     root = directory.removesuffix("/.git")
     listing = ("ls-files", "-z", "--stage", "--debug", "--", _UNCHANGED)
     said = _run_git_command(directory, *listing, work_tree=root, roots=roots)
@@ -50,7 +50,7 @@ def _is_as_added(entry: re.Match[bytes], node: Node, index: Node) -> bool:
 def mark_stored_files(
     mirror: Path, same: Mapping[str, Iterable[Node]], roots: tuple[str, ...]
 ) -> None:
-    """Mark the files whose object is there, with the size of the file."""
+    """Mark the files whose object exists, with the file's size."""
     objects = f"{mirror}/objects"
     loose = {
         start + name
@@ -77,7 +77,7 @@ def mark_stored_files(
 
 
 def _read_loose_size(place: str) -> int | None:
-    """The size that a blob in a file of its own says it has; git takes twice as long to ask."""
+    """The size in the header of a loose blob; asking git takes twice as long."""
     try:
         fd = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

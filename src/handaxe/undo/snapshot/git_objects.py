@@ -1,8 +1,8 @@
-"""What git keeps already is not kept twice.
+"""Do not store again what git already stores.
 
-Git never changes an object, so a second name of its file keeps it, also when the repository is
-deleted. These names lie as git lays out objects; so what the index proves to be unchanged in the
-working tree is read back from there. The repository itself is only read.
+Git never changes an object, so a hard link to its file keeps the object even if the repository is
+deleted. The links are laid out like git's objects, so unchanged files can be read back from there.
+The repository itself is only read.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _LEAST_ASKED, _ASKED_PART = 50, 16
 
 
 class NotInGit(DiskFault):
-    """An object is not where it was."""
+    """An object is missing."""
 
 
 class GitObjects:
@@ -43,13 +43,13 @@ class GitObjects:
         self._reader: _Reader | None = None
 
     def keep(self, path: str, node: Node) -> bool:
-        """Keep the file of an object by a second name; False if it is none, or cannot be."""
+        """Keep an object's file as a hard link; False if that is not possible."""
         directory, _, name = path.rpartition("/")
         place = self._place_for(directory)
         return place is not None and self._keep(directory, name, node, place)
 
     def keep_all(self, tree: Tree, unkept: dict[str, Node]) -> None:
-        """Keep the files of all objects that are not kept yet, and take them out of `unkept`."""
+        """Keep the files of all objects that are not kept yet, and remove them from `unkept`."""
         for directory, listing in tree.directories.items():
             place = self._place_for(directory)
             for name, node in listing.items() if place is not None else ():
@@ -78,7 +78,7 @@ class GitObjects:
         return True
 
     def adopt(self, tree: Tree, unkept: Mapping[str, Node]) -> None:
-        """Mark files whose bytes are an object that is kept."""
+        """Mark files whose bytes are a kept object."""
         if len(unkept) < max(_LEAST_ASKED, tree.count // _ASKED_PART):
             return
         roots = tuple(tree.roots)
@@ -90,10 +90,10 @@ class GitObjects:
                     mark_stored_files(mirror, same, roots)
 
     def view(self, node: Node) -> bytes:
-        """The bytes of a file that git keeps.
+        """The bytes of a file that git stores.
 
         Raises:
-            NotInGit: they are gone.
+            NotInGit: they are missing.
         """
         if node.pack.startswith(LINK):
             return self._read_linked(node)
@@ -104,19 +104,19 @@ class GitObjects:
         return self._reader.read(node.digest.hex(), node.size_bytes)
 
     def sync(self) -> None:
-        """Make the second names durable."""
+        """Make the hard links durable."""
         for place in self._unsynced:
             sync_names(self._directory / place)
         self._unsynced.clear()
 
     def release_files(self) -> None:
-        """Let go of the program that reads objects."""
+        """Stop the program that reads objects."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
 
     def drop_unused(self, nodes: Collection[Node]) -> None:
-        """Remove second names that no file of the tree needs."""
+        """Remove hard links that no file of the tree needs."""
         used = {node.pack.removeprefix(LINK) for node in nodes if node.pack.startswith(LINK)}
         for mirror in self._directory.glob("git-*"):
             dropped = 0
@@ -130,7 +130,7 @@ class GitObjects:
                     node.pack = ""
 
     def _open_mirror(self, git_directory: str, *, make: bool = True) -> Path:
-        """A repository of ours that has nothing but objects."""
+        """Handaxe's object-only repository for a git directory."""
         key = hashlib.sha256(os.fsencode(git_directory)).hexdigest()[:12]
         mirror = self._directory / f"git-{key}"
         if make and not (mirror / "HEAD").exists():
@@ -140,9 +140,9 @@ class GitObjects:
         return mirror
 
     def _place_for(self, directory: str) -> str | None:
-        """Where the objects of a directory get their second names, below ours; None if it has none.
+        """Where the objects of a directory get their links; None if it has no repository.
 
-        Most directories have none, and are asked for again and again.
+        Most directories have none and are asked for repeatedly.
         """
         if directory not in self._places:
             found = _OBJECTS.fullmatch(directory)
@@ -166,21 +166,21 @@ class GitObjects:
         try:
             content = place.read_bytes()
         except OSError as error:
-            raise NotInGit("what git kept of it is gone") from error
+            raise NotInGit("its git object is missing") from error
         if len(content) != node.size_bytes or not _is_whole(place, content):
-            raise NotInGit("what git kept of it was changed by somebody")
+            raise NotInGit("its git object was changed by another program")
         return content
 
 
 class _Reader:
-    """One `git cat-file`, asked for object after object."""
+    """A `git cat-file` process that reads object after object."""
 
     def __init__(self, mirror: Path) -> None:
         self.mirror = mirror
         try:
             self._process = start_git(make_object_command(str(mirror), "cat-file", "--batch"), None)
         except GitFailed as error:
-            raise NotInGit("there is no git any more") from error
+            raise NotInGit("git is not available") from error
 
     def read(self, name: str, size_bytes: int) -> bytes:
         """The bytes of an object."""
@@ -192,7 +192,7 @@ class _Reader:
             asked.flush()
             head = answers.readline().split()
             if len(head) != 3 or head[1:] != [b"blob", b"%d" % size_bytes]:
-                raise NotInGit("git does not have it any more")
+                raise NotInGit("git no longer has it")
             content = answers.read(size_bytes + 1)[:-1]
         except OSError as error:
             raise NotInGit("git does not answer") from error
@@ -201,7 +201,7 @@ class _Reader:
         return content
 
     def close(self) -> None:
-        """End the program."""
+        """End the process."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -209,14 +209,14 @@ class _Reader:
 
 
 def hash_blob(content: bytes | memoryview) -> bytes:
-    """The id that git gives to a file."""
+    """The git object id of a file's content."""
     digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     digest.update(content)
     return digest.digest()
 
 
 def _is_whole(place: Path, content: bytes) -> bool:
-    """Whether the file of an object is what git had written, by the hash that is in it."""
+    """Whether an object's file matches its hash."""
     if place.parent.name == "pack":
         ending = hashlib.sha1(content[:-20], usedforsecurity=False).digest()
         return content[-20:] == ending or place.suffix not in {".pack", ".idx"}

@@ -1,7 +1,7 @@
-"""Being told by the system which directories changed, so that only those are looked at again.
+"""Learn from the kernel which directories changed, so that only those are read again.
 
-A watch never proves anything alone: whatever it cannot promise (a full queue, a directory more
-than the system lets us watch, a file system that changes elsewhere) ends in a look at the tree.
+A watch alone proves nothing: if the queue overflows, watches run out or the file system changes
+elsewhere, the tree is compared.
 """
 
 import ctypes
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 Dirty = dict[str, set[str]]
-"""By directory, the names in it that somebody touched."""
+"""By directory, the changed names in it."""
 
 _MASK = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x01000000 | 0x02000000
-"""Written, attributes, closed, moved, created, deleted; a directory and no link to one."""
+"""Written, attributes, closed, moved, created, deleted; only real directories."""
 _OVERFLOW = 0x4000
 _IGNORED = 0x8000
 _HEAD = struct.Struct("iIII")
@@ -27,17 +27,17 @@ _LOCAL = frozenset(
 
 
 class CannotWatch(Exception):
-    """The system has no watches left for us, or none at all."""
+    """No watches are available."""
 
 
 class InotifyWatcher:
-    """One queue of changes, over many directories."""
+    """One inotify queue for many directories."""
 
     def __init__(self, fd: int = -1) -> None:
-        """Open a queue, or use one that another process has opened.
+        """Open a queue, or use one opened by another process.
 
         Raises:
-            CannotWatch: there is none to be had.
+            CannotWatch: none is available.
         """
         if sys.platform != "linux":
             raise CannotWatch
@@ -46,21 +46,21 @@ class InotifyWatcher:
         if self.fd < 0:
             raise CannotWatch
         self.paths: dict[int, str] = {}
-        """Each watch with the directory it is on."""
+        """Each watch with its directory."""
         self.is_begun = False
-        """Whether everything that has to be watched is, so that what is not told did not happen."""
+        """Whether all required watches exist, so that no event means no change."""
         self._most = _read_watch_limit()
 
     def begin(self, paths: Mapping[int, str] | None = None) -> None:
-        """From now on what is taken is told; nothing is watched yet but these."""
+        """Start: from now on `take` returns events, of these directories only."""
         self.paths = dict(paths or {})
         self.is_begun = True
 
     def add(self, directory: str) -> None:
-        """Watch one directory, under this path from now on.
+        """Watch one directory under this path.
 
         Raises:
-            CannotWatch: there are no more watches.
+            CannotWatch: no watches are left.
         """
         watch = self._libc.inotify_add_watch(self.fd, os.fsencode(directory), _MASK)
         if watch >= 0:
@@ -71,7 +71,7 @@ class InotifyWatcher:
             raise CannotWatch
 
     def take(self) -> tuple[Dirty | None, set[str]]:
-        """What was touched since the last time, None if that is not known; what was deleted."""
+        """What was touched since the last call, None if unknown; and what was deleted."""
         dirty: Dirty = {}
         deleted: set[str] = set()
         is_whole = self.is_begun
@@ -90,7 +90,7 @@ class InotifyWatcher:
         return dirty if is_whole else None, deleted
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Remove all watches."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -107,7 +107,7 @@ _GONE = frozenset({2, 20, 13})
 
 
 def can_be_watched(place: str) -> bool:
-    """Whether every change below a place is made, and told, by this machine."""
+    """Whether this machine makes and reports every change below a directory."""
     try:
         dev = os.stat(place).st_dev
         for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
@@ -120,7 +120,7 @@ def can_be_watched(place: str) -> bool:
 
 
 def _read_watch_limit() -> int:
-    """Half of what the user may have, since editors want theirs as well."""
+    """Half of the user's limit, because editors need watches too."""
     try:
         return int(Path("/proc/sys/fs/inotify/max_user_watches").read_text(encoding="ascii")) // 2
     except (OSError, ValueError):

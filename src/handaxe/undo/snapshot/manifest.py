@@ -1,7 +1,7 @@
-"""A tree on disk: one frame per directory, the last one of a directory counts.
+"""A tree on disk: one frame per directory; the last frame of a directory counts.
 
-Appending says what changed; reading up to a length gives the tree of that moment, which is how a
-command that a crash cut off finds what stood there before it.
+Changes are appended. Reading up to a length gives the tree at that time, which recovery after a
+crash needs.
 """
 
 import os
@@ -26,16 +26,16 @@ Listing = dict[str, Node]
 
 
 class Listings(MutableMapping[str, Listing]):
-    """Listings by directory, each read from its frame when somebody asks for it.
+    """Listings by directory, each read from its frame on demand.
 
-    A small command asks for few of them, and reading them all would be most of what it costs.
+    A small command needs few of them, and reading all would be most of its cost.
     """
 
     def __init__(self) -> None:
         self._found: dict[str, Listing | _Listing] = {}
 
     def note(self, frame: "_Listing") -> None:
-        """What a frame says of its directory counts from now on."""
+        """Use a frame for its directory from now on."""
         if bytes(frame.nodes) == _NOTHING:
             self._found.pop(os.fsdecode(frame.directory), None)
         else:
@@ -66,15 +66,15 @@ class Listings(MutableMapping[str, Listing]):
 
 
 class Manifest(msgspec.Struct):
-    """A tree as it can be written down."""
+    """A tree in its stored form."""
 
     roots: dict[str, Node | None] = {}
     directories: MutableMapping[str, Listing] = {}
     left_out: dict[str, str] = {}
     packs: str = ""
-    """The directory that has the contents."""
+    """The directory of the contents."""
     written: bytes = b""
-    """All of it as it was read."""
+    """The whole file as read."""
 
 
 class _Listing(msgspec.Struct, array_like=True, tag=0):
@@ -91,7 +91,7 @@ class _Frame(msgspec.Struct, array_like=True, tag=1):
 
 
 class Damaged(DiskFault):
-    """A manifest that cannot be read as far as it has to be."""
+    """A manifest cannot be read completely."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -110,9 +110,9 @@ class ManifestFile:
         self._has_lasting_name = False
 
     def write(self, manifest: Manifest, directories: Iterable[str], after: bytes = b"") -> None:
-        """Write down these directories of a tree, and what is said of the whole.
+        """Write these directories of a tree, and data about the whole.
 
-        `after` has been written elsewhere, and says what all other directories are.
+        `after` is an existing manifest that has all other directories.
         """
         frames = [_encode(_frame(manifest))]
         frames += [_encode(_to_stored_listing(d, manifest.directories.get(d))) for d in directories]
@@ -132,17 +132,17 @@ class ManifestFile:
         self.length += len(data)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._fd >= 0:
             close(self._fd)
             self._fd = -1
 
 
 def read_manifest(path: Path, length: int | None = None) -> Manifest:
-    """The tree that a manifest describes; with `length` as it was when it was that long.
+    """The tree of a manifest; with `length`, when it had that length.
 
     Raises:
-        Damaged: it is not whole.
+        Damaged: it is incomplete.
     """
     try:
         with path.open("rb") as file:
@@ -150,7 +150,7 @@ def read_manifest(path: Path, length: int | None = None) -> Manifest:
     except OSError as error:
         raise Damaged(f"{path} cannot be read") from error
     if length is not None and len(data) < length:
-        raise Damaged(f"{path} is shorter than it was")
+        raise Damaged(f"{path} is shorter than before")
     listings = Listings()
     manifest = Manifest(directories=listings, written=data)
     at = 0

@@ -1,4 +1,4 @@
-"""What a tree snapshot knows of one path: what the system said of it, and where its bytes are."""
+"""One path of a tree snapshot: its metadata, and where its bytes are."""
 
 import os
 import stat
@@ -10,15 +10,15 @@ import msgspec
 from handaxe.disk.versions import find_shared_birth_ns
 
 RACY_NS = 2_000_000_000
-"""A file written so shortly before it was looked at may change again without a newer time."""
+"""A file written so shortly before it was read may change again with the same time."""
 GIT = "git:"
-"""Begins the pack of a file whose bytes are an object of git; its digest is that object's id."""
+"""Prefix of the pack of a file whose bytes are a git object; its digest is the object id."""
 LINK = "link:"
-"""Begins the pack of an object's own file, which is kept by a second name, without a digest."""
+"""Prefix of the pack of an object's own file, kept as a hard link, without a digest."""
 
 
 class Node(msgspec.Struct, array_like=True, gc=False):
-    """One path at the moment of a look."""
+    """The state of one path."""
 
     mode: int
     size_bytes: int
@@ -30,44 +30,44 @@ class Node(msgspec.Struct, array_like=True, gc=False):
     uid: int
     gid: int
     racy: bool = False
-    """Whether the next look has to compare contents, as equal times prove nothing."""
+    """Whether the next check must compare contents, because equal times prove nothing."""
     target: bytes = b""
-    """Where a symbolic link points."""
+    """The target of a symbolic link."""
     pack: str = ""
-    """Where the content of a file is kept; empty if it is not yet."""
+    """Where the content of a file is stored; empty if it is not yet."""
     offset: int = 0
     digest: bytes = b""
     extended: Mapping[str, bytes] = {}
     born_ns: int = 0
-    """When a file with several names was made; 0 of one with a single name, or if nobody knows."""
+    """When a hard-linked file was created; 0 for other files or if unknown."""
 
     @property
     def is_directory(self) -> bool:
-        """Whether it holds other paths."""
+        """Whether it contains other paths."""
         return stat.S_ISDIR(self.mode)
 
     @property
     def is_file(self) -> bool:
-        """Whether it has bytes of its own."""
+        """Whether it has its own bytes."""
         return stat.S_ISREG(self.mode)
 
     @property
     def needs_content(self) -> bool:
-        """Whether it could not be put back yet."""
+        """Whether it could not be restored yet."""
         return not self.pack and stat.S_ISREG(self.mode)
 
     @property
     def has_other_names(self) -> bool:
-        """Whether the file can be reached and changed by another name than ours or this one."""
+        """Whether the file has names other than this one and pins."""
         return self.links > 1 and self.is_file and not self.pack.startswith(LINK)
 
     @property
     def is_in_pack(self) -> bool:
-        """Whether a pack of ours has the bytes, and the digest is theirs."""
+        """Whether its bytes are in a pack, so that the digest is theirs."""
         return bool(self.pack) and not self.pack.startswith((GIT, LINK))
 
     def is_stamp_of(self, info: os.stat_result) -> bool:
-        """Whether the system says of the path what it said then."""
+        """Whether the metadata is unchanged."""
         return (
             self.ctime_ns == info.st_ctime_ns
             and self.mtime_ns == info.st_mtime_ns
@@ -79,7 +79,7 @@ class Node(msgspec.Struct, array_like=True, gc=False):
         )
 
     def is_stamp_like(self, other: "Node") -> bool:
-        """Whether both are the same file, not written or renamed in between."""
+        """Whether both are the same file, neither written nor renamed in between."""
         return (
             self.ctime_ns == other.ctime_ns
             and self.mtime_ns == other.mtime_ns
@@ -88,12 +88,12 @@ class Node(msgspec.Struct, array_like=True, gc=False):
         )
 
     def take_content_of(self, other: "Node") -> None:
-        """Refer to the same kept bytes."""
+        """Use the same stored bytes."""
         self.pack, self.offset, self.digest = other.pack, other.offset, other.digest
 
 
 class NodeChange(NamedTuple):
-    """One path that is not what it was."""
+    """A changed path."""
 
     path: str
     old: Node | None
@@ -101,7 +101,7 @@ class NodeChange(NamedTuple):
 
 
 def from_stat(path: str, info: os.stat_result, now_ns: int) -> Node:
-    """The node of a path, from what the system says of it."""
+    """The node of a path from its metadata."""
     return Node(
         info.st_mode,
         info.st_size,

@@ -1,7 +1,7 @@
-"""The bytes of a tree, one after the other in a few large files.
+"""The bytes of a tree, stored in a few large files.
 
-A pack is written by one session, front to back, and only read after that. So it is synced once
-for thousands of files, and several sessions can share what they kept.
+One session writes a pack from front to back; afterwards it is only read. So it is synced once for
+thousands of files, and several sessions can share it.
 """
 
 import hashlib
@@ -23,17 +23,17 @@ _PIECE_BYTES = 1 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _WORTHWHILE = 100
-"""From so many small files on, or with one large file, equal bytes are looked for everywhere."""
+"""Above this number of small files, or for one large file, equal bytes are searched everywhere."""
 EMPTY = "-"
-"""The pack of files without bytes."""
+"""The pack of empty files."""
 
 
 class NotInPack(DiskFault):
-    """Kept bytes are gone or spoilt."""
+    """Stored bytes are missing or damaged."""
 
 
 class Packs:
-    """Contents below one directory."""
+    """The packs in one directory."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Packs:
         kept: Callable[[], Iterable[Node]] = tuple,
         prefix: str = "",
     ) -> None:
-        """`kept` gives what is kept already; where there is much to keep, equal bytes are once."""
+        """`kept` returns what is stored already, so that equal bytes are stored once."""
         self._directory = directory
         self._kept = kept
         self._places: dict[bytes, tuple[str, int]] = {}
@@ -55,10 +55,10 @@ class Packs:
         self._mapped: dict[str, mmap.mmap] = {}
 
     def keep(self, path: str, node: Node) -> bool:
-        """Keep the bytes of a file and say so in its node; False if it is no longer that file.
+        """Store the bytes of a file and set its node; False if the file changed.
 
         Raises:
-            OSError: it cannot be read, or there is no room.
+            OSError: it cannot be read, or the disk is full.
         """
         fd = os.open(path, _READ)
         try:
@@ -74,13 +74,13 @@ class Packs:
 
     @contextmanager
     def view(self, node: Node) -> Generator[memoryview]:
-        """The kept bytes of a file.
+        """The stored bytes of a file.
 
         Raises:
-            NotInPack: they are gone or spoilt.
+            NotInPack: they are missing or damaged.
         """
         if not node.pack:
-            raise NotInPack("it was not kept")
+            raise NotInPack("it was not stored")
         if node.pack == EMPTY:
             yield memoryview(b"")
             return
@@ -88,14 +88,14 @@ class Packs:
         part = whole[node.offset : node.offset + node.size_bytes]
         try:
             if hashlib.sha256(part).digest() != node.digest:
-                raise NotInPack("what was kept of it was changed by somebody")
+                raise NotInPack("its stored content was changed by another program")
             yield part
         finally:
             part.release()
             whole.release()
 
     def sync(self) -> None:
-        """Make everything kept so far durable."""
+        """Sync everything stored so far."""
         if self._fd < 0 and not self._unsynced:
             return
         while self._unsynced:
@@ -106,7 +106,7 @@ class Packs:
         sync_names(self._directory)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for fd in (*self._unsynced, self._fd):
             if fd >= 0:
                 close(fd)
@@ -115,7 +115,7 @@ class Packs:
         self._mapped.clear()
 
     def _place_of(self, digest: bytes, worth: int = 1) -> tuple[str, int] | None:
-        """Where equal bytes are kept; the whole tree is asked once that may save something."""
+        """Where equal bytes are stored; the whole tree is searched once if that may save space."""
         had, self._worth = self._worth, self._worth + worth
         if had < _WORTHWHILE <= self._worth:
             self._places |= {
@@ -163,7 +163,7 @@ class Packs:
 
     @contextmanager
     def _write_atomically(self) -> Generator[None]:
-        """Take back what was written inside, if it cannot be written to its end."""
+        """Discard a failed write."""
         try:
             yield
         except BaseException:
@@ -180,7 +180,7 @@ class Packs:
         os.lseek(self._fd, self._end, os.SEEK_SET)
 
     def _begin(self) -> None:
-        """Have a pack to write to, a new one where the last is large enough."""
+        """Open a pack for writing, a new one if the last is large enough."""
         if self._fd >= 0 and self._end < PACK_BYTES:
             return
         if self._fd >= 0:
@@ -196,10 +196,10 @@ class Packs:
         try:
             fd = os.open(self._directory / pack, _READ)
         except OSError as error:
-            raise NotInPack("what was kept of it is gone") from error
+            raise NotInPack("its stored content is missing") from error
         try:
             if os.fstat(fd).st_size < until:
-                raise NotInPack("what was kept of it is not whole")
+                raise NotInPack("its stored content is incomplete")
             self._mapped[pack] = mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
         finally:
             close(fd)
@@ -213,7 +213,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 class StoredContents:
-    """The bytes of a tree's files: objects of git where it has them, packs of ours elsewhere."""
+    """The bytes of a tree's files: git objects if possible, packs otherwise."""
 
     def __init__(
         self, directory: Path, *, kept: Callable[[], Iterable[Node]], prefix: str = ""
@@ -222,25 +222,25 @@ class StoredContents:
         self.git = GitObjects(directory)
 
     def keep(self, path: str, node: Node) -> bool:
-        """Keep a file wherever that is cheapest; False if it changed meanwhile."""
+        """Store a file in the cheapest way; False if it changed meanwhile."""
         return self.git.keep(path, node) or self.packs.keep(path, node)
 
     def sync(self) -> None:
-        """Make everything durable that was kept."""
+        """Sync everything stored."""
         self.git.sync()
         self.packs.sync()
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         self.git.release_files()
         self.packs.close()
 
     @contextmanager
     def view(self, node: Node) -> Generator[memoryview]:
-        """The kept bytes of a file.
+        """The stored bytes of a file.
 
         Raises:
-            DiskFault: they are gone or spoilt.
+            DiskFault: they are missing or damaged.
         """
         if node.is_in_pack or not node.pack:
             with self.packs.view(node) as content:
@@ -249,7 +249,7 @@ class StoredContents:
             yield memoryview(self.git.view(node))
 
     def is_same(self, old: Node | None, new: Node | None) -> bool:
-        """Whether nothing changed but times."""
+        """Whether only times changed."""
         if old is None or new is None:
             return old is new
         if old.mode != new.mode or old.target != new.target:

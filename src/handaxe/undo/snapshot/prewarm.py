@@ -1,9 +1,8 @@
-"""A tree kept ahead of the first command, by a process of its own while nobody waits.
+"""Save a tree before the first command, in a separate process.
 
-That process does what the first command would do: it looks at everything, keeps every byte and
-writes it all down. The watches it sets stand on a queue of ours, so when the command comes only
-what was touched since is looked at. Its program is `preparing`; nothing that it leaves counts
-before it is taken over, and whatever is not taken over is thrown away.
+The process does the work of the first command: it lists everything and stores all bytes. Its
+watches use a queue of this process, so the command only reads what was touched since. The process
+runs `prewarm_child`; its results count only after they are taken over, otherwise they are deleted.
 """
 
 import contextlib
@@ -27,13 +26,13 @@ _START = (
     "from handaxe.undo.snapshot.prewarm_child import main; main()"
 )
 _VARIABLES = ("PATH", "HOME")
-"""What git needs of our environment."""
+"""The environment variables that git needs."""
 _MAX_UNUSED = 16
-"""How many trees one process keeps ready: each has a queue of watches, and a user has few."""
+"""Number of trees that may wait unused, because each has a watch queue and a user has few."""
 
 
 class PreparationRequest(msgspec.Struct, array_like=True, frozen=True):
-    """What is to be kept, and where to."""
+    """The request to the process."""
 
     home: bytes
     root: bytes
@@ -45,7 +44,7 @@ class PreparationRequest(msgspec.Struct, array_like=True, frozen=True):
 
 
 class PreparationResult(msgspec.Struct, array_like=True, frozen=True):
-    """What the process says when it is done."""
+    """The result of the process."""
 
     length: int
     count: int
@@ -55,7 +54,7 @@ class PreparationResult(msgspec.Struct, array_like=True, frozen=True):
 
 
 class PreparedTree(msgspec.Struct, frozen=True):
-    """A tree that was kept, with what it takes to go on from there."""
+    """A saved tree with the data to continue from it."""
 
     path: Path
     said: PreparationResult
@@ -64,12 +63,12 @@ class PreparedTree(msgspec.Struct, frozen=True):
 
 
 class Preparation:
-    """The work of one such process, beside a session that has not run a command yet."""
+    """One such process, before the session has run a command."""
 
     def __init__(
         self, store: ProjectStore, roots: Sequence[str], *, max_files: int, max_bytes: int
     ) -> None:
-        """`store` is open, and stays so until this is finished, kept or stopped."""
+        """`store` is open and stays open until this is finished, kept or stopped."""
         self._store = store
         self._watches = _open_watcher(roots)
         self._order = PreparationRequest(
@@ -89,7 +88,7 @@ class Preparation:
         self._thread.start()
 
     def finish(self, roots: Sequence[str]) -> PreparedTree | None:
-        """Wait for it; what it kept, unless it failed, had no turn yet or was of other roots."""
+        """Wait for the process; its result, unless it failed, had no turn or used other roots."""
         _unused.discard(self)
         is_wanted = tuple(map(os.fsencode, roots)) == self._order.roots
         with _turns:
@@ -115,7 +114,7 @@ class Preparation:
         return PreparedTree(path, said, tree, watches)
 
     def stop(self) -> None:
-        """End it and throw away what it left."""
+        """Stop the process and delete its results."""
         _unused.discard(self)
         with _turns:
             self._is_given_up = True
@@ -129,7 +128,7 @@ class Preparation:
         self._store.drop_prepared(self._order.token)
 
     def keep(self) -> None:
-        """No command came: leave what is ready for the next session, and throw away what is not."""
+        """Leave finished results for the next session; delete unfinished ones."""
         _unused.discard(self)
         if self._thread.is_alive() or self._said is None:
             self.stop()
@@ -143,7 +142,7 @@ class Preparation:
             self.stop()
 
     def _run(self) -> None:
-        """Have the work done, when it is our turn: one such process is enough for a machine."""
+        """Run the process when it is its turn: one per machine."""
         with _turns:
             _turns.wait_for(lambda: self._is_given_up or not _at_work)
             if self._is_given_up:
@@ -204,7 +203,7 @@ _unused: set[Preparation] = set()
 
 
 def can_prepare() -> bool:
-    """Whether a process of our own can be started here, and not too many trees wait already."""
+    """Whether a process can be started here, and not too many trees are waiting."""
     return bool(sys.executable) and len(_unused) < _MAX_UNUSED
 
 
@@ -218,7 +217,7 @@ def _open_watcher(roots: Sequence[str]) -> InotifyWatcher | None:
 
 
 def _find_import_paths() -> list[str]:
-    """Where the process finds what it imports: it starts without the environment's own paths."""
+    """Import paths for the process, which starts without the environment's paths."""
     found: dict[str, None] = {}
     for name in ("handaxe", "msgspec"):
         spec = find_spec(name)

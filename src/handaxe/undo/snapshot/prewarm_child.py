@@ -1,6 +1,6 @@
-"""The process that keeps a tree ahead of the first command; whoever starts it is `preparation`.
+"""The process that saves a tree before the first command; started by `prewarm`.
 
-It gets its order on its standard input and ends at once when that is closed, wherever it stands.
+It reads its request from standard input and exits at once when that is closed.
 """
 
 import os
@@ -15,11 +15,11 @@ from handaxe.undo.snapshot.prewarm import PreparationRequest, PreparationResult
 from handaxe.undo.snapshot.snapshot import SnapshotLimits, TreeSnapshot
 
 _NICENESS = 5
-"""Behind whoever is waited for; but on a busy machine a command may come to wait for it."""
+"""Lower priority than foreground work; but on a busy machine a command may wait for it."""
 
 
 def main() -> None:
-    """Do the work, and say on standard output what is to know of it."""
+    """Do the work and write the result to standard output."""
     size = int.from_bytes(_read_exactly(4), "big")
     order = msgspec.msgpack.decode(_read_exactly(size), type=PreparationRequest)
     threading.Thread(target=_end_with_input, daemon=True).start()

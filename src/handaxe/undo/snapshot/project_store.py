@@ -1,7 +1,7 @@
-"""What is kept of one project between sessions: its last known tree, and the packs it needs.
+"""The data of one project between sessions: its last known tree, and its packs.
 
-Sessions of the same project share the packs. Nobody removes one while anybody else is there, or
-while a session that crashed has left a manifest that may need it.
+Sessions of a project share the packs. They are deleted only if no other session is open and no
+crashed one has a manifest that may need them.
 """
 
 import contextlib
@@ -27,12 +27,12 @@ _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def get_snapshots_directory(home: Path) -> Path:
-    """Where the trees of all projects are kept."""
+    """The directory of all projects' trees."""
     return home / "snapshots"
 
 
 class ProjectStore:
-    """One project's directory below the data directory, while a session uses it."""
+    """One project's directory in the data directory, opened by a session."""
 
     def __init__(self, home: Path, root: str) -> None:
         key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
@@ -41,7 +41,7 @@ class ProjectStore:
         self._lock_fd = -1
 
     def open(self) -> None:
-        """Begin to use it; nobody removes anything from now on."""
+        """Open it; from now on nothing is deleted."""
         if self._lock_fd >= 0:
             return
         make_durable_directory(self.directory)
@@ -54,36 +54,36 @@ class ProjectStore:
         locks.hold(self._lock_fd, shared=True)
 
     def get_manifest_path(self, session_id: str) -> Path:
-        """Where a session writes down what it sees."""
+        """The file in which a session stores its tree."""
         return self.directory / f"{session_id}-{os.urandom(4).hex()}{MANIFEST_ENDING}"
 
     def get_prepared_path(self, token: str) -> Path:
-        """Where a tree is written down that no session has taken over yet."""
+        """The file of a prepared tree that no session has taken over."""
         return self.directory / f"{token}{PREPARED_ENDING}"
 
     def drop_prepared(self, token: str) -> None:
-        """Throw away a tree that nobody took over, the contents that were kept for it first."""
+        """Delete a prepared tree, its contents first."""
         for pack in self.directory.glob(f"{token}-*{PACK_ENDING}"):
             pack.unlink(missing_ok=True)
         self.get_prepared_path(token).unlink(missing_ok=True)
 
     def adopt_prepared(self, token: str) -> None:
-        """Make such a tree the one that the next session begins with."""
+        """Make a prepared tree the start of the next session."""
         self.get_prepared_path(token).replace(self.directory / INDEX_NAME)
 
     def read_last_tree(self) -> Manifest:
-        """The tree as the last session left it; empty if there was none."""
+        """The tree as the last session left it; empty if there is none."""
         try:
             return read_manifest(self.directory / INDEX_NAME)
         except Damaged:
             return Manifest()
 
     def packs(self) -> set[str]:
-        """The packs that are there."""
+        """The existing packs."""
         return set(os.listdir(self.directory)) | {EMPTY}
 
     def save(self, tree: Manifest) -> None:
-        """Keep a tree for the next session, and throw away what nobody needs."""
+        """Save a tree for the next session, and delete what is unused."""
         with self._alone() as is_alone:
             if is_alone:
                 self._drop_packs(tree)
@@ -98,14 +98,14 @@ class ProjectStore:
                 raise
 
     def close(self) -> None:
-        """Use it no more."""
+        """Close it."""
         if self._lock_fd >= 0:
             close(self._lock_fd)
             self._lock_fd = -1
 
     @contextlib.contextmanager
     def _alone(self) -> Generator[bool]:
-        """Whether no other session is here, and no crashed one waits to be completed."""
+        """Whether no other session is open, and no crashed one needs recovery."""
         try:
             locks.hold(self._lock_fd, wait_s=0)
         except locks.LockTimeout:
@@ -117,7 +117,7 @@ class ProjectStore:
             locks.hold(self._lock_fd, shared=True)
 
     def _drop_packs(self, tree: Manifest) -> None:
-        """Remove packs that are mostly waste; what was still good in them is kept anew later."""
+        """Delete packs that are mostly unused; their used contents are stored again later."""
         used: Counter[str] = Counter()
         nodes = [node for listing in tree.directories.values() for node in listing.values()]
         GitObjects(self.directory).drop_unused(nodes)
@@ -137,14 +137,14 @@ class ProjectStore:
 
 
 def measure_snapshots(home: Path) -> int:
-    """How much the trees of all projects take; what has another name takes nothing."""
+    """The size of all projects' trees, without hard links."""
     return sum(_measure_own_bytes(directory) for directory in _list_stores(home))
 
 
 def prune_snapshots(home: Path, *, oldest: float, excess_bytes: int, dry_run: bool = False) -> int:
-    """Throw away trees that were not used since `oldest`, and then the oldest; the bytes freed.
+    """Delete trees unused since `oldest`, then the oldest ones; return the freed bytes.
 
-    A tree that is gone is kept anew with the next command; one in use is left alone.
+    A deleted tree is saved again with the next command; open ones stay.
     """
     freed = 0
     for directory in sorted(_list_stores(home), key=_read_used_at):

@@ -1,4 +1,4 @@
-"""The tree of a session's roots: kept before a command, compared after it."""
+"""The tree of a session's roots: saved before a command, compared after it."""
 
 import contextlib
 import errno
@@ -28,21 +28,21 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, er
 
 
 class SnapshotLimits(msgspec.Struct, frozen=True):
-    """How much of a tree is remembered."""
+    """The limits of a saved tree."""
 
     max_files: int = 200_000
     max_bytes: int = 1 << 30
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """Where the tree of one moment is written down, durably."""
+    """Where the tree of one moment is stored durably."""
 
     manifest: str
     length: int
 
 
 class TreeSnapshot:
-    """What is known of the roots, with every byte of it kept outside of them."""
+    """The roots' known state, with all bytes stored outside of them."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class TreeSnapshot:
         token: str = "",
         watches: InotifyWatcher | None = None,
     ) -> None:
-        """With `token` it is kept ahead for somebody else, who has opened the watches."""
+        """With `token` it is prepared for another process, which has opened the watches."""
         self.foreign: list[NodeChange] = []
-        """What changed while no command ran here, in order."""
+        """Changes while no command ran here, in order."""
         self._limits = limits
         self._store = ProjectStore(home, root)
         self._session_id = session_id
@@ -76,13 +76,13 @@ class TreeSnapshot:
         self._former_names: dict[tuple[int, int], set[str]] = {}
         self._kept_bytes = 0
         self._known = b""
-        """What the last session wrote down, until it stands in the manifest of this one."""
+        """The last session's tree, until it is in the manifest of this one."""
 
     @classmethod
     def from_crashed(
         cls, home: Path, baseline: Baseline, limits: SnapshotLimits
     ) -> tuple[Self, list[NodeChange]]:
-        """The tree of a baseline, and what is not as it was there any more.
+        """The tree of a baseline, and the changes since.
 
         Raises:
             DiskFault: the baseline cannot be read.
@@ -99,19 +99,19 @@ class TreeSnapshot:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """What is not remembered, and why."""
+        """Paths that are not saved, with reasons."""
         return self._tree.left_out
 
     @property
     def is_watched(self) -> bool:
-        """Whether the system tells what changes, so that looking again costs little."""
+        """Whether changes are watched, so that a check is cheap."""
         return self._tree.is_watched
 
     def prepare(self, roots: Sequence[str]) -> None:
-        """Have everything below the roots kept by another process, ahead of the first command.
+        """Save everything below the roots in another process, before the first command.
 
         Raises:
-            OSError, DiskFault: there is no place for it.
+            OSError, DiskFault: it cannot be stored.
         """
         if self._manifest is None and self._ahead is None and can_prepare():
             self._store.open()
@@ -121,17 +121,17 @@ class TreeSnapshot:
             )
 
     def hand_over(self, baseline: Baseline) -> PreparationResult:
-        """What somebody has to know to go on from a baseline with the watches that are theirs."""
+        """The data to continue from a baseline with another process's watches."""
         tree = self._tree
         linked = [(os.fsencode(directory), os.fsencode(name)) for directory, name in tree.linked]
         watched = tree.watches and {w: os.fsencode(d) for w, d in tree.watches.paths.items()}
         return PreparationResult(baseline.length, tree.count, self._kept_bytes, linked, watched)
 
     def begin(self, roots: Sequence[str]) -> Baseline:
-        """Keep everything below the roots as it is now, durably.
+        """Save everything below the roots durably.
 
         Raises:
-            OSError: it cannot be kept.
+            OSError: it cannot be saved.
         """
         is_first = self._manifest is None
         if is_first:
@@ -149,25 +149,25 @@ class TreeSnapshot:
         return self._write_down()
 
     def end(self, paths: Sequence[str] | None = None) -> list[NodeChange]:
-        """What is not as it was when it was last looked at; contents compared.
+        """The changes since the last check, compared by content.
 
-        With `paths` only these are looked at.
+        With `paths`, only of these.
         """
         changes = self._tree.look() if paths is None else self._tree.look_at(paths)
         return self._settled(changes)
 
     def release_files(self) -> None:
-        """Let go of what is needed only while contents are read."""
+        """Release what is needed only while contents are read."""
         self.contents.git.release_files()
 
     def find_node(self, path: str) -> Node | None:
-        """What is known to be at a path."""
+        """The known node of a path."""
         directory, _, name = path.rpartition("/")
         found = self._tree.directories.get(directory or "/", {}).get(name)
         return found or self._tree.roots.get(path)
 
     def find_shared_names(self, nodes: Iterable[Node]) -> dict[tuple[int, int], set[str]]:
-        """The names in the tree of files that have several, or had before the last looks."""
+        """The names in the tree of files that have, or had, several names."""
         wanted = {(node.dev, node.ino) for node in nodes if node.links > 1 and node.is_file}
         names = {key: set(self._former_names.get(key, ())) for key in wanted}
         for path, node in self._tree.list_linked_nodes() if wanted else ():
@@ -176,7 +176,7 @@ class TreeSnapshot:
         return names
 
     def close(self, *, keep: bool = True) -> None:
-        """Keep the tree for the next session, unless it may be needed as it is."""
+        """Save the tree for the next session, unless recovery may need it unchanged."""
         if self._ahead is not None:
             self._ahead.keep()
             self._ahead = None
@@ -215,7 +215,7 @@ class TreeSnapshot:
         )
 
     def _take_over(self, roots: Sequence[str]) -> bool:
-        """Go on from what was kept ahead, if that is ready or will be soon."""
+        """Continue from the prepared tree if it is ready or soon will be."""
         ahead, self._ahead = self._ahead, None
         found = ahead.finish(roots) if ahead is not None else None
         if found is None:
@@ -243,7 +243,7 @@ class TreeSnapshot:
                 self._unkept[path] = new
 
     def _settled(self, changes: Iterable[NodeChange]) -> list[NodeChange]:
-        """The changes that are more than new times; the new contents are kept on the way."""
+        """The changes without those of times only; new contents are stored."""
         found: list[NodeChange] = []
         for path, old, new in _drop_temporary(changes):
             if old is not None and old.links > 1 and old.is_file:
@@ -255,7 +255,7 @@ class TreeSnapshot:
         return found
 
     def _keep_if_possible(self, path: str, node: Node) -> None:
-        """Keep what a command left; what cannot be kept is tried again before the next one."""
+        """Store what a command left; failures are tried again before the next command."""
         fits = self._kept_bytes + node.size_bytes <= self._limits.max_bytes
         try:
             if fits and self.contents.keep(path, node):
@@ -268,7 +268,7 @@ class TreeSnapshot:
         self._unkept[path] = node
 
     def _keep_or_leave_out(self, path: str, node: Node) -> None:
-        """Keep what is there now; a file that changes all the time cannot be remembered."""
+        """Store the current content; a file that changes all the time is left out."""
         directory, _, name = path.rpartition("/")
         listing = self._tree.directories.get(directory or "/", {})
         for _ in range(_ATTEMPTS):
@@ -292,7 +292,7 @@ class TreeSnapshot:
         self._tree.leave_out(path, "it was written to all the time")
 
     def _take_from_git(self) -> None:
-        """Have git keep what it has: its own files, and files that are as its index knows them."""
+        """Use git's objects: its own files, and files that match its index."""
         if not self._unkept:
             return
         self.contents.git.keep_all(self._tree, self._unkept)
@@ -322,7 +322,7 @@ class TreeSnapshot:
         return Baseline(str(self._manifest.path), self._manifest.length)
 
     def _save(self) -> None:
-        """Hand the tree to the next session; the manifest of this one is not needed any more."""
+        """Pass the tree to the next session; this session's manifest is no longer needed."""
         assert self._manifest is not None
         tree = self._tree
         if tree.is_watched:
@@ -341,5 +341,5 @@ class TreeSnapshot:
 
 
 def _drop_temporary(changes: Iterable[NodeChange]) -> Iterator[NodeChange]:
-    """The changes but for files of ours on the way to their place, which nobody is to put back."""
+    """The changes without handaxe's own temporary files."""
     return (change for change in changes if not is_temporary(change.path))

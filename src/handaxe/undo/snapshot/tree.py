@@ -1,7 +1,6 @@
-"""The tree below the roots as it was last looked at, and looking again.
+"""The tree below the roots as last listed, and comparing it again.
 
-A look lists directories and compares what the system says of each name; nothing is read. Which
-bytes really changed is found out by whoever keeps the contents.
+A check lists directories and compares the metadata of each name; contents are compared elsewhere.
 """
 
 import os
@@ -20,7 +19,7 @@ TOO_MUCH = "too much to remember"
 
 
 class Tree:
-    """Every path below some roots."""
+    """All paths below some roots."""
 
     def __init__(
         self,
@@ -30,34 +29,33 @@ class Tree:
         apart: Iterable[str] = (),
         watches: InotifyWatcher | None = None,
     ) -> None:
-        """`make_room` leaves something out when there is too much.
+        """`make_room` leaves something out if there is too much.
 
-        `apart` names directories that are never entered, without a word about it. `watches` are
-        used instead of its own.
+        `apart` names directories that are silently skipped. `watches` replaces its own.
         """
         self.roots: dict[str, Node | None] = {}
         self.directories: MutableMapping[str, dict[str, Node]] = {}
         self.left_out: dict[str, str] = {}
-        """What is not remembered, and why."""
+        """Paths that are left out, with reasons."""
         self.touched: set[str] = set()
-        """Directories whose listing differs from what was last saved."""
+        """Directories whose listing differs from the saved one."""
         self.count = 0
         self._apart = frozenset(apart)
         self._max_entries = max_entries
         self._make_room = make_room
         self.linked: set[tuple[str, str]] = set()
-        """By directory and name, the files that have more names than one."""
+        """Hard-linked files, by directory and name."""
         self.watches = watches
         self._may_watch = True
         self._devices: dict[str, int] = {}
 
     @property
     def is_watched(self) -> bool:
-        """Whether the system tells what changes."""
+        """Whether changes are watched."""
         return self.watches is not None
 
     def follow(self, roots: Iterable[str]) -> None:
-        """Look at these roots as well from the next look on."""
+        """Include these roots from the next check on."""
         wanted = sorted(set(roots) | self.roots.keys())
         outer = [root for root in wanted if not any(_is_below(root, other) for other in wanted)]
         for root in outer:
@@ -70,7 +68,7 @@ class Tree:
             del self.roots[root]
 
     def look(self) -> list[NodeChange]:
-        """What is not as it was at the last look, and from now on the tree as it is."""
+        """The changes since the last check; updates the tree."""
         dirty, lost = (None, set[str]()) if self.watches is None else self.watches.take()
         look = _Look(self)
         for root in self.roots.keys() - self.left_out.keys():
@@ -94,7 +92,7 @@ class Tree:
         return look.finish()
 
     def look_at(self, paths: Iterable[str]) -> list[NodeChange]:
-        """What is not as it was at these paths, and below what is new on the way to them."""
+        """The changes at these paths, and below new directories on the way to them."""
         look = _Look(self)
         for path in sorted(paths):
             directory, _, name = path.rpartition("/")
@@ -108,7 +106,7 @@ class Tree:
     def adopt(
         self, directories: MutableMapping[str, dict[str, Node]], left_out: dict[str, str]
     ) -> None:
-        """Start from what an earlier session knew, for a first look to compare with."""
+        """Start with the tree of an earlier session."""
         self.directories, self.left_out = directories, left_out
         self.count = sum(map(len, directories.values()))
         for directory, listing in directories.items():
@@ -117,12 +115,12 @@ class Tree:
                     self.note_links(directory, name, node)
 
     def leave_out(self, path: str, reason: str) -> None:
-        """Remember a path and what is below it no more, for a reason."""
+        """Exclude a path and everything below, for a reason."""
         self.left_out[path] = reason
         self.forget(path)
 
     def forget(self, path: str) -> None:
-        """Take a path and what is below it out of the tree, as if it had never been there."""
+        """Remove a path and everything below from the tree."""
         directory, _, name = path.rpartition("/")
         listing = self.directories.get(directory or "/")
         if listing is not None and name in listing:
@@ -139,7 +137,7 @@ class Tree:
                 pass
 
     def drop(self, directory: str) -> Iterator[NodeChange]:
-        """Forget what is below a directory."""
+        """Remove everything below a directory."""
         listing = self.directories.pop(directory, None)
         if listing is None:
             return
@@ -162,21 +160,21 @@ class Tree:
                 yield join_path(directory, name), node
 
     def list_linked_nodes(self) -> Iterator[tuple[str, Node]]:
-        """Every file that has more names than one."""
+        """Every hard-linked file."""
         for directory, name in self.linked:
             node = self.directories.get(directory, {}).get(name)
             if node is not None:
                 yield join_path(directory, name), node
 
     def note_links(self, directory: str, name: str, node: Node | None) -> None:
-        """Remember which files have other names, through which they change unseen."""
+        """Record hard-linked files, which can change under other names."""
         if node is not None and node.has_other_names:
             self.linked.add((directory, name))
         elif self.linked:
             self.linked.discard((directory, name))
 
     def find_names(self, inodes: set[tuple[int, int]]) -> dict[str, list[str]]:
-        """Find the other names of files that got one, by directory; of those nothing was told."""
+        """The other names of newly linked files, which cause no event."""
         found: dict[str, list[str]] = {}
         for directory, listing in self.directories.items() if inodes else ():
             for name, node in listing.items():
@@ -188,7 +186,7 @@ class Tree:
         return found
 
     def is_entered(self, path: str, info: os.stat_result) -> bool:
-        """Whether a directory is looked into; if not for a reason, the reason is noted."""
+        """Whether to enter a directory; records the reason if not."""
         if path in self._apart or path in self.left_out:
             return False
         if info.st_dev not in self._devices.values():
@@ -197,7 +195,7 @@ class Tree:
         return True
 
     def has_room(self, directory: str, more: int) -> bool:
-        """Whether a directory with so many names can be taken in; if not, it is left out."""
+        """Whether a directory of this size fits; otherwise it is left out."""
         if self.count + more <= self._max_entries:
             return True
         self._make_room(self)
@@ -209,14 +207,14 @@ class Tree:
         return True
 
     def is_known(self, directory: str) -> bool:
-        """Whether a directory is still a part of the tree."""
+        """Whether a directory is still part of the tree."""
         if directory in self.roots:
             return directory not in self.left_out
         above, _, name = directory.rpartition("/")
         return name in self.directories.get(above or "/", ())
 
     def watch(self, directory: str) -> None:
-        """Have changes in a directory told."""
+        """Watch a directory."""
         if self.watches is not None:
             try:
                 self.watches.add(directory)
@@ -225,7 +223,7 @@ class Tree:
                 self._stop_watching()
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Remove all watches."""
         self._stop_watching()
 
     def _look_at_root(self, root: str, look: "_Look") -> None:
@@ -263,7 +261,7 @@ class Tree:
 
 
 class _Look:
-    """One look at a tree, directory by directory."""
+    """One check of a tree, directory by directory."""
 
     def __init__(self, tree: Tree) -> None:
         self.changes: list[NodeChange] = []
@@ -274,7 +272,7 @@ class _Look:
         self._seen: set[str] = set()
 
     def run(self) -> None:
-        """Look at every directory that waits."""
+        """Check all waiting directories."""
         while self.again:
             directory = self.again.popleft()
             if directory not in self._seen:
@@ -282,7 +280,7 @@ class _Look:
                 self._whole(directory)
 
     def compare_names(self, directory: str, names: Iterable[str]) -> None:
-        """Look at some names of a directory, whatever their times say."""
+        """Compare some names of a directory, whatever their times."""
         if directory in self._seen:
             return
         try:
@@ -299,7 +297,7 @@ class _Look:
             os.close(fd)
 
     def finish(self) -> list[NodeChange]:
-        """What was found; a file that only moved along with its directory keeps its content."""
+        """The changes; a file that moved with its directory keeps its content."""
         if not self.is_full:
             names = self._tree.find_names(
                 {(n.dev, n.ino) for _, _, n in self.changes if n and n.links > 1 and n.is_file}
@@ -352,7 +350,7 @@ class _Look:
     def _compare_name(
         self, directory: str, fd: int, name: str, listing: dict[str, Node], *, is_told: bool
     ) -> None:
-        """Compare one name with what was known of it."""
+        """Compare one name with its known state."""
         old = listing.get(name)
         try:
             info = os.stat(name, dir_fd=fd, follow_symlinks=False)

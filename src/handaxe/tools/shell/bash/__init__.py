@@ -1,7 +1,8 @@
 """Bash: run a command in the foreground or the background.
 
-Belongs here: the tool, its timeout, its output, hints after a failure. Does not: running the
-command (port `Shell`). May import: `tools.shell`, and what `tools` may import.
+Belongs here: the tool, its timeout, its output, hints after a failure.
+Does not: running the command (port `Shell`).
+May import: `tools.shell`, and what `tools` may import.
 """
 
 from typing import Annotated, Any
