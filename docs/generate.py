@@ -22,7 +22,7 @@ import handaxe
 from handaxe.app.services.tool_selection import PRESETS
 from handaxe.catalog.edit_formats import EDIT_TOOLS, OTHERS, load_profiles
 from handaxe.config.settings import Settings
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 from handaxe.contract.tool import Tool
 from handaxe.frontends.cli import exit_codes as exits
 from handaxe.frontends.cli.agent_page import AGENT_PAGE
@@ -311,8 +311,9 @@ def _all_faults() -> list[type[ToolFault]]:
     while waiting:
         for fault in waiting.pop().__subclasses__():
             if fault.__module__.startswith("handaxe."):
-                found[f"{fault.__module__}.{fault.__name__}"] = fault
                 waiting.append(fault)
+                if fault is not TemplateFault:
+                    found[f"{fault.__module__}.{fault.__name__}"] = fault
     return [found[name] for name in sorted(found)]
 
 

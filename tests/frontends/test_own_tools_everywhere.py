@@ -71,7 +71,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 FILLED = {"color": "blue", "count": 2}
 PERSON = ["ordered 1: apple", "ordered 2: pear", "Say what to order.", "chosen blue 2 None",
           "sent to home"]  # fmt: skip
-NOBODY = [*PERSON[:3], "nobody can be asked in this run", "This run cannot prompt"]
+NOBODY = [*PERSON[:3], "this run cannot ask one", "This run cannot prompt"]
 
 
 class Place:

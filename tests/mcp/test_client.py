@@ -306,7 +306,7 @@ async def test_a_huge_answer_is_kept_in_a_file_and_not_in_memory(bench):
         grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         assert result.code == "mcp.too_large"
         assert grown_mb < 120
-        path = result.text.partition("it lies in ")[2].partition(";")[0]
+        path = result.text.partition("of it is in ")[2].partition(";")[0]
         assert Path(path).stat().st_size > 100 << 20
         assert (await session.call("mcp__a__echo", text="fine")).text == "fine"
 

@@ -234,7 +234,7 @@ def test_a_project_whose_calls_are_all_pruned_still_lists_them(
     told = capsys.readouterr().out
     assert f"{call_id}  Edit  (pruned: cannot be undone)" in told
     assert run(["undo", call_id, "--root", str(project)]) != 0
-    assert "is no longer kept" in capsys.readouterr().err
+    assert "are no longer saved" in capsys.readouterr().err
 
 
 async def test_what_a_pruning_leaves_is_undone_and_added_to(project, tmp_path):

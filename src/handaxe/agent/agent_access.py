@@ -55,11 +55,11 @@ class LoopAccess(AgentAccess):
         if name is None or name == model.name:
             return model
         if open_model is None:
-            raise ModelUnreachable(f"the model {name!r} cannot be opened here.")
+            raise ModelUnreachable(sentence=f"the model {name!r} cannot be opened here.")
         try:
             return open_model(name)
         except SetupError as error:
-            raise ModelUnreachable(str(error)) from None
+            raise ModelUnreachable(sentence=str(error)) from None
 
 
 async def ask_question(
@@ -72,7 +72,7 @@ async def ask_question(
     """
     reached = meter.check_limits()
     if reached is not None and reached.reason != "max_turns":
-        raise ModelBudgetReached(reached.sentence)
+        raise ModelBudgetReached(sentence=reached.sentence)
     request = ModelRequest(
         system=(question.system,) if question.system else (),
         messages=(UserMessage((TextBlock(question.prompt),)),),
@@ -82,4 +82,4 @@ async def ask_question(
     try:
         return await request_text(model, request, meter)
     except ModelFailed as failed:
-        raise ModelUnreachable(failed.sentence) from None
+        raise ModelUnreachable(sentence=failed.sentence) from None

@@ -69,7 +69,7 @@ def collect_messages_until(
         if is_last:
             break
     else:
-        raise NoSuchMessage(name)
+        raise NoSuchMessage(name=name)
     rest = list(later)
     ending = next((one for one in rest if not isinstance(one, CallFinished)), None)
     if isinstance(ending, AssistantEnded):

@@ -69,17 +69,17 @@ def validate_variables(env: Mapping[str, str]) -> dict[str, str]:
         BadEnvironment: it cannot, or they are no texts by name.
     """
     if not isinstance(cast("object", env), Mapping):
-        raise BadEnvironment(f"a dict is wanted, not {type(env).__name__}")
+        raise BadEnvironment(problem=f"a dict is wanted, not {type(env).__name__}")
     for name, value in cast("Mapping[object, object]", env).items():
         if not isinstance(name, str) or not name or "=" in name or "\0" in name:
-            raise BadEnvironment(f"{name!r} is not the name of a variable")
+            raise BadEnvironment(problem=f"{name!r} is not the name of a variable")
         if not isinstance(value, str):
             # Its value may be a secret, so only its type is told.
-            raise BadEnvironment(f"{name} is {type(value).__name__}, not a text")
+            raise BadEnvironment(problem=f"{name} is {type(value).__name__}, not a text")
         if "\0" in value:
-            raise BadEnvironment(f"{name} holds a zero byte")
+            raise BadEnvironment(problem=f"{name} holds a zero byte")
         if not _is_encodable(name) or not _is_encodable(value):
-            raise BadEnvironment(f"{name!r} or its value is not Unicode text")
+            raise BadEnvironment(problem=f"{name!r} or its value is not Unicode text")
     return dict(env)
 
 

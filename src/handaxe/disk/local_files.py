@@ -162,7 +162,7 @@ class LocalFiles(Files):
         real, fd, info = self._open(path)
         if max_bytes is not None and info.st_size > max_bytes:
             os.close(fd)
-            raise faults.FileTooLarge(path, info.st_size, max_bytes)
+            raise faults.FileTooLarge(path=path, size_bytes=info.st_size, limit_bytes=max_bytes)
         try:
             data, version = await _run_by_size(
                 lambda: _read_all(fd, info), info.st_size, self._unfinished
@@ -406,7 +406,11 @@ def _get_kind(mode: int) -> FileKind:
 
 
 def _make_special_fault(path: str, kind: str) -> faults.ToolFault:
-    return faults.IsDirectory(path) if kind == "directory" else faults.NotRegular(path, kind)
+    return (
+        faults.IsDirectory(path=path)
+        if kind == "directory"
+        else faults.NotRegular(path=path, kind=kind)
+    )
 
 
 def _make_conflict_fault(
@@ -426,7 +430,7 @@ def _convert_os_error(path: str, error: OSError, done: str = "opened") -> faults
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return faults.NotFound(path)
     if isinstance(error, IsADirectoryError):
-        return faults.IsDirectory(path)
+        return faults.IsDirectory(path=path)
     reason = (error.strerror or str(error)).lower()
     if isinstance(error, PermissionError):
         reason = "the system does not permit it to this user"

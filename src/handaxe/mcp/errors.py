@@ -29,4 +29,6 @@ def to_tool_fault(server: str, error: MCPError) -> ToolFault:
         data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         size, path = data.get("size_bytes"), data.get("path", "")
         return AnswerTooLarge(server, size, MAX_LINE_BYTES, path)
-    return ServerRefused(server, strip_hidden(error.message, 2000) or f"error {error.code}")
+    return ServerRefused(
+        server=server, reason=strip_hidden(error.message, 2000) or f"error {error.code}"
+    )

@@ -92,12 +92,13 @@ class RemoteTool(Tool[Args]):
         data: Any = result.data
         problems = find_output_problems(self.output_type, data)
         if problems and isinstance(data, dict) and data.keys() == {"value"}:
-            # What is no object was wrapped in one.
             wrapped = cast("Args", data)["value"]
             problems = problems if find_output_problems(self.output_type, wrapped) else []
         if not problems:
             return result
-        failed = ToolResult.from_fault(BadStructuredContent(self.server, problems, result.text))
+        listed = "; ".join(problems)
+        fault = BadStructuredContent(server=self.server, problems=listed, answer=result.text)
+        failed = ToolResult.from_fault(fault)
         return msgspec.structs.replace(failed, data=data, content=result.content)
 
     def title(self, partial_input: dict[str, Any]) -> str:

@@ -146,7 +146,7 @@ class McpClient:
             try:
                 return await self._answered(session, request, timeout_s)
             except _RequestNotSent as error:
-                raise NotConnected(self.name, str(error)) from None
+                raise NotConnected(server=self.name, reason=str(error)) from None
 
     def drop(self) -> None:
         """Let go of a connection that does not work any more."""
@@ -158,7 +158,7 @@ class McpClient:
         if self.session is not None:
             return self.session
         if self.status in {"failed", "needs-auth"} and time.monotonic() - self._failed_at < FRESH_S:
-            raise NotConnected(self.name, self.error or "it failed a moment ago")
+            raise NotConnected(server=self.name, reason=self.error or "it failed a moment ago")
         before = self._attempts
         self.open()
         self._wanted.set()
@@ -166,11 +166,13 @@ class McpClient:
             async with asyncio.timeout(self._limits.start_s):
                 while self.session is None:
                     if self._is_closing or (self._attempts > before and self.error is not None):
-                        raise NotConnected(self.name, self.error or "the session is closing")
+                        raise NotConnected(
+                            server=self.name, reason=self.error or "the session is closing"
+                        )
                     await self._wait_for_change()
         except TimeoutError:
             reason = f"it is not ready after {self._limits.start_s:g} s"
-            raise NotConnected(self.name, reason) from None
+            raise NotConnected(server=self.name, reason=reason) from None
         return self.session
 
     async def _answered(
@@ -194,7 +196,7 @@ class McpClient:
                 await asyncio.wait([asking])
             return await self._outcome(asking)
         except TimeoutError:
-            raise ServerTimedOut(self.name, min(total_s, idle_s)) from None
+            raise ServerTimedOut(server=self.name, timeout_s=min(total_s, idle_s)) from None
         finally:
             self._asking -= 1
             if not asking.done():
@@ -219,17 +221,21 @@ class McpClient:
                 raise _RequestNotSent("it has forgotten this session") from None
             if connection is not None and connection.is_locked_out:
                 self.drop()
-                raise NotConnected(self.name, self._explain_login("it was refused")) from None
+                raise NotConnected(
+                    server=self.name, reason=self._explain_login("it was refused")
+                ) from None
             if connection is not None and connection.is_short_of_scope:
                 connection.is_short_of_scope = False
-                raise ServerRefused(self.name, self._explain_login("rights are missing")) from None
+                raise ServerRefused(
+                    server=self.name, reason=self._explain_login("rights are missing")
+                ) from None
             if error.code == CONNECTION_CLOSED and not is_too_large(error):
                 raise await self._lost() from None
             raise to_tool_fault(self.name, error) from None
         except ValidationError as error:
             mistakes = format_count(error.error_count(), "mistake")
             reason = f"its answer is not what the protocol says ({mistakes})"
-            raise ServerRefused(self.name, reason) from None
+            raise ServerRefused(server=self.name, reason=reason) from None
 
     async def _lost(self) -> Exception:
         """Why a request got no answer, as soon as that is known."""
@@ -243,7 +249,7 @@ class McpClient:
             reason = connection.reason
             if connection.is_unreachable and was_alone:
                 return _RequestNotSent(reason)
-        return ConnectionLost(self.name, reason or "the connection was closed")
+        return ConnectionLost(server=self.name, reason=reason or "the connection was closed")
 
     async def _keep(self) -> None:
         """Connect, stay connected, connect again; until the end."""

@@ -205,7 +205,7 @@ class ConnectedServers(McpServers):
                 remote = prompt["name"]
                 break
         else:
-            raise ServerRefused(server.name, f"it has no prompt {name!r}")
+            raise ServerRefused(server=server.name, reason=f"it has no prompt {name!r}")
         answer = await server.ask(lambda session, _: session.get_prompt(remote, arguments))
         from handaxe.mcp.results import format_prompt
 
@@ -220,7 +220,7 @@ class ConnectedServers(McpServers):
         one = self._find(server)
         await one.reconnect()
         if one.session is None:
-            raise NotConnected(server, one.error or "it could not be reached")
+            raise NotConnected(server=server, reason=one.error or "it could not be reached")
 
     async def switch(self, server: str, *, on: bool) -> None:
         """End a server, or start one that was ended here."""
@@ -254,17 +254,23 @@ class ConnectedServers(McpServers):
         definition = self._definition(server)
         config, key = definition.config, definition.login_key
         if server in self._disabled:
-            raise LoginFailed(server, f"it does not start: {self._disabled[server][1]}.")
+            raise LoginFailed(
+                server=server, reason=f"it does not start: {self._disabled[server][1]}."
+            )
         if not isinstance(config, RemoteConfig):
-            raise LoginFailed(server, "it has no address, so there is nothing to log in to.")
+            raise LoginFailed(
+                server=server, reason="it has no address, so there is nothing to log in to."
+            )
         if not config.has_login:
-            raise LoginFailed(server, "its `headers` or `headersHelper` say who you are.")
+            raise LoginFailed(
+                server=server, reason="its `headers` or `headersHelper` say who you are."
+            )
         logins = self._context.logins
         known = logins.read(key)
         try:
             made = await log_in(config, known, show, client_secret=client_secret, wait_s=wait_s)
         except OAuthLoginFailed as why:
-            raise LoginFailed(server, f"{why}.") from None
+            raise LoginFailed(server=server, reason=f"{why}.") from None
         async with logins.alone(key):
             await logins.write(key, made)
 
@@ -313,7 +319,7 @@ class ConnectedServers(McpServers):
 
     def _find(self, name: str) -> McpClient:
         if name in self._disabled:
-            raise NotConnected(name, self._disabled[name][1])
+            raise NotConnected(server=name, reason=self._disabled[name][1])
         if name not in self._servers:
             raise UnknownServer(name, sorted(self._servers))
         return self._servers[name]

@@ -70,7 +70,7 @@ def _fit_small(data: bytes, kind: str, limits: ImageLimits) -> Picture | None:
     try:
         from handaxe.media.images import TooLargeHere, fit_picture
     except ImportError:
-        raise NotInstalled("a picture") from None
+        raise NotInstalled(what="a picture") from None
     try:
         return fit_picture(data, kind, limits, max_pixels=SMALL_PIXELS)
     except TooLargeHere:
@@ -82,7 +82,7 @@ async def _fit_large(data: bytes, kind: str, limits: ImageLimits, ceiling_bytes:
     from handaxe.media.child_process import run_media_child
 
     if find_spec("PIL") is None:
-        raise NotInstalled("a picture")
+        raise NotInstalled(what="a picture")
     request = {"kind": kind, "max_side": limits.max_side, "max_bytes": limits.max_bytes}
     pixels = await asyncio.to_thread(_count_pixels, data, kind)
     answers = await run_media_child(

@@ -31,7 +31,7 @@ async def read_pdf(
         "max_chars": MAX_PAGE_CHARS,
     }
     if find_spec("pypdfium2_raw") is None:
-        raise NotInstalled("a PDF")
+        raise NotInstalled(what="a PDF")
     packages = ("pypdfium2_raw", "PIL")
     answers = await run_media_child(_CHILD, request, data, packages, ceiling_bytes=ceiling_bytes)
     if not answers:
@@ -44,9 +44,9 @@ def _build_pages(answers: list[Answer]) -> PdfPages:
     if facts.get("fault") == "encrypted":
         raise EncryptedPdf
     if "fault" in facts:
-        raise BadPdf("its structure cannot be made out")
+        raise BadPdf(reason="its structure cannot be made out")
     if not facts["total"]:
-        raise BadPdf("it has no pages")
+        raise BadPdf(reason="it has no pages")
     texts = [header for header, _ in answers[1:] if "text" in header]
     if facts["wanted"] and not texts:
         raise _make_too_costly()
@@ -70,4 +70,4 @@ def _build_picture(header: dict[str, Any], body: bytes) -> Picture:
 
 
 def _make_too_costly() -> TooCostly:
-    return TooCostly(f"{LIMIT_S} seconds and the memory set aside for it")
+    return TooCostly(limit=f"{LIMIT_S} seconds and the memory set aside for it")

@@ -220,7 +220,7 @@ class CallDeduplicator:
         """The stored result of a call; it never runs twice."""
         try:
             stored = self._recall(call.id)
-            lost = ResultLost(call.id, "it is not in the log")
+            lost = ResultLost(call_id=call.id, reason="it is not in the log")
         except ResultLost as fault:
             stored, lost = None, fault
         return build_fault_result(call, lost) if stored is None else stored

@@ -168,7 +168,7 @@ def _refuse_marker(parsed: ParsedCall, context: PipelineContext) -> None:
         return
     marker = context.redactor.find_marker(str(parsed.call.input))
     if marker is not None:
-        raise RedactedText(marker)
+        raise RedactedText(marker=marker)
 
 
 def _make_context(parsed: ParsedCall, context: PipelineContext) -> tuple[PathGrants, ToolContext]:

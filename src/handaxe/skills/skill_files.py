@@ -169,7 +169,7 @@ class DiskSkills(Skills):
         try:
             return split_frontmatter(self._versions.text(Path(skill.path)))[1]
         except (OSError, ValueError) as error:
-            raise SkillUnreadable(skill.path, str(error)) from None
+            raise SkillUnreadable(path=skill.path, problem=str(error)) from None
 
     def problems(self) -> tuple[str, ...]:
         """Files that were skipped, one sentence each."""

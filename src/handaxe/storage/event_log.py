@@ -237,10 +237,9 @@ class EventLog(PooledFile):
         return self._drained
 
     def _take_finished(self, event: CallFinished) -> None:
-        result = event.result
-        self._waiting.append(event if result.display is None else _strip_display(event))
+        self._waiting.append(event if event.result.display is None else _strip_display(event))
         is_read_only = self._open.pop(event.call_id, False)
-        if len(result.text) > LONG or is_long(result.data):
+        if _is_long(event):
             self._write_behind()
         elif is_read_only:
             self._flush_soon()
@@ -378,14 +377,14 @@ class EventLog(PooledFile):
         offset = self._result_at.get(call_id)
         if offset is None:
             if call_id in self.elsewhere:
-                raise ResultLost(call_id, "another process has it under way, or had until it ended")
+                raise ResultLost(call_id=call_id, reason="another process ran it, or still does")
             return None
         try:
             event = _make_decoder().decode(self._lines.read_at(int.from_bytes(offset, "little")))
         except (DiskFault, OSError, msgspec.DecodeError) as error:
-            raise ResultLost(call_id, str(error)) from None
+            raise ResultLost(call_id=call_id, reason=str(error)) from None
         if not isinstance(event, CallFinished) or event.call_id != call_id:
-            raise ResultLost(call_id, "something else stands in its place in the log")
+            raise ResultLost(call_id=call_id, reason="the log has another record in its place")
         return event.result
 
     async def close(self) -> None:

@@ -298,7 +298,7 @@ def validate_session_name(name: str) -> str:
     if not checked or len(checked) > MAX_NAME_CHARS or not checked.isprintable():
         from handaxe.contract.faults.session import BadSessionTitle
 
-        raise BadSessionTitle(MAX_NAME_CHARS)
+        raise BadSessionTitle(max_chars=MAX_NAME_CHARS)
     return checked
 
 
@@ -376,7 +376,7 @@ def fork_session(home: Path, session_id: str, fork_id: str, *, into: Path | None
     if target.exists():
         from handaxe.contract.faults.session import SessionExists
 
-        raise SessionExists(fork_id)
+        raise SessionExists(session_id=fork_id)
     tasks, own_tasks = (
         get_tasks_directory(home, session_id),
         get_tasks_directory(into or home, fork_id),
@@ -434,7 +434,7 @@ def find_session_directory(home: Path, session_id: str, *, root: str | None = No
     if not (directory / LOG_NAME).exists():
         from handaxe.contract.faults.session import SessionNotFound
 
-        raise SessionNotFound(session_id)
+        raise SessionNotFound(session_id=session_id)
     if root is not None:
         refuse_other_root(session_id, _read_root_if_any(directory / LOG_NAME), root)
     return directory
@@ -449,7 +449,7 @@ def refuse_other_root(session_id: str, recorded: str | None, root: str) -> None:
     if recorded is not None and recorded != root:
         from handaxe.contract.faults.session import SessionElsewhere
 
-        raise SessionElsewhere(session_id, recorded, root)
+        raise SessionElsewhere(session_id=session_id, root=recorded, asked=root)
 
 
 @contextlib.contextmanager
@@ -486,7 +486,7 @@ def _refuse_unreadable(log: Path, events: LoggedEvents) -> None:
     if not events.is_readable:
         from handaxe.contract.faults.session import SessionDamaged
 
-        raise SessionDamaged(str(log), events.damage[0])
+        raise SessionDamaged(log=str(log), why=events.damage[0])
 
 
 def _summarize_session(

@@ -96,9 +96,9 @@ class DiskTaskList(TaskStore):
             except atomic.VersionChanged:
                 continue
             except atomic.DiskFault as fault:
-                raise TaskListBroken(str(self._file), str(fault)) from None
+                raise TaskListBroken(path=str(self._file), problem=str(fault)) from None
             return outcome
-        raise TaskListBroken(str(self._file), "others never stop writing it")
+        raise TaskListBroken(path=str(self._file), problem="others never stop writing it")
 
     def _read(self) -> tuple[_Stored, atomic.Version | atomic.Absent]:
         try:
@@ -107,7 +107,7 @@ class DiskTaskList(TaskStore):
         except FileNotFoundError:
             return _Stored(), atomic.ABSENT
         except (msgspec.MsgspecError, atomic.DiskFault, OSError) as error:
-            raise TaskListBroken(str(self._file), str(error)) from None
+            raise TaskListBroken(path=str(self._file), problem=str(error)) from None
 
 
 def _normalize_id(task_id: str) -> str:
@@ -130,13 +130,13 @@ def _apply_change(stored: _Stored, task: Task, change: TaskChange) -> Task:
     }
     if change.owner is not None:
         if change.owner and task.owner and task.owner != change.owner:
-            raise TaskClaimed(task.id, task.owner)
+            raise TaskClaimed(task_id=task.id, owner=task.owner)
         values["owner"] = change.owner or None
     values["taken_by"] = _find_holder(task, change)
     if change.status == "in_progress" and task.status != "in_progress":
         waiting = [other for other in task.blocked_by if _is_open(stored, other)]
         if waiting:
-            raise TaskBlocked(task.id, waiting)
+            raise TaskBlocked(task_id=task.id, waiting_for=", ".join(waiting))
     if change.metadata is not None:
         merged = {**task.metadata, **change.metadata}
         values["metadata"] = {key: value for key, value in merged.items() if value is not None}
@@ -152,7 +152,7 @@ def _find_holder(task: Task, change: TaskChange) -> str | None:
     # Whoever bears the owner's name goes on with the owner's work, in another session too.
     is_owner = bool(task.owner) and change.owner == task.owner
     if wants_it and is_others and task.status == "in_progress" and not is_owner:
-        raise TaskClaimed(task.id, task.owner or f"session {task.taken_by}")
+        raise TaskClaimed(task_id=task.id, owner=task.owner or f"session {task.taken_by}")
     if change.status == "in_progress":
         return change.by or task.taken_by
     return task.taken_by
@@ -169,7 +169,7 @@ def _link(stored: _Stored, task: Task, change: TaskChange) -> None:
     pairs += [(_find_task(stored, other).id, task.id) for other in change.add_blocked_by]
     for first, then in pairs:
         if first == then or _is_waiting_for(stored, first, then):
-            raise TaskCycle(first, then)
+            raise TaskCycle(task_id=first, other=then)
         earlier, later = stored.tasks[first], stored.tasks[then]
         stored.tasks[first] = _extend_links(earlier, blocks=(*earlier.blocks, then))
         stored.tasks[then] = _extend_links(later, blocked_by=(*later.blocked_by, first))

@@ -161,7 +161,7 @@ class JournalHistory(ChangeHistory):
         try:
             self._journal.append(record, durable=durable)
         except (OSError, atomic.DiskFault) as fault:
-            raise NotRecorded(str(fault)) from fault
+            raise NotRecorded(reason=str(fault)) from fault
 
     def calls(self, *, diffs: bool = False) -> list[ChangedCall]:
         """Every call that changed something, oldest first."""
@@ -220,7 +220,7 @@ class JournalHistory(ChangeHistory):
         except UnknownCall as unknown:
             for call in read_pruned_calls(self._journal.directory):
                 if call.call_id == wanted.call_id:
-                    raise PrunedCall(call.call_id, "old records were pruned") from None
+                    raise PrunedCall(call_id=call.call_id, why="old records were pruned") from None
             raise UnknownCall(unknown.call_id, unknown.known, damage=damaged) from None
         except NothingToUndo:
             if self._journal.find_hiding(0):
@@ -248,7 +248,7 @@ class JournalHistory(ChangeHistory):
                     step.target_entry, step.kept or target, opened
                 )
             except ContentNotSaved as fault:
-                raise PrunedCall(step.target_entry.call_id, str(fault)) from fault
+                raise PrunedCall(call_id=step.target_entry.call_id, why=str(fault)) from fault
         return PendingStep(step, now, found, content)
 
     def _refuse_conflicts(self, pending: Sequence[PendingStep]) -> None:

@@ -358,7 +358,7 @@ def refuse_shared(path: Path) -> None:
     """Raise if other users could have written the journal."""
     for place in (path.parent.parent, path.parent, path):
         if problem := find_shared_access(place):
-            raise UntrustedRecord(problem)
+            raise UntrustedRecord(problem=problem)
 
 
 def _take(

@@ -97,9 +97,9 @@ def convert_disk_errors() -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise NotRecorded(describe_os_error(error)) from error
+        raise NotRecorded(reason=describe_os_error(error)) from error
     except DiskFault as fault:
-        raise NotRecorded(str(fault)) from fault
+        raise NotRecorded(reason=str(fault)) from fault
 
 
 def drop_listed_parents(state: PathState, known: Collection[str]) -> PathState:

@@ -85,7 +85,7 @@ async def test_isolation_that_cannot_be_had_starts_nothing(session: Session):
     model = Player(calls(task(isolation="worktree")), says("Oh."))
     await Agent(model, session).ask("Go.")
     assert last_result(model).is_error
-    assert "cannot be started here" in last_result(model).content[0].text
+    assert "cannot start here" in last_result(model).content[0].text
 
 
 async def test_a_type_without_usable_tools_is_refused(session: Session, project: Path):
@@ -413,7 +413,7 @@ async def test_two_agents_cannot_have_one_name(session: Session):
         calls(task("t1", name="bob")), says("a"), calls(task("t2", name="bob")), says("b")
     )
     await Agent(model, session).ask("Go.")
-    assert "called 'bob' already" in last_result(model).content[0].text
+    assert "already has the name 'bob'" in last_result(model).content[0].text
 
 
 async def test_what_an_agent_changed_can_be_undone(session: Session, project: Path):

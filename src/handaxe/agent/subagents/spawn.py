@@ -94,11 +94,11 @@ class SpawnedAgents(Agents):
         """Start an agent and wait for it, unless it works in the background."""
         family = self._family
         if not self.may_start:
-            raise AgentsTooDeep(family.limits.max_depth)
+            raise AgentsTooDeep(limit=family.limits.max_depth)
         kind = self._family.find_kind(request.kind)
         self._family.refuse_if_full()
         if request.name and self._family.find_state(request.name) is not None:
-            raise AgentNameTaken(request.name)
+            raise AgentNameTaken(name=request.name)
         agent_id = f"a{uuid4().hex[:16]}"
         state = AgentState(
             agent_id=agent_id,
@@ -149,7 +149,7 @@ class SpawnedAgents(Agents):
             await self._family.wait_until_ended(run)
             state = run.agent
         if state.stopped_by_user:
-            raise AgentStoppedByUser(to)
+            raise AgentStoppedByUser(who=to)
         if not self._family.limits.background:
             raise NoBackground
         self._family.refuse_if_full()
@@ -241,7 +241,7 @@ class SpawnedAgents(Agents):
         subagent = self.make_session(msgspec.structs.replace(state, model=model.name), kind, meter)
         if not subagent.workplace.specs():
             self._family.close_session(subagent)
-            raise NoToolsForAgent(kind.name)
+            raise NoToolsForAgent(kind=kind.name)
         loop = AgentLoop(
             model,
             subagent.workplace,

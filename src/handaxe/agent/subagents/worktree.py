@@ -95,7 +95,7 @@ class WorktreeIsolation(AgentIsolation):
 
         if state.isolation != "worktree":
             raise IsolationUnavailable(
-                str(state.isolation), "no other machine is set up to run agents"
+                wanted=str(state.isolation), why="no other machine is set up to run agents"
             )
         name = f"agent-{state.agent_id}"
         if state.worktree_path and os.path.isdir(state.worktree_path):  # noqa: ASYNC240
@@ -108,7 +108,7 @@ class WorktreeIsolation(AgentIsolation):
             try:
                 path = read_worktree_path(outcome, workdir.current, workdir.roots)
             except WorktreeNotCreated as why:
-                raise IsolationUnavailable("worktree", str(why)) from None
+                raise IsolationUnavailable(wanted="worktree", why=str(why)) from None
             return msgspec.structs.replace(
                 state, worktree_path=path, worktree_branch="", worktree_base=""
             )
@@ -122,7 +122,7 @@ class WorktreeIsolation(AgentIsolation):
                 approve=self._programs.approve,
             )
         except NoWorktree as error:
-            raise IsolationUnavailable(state.isolation, str(error)) from None
+            raise IsolationUnavailable(wanted=state.isolation, why=str(error)) from None
         return msgspec.structs.replace(
             state, worktree_path=made.path, worktree_branch=made.branch, worktree_base=made.base
         )
@@ -195,6 +195,6 @@ def read_worktree_path(outcome: Outcome, directory: str, roots: Sequence[str]) -
         raise WorktreeNotCreated(f"the hook named {named}, which is the project")
     if path != lies_at and any(is_inside(lies_at, root) for root in roots):
         raise IsolationUnavailable(
-            "worktree", f"the hook named {named}, which leads through a link"
+            wanted="worktree", why=f"the hook named {named}, which leads through a link"
         )
     return path

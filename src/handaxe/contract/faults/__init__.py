@@ -10,7 +10,7 @@ May import: the other modules of `contract`.
 """
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -28,10 +28,10 @@ def is_code(code: object) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """The words of an error; one of somebody else may fail to have any."""
+    """The message of an error, also of one whose `__str__` fails."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - code of whoever wrote the error
+    except Exception:  # noqa: BLE001 - code of other authors
         return "it does not say why"
 
 
@@ -59,12 +59,34 @@ class ToolFault(Exception):
         return self
 
 
+class TemplateFault(ToolFault):
+    """A fault that is only data: a code, and a sentence with placeholders for facts.
+
+    `data` maps keys of the result's data to the facts that they hold.
+    """
+
+    template: ClassVar[str]
+    data_facts: ClassVar[Mapping[str, str]]
+
+    def __init_subclass__(
+        cls, *, code: str, sentence: str, data: Mapping[str, str] | None = None
+    ) -> None:
+        cls.code, cls.template, cls.data_facts = code, sentence, data or {}
+        super().__init_subclass__()
+
+    def __init__(self, **facts: object) -> None:
+        super().__init__(
+            self.template.format_map(facts),
+            data={key: facts[fact] for key, fact in self.data_facts.items()},
+        )
+
+
 class SetupError(Exception):
-    """Something only the human can mend; the command line ends with exit code 2."""
+    """A problem that only the user can fix; the command line ends with exit code 2."""
 
 
 class UnknownTool(ToolFault):
-    """A call named a tool that is not on offer here."""
+    """The call names a tool that is not available here."""
 
     code = "call.unknown_tool"
 
@@ -92,7 +114,7 @@ class BadInput(ToolFault):
 
 
 class NotLoaded(ToolFault):
-    """The schema had not been sent to the model and the input is wrong; the answer holds it."""
+    """The input is wrong and the model had not got the schema; the result contains it."""
 
     code = "call.not_loaded"
 
@@ -136,14 +158,14 @@ class Cancelled(ToolFault):
         )
         if writing is not None:
             happened = (
-                f"{writing} is still being written, because the device is slow; that goes on and "
-                "ends with the old or the new content. Read it before you change it again."
+                f"{writing} is still being written, because the device is slow. It ends up with "
+                "the old or the new content. Read it before you change it again."
             )
         super().__init__(f"The call was cancelled. {happened}")
 
 
 class CallInterrupted(ToolFault):
-    """The process ended while the call was open: a crash, a kill or a power cut."""
+    """The process ended during the call: a crash, a kill or a power cut."""
 
     code = "call.interrupted"
 
@@ -157,11 +179,11 @@ class CallInterrupted(ToolFault):
 
 
 class Deferred(ToolFault):
-    """The call was put off; it is made when the work goes on."""
+    """The call was deferred; it runs when the run continues."""
 
     code = "call.deferred"
 
-    def __init__(self, sentence: str = "The call was put off by a hook: it did not run.") -> None:
+    def __init__(self, sentence: str = "A hook deferred the call, so it did not run.") -> None:
         super().__init__(sentence)
 
     @classmethod
@@ -173,7 +195,7 @@ class Deferred(ToolFault):
 
 
 class TimedOut(ToolFault):
-    """The call passed the time its tool allows."""
+    """The call exceeded the timeout of its tool."""
 
     code = "call.timed_out"
 
@@ -186,7 +208,7 @@ class TimedOut(ToolFault):
 
 
 class NestedCall(ToolFault):
-    """A call that was made in another one cannot run there."""
+    """A nested call cannot run inside its parent."""
 
     code = "call.nested"
 
@@ -222,26 +244,25 @@ def _name_call(call: "ToolCall") -> str:
 
 
 class ToolFailed(ToolFault):
-    """The tool says that it failed, and gives no code of its own."""
+    """The tool failed without a code of its own."""
 
     code = "call.failed"
     no_words = "The tool failed and does not say why. Try another way."
 
 
-class ResultLost(ToolFault):
-    """The call was made before, but its result cannot be had again."""
-
-    code = "call.result_lost"
-
-    def __init__(self, call_id: str, reason: str) -> None:
-        super().__init__(
-            f"The call {call_id!r} was made before and is not made twice, but its result is lost: "
-            f"{reason}. Check what it did; to make it again, use another id."
-        )
+class ResultLost(
+    TemplateFault,
+    code="call.result_lost",
+    sentence=(
+        "The call {call_id!r} was made before and is not repeated, but its result is lost: "
+        "{reason}. Check what it did. To make it again, use another id."
+    ),
+):
+    """The call was made before, and its result is lost."""
 
 
 class InternalError(ToolFault):
-    """A bug of ours or of a tool; the traceback is in the log, not in the result."""
+    """A bug of handaxe or of a tool; the traceback is in the log, not in the result."""
 
     code = "internal.error"
 
@@ -254,7 +275,7 @@ class InternalError(ToolFault):
 
 
 class BadOutput(ToolFault):
-    """A tool gave data that does not fit the output type it declares."""
+    """The data of a tool does not fit the output type that it declares."""
 
     code = "internal.bad_output"
 
@@ -303,13 +324,13 @@ def describe_system_error(error: BaseException) -> str:
 
 
 class Asked(ToolFault):
-    """A human would have to agree, and nobody is there to ask."""
+    """The call needs the approval of a user, and no user can be asked."""
 
     code = "permission.asked"
 
 
 class AnswerPending(ToolFault):
-    """A person will answer later; until then the call stays as it is."""
+    """A user will answer later; until then the call waits."""
 
     code = "permission.pending"
 
@@ -325,7 +346,7 @@ LEFT_OPEN = frozenset({Deferred.code, AnswerPending.code})
 
 
 class NotPending(SetupError, ToolFault):
-    """An answer was given for a call that does not wait for one."""
+    """The answer names a call that does not wait for one."""
 
     code = "permission.not_pending"
 
@@ -336,13 +357,13 @@ class NotPending(SetupError, ToolFault):
 
 
 class BadAnswer(SetupError, ToolFault):
-    """What was given as the answer to a permission question is none."""
+    """The answer to a permission question is invalid."""
 
     code = "permission.bad_answer"
 
 
 class Denied(ToolFault):
-    """A rule, a mode or a person said no."""
+    """A rule, a mode or a user refused the call."""
 
     code = "permission.denied"
 
@@ -354,6 +375,6 @@ class HookBlocked(ToolFault):
 
 
 class BadPath(ToolFault):
-    """A path that no file can have."""
+    """No file can have this path."""
 
     code = "file.bad_path"

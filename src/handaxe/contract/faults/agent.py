@@ -1,9 +1,8 @@
-"""What stands in the way of starting or reaching an agent."""
+"""Faults of agents, tasks and the models that tools use."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 from handaxe.contract.job_state import JobState
 
 
@@ -19,20 +18,19 @@ class UnknownAgentType(ToolFault):
         )
 
 
-class NoToolsForAgent(ToolFault):
-    """The type names only tools that are not on offer here."""
-
-    code = "agent.no_tools"
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(
-            f"Agent {kind!r} would be spawned with zero tools — refusing. The tools it names "
-            "are not on offer here; use another type, or do the work yourself."
-        )
+class NoToolsForAgent(
+    TemplateFault,
+    code="agent.no_tools",
+    sentence=(
+        "Agent {kind!r} would be spawned with zero tools — refusing. The tools that it names "
+        "are not available here. Use another type, or do the work yourself."
+    ),
+):
+    """The agent type names only tools that are not available here."""
 
 
 class TooManyAgents(ToolFault):
-    """As many agents as allowed are at work."""
+    """The maximum number of agents is running."""
 
     code = "agent.too_many"
 
@@ -44,28 +42,24 @@ class TooManyAgents(ToolFault):
         )
 
 
-class AgentsTooDeep(ToolFault):
-    """An agent's agents may not start agents of their own."""
-
-    code = "agent.too_deep"
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"Agents may be nested {limit} deep, and this one is that deep. Do the work yourself."
-        )
+class AgentsTooDeep(
+    TemplateFault,
+    code="agent.too_deep",
+    sentence=(
+        "Agents can be nested {limit} deep, and this agent has that depth. Do the work yourself."
+    ),
+):
+    """Agents at this depth cannot start agents."""
 
 
 class AgentFailed(ToolFault):
-    """The agent broke off: its model gave no answer."""
+    """The agent failed because its model did not answer."""
 
     code = "agent.failed"
 
-    def __init__(self, text: str, data: dict[str, Any]) -> None:
-        super().__init__(text, data=data)
-
 
 class AgentNotFound(ToolFault):
-    """Nobody has that id or name."""
+    """No agent has that id or name."""
 
     code = "agent.not_found"
 
@@ -74,44 +68,41 @@ class AgentNotFound(ToolFault):
         super().__init__(f"There is no agent {who[:100]!r}. Agents of this session: {listed}.")
 
 
-class AgentNameTaken(ToolFault):
+class AgentNameTaken(
+    TemplateFault,
+    code="agent.name_taken",
+    sentence=(
+        "Another agent already has the name {name!r}. Choose another name, or send a message "
+        "to that agent."
+    ),
+):
     """Another agent of the session has this name."""
 
-    code = "agent.name_taken"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"Another agent is called {name!r} already. Choose another name, "
-            "or send that agent a message."
-        )
-
-
-class AgentStoppedByUser(ToolFault):
-    """The person stopped this agent, so nobody but the person wakes it."""
-
-    code = "agent.stopped_by_user"
-
-    def __init__(self, who: str) -> None:
-        super().__init__(
-            f"The user stopped agent {who!r}; it is not resumed by a message. "
-            "Start another one if the work is still wanted."
-        )
+class AgentStoppedByUser(
+    TemplateFault,
+    code="agent.stopped_by_user",
+    sentence=(
+        "The user stopped agent {who!r}, so a message does not resume it. Start another agent "
+        "if the work is still needed."
+    ),
+):
+    """The user stopped this agent, so only the user can resume it."""
 
 
-class IsolationUnavailable(ToolFault):
-    """The wanted isolation cannot be had, and working without it would be worse."""
-
-    code = "agent.no_isolation"
-
-    def __init__(self, wanted: str, why: str) -> None:
-        super().__init__(
-            f"An agent with isolation {wanted!r} cannot be started here: {why}. "
-            "Leave `isolation` out only if the agent may work in this very directory."
-        )
+class IsolationUnavailable(
+    TemplateFault,
+    code="agent.no_isolation",
+    sentence=(
+        "An agent with isolation {wanted!r} cannot start here: {why}. Leave out `isolation` "
+        "only if the agent may work in the current directory."
+    ),
+):
+    """The requested isolation is not available."""
 
 
 class UnknownJob(ToolFault):
-    """No background work has this id."""
+    """No background task has this id."""
 
     code = "task.unknown"
 
@@ -120,7 +111,7 @@ class UnknownJob(ToolFault):
 
 
 class JobNotRunning(ToolFault):
-    """The work is over already."""
+    """The task has already ended."""
 
     code = "task.not_running"
 
@@ -133,7 +124,7 @@ class JobNotRunning(ToolFault):
 
 
 class TooManyTasks(ToolFault):
-    """So much goes on in the background that nothing can be added."""
+    """The maximum number of background tasks is running."""
 
     code = "task.too_many"
 
@@ -142,24 +133,21 @@ class TooManyTasks(ToolFault):
         tasks = "1 task is" if count == 1 else f"{count} tasks are"
         where = f" ({others} of them in other sessions of this user)" if others else ""
         super().__init__(
-            f"{tasks} running in the background{where}, which is the most there may be. "
+            f"{tasks} running in the background{where}, which is the maximum. "
             f"Stop one with TaskStop, or wait for one to end. {_list_running(running)}"
         )
 
 
-class NoBackground(ToolFault):
-    """The settings let nothing go on in the background."""
-
-    code = "task.no_background"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Nothing may go on in the background here. Do it so that it can be waited for."
-        )
+class NoBackground(
+    TemplateFault,
+    code="task.no_background",
+    sentence="The settings do not allow background work here. Run it in the foreground.",
+):
+    """The settings do not allow background work."""
 
 
 class NoTaskNamed(ToolFault):
-    """A call about background work does not say which."""
+    """The call does not name a background task."""
 
     code = "task.not_named"
 
@@ -175,7 +163,7 @@ def _list_running(running: Sequence[JobState]) -> str:
 
 
 class NoTask(ToolFault):
-    """There is no task of that id."""
+    """No task has this id."""
 
     code = "task.not_found"
 
@@ -184,49 +172,42 @@ class NoTask(ToolFault):
         super().__init__(f"There is no task {task_id!r}. Tasks: {listed}. TaskList shows them.")
 
 
-class TaskClaimed(ToolFault):
-    """Somebody else works on the task."""
-
-    code = "task.claimed"
-
-    def __init__(self, task_id: str, owner: str) -> None:
-        super().__init__(
-            f"Task {task_id!r} belongs to {owner!r}. Take another one, or let {owner!r} give it "
-            "back by setting an empty owner or the status pending."
-        )
-
-
-class TaskBlocked(ToolFault):
-    """The task waits for others that are not done."""
-
-    code = "task.blocked"
-
-    def __init__(self, task_id: str, waiting_for: list[str]) -> None:
-        listed = ", ".join(waiting_for)
-        super().__init__(f"Task {task_id!r} waits for {listed}. Finish these first.")
+class TaskClaimed(
+    TemplateFault,
+    code="task.claimed",
+    sentence=(
+        "Task {task_id!r} belongs to {owner!r}. Take another task, or let {owner!r} release it "
+        "by setting an empty owner or the status pending."
+    ),
+):
+    """Another agent works on the task."""
 
 
-class TaskCycle(ToolFault):
-    """Tasks would wait for each other for ever."""
-
-    code = "task.cycle"
-
-    def __init__(self, task_id: str, other: str) -> None:
-        super().__init__(
-            f"Tasks {task_id!r} and {other!r} would wait for each other. Leave one of the two "
-            "dependencies out."
-        )
+class TaskBlocked(
+    TemplateFault,
+    code="task.blocked",
+    sentence="Task {task_id!r} waits for {waiting_for}. Finish these first.",
+):
+    """The task waits for unfinished tasks."""
 
 
-class TaskListBroken(ToolFault):
-    """The file of the task list cannot be used."""
+class TaskCycle(
+    TemplateFault,
+    code="task.cycle",
+    sentence=(
+        "Tasks {task_id!r} and {other!r} would wait for each other. Leave out one of the two "
+        "dependencies."
+    ),
+):
+    """Tasks would wait for each other forever."""
 
-    code = "task.list_broken"
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(
-            f"The task list in {path} cannot be used: {problem}. Mend or remove the file."
-        )
+class TaskListBroken(
+    TemplateFault,
+    code="task.list_broken",
+    sentence="The task list in {path} cannot be used: {problem}. Repair or remove the file.",
+):
+    """The file of the task list is damaged."""
 
 
 class NoModel(ToolFault):
@@ -241,19 +222,17 @@ class NoModel(ToolFault):
         )
 
 
-class ModelUnreachable(ToolFault):
-    """The model that a tool asks gives no answer."""
+class ModelUnreachable(
+    TemplateFault,
+    code="model.failed",
+    sentence="The model that this tool uses did not answer: {sentence}",
+):
+    """The model that a tool uses does not answer."""
 
-    code = "model.failed"
 
-    def __init__(self, sentence: str) -> None:
-        super().__init__(f"The model that this tool asks gave no answer: {sentence}")
-
-
-class ModelBudgetReached(ToolFault):
-    """The budget of the run is used up, so that a tool cannot ask the model."""
-
-    code = "model.budget"
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(f"This tool cannot ask the model any more: {sentence}")
+class ModelBudgetReached(
+    TemplateFault,
+    code="model.budget",
+    sentence="This tool cannot use the model any more: {sentence}",
+):
+    """The budget of the run is used up, so a tool cannot use the model."""

@@ -1,10 +1,10 @@
-"""What can go wrong with skills."""
+"""Faults of skills and settings."""
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 
 
 class NoSkill(ToolFault):
-    """There is no skill of that name."""
+    """No skill has this name."""
 
     code = "skill.not_found"
 
@@ -14,29 +14,26 @@ class NoSkill(ToolFault):
         super().__init__(f"There is no skill {name!r}.{hint} Skills: {listed}.")
 
 
-class UserOnlySkill(ToolFault):
-    """Only the user may run this skill."""
-
-    code = "skill.user_only"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"Only the user can run the skill {name!r}. Tell them that /{name} would fit here, "
-            "and do not imitate it."
-        )
+class UserOnlySkill(
+    TemplateFault,
+    code="skill.user_only",
+    sentence=(
+        "Only the user can run the skill {name!r}. Suggest /{name} to them, and do not imitate it."
+    ),
+):
+    """Only the user can run this skill."""
 
 
-class SkillUnreadable(ToolFault):
-    """The skill's file cannot be read any more."""
-
-    code = "skill.unreadable"
-
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path} cannot be read: {problem}. Go on without the skill.")
+class SkillUnreadable(
+    TemplateFault,
+    code="skill.unreadable",
+    sentence="{path} cannot be read: {problem}. Continue without the skill.",
+):
+    """The file of the skill cannot be read any more."""
 
 
 class SkillCommandFailed(ToolFault):
-    """A command that stands in the skill's text did not work, so the skill is not run."""
+    """A command in the text of the skill failed, so the skill does not run."""
 
     code = "skill.command_failed"
 
@@ -48,7 +45,7 @@ class SkillCommandFailed(ToolFault):
 
 
 class UnknownSetting(ToolFault):
-    """There is no setting of that name."""
+    """No setting has this name."""
 
     code = "setting.unknown"
 
@@ -60,6 +57,6 @@ class BadSetting(ToolFault):
 
 
 class SettingNotWritten(ToolFault):
-    """The settings file could not be changed; it is as it was."""
+    """The settings file could not be written and is unchanged."""
 
     code = "setting.not_written"

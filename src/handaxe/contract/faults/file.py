@@ -1,10 +1,10 @@
-"""What can be wrong with a file; raised by whoever offers the `Files` port."""
+"""Faults of files, raised by the `Files` port and the file tools."""
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 
 
 class NotFound(ToolFault):
-    """There is nothing at the path."""
+    """No file exists at the path."""
 
     code = "file.not_found"
 
@@ -16,7 +16,7 @@ class NotFound(ToolFault):
         elsewhere: list[str] | None = None,
         is_link: bool = False,
     ) -> None:
-        """`near` is spelled much like it; `elsewhere` has its name in another directory."""
+        """`near` has similar names; `elsewhere` has the same name in other directories."""
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         if elsewhere:
             hint += f" Files of that name: {', '.join(elsewhere)}."
@@ -27,31 +27,27 @@ class NotFound(ToolFault):
         )
 
 
-class IsDirectory(ToolFault):
-    """A file was wanted and a directory is there."""
-
-    code = "file.is_directory"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{path} is a directory, not a file. List what it holds, then name a file."
-        )
+class IsDirectory(
+    TemplateFault,
+    code="file.is_directory",
+    sentence="{path} is a directory, not a file. List its contents, then name a file.",
+):
+    """The path is a directory, and a file is needed."""
 
 
-class NotRegular(ToolFault):
-    """A FIFO, socket, device or kernel file, which could block for ever."""
-
-    code = "file.not_regular"
-
-    def __init__(self, path: str, kind: str) -> None:
-        super().__init__(
-            f"{path} is not a regular file but a {kind}; it is not opened because that could "
-            "block or never end. Name a regular file."
-        )
+class NotRegular(
+    TemplateFault,
+    code="file.not_regular",
+    sentence=(
+        "{path} is a {kind}, not a regular file. It was not opened because that could block or "
+        "never end. Name a regular file."
+    ),
+):
+    """A FIFO, socket, device or kernel file, which could block forever."""
 
 
 class Binary(ToolFault):
-    """The content is not text of any kind."""
+    """The content is not text."""
 
     code = "file.binary"
 
@@ -64,32 +60,31 @@ class Binary(ToolFault):
         )
 
 
-class FileTooLarge(ToolFault):
-    """More than the operation takes."""
-
-    code = "file.too_large"
-
-    def __init__(self, path: str, size_bytes: int, limit_bytes: int) -> None:
-        super().__init__(
-            f"{path} has {size_bytes:,} bytes; at most {limit_bytes:,} can be handled whole. "
-            "Read it in windows with offset and limit instead."
-        )
+class FileTooLarge(
+    TemplateFault,
+    code="file.too_large",
+    sentence=(
+        "{path} has {size_bytes:,} bytes; the limit for whole files is {limit_bytes:,}. Read "
+        "it in windows with offset and limit instead."
+    ),
+):
+    """The file exceeds the size limit of the operation."""
 
 
 class Exists(ToolFault):
-    """A new file was to be made and something is there already."""
+    """The new file exists already."""
 
     code = "file.exists"
 
 
 class Stale(ToolFault):
-    """The file is not the one that was read."""
+    """The file changed after it was read."""
 
     code = "file.changed"
 
 
 class WriteFailed(ToolFault):
-    """The system refused to write; the file is as it was unless the sentence says otherwise."""
+    """The write failed; the file is unchanged unless the sentence says otherwise."""
 
     code = "file.write_failed"
 
@@ -102,20 +97,19 @@ class WriteFailed(ToolFault):
         super().__init__(f"{path} could not be written: {reason}. {state}.")
 
 
-class RedactedText(ToolFault):
-    """The new text holds the marker that stands for a secret value."""
-
-    code = "file.redacted"
-
-    def __init__(self, marker: str) -> None:
-        super().__init__(
-            f"The text holds {marker}, which stands for a secret value that you were not shown. "
-            "Nothing was written. Change only the lines around it, with Edit."
-        )
+class RedactedText(
+    TemplateFault,
+    code="file.redacted",
+    sentence=(
+        "The text contains {marker}, which replaces a secret value that you were not shown. "
+        "Nothing was written. Change only the lines around it, with Edit."
+    ),
+):
+    """The new text contains the marker of a secret value."""
 
 
 class CannotEncode(ToolFault):
-    """The file's encoding has no bytes for a character."""
+    """The encoding of the file cannot represent a character."""
 
     code = "file.cannot_encode"
 

@@ -1,36 +1,33 @@
-"""What keeps a tool from an answer to its form."""
+"""Faults of forms that a tool asks the user to fill in."""
 
 from collections.abc import Sequence
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 
 
 class ElicitationUnavailable(ToolFault):
-    """A tool wants a form filled in, and nobody is there to do it."""
+    """A tool needs a form filled in, and no user can be asked."""
 
     code = "elicitation.unavailable"
 
     def __init__(self, why: str = "") -> None:
         sentence = (
-            "This tool needs an answer from a person, and nobody can be asked in this run. "
+            "This tool needs an answer from a user, and this run cannot ask one. "
             "Use a terminal, an MCP client with forms, or `on_elicit` of the library."
         )
         super().__init__(f"{sentence} {why}".strip())
 
 
-class ElicitationDeclined(ToolFault):
-    """The person did not fill in the form."""
-
-    code = "elicitation.declined"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The user did not fill in the form of this tool. Go on without it, or ask the user."
-        )
+class ElicitationDeclined(
+    TemplateFault,
+    code="elicitation.declined",
+    sentence="The user did not fill in the form of this tool. Continue without it, or ask them.",
+):
+    """The user did not fill in the form."""
 
 
 class BadFormAnswer(ToolFault):
-    """What came back does not fit the form."""
+    """The answer does not fit the form."""
 
     code = "elicitation.bad_answer"
 

@@ -1,22 +1,21 @@
-"""What can be wrong with a picture or a PDF; raised by whoever offers the `Media` port."""
+"""Faults of images and PDFs, raised by the `Media` port."""
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 
 
-class NotInstalled(ToolFault):
-    """The libraries that open this kind of file are not there."""
-
-    code = "media.not_installed"
-
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"Opening {what} needs an extra of handaxe that is not installed here. Ask the user to "
-            "install it: pip install 'handaxe[media]'"
-        )
+class NotInstalled(
+    TemplateFault,
+    code="media.not_installed",
+    sentence=(
+        "Opening {what} needs an extra of handaxe that is not installed here. Ask the user to "
+        "install it: pip install 'handaxe[media]'"
+    ),
+):
+    """The libraries that open this kind of file are not installed."""
 
 
 class BadImage(ToolFault):
-    """The file says it is a picture and cannot be decoded as one."""
+    """The file begins like an image and cannot be decoded."""
 
     code = "image.invalid"
 
@@ -29,7 +28,7 @@ class BadImage(ToolFault):
 
 
 class ImageTooLarge(ToolFault):
-    """The picture would unfold to more pixels than anybody should hold in memory."""
+    """The image has more pixels than the limit."""
 
     code = "image.too_large"
 
@@ -41,51 +40,45 @@ class ImageTooLarge(ToolFault):
         )
 
 
-class BadPdf(ToolFault):
-    """The file says it is a PDF and cannot be opened as one."""
+class BadPdf(
+    TemplateFault,
+    code="pdf.invalid",
+    sentence=(
+        "The file begins like a PDF but cannot be opened: {reason}. It is damaged or "
+        "incomplete. Get a new copy, or repair it with another program."
+    ),
+):
+    """The file begins like a PDF and cannot be opened."""
 
-    code = "pdf.invalid"
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"The file begins like a PDF but cannot be opened: {reason}. It is damaged or cut off; "
-            "get a fresh copy, or repair it with another program."
-        )
-
-
-class EncryptedPdf(ToolFault):
-    """The PDF opens with a password only."""
-
-    code = "pdf.encrypted"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The PDF is encrypted and opens only with a password. Ask the user for a copy without "
-            "one."
-        )
+class EncryptedPdf(
+    TemplateFault,
+    code="pdf.encrypted",
+    sentence="The PDF is encrypted and needs a password. Ask the user for a copy without one.",
+):
+    """The PDF needs a password."""
 
 
 class NoPage(ToolFault):
-    """None of the pages asked for is in the PDF."""
+    """The PDF has none of the requested pages."""
 
     code = "pdf.no_page"
 
     def __init__(self, asked: str, total_pages: int) -> None:
         has = f"{total_pages:,} pages" if total_pages != 1 else "one page"
         super().__init__(
-            f"The PDF has {has}; there is none in {asked!r}. Ask for pages from 1 to "
+            f"The PDF has {has}, and {asked!r} names no existing page. Ask for pages from 1 to "
             f"{max(total_pages, 1):,}.",
             data={"numPages": total_pages},
         )
 
 
-class TooCostly(ToolFault):
-    """Opening the PDF took more time or memory than one file may."""
-
-    code = "pdf.too_costly"
-
-    def __init__(self, limit: str) -> None:
-        super().__init__(
-            f"The PDF could not be read within {limit}; nothing of it can be shown. Ask for fewer "
-            "pages, or convert it with another program."
-        )
+class TooCostly(
+    TemplateFault,
+    code="pdf.too_costly",
+    sentence=(
+        "The PDF could not be read within {limit}, so nothing of it can be shown. Ask for "
+        "fewer pages, or convert it with another program."
+    ),
+):
+    """Opening the PDF took more time or memory than the limit."""

@@ -1,26 +1,26 @@
-"""Why a session on disk cannot be opened or changed; a host program and a person read them."""
+"""Faults of sessions on disk, for programs and their users."""
 
-from handaxe.contract.faults import SetupError, ToolFault
+from handaxe.contract.faults import SetupError, TemplateFault, ToolFault
 
 _SHOWN_CHARS = 80
 
 
 class SessionBusy(SetupError, ToolFault):
-    """A session is open elsewhere, and not every holder of it asked to share it."""
+    """The session is open elsewhere, and not every holder shares it."""
 
     code = "session.busy"
 
     def __init__(self, session_id: str, holder: int, own: int, *, by_agent: bool = False) -> None:
         """`holder` is the process that has it, 0 if that is not known; `own` is this one.
 
-        With `by_agent` it is only the conversation that somebody has.
+        With `by_agent`, only the conversation is in use.
         """
         who = "another process" if not holder else f"process {holder}"
         if holder == own:
             who = "this process, by a session that is not closed"
         told = (
-            f"The session {session_id!r} is open in {who}. Close it there first. To go on from the "
-            "same point independently, fork it (`--resume ID --fork-session`, "
+            f"The session {session_id!r} is open in {who}. Close it there first. To continue "
+            "independently from the same point, fork it (`--resume ID --fork-session`, "
             "`Session(fork_of=ID)`). Several work in one "
             "session only if each asks for that (`--shared-session`, `Session(shared=True)`)."
         )
@@ -34,7 +34,7 @@ class SessionBusy(SetupError, ToolFault):
 
 
 class BadSessionId(SetupError, ToolFault):
-    """A text cannot be the id of a session."""
+    """The text cannot be the id of a session."""
 
     code = "session.bad_id"
 
@@ -45,74 +45,68 @@ class BadSessionId(SetupError, ToolFault):
         )
 
 
-class BadSessionTitle(SetupError, ToolFault):
-    """A text cannot be the title of a session."""
+class BadSessionTitle(
+    SetupError,
+    TemplateFault,
+    code="session.bad_title",
+    sentence="The name of a session must have 1-{max_chars} characters in one line.",
+):
+    """The text cannot be the title of a session."""
 
-    code = "session.bad_title"
 
-    def __init__(self, max_chars: int) -> None:
-        super().__init__(f"The name of a session is 1-{max_chars} characters in one line.")
-
-
-class SessionNotFound(SetupError, ToolFault):
+class SessionNotFound(
+    SetupError,
+    TemplateFault,
+    code="session.not_found",
+    sentence="There is no session {session_id!r}. `handaxe sessions` lists them.",
+    data={"session_id": "session_id"},
+):
     """No session has this id."""
 
-    code = "session.not_found"
 
-    def __init__(self, session_id: str) -> None:
-        super().__init__(
-            f"There is no session {session_id!r}. `handaxe sessions` lists them.",
-            data={"session_id": session_id},
-        )
-
-
-class SessionExists(SetupError, ToolFault):
-    """The id of a new session is taken."""
-
-    code = "session.exists"
-
-    def __init__(self, session_id: str) -> None:
-        super().__init__(
-            f"There is a session {session_id!r} already. Choose another id.",
-            data={"session_id": session_id},
-        )
+class SessionExists(
+    SetupError,
+    TemplateFault,
+    code="session.exists",
+    sentence="There is a session {session_id!r} already. Choose another id.",
+    data={"session_id": "session_id"},
+):
+    """Another session has this id."""
 
 
-class SessionDamaged(SetupError, ToolFault):
-    """The log of a session cannot be read at all."""
-
-    code = "session.damaged"
-
-    def __init__(self, log: str, why: str) -> None:
-        super().__init__(f"The session's log {log} is not usable, {why}.")
-
-
-class SessionElsewhere(SetupError, ToolFault):
-    """The log of a session names another project."""
-
-    code = "session.other_root"
-
-    def __init__(self, session_id: str, root: str, asked: str) -> None:
-        super().__init__(
-            f"The session {session_id!r} belongs to {root}, not to {asked}. Open it with that "
-            "root, or begin a new session here.",
-            data={"session_id": session_id, "root": root},
-        )
+class SessionDamaged(
+    SetupError,
+    TemplateFault,
+    code="session.damaged",
+    sentence="The log of the session, {log}, cannot be used: {why}.",
+):
+    """The log of the session cannot be read."""
 
 
-class BadEnvironment(SetupError, ToolFault):
-    """The variables of a session cannot be those of a process."""
+class SessionElsewhere(
+    SetupError,
+    TemplateFault,
+    code="session.other_root",
+    sentence=(
+        "The session {session_id!r} belongs to {root}, not to {asked}. Open it with that root, "
+        "or begin a new session here."
+    ),
+    data={"session_id": "session_id", "root": "root"},
+):
+    """The log of the session names another project."""
 
-    code = "session.bad_env"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"`env` holds the variables of commands as texts by name: {problem}.",
-        )
+class BadEnvironment(
+    SetupError,
+    TemplateFault,
+    code="session.bad_env",
+    sentence="`env` must map names of variables to texts: {problem}.",
+):
+    """The variables of a session are invalid."""
 
 
 class ProfileNotMet(SetupError, ToolFault):
-    """The arguments of a session break what its profile promises."""
+    """The arguments of a session do not fit its profile."""
 
     code = "session.profile"
 
@@ -125,10 +119,10 @@ class ProfileNotMet(SetupError, ToolFault):
         )
 
 
-class NoSuchMessage(SetupError, ToolFault):
-    """The conversation has no message of this name."""
-
-    code = "session.no_message"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"No message found with message.uuid of: {name}")
+class NoSuchMessage(
+    SetupError,
+    TemplateFault,
+    code="session.no_message",
+    sentence="No message found with message.uuid of: {name}",
+):
+    """The conversation has no message with this id."""

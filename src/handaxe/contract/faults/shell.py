@@ -1,12 +1,12 @@
-"""Why a command could not be run; raised by whoever offers the `Shell` port."""
+"""Faults of commands, raised by the `Shell` port."""
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 
 _LESS = "Wait for other commands to end, or ask for less at once."
 
 
 class CannotStart(ToolFault):
-    """The machine did not start the shell."""
+    """The machine could not start the shell."""
 
     code = "shell.cannot_start"
 
@@ -14,29 +14,27 @@ class CannotStart(ToolFault):
         super().__init__(f"The command was not started: {reason}. Nothing of it ran. {way_out}")
 
 
-class BadCommand(ToolFault):
-    """The command holds what no shell can be given."""
+class BadCommand(
+    TemplateFault,
+    code="shell.bad_command",
+    sentence="The command contains {what}, so no shell can run it. Send it without.",
+):
+    """The command contains something that a shell cannot take."""
 
-    code = "shell.bad_command"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"The command holds {what}, so no shell can run it. Send it without.")
-
-
-class BadWorkdir(ToolFault):
-    """The directory a command should run in cannot be entered."""
-
-    code = "shell.no_directory"
-
-    def __init__(self, cwd: str, reason: str) -> None:
-        super().__init__(
-            f"The command was not started because its directory {cwd!r} cannot be entered: "
-            f"{reason}. Name another directory, or create it with another tool."
-        )
+class BadWorkdir(
+    TemplateFault,
+    code="shell.no_directory",
+    sentence=(
+        "The command was not started because its directory {cwd!r} cannot be entered: "
+        "{reason}. Name another directory, or create it with another tool."
+    ),
+):
+    """The directory of a command cannot be entered."""
 
 
 class OutsideRoots(ToolFault):
-    """The directory that a call names to run in is not one of the session's."""
+    """The directory of a call is outside the working directories."""
 
     code = "shell.outside_roots"
 
@@ -47,35 +45,33 @@ class OutsideRoots(ToolFault):
         )
 
 
-class ShellClosed(ToolFault):
+class ShellClosed(
+    TemplateFault,
+    code="shell.closed",
+    sentence="The session is closing, so no command starts any more.",
+):
     """The session has ended, so no command starts any more."""
 
-    code = "shell.closed"
 
-    def __init__(self) -> None:
-        super().__init__("The session is closing; no command is started any more.")
-
-
-class CannotPreview(ToolFault):
-    """This machine cannot keep the changes of a command apart."""
-
-    code = "preview.impossible"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"The command was not run: its changes cannot be kept apart here, because {reason}. "
-            "Find out what it would do another way, or run it for real and undo it."
-        )
+class CannotPreview(
+    TemplateFault,
+    code="preview.impossible",
+    sentence=(
+        "The command was not run because its changes cannot be kept separate here: {reason}. "
+        "Find out what it would do another way, or run it and undo it."
+    ),
+):
+    """This machine cannot keep the changes of a command separate."""
 
 
-class NoSandbox(ToolFault):
-    """Commands have to be confined here, and this machine cannot do it."""
-
-    code = "shell.no_sandbox"
-
-    def __init__(self, why: str) -> None:
-        super().__init__(
-            f"The command was not run: commands must run in the sandbox here, and {why}. Do not "
-            "try another way; tell the user that `handaxe doctor` says what is missing.",
-            data={"why": why},
-        )
+class NoSandbox(
+    TemplateFault,
+    code="shell.no_sandbox",
+    sentence=(
+        "The command was not run because commands must run in the sandbox here, and {why}. Do "
+        "not try another way. Ask the user to run `handaxe doctor`, which names what is "
+        "missing."
+    ),
+    data={"why": "why"},
+):
+    """Commands must run in the sandbox, and this machine cannot do it."""

@@ -1,16 +1,16 @@
-"""Why a change cannot be put back; raised by whoever keeps the record of changes."""
+"""Faults of undo."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 
 _SHOWN_PATHS = 50
 
 
 class AmbiguousChange(msgspec.Struct, frozen=True, rename="camel"):
-    """A path that changed while a call ran and was left alone, as it may be somebody else's."""
+    """A path that changed during a call and that another program may have changed."""
 
     file_path: str
     call_id: str
@@ -21,7 +21,7 @@ class AmbiguousChange(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NothingToUndo(ToolFault):
-    """No change is left that could be put back."""
+    """There is no change to undo."""
 
     code = "undo.nothing"
 
@@ -50,21 +50,20 @@ class UnknownCall(ToolFault):
         )
 
 
-class PrunedCall(ToolFault):
-    """The call is known, but what it replaced is no longer kept."""
-
-    code = "undo.pruned"
-
-    def __init__(self, call_id: str, why: str) -> None:
-        super().__init__(
-            f"What the call {call_id!r} replaced is no longer kept: {why}. It cannot be undone; "
-            "nothing was changed.",
-            data={"call_id": call_id},
-        )
+class PrunedCall(
+    TemplateFault,
+    code="undo.pruned",
+    sentence=(
+        "The contents that the call {call_id!r} replaced are no longer saved: {why}. It cannot "
+        "be undone. Nothing was changed."
+    ),
+    data={"call_id": "call_id"},
+):
+    """The saved contents of the call were deleted."""
 
 
 class DamagedRecord(ToolFault):
-    """The record of the newest change may be among what cannot be read."""
+    """The undo record is damaged, and the newest change may be missing."""
 
     code = "undo.damaged"
 
@@ -85,7 +84,7 @@ class DamagedRecord(ToolFault):
 
 
 class UndoConflict(ToolFault):
-    """Somebody else changed a file since, and that would be lost."""
+    """Another program changed a file since, and undo would lose that change."""
 
     code = "undo.conflict"
 
@@ -106,7 +105,7 @@ class UndoConflict(ToolFault):
 
 
 class AmbiguousChanges(ToolFault):
-    """Everything that would be put back may be somebody else's change."""
+    """Another program may have made every change that undo would restore."""
 
     code = "undo.ambiguous"
 
@@ -130,7 +129,7 @@ def _list_calls(changes: Sequence[AmbiguousChange]) -> str:
 
 
 class UndoOutside(ToolFault):
-    """Files elsewhere would be put back, and nobody said yes to that."""
+    """Undo would restore files outside the project, and no user approved that."""
 
     code = "undo.outside"
 
@@ -150,20 +149,19 @@ class UndoOutside(ToolFault):
         )
 
 
-class UntrustedRecord(ToolFault):
-    """The record lies where other users could have written it."""
-
-    code = "undo.untrusted"
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"The undo record is not believed: {problem}. Nothing was changed. Give the data "
-            "directory back to its owner alone (`chown`, `chmod go-w`) if you know what is in it."
-        )
+class UntrustedRecord(
+    TemplateFault,
+    code="undo.untrusted",
+    sentence=(
+        "The undo record cannot be trusted: {problem}. Nothing was changed. If you know its "
+        "contents, make the data directory private again (`chown`, `chmod go-w`)."
+    ),
+):
+    """Other users could have written the undo record."""
 
 
 class UndoFailed(ToolFault):
-    """The system refused to put a file back."""
+    """A file could not be restored."""
 
     code = "undo.failed"
 
@@ -181,15 +179,12 @@ class UndoFailed(ToolFault):
         )
 
 
-class NotRecorded(ToolFault):
-    """A change was stopped, because the record that makes it reversible could not be written."""
-
-    code = "undo.not_recorded"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"The change was not made, because it could not be made undoable first: {reason}."
-        )
+class NotRecorded(
+    TemplateFault,
+    code="undo.not_recorded",
+    sentence="The change was not made because it could not be recorded for undo: {reason}.",
+):
+    """The change was stopped because its undo record could not be written."""
 
 
 def _summarize_damage(damage: Sequence[str]) -> str:

@@ -257,7 +257,7 @@ class LocalCommand(RunningCommand):
 
     def _fail(self, number: int | None, reason: str) -> None:
         barred = find_cwd_problem(self.command.cwd, is_confined=False) if number else None
-        fault = BadWorkdir(self.command.cwd, barred) if barred else None
+        fault = BadWorkdir(cwd=self.command.cwd, reason=barred) if barred else None
         fault = fault or explain_failed_start(number, reason)
         self._settle(127 << 8, survivors=0, cwd=None, is_clean=True)
         if not self._started.done():

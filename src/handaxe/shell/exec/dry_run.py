@@ -59,7 +59,7 @@ class OverlayPreviews(CommandPreviews):
         roots = _find_outermost_roots(self._roots())
         program = self._program or find_overlay_program(roots)
         if sys.platform != "linux" or program is None:
-            raise CannotPreview("there is no bubblewrap 0.11 or newer on this machine")
+            raise CannotPreview(reason="there is no bubblewrap 0.11 or newer on this machine")
         place = await asyncio.to_thread(TempDirectory, "preview", _find_outside_directory(roots))
         try:
             mounts = [_Layer.made(place.path, number, root) for number, root in enumerate(roots)]
@@ -149,7 +149,9 @@ def _find_outside_directory(roots: Sequence[str]) -> str:
         real = resolve_links(place)
         if os.access(real, os.W_OK) and not any(is_inside(real, root) for root in roots):
             return real
-    raise CannotPreview("there is no directory outside the working directories for its changes")
+    raise CannotPreview(
+        reason="there is no directory outside the working directories for its changes"
+    )
 
 
 async def _probe(program: str, options: Sequence[str], roots: Sequence[str]) -> None:
@@ -177,11 +179,11 @@ async def _probe(program: str, options: Sequence[str], roots: Sequence[str]) -> 
     if process.returncode != 0:
         for mount in (place for root in roots for place in find_mounts(root)):
             raise CannotPreview(
-                f"another file system is mounted below a working directory ({mount})"
+                reason=f"another file system is mounted below a working directory ({mount})"
             )
         reason = said.decode(errors="replace").strip().splitlines()
         raise CannotPreview(
-            f"the system does not allow it ({reason[-1] if reason else 'silently'})"
+            reason=f"the system does not allow it ({reason[-1] if reason else 'silently'})"
         )
 
 

@@ -353,7 +353,7 @@ def _confine(
         reason = find_cwd_problem(command.cwd, is_confined=True)
         if reason is not None:
             confined.close()
-            raise BadWorkdir(command.cwd, reason)
+            raise BadWorkdir(cwd=command.cwd, reason=reason)
     return confined
 
 
@@ -364,11 +364,11 @@ def _can_restrict(running: LocalCommand, confined: ConfinedCommand) -> bool:
 
 def _refuse_unencodable(command: ShellCommand) -> None:
     if "\0" in command.command:
-        raise BadCommand("a NUL character")
+        raise BadCommand(what="a NUL character")
     with suppress(UnicodeEncodeError):
         os.fsencode(command.command)
         return
-    raise BadCommand("half of a character (a lone surrogate)")
+    raise BadCommand(what="half of a character (a lone surrogate)")
 
 
 def _build_command_line(argv: list[str], env: dict[str, str]) -> str:

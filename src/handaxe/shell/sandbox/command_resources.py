@@ -119,7 +119,7 @@ class CommandCleanup:
             options, held = pin(options, roots)
         except PathReplaced as error:
             self()
-            raise NoSandbox(str(error)) from None
+            raise NoSandbox(why=str(error)) from None
         self.descriptors += tuple(held)
         return options
 

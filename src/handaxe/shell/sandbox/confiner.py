@@ -165,7 +165,7 @@ class LocalConfiner(Confiner):
         problem = _find_obstacle(policy, means)
         if problem is not None:
             if wanted.must_hold:
-                raise NoSandbox(problem)
+                raise NoSandbox(why=problem)
             return outside
         make_private(Path(policy.temp_directory))
         env = {**env, **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), policy.temp_directory)}
@@ -179,7 +179,7 @@ class LocalConfiner(Confiner):
                 )
         except CannotSave as error:
             if wanted.must_hold:
-                raise NoSandbox(str(error)) from None
+                raise NoSandbox(why=str(error)) from None
             return outside
         _suppress_refusals(confined, wanted.ignored, command or " ".join(argv))
         return confined
@@ -347,7 +347,7 @@ class LocalConfiner(Confiner):
             is_ours = is_closed(policy) and any(is_below(real, own) for own in _OWN_PLACES)
             if is_ours or is_readable(policy, real):
                 return place
-        raise NoSandbox("no Python can be read inside it, which listed hosts need")
+        raise NoSandbox(why="no Python can be read inside it, which listed hosts need")
 
 
 def _suppress_refusals(

@@ -149,7 +149,7 @@ class Agent(Tool[AgentArgs]):
             f"{text}\n\n{_format_trailer(outcome)}",
         )
         if outcome.has_failed:
-            raise AgentFailed(text, {**data, "status": "failed"})
+            raise AgentFailed(text, data={**data, "status": "failed"})
         return ToolResult(text, data=data)
 
     def title(self, partial_input: dict[str, Any]) -> str:

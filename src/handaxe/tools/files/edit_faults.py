@@ -2,20 +2,19 @@
 
 from typing import Any
 
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 from handaxe.contract.faults.file import FileTooLarge
 
 
-class NotRead(ToolFault):
+class NotRead(
+    TemplateFault,
+    code="file.not_read",
+    sentence=(
+        "File has not been read yet. Read it first before writing to it. Call Read with "
+        "file_path={path!r}."
+    ),
+):
     """This session has not read the file that Edit or Write would change."""
-
-    code = "file.not_read"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            "File has not been read yet. Read it first before writing to it. "
-            f"Call Read with file_path={path!r}."
-        )
 
 
 class NotOpened(ToolFault):
@@ -91,24 +90,20 @@ class ManyMatches(ToolFault):
         )
 
 
-class NoChange(ToolFault):
+class NoChange(
+    TemplateFault,
+    code="edit.no_change",
+    sentence="No changes to make: old_string and new_string are exactly the same.",
+):
     """Old and new text are the same."""
 
-    code = "edit.no_change"
 
-    def __init__(self) -> None:
-        super().__init__("No changes to make: old_string and new_string are exactly the same.")
-
-
-class LinesUnchanged(ToolFault):
+class LinesUnchanged(
+    TemplateFault,
+    code="edit.no_change",
+    sentence="No changes to make: the lines already equal `text`, or `changes` is empty.",
+):
     """The change would leave every line as it is."""
-
-    code = "edit.no_change"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No changes to make: the lines already equal `text`, or `changes` is empty."
-        )
 
 
 class WrongLines(ToolFault):
@@ -142,16 +137,15 @@ class LinesMoved(ToolFault):
         )
 
 
-class LinesNotShown(ToolFault):
+class LinesNotShown(
+    TemplateFault,
+    code="file.not_read",
+    sentence=(
+        "The file was rewritten since line {given} was shown, so nothing was changed. Read it "
+        "first: call Read with file_path={path!r}."
+    ),
+):
     """The whole file was rewritten since its lines were shown with tags."""
-
-    code = "file.not_read"
-
-    def __init__(self, path: str, given: str) -> None:
-        super().__init__(
-            f"The file was rewritten since line {given} was shown, so nothing was "
-            f"changed. Read it first: call Read with file_path={path!r}."
-        )
 
 
 class ChangesOverlap(ToolFault):
@@ -167,34 +161,31 @@ class ChangesOverlap(ToolFault):
         )
 
 
-class IsNotebook(ToolFault):
+class IsNotebook(
+    TemplateFault,
+    code="notebook.by_cells",
+    sentence="{path} is a notebook, which has no tagged lines. Use NotebookEdit.",
+):
     """A notebook is edited by cells, not by lines."""
 
-    code = "notebook.by_cells"
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is a notebook, which has no tagged lines. Use NotebookEdit.")
-
-
-class NoEdits(ToolFault):
+class NoEdits(
+    TemplateFault,
+    code="edit.no_change",
+    sentence="No changes to make: `edits` is empty. Give at least one edit.",
+):
     """A list of edits is empty."""
 
-    code = "edit.no_change"
 
-    def __init__(self) -> None:
-        super().__init__("No changes to make: `edits` is empty. Give at least one edit.")
-
-
-class EmptyOldString(ToolFault):
+class EmptyOldString(
+    TemplateFault,
+    code="edit.empty_old_string",
+    sentence=(
+        "old_string is empty. Only the first edit may leave it empty, to create a file. Give "
+        "the text to replace."
+    ),
+):
     """Only the first edit of a new file may have an empty `old_string`."""
-
-    code = "edit.empty_old_string"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "old_string is empty. Only the first edit may leave it empty, to create a "
-            "file. Give the text to replace."
-        )
 
 
 class AmbiguousHunk(ToolFault):
@@ -228,17 +219,16 @@ class NoPlaceToAdd(ToolFault):
         )
 
 
-class HunksOverlap(ToolFault):
+class HunksOverlap(
+    TemplateFault,
+    code="patch.overlap",
+    sentence=(
+        "The hunk changes line {line}, which another hunk of the patch changes too. Combine "
+        "them into one hunk."
+    ),
+    data={"line": "line"},
+):
     """Two hunks of a patch change the same lines."""
-
-    code = "patch.overlap"
-
-    def __init__(self, line: int) -> None:
-        super().__init__(
-            f"The hunk changes line {line}, which another hunk of the patch changes too. "
-            "Combine them into one hunk.",
-            data={"line": line},
-        )
 
 
 class PatchInvalid(ToolFault):
@@ -256,27 +246,23 @@ class PatchInvalid(ToolFault):
         )
 
 
-class NamedTwice(ToolFault):
+class NamedTwice(
+    TemplateFault,
+    code="patch.invalid",
+    sentence="The patch names {path} twice. Nothing was changed. Combine the two sections.",
+):
     """A patch has two sections for the same file."""
 
-    code = "patch.invalid"
 
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"The patch names {path} twice. Nothing was changed. Combine the two sections."
-        )
-
-
-class InTheWay(ToolFault):
+class InTheWay(
+    TemplateFault,
+    code="file.exists",
+    sentence=(
+        "Cannot create new file - file already exists. {path} is not empty; change it with "
+        "`*** Update File`, or choose another path."
+    ),
+):
     """A patch adds or moves a file to a path that exists."""
-
-    code = "file.exists"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"Cannot create new file - file already exists. {path} is not empty; change it with "
-            "`*** Update File`, or choose another path."
-        )
 
 
 class PatchBroken(ToolFault):
@@ -302,39 +288,37 @@ class PatchBroken(ToolFault):
         )
 
 
-class AlreadyThere(ToolFault):
+class AlreadyThere(
+    TemplateFault,
+    code="file.exists",
+    sentence=(
+        "Cannot create new file - file already exists. {path} is not empty; give the text to "
+        "replace as old_string, or use Write."
+    ),
+):
     """An empty old_string creates a file, but the file exists."""
 
-    code = "file.exists"
 
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"Cannot create new file - file already exists. {path} is not empty; give the text "
-            "to replace as old_string, or use Write."
-        )
-
-
-class TooLargeToShow(FileTooLarge):
+class TooLargeToShow(
+    FileTooLarge,
+    code="file.too_large",
+    sentence=(
+        "{path} has {size_bytes:,} bytes; the limit for pictures and PDFs is {limit_bytes:,}. "
+        "Make a smaller copy with another program first."
+    ),
+):
     """A picture or PDF is larger than the limit."""
 
-    def __init__(self, path: str, size_bytes: int, limit_bytes: int) -> None:
-        ToolFault.__init__(
-            self,
-            f"{path} has {size_bytes:,} bytes; the limit for pictures and PDFs is "
-            f"{limit_bytes:,}. Make a smaller copy with another program first.",
-        )
 
-
-class NotebookInvalid(ToolFault):
+class NotebookInvalid(
+    TemplateFault,
+    code="notebook.invalid",
+    sentence=(
+        "{path} is not a valid notebook: {reason}. Nothing was changed. Read shows it as text; "
+        "repair it first."
+    ),
+):
     """The file is not a notebook that can be edited by cells."""
-
-    code = "notebook.invalid"
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(
-            f"{path} is not a valid notebook: {reason}. Nothing was changed. Read shows "
-            "it as text; repair it first."
-        )
 
 
 class NoCell(ToolFault):
@@ -350,13 +334,12 @@ class NoCell(ToolFault):
         )
 
 
-class CellUnchanged(ToolFault):
+class CellUnchanged(
+    TemplateFault,
+    code="edit.no_change",
+    sentence="No changes to make: cell {address!r} has this source already.",
+):
     """The cell already has the new source."""
-
-    code = "edit.no_change"
-
-    def __init__(self, address: str) -> None:
-        super().__init__(f"No changes to make: cell {address!r} has this source already.")
 
 
 def _shorten_text(text: str, limit_chars: int = 2_000) -> str:

@@ -102,7 +102,7 @@ class HunkPlanner:
         except NoAnchor:
             raise NoPlaceToAdd(hunk.new) from None
         except Overlapping as overlapping:
-            raise HunksOverlap(overlapping.line) from None
+            raise HunksOverlap(line=overlapping.line) from None
 
     def plan(self) -> replace.Plan:
         """Join the plans of all hunks."""
@@ -208,11 +208,11 @@ async def check_target(path: str, ctx: ToolContext, *, creates: bool) -> None:
         if not creates:
             raise await add_near_names(NotFound(path), path, ctx)
     elif info.size_bytes > MAX_BYTES:
-        raise FileTooLarge(path, info.size_bytes, MAX_BYTES)
+        raise FileTooLarge(path=path, size_bytes=info.size_bytes, limit_bytes=MAX_BYTES)
     elif not creates:
         await refuse_unread_or_stale(path, info, ctx)
     elif await is_filled(path, info.size_bytes, ctx):
-        raise AlreadyThere(path)
+        raise AlreadyThere(path=path)
 
 
 async def load_as_read(path: str, ctx: ToolContext) -> LoadedFile:

@@ -45,8 +45,8 @@ async def find_regular_file(path: str, ctx: ToolContext) -> FileInfo | None:
     if info is None or info.kind == "file":
         return info
     if info.kind == "directory":
-        raise IsDirectory(path)
-    raise NotRegular(path, info.kind)
+        raise IsDirectory(path=path)
+    raise NotRegular(path=path, kind=info.kind)
 
 
 async def add_near_names(missing: NotFound, path: str, ctx: ToolContext) -> ToolFault:
@@ -68,7 +68,7 @@ async def refuse_unread_or_stale(path: str, info: FileInfo, ctx: ToolContext) ->
     ledger = ctx[ReadLedger]
     seen = ledger.find(info.path)
     if seen is None:
-        raise NotRead(path)
+        raise NotRead(path=path)
     version = seen.version
     if (info.size_bytes, info.mtime_ns) != (version.size_bytes, version.mtime_ns):
         if (other := await _find_other_name(info, ctx)) is not None:
@@ -118,7 +118,7 @@ async def fill_empty_file(path: str, make: Callable[[bytes], bytes], ctx: ToolCo
     mark = b""
     if (info := await find_regular_file(path, ctx)) is not None:
         if await is_filled(path, info.size_bytes, ctx):
-            raise AlreadyThere(path)
+            raise AlreadyThere(path=path)
         empty = await ctx[Files].load(path)
         expect, mark = empty.version, empty.data
     content = make(mark)

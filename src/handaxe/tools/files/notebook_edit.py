@@ -144,7 +144,7 @@ def _plan(
         notebook = cell_edit.validate_notebook(data)
         return notebook, _change(notebook, args)
     except NotANotebook as wrong:
-        raise NotebookInvalid(path, str(wrong)) from None
+        raise NotebookInvalid(path=path, reason=str(wrong)) from None
 
 
 def _change(notebook: Notebook, args: NotebookEditArgs) -> cell_edit.NotebookChange:
@@ -157,7 +157,7 @@ def _change(notebook: Notebook, args: NotebookEditArgs) -> cell_edit.NotebookCha
         return cell_edit.delete_cell(notebook, index)
     cell = notebook.cell(index)
     if cell.source == args.new_source and args.cell_type in {None, cell.cell_type}:
-        raise CellUnchanged(cell.address)
+        raise CellUnchanged(address=cell.address)
     return cell_edit.replace_cell(notebook, index, args.new_source, args.cell_type)
 
 

@@ -55,7 +55,7 @@ async def check_patches(patches: Iterable[FilePatch], ctx: ToolContext) -> None:
             info = await find_regular_file(path, ctx)
             where = info.path if info is not None else path
             if where in real:
-                raise NamedTwice(path)
+                raise NamedTwice(path=path)
             real.add(where)
             is_new = patch.kind == "add" or spelled is patch.move_to
             try:
@@ -71,14 +71,14 @@ async def _check_one(
         if info is not None and (
             patch.kind != "add" or await is_filled(path, info.size_bytes, ctx)
         ):
-            raise InTheWay(path)
+            raise InTheWay(path=path)
         return
     if info is None:
         raise await add_near_names(NotFound(path), path, ctx)
     if info.size_bytes > MAX_BYTES:
-        raise FileTooLarge(path, info.size_bytes, MAX_BYTES)
+        raise FileTooLarge(path=path, size_bytes=info.size_bytes, limit_bytes=MAX_BYTES)
     if (patch.kind == "delete" or patch.move_to) and await _is_link(path, info, ctx):
-        raise NotRegular(path, "symbolic link")
+        raise NotRegular(path=path, kind="symbolic link")
     await refuse_unread_or_stale(path, info, ctx)
 
 
@@ -117,7 +117,7 @@ async def _plan_add(path: str, patch: FilePatch, ctx: ToolContext) -> PatchedFil
     before = None
     if (info := await find_regular_file(path, ctx)) is not None:
         if await is_filled(path, info.size_bytes, ctx):
-            raise InTheWay(path)
+            raise InTheWay(path=path)
         before = await ctx[Files].load(path)
     return PatchedFile(path=path, action="added", before=before, pieces=[patch.content.encode()])
 
@@ -173,7 +173,7 @@ def _plan_hunks(
 async def _plan_move(updated: PatchedFile, move_to: str, ctx: ToolContext) -> list[PatchedFile]:
     target = ctx[Workdir].resolve(move_to)
     if await find_regular_file(target, ctx) is not None:
-        raise InTheWay(target)
+        raise InTheWay(path=target)
     mode = await _read_mode(updated.path, ctx)
     arrived = msgspec.structs.replace(
         updated, path=target, action="moved", before=None, mode=mode, moved_from=updated.path

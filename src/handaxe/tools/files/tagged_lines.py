@@ -114,7 +114,7 @@ def _refuse_notebook(content: bytes, path: str) -> None:
     except NotANotebook:
         # Read shows a broken one as text, so that it can be mended.
         return
-    raise IsNotebook(path)
+    raise IsNotebook(path=path)
 
 
 def _to_numbered_change(edits: NumberedEdits, number: int, change: WantedChange) -> NumberedChange:
@@ -194,7 +194,7 @@ def _find_other_meanings(
             # Whatever was shown so before that is not meant any more.
             return others
     if not meanings.is_complete:
-        raise LinesNotShown(path, str(ref))
+        raise LinesNotShown(path=path, given=str(ref))
     return others
 
 

@@ -6,31 +6,29 @@ import msgspec
 
 from handaxe.contract.context import ToolContext
 from handaxe.contract.effects import Effects
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault
 from handaxe.contract.ports.questions import Answers, Questions, UserQuestion
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
 
 
-class NobodyAnswers(ToolFault):
+class NobodyAnswers(
+    TemplateFault,
+    code="user.no_answer",
+    sentence=(
+        "The user did not answer. Choose the most careful option yourself, say which one, and "
+        "continue."
+    ),
+):
     """The user did not answer."""
 
-    code = "user.no_answer"
 
-    def __init__(self) -> None:
-        super().__init__(
-            "The user did not answer. Choose the most careful option yourself, say which "
-            "one, and continue."
-        )
-
-
-class SameQuestion(ToolFault):
+class SameQuestion(
+    TemplateFault,
+    code="user.same_question",
+    sentence="{text!r} occurs twice. Make the texts different.",
+):
     """Two questions, or two options of one question, have the same text."""
-
-    code = "user.same_question"
-
-    def __init__(self, text: str) -> None:
-        super().__init__(f"{text!r} occurs twice. Make the texts different.")
 
 
 class AskUserQuestionArgs(ToolArgs, kw_only=True):
@@ -99,7 +97,7 @@ class AskUserQuestion(Tool[AskUserQuestionArgs]):
 def _refuse_twins(texts: list[str]) -> None:
     for at, text in enumerate(texts):
         if text in texts[:at]:
-            raise SameQuestion(text)
+            raise SameQuestion(text=text)
 
 
 def _format_answers(args: AskUserQuestionArgs, said: Answers) -> str:

@@ -6,7 +6,7 @@ from handaxe.contract.context import ToolContext
 from handaxe.contract.decision import Ask, Decision
 from handaxe.contract.display import Display, Text
 from handaxe.contract.effects import Effects
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault
 from handaxe.contract.ports.plans import Plans
 from handaxe.contract.result import ToolResult
 from handaxe.contract.tool import Tool, ToolArgs
@@ -15,13 +15,12 @@ from handaxe.session.permission_state import PermissionState
 _SAID = "Your last message is the plan."
 
 
-class NotPlanning(ToolFault):
+class NotPlanning(
+    TemplateFault,
+    code="plan.not_planning",
+    sentence="Plan mode is not on; continue with the work.",
+):
     """Plan mode is not on."""
-
-    code = "plan.not_planning"
-
-    def __init__(self) -> None:
-        super().__init__("Plan mode is not on; continue with the work.")
 
 
 class ExitPlanModeArgs(ToolArgs, kw_only=True, rename="camel"):

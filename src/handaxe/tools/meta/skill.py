@@ -67,7 +67,7 @@ class Skill(Tool[SkillArgs]):
     async def validate(self, args: SkillArgs, ctx: ToolContext) -> None:
         skill = _find(ctx[Skills], _parse_name(args))
         if not skill.for_model:
-            raise UserOnlySkill(skill.name)
+            raise UserOnlySkill(name=skill.name)
 
     async def call(self, args: SkillArgs, ctx: ToolContext) -> ToolResult:
         skill = _find(ctx[Skills], _parse_name(args))
@@ -166,7 +166,7 @@ def _report(skill: SkillInfo, outcome: AgentOutcome) -> ToolResult:
         "result": outcome.text,
     }
     if outcome.has_failed:
-        raise AgentFailed(format_outcome(skill, outcome), {**data})
+        raise AgentFailed(format_outcome(skill, outcome), data={**data})
     return ToolResult(format_outcome(skill, outcome), data=data)
 
 

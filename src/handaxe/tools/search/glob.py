@@ -104,7 +104,7 @@ class Glob(Tool[GlobArgs]):
         options, root = ctx[Settings].search, ctx[Workdir].resolve(_list_places(args)[0])
         info = await find_search_root(root, ctx)
         if info.kind != "directory":
-            raise NotListable(root)
+            raise NotListable(path=root)
         query = NameQuery(
             pattern=_resolve_pattern(args, info.path),
             root=info.path,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Annotated, Literal, TypedDict
 
 from handaxe.contract.context import ToolContext
-from handaxe.contract.faults import ToolFault
+from handaxe.contract.faults import TemplateFault, ToolFault
 from handaxe.contract.faults.file import NotRegular
 from handaxe.contract.ports.files import FileInfo, Files
 from handaxe.contract.ports.search import SkippedFiles
@@ -81,15 +81,12 @@ class BadSearchPattern(ToolFault):
         )
 
 
-class NotListable(ToolFault):
-    """Files were to be listed in something that holds none."""
-
-    code = "search.not_found"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{path} is a file, and Glob lists directories. Read the file, or name a directory."
-        )
+class NotListable(
+    TemplateFault,
+    code="search.not_found",
+    sentence="{path} is a file, and Glob lists directories. Read the file, or name a directory.",
+):
+    """Glob needs a directory."""
 
 
 class NothingThere(ToolFault):
@@ -180,5 +177,5 @@ async def find_search_root(path: str, ctx: ToolContext) -> FileInfo:
     if info is None:
         raise NothingThere(path, await find_near_paths(path, ctx, may_be_directory=True))
     if info.kind not in {"file", "directory"}:
-        raise NotRegular(path, info.kind)
+        raise NotRegular(path=path, kind=info.kind)
     return info

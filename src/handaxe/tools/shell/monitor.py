@@ -69,18 +69,18 @@ def parse_socket(args: SocketArgs) -> Socket:
     try:
         address = read_socket_address(args.url)
     except BadSocketAddress as bad:
-        raise BadSocket(f"the address {args.url[:200]!r}", str(bad)) from None
+        raise BadSocket(what=f"the address {args.url[:200]!r}", problem=str(bad)) from None
     protocols = tuple(args.protocols)
     for name in protocols:
         if not _TOKEN.fullmatch(name):
             raise BadSocket(
-                f"the subprotocol {name[:200]!r}",
-                f"a name consists of 1 to {MAX_PROTOCOL_CHARS} letters, digits and signs",
+                what=f"the subprotocol {name[:200]!r}",
+                problem=f"a name consists of 1 to {MAX_PROTOCOL_CHARS} letters, digits and signs",
             )
     if len(protocols) > MAX_PROTOCOLS or len(set(protocols)) < len(protocols):
         raise BadSocket(
-            f"the list of {len(protocols)} subprotocols",
-            f"it may have at most {MAX_PROTOCOLS} entries, each of them once",
+            what=f"the list of {len(protocols)} subprotocols",
+            problem=f"it may have at most {MAX_PROTOCOLS} entries, each of them once",
         )
     return Socket(url=address.url, host=address.host, port=address.port, protocols=protocols)
 
@@ -97,7 +97,7 @@ def refuse_closed_host(socket: Socket, confiner: Confiner | None) -> None:
     """Raise a fault if the sandbox settings block the host."""
     why = None if confiner is None else confiner.explain_closed_host(socket.host)
     if why is not None:
-        raise BadSocket(f"the host {socket.host}", f"it {why}")
+        raise BadSocket(what=f"the host {socket.host}", problem=f"it {why}")
 
 
 def refuse_without_client() -> None:
@@ -158,13 +158,13 @@ class Monitor(Tool[MonitorArgs]):
     async def validate(self, args: MonitorArgs, ctx: ToolContext) -> None:
         if args.ws is not None:
             if _is_said(args.command):
-                raise NothingToWatch("The input has both a command and a web socket.")
+                raise NothingToWatch(problem="The input has both a command and a web socket.")
             refuse_closed_host(parse_socket(args.ws), ctx.find(Confiner))
             refuse_without_client()
         elif not _is_said(args.command):
-            raise NothingToWatch("The input has neither a command nor a web socket.")
+            raise NothingToWatch(problem="The input has neither a command nor a web socket.")
         if "\0" in (args.command or ""):
-            raise BadCommand("a NUL character")
+            raise BadCommand(what="a NUL character")
         _make_matcher(args.pattern)
         ctx[Jobs].refuse_if_full()
 
@@ -266,11 +266,13 @@ def _make_matcher(pattern: str | None, ws: SocketArgs | None = None) -> Callable
     if not pattern:
         return lambda _: True
     if len(pattern) > MAX_PATTERN_CHARS:
-        raise BadLinePattern(pattern[:80], f"it has more than {MAX_PATTERN_CHARS} characters")
+        raise BadLinePattern(
+            pattern=pattern[:80], problem=f"it has more than {MAX_PATTERN_CHARS} characters"
+        )
     try:
         matches = compile_line_matcher(pattern)
     except BadLineRegex as bad:
-        raise BadLinePattern(pattern, str(bad)) from None
+        raise BadLinePattern(pattern=pattern, problem=str(bad)) from None
     if ws is None:
         return matches
     # Why nothing comes any more is worth telling whatever was looked for.

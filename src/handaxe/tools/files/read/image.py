@@ -21,7 +21,7 @@ async def read_image(path: str, ctx: ToolContext) -> ToolResult:
     media = require_media(ctx, "a picture")
     info = await ctx[Files].look(path)
     if info is not None and info.size_bytes > MAX_FILE_BYTES:
-        raise TooLargeToShow(path, info.size_bytes, MAX_FILE_BYTES)
+        raise TooLargeToShow(path=path, size_bytes=info.size_bytes, limit_bytes=MAX_FILE_BYTES)
     loaded = await ctx[Files].load(path, max_bytes=MAX_FILE_BYTES)
     version = loaded.version
     picture = await media.fit_image(loaded.data, read_image_limits(ctx))
@@ -39,7 +39,7 @@ def require_media(ctx: ToolContext, what: str) -> Media:
     """The port that opens pictures and PDFs; a fault that says what to install if it is missing."""
     media = ctx.find(Media)
     if media is None:
-        raise NotInstalled(what)
+        raise NotInstalled(what=what)
     return media
 
 

@@ -45,7 +45,7 @@ async def read_pdf(path: str, pages: str | None, ctx: ToolContext) -> ToolResult
     media = require_media(ctx, "a PDF")
     info = await ctx[Files].look(path)
     if info is not None and info.size_bytes > MAX_FILE_BYTES:
-        raise TooLargeToShow(path, info.size_bytes, MAX_FILE_BYTES)
+        raise TooLargeToShow(path=path, size_bytes=info.size_bytes, limit_bytes=MAX_FILE_BYTES)
     loaded = await ctx[Files].load(path, max_bytes=MAX_FILE_BYTES)
     version = loaded.version
     found = await media.read_pdf(

@@ -83,7 +83,7 @@ class Bash(Tool[BashArgs]):
 
     async def validate(self, args: BashArgs, ctx: ToolContext) -> None:
         if "\0" in args.command:
-            raise BadCommand("a NUL character")
+            raise BadCommand(what="a NUL character")
 
     async def call(self, args: BashArgs, ctx: ToolContext) -> ToolResult:
         from handaxe.tools.shell.bash import foreground

@@ -52,7 +52,7 @@ def format_end(
         return ToolResult("\n".join(filter(None, shown)), data=data)
     first = f"Exit code {code if code is not None else 'unknown'}"
     shown = (first, text, _describe_full_output(running, output), *notices, trailer)
-    return ToolResult.from_fault(CommandFailed("\n".join(filter(None, shown)), {**data}))
+    return ToolResult.from_fault(CommandFailed("\n".join(filter(None, shown)), data={**data}))
 
 
 def format_timeout(
