@@ -7,14 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.architecture.test_texts import read_phrases
 
 from handaxe import Session
 
 HOUSE = Path(__file__).parent.parent.parent
 PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md")])
 _LINK = re.compile(r"\]\(([^)#:]+?)(#[^)]*)?\)")
+WRITTEN = [page for page in PAGES if page.parent.name != "reference"]
+_GENERATED = re.compile(r"<!-- generated.*?<!-- end", re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
 _SECTION_LINK = re.compile(r"\]\(([^)#:]*)#([^)]+)\)")
-_FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 ADRS = sorted((HOUSE / "docs" / "adr").glob("*.md"))
 
 
@@ -59,6 +63,18 @@ def test_every_file_that_a_page_names_exists(page: Path):
     named = re.findall(r"`((?:src|docs|tests|scripts|bench|corpus)/[\w./-]+)`", page.read_text())
     missing = [name for name in named if not (HOUSE / name).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_pages_are_in_plain_english(page: Path):
+    prose = _GENERATED.sub("", _FENCED.sub("", page.read_text()))
+    words = " ".join(_CODE.sub("X", prose).lower().split())
+    found = [
+        f"{match[0]!r}; instead: {instead}"
+        for pattern, instead in read_phrases()
+        for match in pattern.finditer(words)
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize("page", ADRS, ids=lambda path: path.stem)
