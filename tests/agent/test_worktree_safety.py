@@ -126,7 +126,7 @@ async def test_nobody_is_asked_in_a_mode_without_questions(repository: Path, can
         raise AssertionError("nobody wants to be asked")
 
     told = await start(repository, on_ask=on_ask, trusted=True, permission_mode="dontAsk")
-    assert "nobody can be asked" in told
+    assert "no user can be asked" in told
     assert not canary.has_run
 
 

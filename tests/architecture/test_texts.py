@@ -100,7 +100,9 @@ def split_sentences(text: str) -> list[str]:
 
 
 def is_prose(text: str) -> bool:
-    """Whether a long string is made of words, not of code, names or patterns."""
+    """Whether a long string is made of sentences, not of code, names or patterns."""
+    if not re.search(r"[.,;:!?]", text):
+        return False
     words = text.split()
     plain = [word for word in words if re.fullmatch(r"[A-Za-z'’`\"(]+[.,:;)`\"]*", word)]
     return not _CODE.search(text) and len(plain) > 0.6 * len(words)

@@ -36,7 +36,7 @@ class LoopAccess(AgentAccess):
         return self._loop.model
 
     def read_conversation(self, call_ids: Sequence[str]) -> Conversation:
-        """What was said before the first of these calls that the conversation has."""
+        """The conversation before the first of these calls that it contains."""
         return self._loop.conversation.read_before(call_ids)
 
     async def ask_model(self, question: ModelQuestion) -> str:

@@ -1,7 +1,7 @@
 """Make a conversation shorter before it no longer fits, without losing what matters.
 
-First long old results are cut; if that is not enough the model sums everything up. Calls stay
-with their results, and the session's own state is told again.
+First long old results are cut. If that is not enough, the model writes a summary. Calls stay
+with their results, and the session's own state is repeated.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -223,7 +223,7 @@ class Compactor:
         return self.tokens() + beside
 
     def _estimate_messages(self) -> int:
-        """The estimate for all messages; only what is new is looked at."""
+        """The estimate for all messages; only new messages are counted."""
         messages, known = self._conversation.messages, self._weights
         while known and (
             len(known) > len(messages) or known[-1][0] is not messages[len(known) - 1]

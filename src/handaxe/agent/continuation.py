@@ -1,4 +1,4 @@
-"""Whether a run begins, and goes on after an answer; what the model is told then."""
+"""Whether a run starts, whether it continues after an answer, and the messages for the model."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -41,11 +41,11 @@ class RunContinuation:
         self._tell = tell
         self._output = output
         self.last_ending: str | None = None
-        """Why the last run was over; None: there was none."""
+        """Why the last run ended; None before the first run."""
 
     @property
     def may_wake(self) -> bool:
-        """Whether a run may begin that nobody asked for: the last one came to its own end."""
+        """Whether background work may start a run: only after the last one finished by itself."""
         if self._conversation.open_calls:
             return False
         if self.last_ending is None:
@@ -125,7 +125,7 @@ class RunContinuation:
     async def handle_final_answer(
         self, turn: ModelTurn, rest: ContinuationBudget, options: LoopOptions
     ) -> RunResult | None:
-        """An answer without calls ends the run, unless somebody has a reason to go on."""
+        """An answer without calls ends the run, unless a hook or message continues it."""
         if (unfinished := reminders.UNFINISHED.get(turn.stop_reason)) and rest.may_go_on():
             self._speaker.remind([unfinished])
             return None
@@ -178,7 +178,7 @@ class RunContinuation:
     async def _ask_to_stop(
         self, answer: str, rest: ContinuationBudget, options: LoopOptions
     ) -> list[str]:
-        """What hooks want done before the answer is the last one; not for ever."""
+        """What hooks want done before the run ends; within a limit."""
         outcome = await self._hooks.ending(
             answer,
             is_again=rest.stop_blocks > 0,

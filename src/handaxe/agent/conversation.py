@@ -1,8 +1,8 @@
 """The conversation a model sees, built from events; every call in it has exactly one answer.
 
 The same events that build it live are in the session's log, so a resumed or forked session has
-the same conversation. Where a log breaks off, what is missing is filled in: no provider accepts
-a call without its result. Only calls that were put off stay open, until they are made.
+the same conversation. If a log is cut off, missing results are filled in: no provider accepts
+a call without its result. Only deferred calls stay open, until they are made.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -52,9 +52,9 @@ class AgentConversation:
         put_off: str | None = None,
         asked: Collection[str] = (),
     ) -> "AgentConversation":
-        """The conversation that a log holds, ready to go on.
+        """The conversation that a log holds, ready to continue.
 
-        `put_off` is the call that a hook put off, `asked` are those that wait for a person.
+        `put_off` is the call that a hook deferred, `asked` are the calls that wait for approval.
         """
         conversation = cls()
         for event in events:
@@ -70,7 +70,7 @@ class AgentConversation:
 
     @property
     def last_text(self) -> str:
-        """What the model said last, without its calls; in one where it was cut off and went on."""
+        """The model's last text without its calls; joined where it was cut off and continued."""
         said: list[str] = []
         is_wanted = True
         for message in reversed(self._messages):
@@ -85,7 +85,7 @@ class AgentConversation:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the model had not come to an end, and nobody told it to stop."""
+        """Whether the model's work was interrupted without a request to stop."""
         last = self._messages[-1] if self._messages else None
         if isinstance(last, AssistantMessage):
             return last.stop_reason == "aborted"
@@ -125,7 +125,7 @@ class AgentConversation:
         return [*held, *found.values()]
 
     def _reopen(self, result_of: ResultOf, put_off: str | None, asked: Collection[str]) -> None:
-        """Leave open what the log says was put off, or asked about without an answer."""
+        """Keep calls open that the log shows as deferred or as waiting for approval."""
         self._close_answer()
         results = {
             call_id: result
@@ -160,7 +160,7 @@ class AgentConversation:
     def settle(self, results: Sequence[ToolResult]) -> UserMessage | None:
         """Answer the calls of the last message; the message that carries the answers.
 
-        None if calls were put off: they are left open, and the other results are held.
+        None if calls were deferred: they stay open, and the other results are held.
         """
         found = {result.id: result for result in self.complete(results)}
         left = tuple(call_id for call_id, one in found.items() if one.code in LEFT_OPEN)
@@ -171,9 +171,9 @@ class AgentConversation:
         return self._answer(found)
 
     def repair(self, result_of: ResultOf | None = None, *, is_cut_off: bool = False) -> None:
-        """Close an answer that was cut off, and answer calls that nobody answered.
+        """Close an answer that was cut off, and add results for calls without one.
 
-        Where the log is cut off after results, what was to be said beside them was not said yet.
+        If the log ends after results, the messages beside them have not been sent yet.
         """
         self._close_answer()
         if self._unanswered and not self._left_open:
@@ -263,7 +263,7 @@ class AgentConversation:
 
 
 def _find_result(call_id: str, result_of: ResultOf) -> ToolResult | None:
-    """What is known of a call's result, and if only that it is lost."""
+    """The known part of a call's result, or a note that it is lost."""
     try:
         return result_of(call_id)
     except ResultLost as lost:

@@ -54,7 +54,7 @@ class RunStarted(JsonEvent, frozen=True, tag=True):
 
 
 class ToolCalled(JsonEvent, frozen=True, tag=True):
-    """The model's call is complete and on its way."""
+    """The model's call is complete and starts."""
 
     call: ToolCall
 
@@ -86,13 +86,13 @@ class TurnEnded(JsonEvent, frozen=True, tag=True):
 
 
 class Nudged(JsonEvent, frozen=True, tag=True):
-    """The model goes in circles and was told so."""
+    """The model repeats itself and got a message about it."""
 
     sentence: str
 
 
 class Told(JsonEvent, frozen=True, tag=True):
-    """Something a person should know while the agent goes on."""
+    """A notice for the user while the agent continues."""
 
     sentence: str
 
@@ -113,7 +113,7 @@ class RunFinished(JsonEvent, frozen=True, tag=True, kw_only=True):
     is_error: bool
     terminal_reason: TerminalReason
     result: str
-    """The model's last words, or why there are none."""
+    """The model's last text, or the reason why it is missing."""
     session_id: str
     turns: int
     stop_reason: str | None = None
@@ -128,9 +128,9 @@ class RunFinished(JsonEvent, frozen=True, tag=True, kw_only=True):
     """Calls that were refused for want of permission, those of sub-agents as well."""
     errors: tuple[str, ...] = ()
     pending: tuple[PermissionRequest, ...] = ()
-    """The calls that wait for a person's answer; `run(None, answers=...)` goes on with them."""
+    """The calls that wait for approval; `run(None, answers=...)` continues with them."""
     deferred_call: ToolCall | None = None
-    """The call that a hook put off; the next run of the session makes it first."""
+    """The call that a hook deferred; the next run of the session makes it first."""
     error_status: int | None = None
     """What the model's server answered last, where it ended the run with an HTTP error."""
     failure: Failure | None = None
@@ -138,7 +138,7 @@ class RunFinished(JsonEvent, frozen=True, tag=True, kw_only=True):
 
 
 PASSED_ON = CallProgress, CallAsked, CallDecided, HookRan, AgentStarted, AgentEnded
-"""Events of the session that are told as they are."""
+"""Events of the session that are passed on unchanged."""
 
 AgentEvent = (
     RunStarted

@@ -1,4 +1,4 @@
-"""What is said to the model: by the person, by hooks, by background work, by the runtime."""
+"""Messages for the model: from the user, hooks, background work and the runtime."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ class InputMessages:
         is_beside_results: bool = False,
         notices: tuple[str, ...] = (),
     ) -> None:
-        """Add a message; it is in the log before the model hears it."""
+        """Add a message; it is in the log before the model gets it."""
         content: tuple[UserBlock, ...] = (
             (TextBlock(str(prompt)),) if isinstance(prompt, str) else tuple(prompt)
         )
@@ -59,18 +59,18 @@ class InputMessages:
             self.say(frame_reminder(text), synthetic=True)
 
     def keep(self, prompt: Prompt) -> None:
-        """Hold something back until the model can hear it."""
+        """Hold a message until the model can get it."""
         self._waiting.append(prompt)
         self._arrived.set()
 
     @property
     def has_waiting(self) -> bool:
-        """Whether somebody said something that was not heard yet."""
+        """Whether a message waits for the model."""
         return bool(self._waiting)
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something to hear beside lines of work that goes on."""
+        """Whether a message waits besides output lines of running work."""
         if self._waiting or self._workplace.pipeline_context.hooks.late:
             return True
         return any(notice.is_final for notice in self._workplace.notices())
@@ -81,7 +81,7 @@ class InputMessages:
         return self.has_news or bool(self._workplace.notices())
 
     def flush_queue(self) -> bool:
-        """Say what came in meanwhile: from the person, and from background work."""
+        """Send the messages that arrived meanwhile: from the user and from background work."""
         waiting, self._waiting = self._waiting, []
         self._arrived.clear()
         for prompt in waiting:
@@ -100,7 +100,7 @@ class InputMessages:
         self._arrived.set()
 
     async def wait_for_work(self, agents_s: float, commands_s: float) -> None:
-        """Wait for what background work has to tell, or until somebody says something."""
+        """Wait for a message from background work or from the user."""
         waits = (
             asyncio.ensure_future(self._workplace.await_work(agents_s, commands_s)),
             asyncio.ensure_future(self._arrived.wait()),
@@ -122,7 +122,7 @@ def refuse_if_empty(prompt: Prompt) -> None:
 
 
 def _refuse_other_types(prompt: object) -> None:
-    """Raise `SetupError` for what is no list of texts and pictures."""
+    """Raise `SetupError` unless it is a list of texts and pictures."""
     if isinstance(prompt, Sequence):
         parts = cast("Sequence[object]", prompt)
         wrong = [part for part in parts if not isinstance(part, TextBlock | ImageBlock)]

@@ -13,7 +13,7 @@ from handaxe.text.escape import format_count
 
 MILLION = 1_000_000
 SOFT_SHARE = 0.8
-"""How much of a budget may be used before the model is asked to come to an end."""
+"""How much of a budget may be used before the model is asked to finish."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run may use; None is no limit."""
+    """Limits of one run; None means unlimited."""
 
     max_turns: int | None = None
     """Round trips with tools."""
@@ -118,7 +118,7 @@ class Meter:
 
     @property
     def elapsed_s(self) -> float:
-        """How long the run goes on."""
+        """How long the run has been active."""
         return self._now() - self._began
 
     @property
@@ -196,7 +196,7 @@ class Meter:
         return above if above is not None and above.reason != "max_turns" else None
 
     def has_room_for_turn(self) -> bool:
-        """Whether the limits leave room for one more answer that nobody asked for."""
+        """Whether the limits allow one more answer to background work."""
         most = self.limits.max_turns
         is_last = most is not None and self._spent().turns + 1 >= most
         return not is_last and self.check_limits() is None
@@ -222,11 +222,11 @@ class LoopOptions(msgspec.Struct, frozen=True, kw_only=True):
     thinking_tokens: int | None = None
     effort: str | None = None
     stop_after_nudges: int | None = None
-    """How many times a model that goes in circles is told so before it is stopped; None: never."""
+    """How many messages a repeating model gets before it is stopped; None: it is never stopped."""
     wait_for_agents_s: float = 0.0
     """How long a run that could end waits for agents it started in the background."""
     wait_for_commands_s: float = 0.0
-    """The same for commands and watches; one that never ends must not hold a run for ever."""
+    """The same for commands and watches; an endless one must not block a run."""
     auto_compact: bool = True
     """Whether a conversation that grows too long is summed up without being asked."""
     is_sub_agent: bool = False

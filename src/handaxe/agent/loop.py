@@ -1,7 +1,7 @@
 """Ask the model, run its calls, repeat until it has nothing left to do.
 
-One run is one task. What happens goes out as events; what has to outlive the process is in the
-session's log before anybody sees it. However a run ends, the conversation can be sent again.
+One run is one task. It emits events; state that must survive the process is in the session's log
+before listeners see it. However a run ends, the conversation can be sent again.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ class AgentLoop:
         return self._task is not None and not self._task.done()
 
     def send(self, prompt: Prompt) -> None:
-        """Say something to a running agent: it hears it as soon as its calls are done."""
+        """Send a message to a running agent: the model gets it after the current calls."""
         self.inputs.keep(prompt)
 
     def interrupt(self, by: EndedBy = "user") -> bool:
@@ -103,7 +103,7 @@ class AgentLoop:
         return self.interrupt()
 
     def tell(self, event: AgentEvent) -> None:
-        """Put an event into the stream of whoever listens; between runs nobody does."""
+        """Put an event into the listener's stream; between runs there is no listener."""
         if self.is_running:
             self._denials += structured_output.find_denied_results(event)
             self._events.put_nowait(event)
@@ -111,7 +111,7 @@ class AgentLoop:
     async def run(
         self, prompt: Prompt | None, message_id: str | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Work on a prompt; the last event says how it ended. None goes on without a new one."""
+        """Work on a prompt; the last event says how it ended. None continues without a prompt."""
         if self.is_running:
             raise RuntimeError("This agent is at work; use `send` to tell it something.")
         self.continuation.begin(prompt)
@@ -130,7 +130,7 @@ class AgentLoop:
                 await asyncio.wait((task,))
 
     def rewind(self, messages: tuple[Message, ...]) -> Compacted:
-        """Forget what came after these messages, which the conversation once was."""
+        """Drop everything after these messages, an earlier state of the conversation."""
         self._workplace.drop_pending(self.conversation.call_ids)
         return self._compactor.rewind(messages)
 

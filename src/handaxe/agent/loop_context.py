@@ -67,7 +67,7 @@ class LoopContext(msgspec.Struct, kw_only=True):
     changes: Callable[[], Awaitable[Sequence[str]]] = _return_no_reminders
     """What differs from the notes by now; told with the next request, and no reason for one."""
     notices: Callable[[], Sequence[Notice]] = _return_no_notices
-    """What background work has to say and nobody was told."""
+    """Messages of background work that have not been delivered."""
     mark_told: Callable[[Sequence[Notice]], None] = _ignore_notices
     """These are in the conversation and its log now."""
     await_work: Callable[[float, float], Awaitable[bool]] = _wait_for_nothing
@@ -77,9 +77,9 @@ class LoopContext(msgspec.Struct, kw_only=True):
     nearby: NestedMemory | None = None
     """Instructions that count once files near them were read."""
     reminders: Callable[[], Awaitable[Sequence[str]]] = _return_no_reminders
-    """State that has to be told again when the conversation was made shorter."""
+    """State to repeat after the conversation was shortened."""
     has_tool: Callable[[str], Awaitable[bool]] = _has_any
-    """Whether a tool is on offer, once everybody who could bring it was waited for."""
+    """Whether a tool is on offer, after waiting for all servers that could provide it."""
 
     title: Callable[[], str | None] = _return_none
     """The session's name, if it has one."""
@@ -103,7 +103,7 @@ class LoopContext(msgspec.Struct, kw_only=True):
         return [request for request in asked if request.call_id in call_ids]
 
     def drop_pending(self, call_ids: Container[str]) -> None:
-        """End those of these calls that wait: nobody can answer any more."""
+        """End the waiting ones of these calls: an answer is no longer possible."""
         for request in self.list_pending(call_ids):
             dropped = ToolResult.from_fault(Cancelled(started=False))
             dropped = msgspec.structs.replace(dropped, id=request.call_id, tool=request.tool)

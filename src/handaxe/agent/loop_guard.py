@@ -82,7 +82,7 @@ class LoopGuard:
             return None
         return (
             f"{errors[again]} and the same words {SAME} times in a row, whatever it was given. "
-            "Those words say what is missing: do that first, or say what stands in the way."
+            "The message says what is missing: do that first, or say what blocks you."
         )
 
     def _find_loop(self, result: ToolResult) -> str | None:
@@ -91,13 +91,13 @@ class LoopGuard:
             return (
                 f"the same {result.tool} call gave the same result {SAME} times in a row. "
                 "Repeating it will not change anything: use what it told you, try another "
-                "way, or say what stands in the way."
+                "way, or say what blocks you."
             )
         tail = past[-2 * ROUNDS :]
         if len(tail) == 2 * ROUNDS and len(set(tail)) == 2 and tail[::2] == tail[:1] * ROUNDS:
             return (
                 f"the same two calls alternated {ROUNDS} times with the same results. "
-                "Step back: decide on one way, or say what stands in the way."
+                "Step back: decide on one way, or say what blocks you."
             )
         if self._failures >= FAILURES:
             return (

@@ -1,4 +1,4 @@
-"""What a person sees of an answer, where hooks have a word in it: `MessageDisplay`.
+"""How a user sees an answer that hooks may change: `MessageDisplay`.
 
 Only what is shown changes. The conversation, the log and the model keep the answer as it is.
 """

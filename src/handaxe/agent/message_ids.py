@@ -1,4 +1,4 @@
-"""Names of the messages that clients are told: pieces of answers, and results of calls."""
+"""Ids of the messages that clients get: pieces of answers, and results of calls."""
 
 from uuid import UUID, uuid5
 
@@ -12,7 +12,7 @@ _SPACE = UUID("6d6f1b0e-7c1e-5f0c-9a53-2f6f1a8b7c44")
 
 
 def split_block(block: AssistantBlock) -> list[AssistantBlock]:
-    """A block as it is told: whole, or a very long text bit by bit."""
+    """A block as clients get it: whole, or a very long text in pieces."""
     if not isinstance(block, TextBlock) or len(block.text) <= PIECE_CHARS:
         return [block]
     starts = range(0, len(block.text), PIECE_CHARS)

@@ -1,4 +1,4 @@
-"""Hooks that ask a model: answered by the session's own, or by an agent that only looks."""
+"""Hooks that ask a model: the session's own model, or an agent with read-only tools."""
 
 from collections.abc import Callable
 from contextlib import aclosing
@@ -28,7 +28,7 @@ from handaxe.contract.ports.model import (
 MAX_TURNS = 50
 ANSWER_TOKENS = 2_000
 TOOLS: Final = ("Read", "Glob", "Grep", "Bash")
-"""Bash in plan mode: it runs what provably only looks."""
+"""Bash in plan mode: it runs only commands that are proved read-only."""
 _PATH = "hook"
 
 
@@ -65,7 +65,7 @@ class SessionHookModels(HookModels):
             raise HookUnreachable(failed.sentence) from None
 
     async def close(self) -> None:
-        """Let go of the models that only hooks wanted."""
+        """Close the models that only hooks used."""
         opened, self._opened = self._opened, {}
         for model in opened.values():
             await model.close()

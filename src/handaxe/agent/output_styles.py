@@ -27,13 +27,13 @@ class OutputStyle(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "built-in"
 
 
-DEFAULT_STYLE = OutputStyle(name=DEFAULT, description="does the work and says what came out")
+DEFAULT_STYLE = OutputStyle(name=DEFAULT, description="does the work and reports the result")
 
 
 def list_builtin_styles() -> tuple[OutputStyle, ...]:
-    """What is there without any file."""
+    """The built-in styles."""
     described = {
-        "Proactive": "goes ahead, and asks only what nobody else can know",
+        "Proactive": "acts on its own, and asks only what you alone can know",
         "Concise": "says as little as possible",
         "Explanatory": "explains its choices while it works",
         "Learning": "explains, and leaves small pieces of design to you",
@@ -76,7 +76,7 @@ class OutputStyles:
         return [style.name for _, style in sorted(self._styles.items())]
 
     def find(self, name: str | None) -> OutputStyle:
-        """The style of that name in any case; the default one, and a problem, if there is none."""
+        """The style of that name in any case; the default style and a problem if it is missing."""
         if name is None:
             return DEFAULT_STYLE
         style = self._styles.get(name.strip().casefold())
@@ -92,7 +92,7 @@ class OutputStyles:
             with path.open(encoding="utf-8") as file:
                 head, body = split_frontmatter(file.read(MAX_CHARS))
         except (OSError, UnicodeError, BadFrontmatter) as error:
-            self.problems.append(f"{path} is no output style: {error}")
+            self.problems.append(f"{path} is not an output style: {error}")
             return None
         return OutputStyle(
             name=get_text(head, "name") or path.stem,

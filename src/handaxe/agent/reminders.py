@@ -15,23 +15,23 @@ STOPPED: dict[EndedBy, str] = {
     "call": "[Stopped together with the call that started this agent]",
     "session": "[Stopped because the session ended]",
 }
-"""What is said of a stop that no person wanted, by who ended the work."""
+"""The message about a stop that the user did not request, by who ended the work."""
 SUSPENDED = "The program ended before the work did; it can be resumed."
 UNFINISHED = {
     "max_tokens": "Your answer was cut off at its length limit. Go on exactly where it stopped.",
     "pause_turn": "Your answer was paused before its end. Go on exactly where it stopped.",
 }
-"""By the reason why an answer without calls ended too early: what is said to the model."""
+"""The message for the model, by the reason why an answer without calls ended too early."""
 NOT_ACCEPTED = (
     "The final answer is not accepted yet. When this is settled, give it again with "
     "StructuredOutput, with what has changed since."
 )
-COME_TO_AN_END = "Finish what matters most now, and say what is left undone."
+COME_TO_AN_END = "Finish the most important work now, and name the unfinished parts."
 BROKEN_OFF = "The connection broke while you were answering. Go on exactly where you stopped."
 
 
 def describe_stop(by: EndedBy, *, had_calls: bool) -> str:
-    """What is said where the work was stopped in its midst."""
+    """The message for work that was stopped before it finished."""
     return STOPPED.get(by) or (INTERRUPTED_TOOLS if had_calls else INTERRUPTED)
 
 
@@ -42,7 +42,7 @@ def format_agent_message(state: AgentState, text: str) -> str:
 
 
 def format_denials(denied: Sequence[ToolResult]) -> str:
-    """What an agent in the background was refused, for whoever reads its report."""
+    """The refused calls of a background agent, for the reader of its report."""
     if not denied:
         return ""
     shown = "".join(f"\n- {result.tool}: {result.text[:300]}" for result in denied[:MAX_REFUSALS])

@@ -23,7 +23,7 @@ _UNHEARD = frozenset(
 )  # fmt: skip
 """Events at which a hook's words to the person are not passed on."""
 _TOLD_HERE = frozenset({"UserPromptSubmit", "Stop", "SubagentStop"})
-"""Events of the run itself: what is said to them is told at once, before the run can end."""
+"""Events of the run itself: their hook messages are sent at once, before the run can end."""
 
 
 class RunHooks:
@@ -83,7 +83,7 @@ class RunHooks:
         notify_hooks(self._workplace.pipeline_context, "Notification", message=said, **what)
 
     def _report_run(self, event: HookRan) -> None:
-        """Show what a hook has to say to the person, where anybody listens, and its failures."""
+        """Show a hook's message for the user, if a program listens, and its failures."""
         if event.event in _TOLD_HERE and not event.in_background:
             return
         self._tell(self._failed.heard(event))
@@ -101,7 +101,7 @@ SLOW_TOTAL_MS: Final = 10_000.0
 BEGINNING: Final = frozenset({"Setup", "SessionStart"})
 """Events before any run, of which no run can tell."""
 _MAY_TAKE_LONG = frozenset({"Setup", "WorktreeCreate", "SessionEnd"})
-"""Work that somebody asked for, or that nobody watches any more."""
+"""Work that was requested, or that has no watcher any more."""
 _FAILED = frozenset({"failed", "timed_out"})
 
 
@@ -131,7 +131,7 @@ class FailedHooks:
 
 
 class SlowHooks:
-    """Adds up how long hooks were waited for, and tells of each slow one once."""
+    """Adds up the waiting time for hooks, and reports each slow hook once."""
 
     def __init__(self) -> None:
         self._waited_ms: dict[tuple[str, str], float] = {}
@@ -154,7 +154,7 @@ class SlowHooks:
             took = f"{total / 1000:.1f} s in {runs} runs"
         return (
             f"The {event.event} hook {event.hook!r} took {took}, and everything waited for it. "
-            'If it only watches, `"async": true` lets nobody wait.'
+            'If it only watches, `"async": true` removes the wait.'
         )
 
 

@@ -51,7 +51,7 @@ def make_limit_result(reached: LimitReached) -> RunResult:
 
 
 def make_aborted_result(said: str, *, had_calls: bool) -> RunResult:
-    """Somebody stopped the work."""
+    """The work was stopped."""
     reason = "aborted_tools" if had_calls else "aborted_streaming"
     return RunResult(reason, said, subtype="error_during_execution", is_error=True, errors=(said,))
 
@@ -87,7 +87,7 @@ def make_pending_result(count: int, said: str, *, has_prompt: bool) -> RunResult
 
 def make_unavailable_result(call: ToolCall) -> RunResult:
     """The call that waits cannot be made here; it waits on."""
-    said = f"The call that was put off needs the tool {call.tool}, which is not on offer now."
+    said = f"The deferred call needs the tool {call.tool}, which is not available now."
     reason = "tool_deferred_unavailable"
     return RunResult(reason, said, stop_reason=reason, is_error=True, errors=(said,), deferred=call)
 
@@ -152,7 +152,7 @@ _MAX_PROBLEMS = 20
 
 
 class FinalOutput:
-    """What is wanted, and what was given."""
+    """The expected form of the answer, and the answer."""
 
     def __init__(self, schema: dict[str, Any], *, max_failures: int = MAX_FAILURES) -> None:
         self._schema = schema
@@ -169,7 +169,7 @@ class FinalOutput:
         self.reject()
 
     def reject(self) -> None:
-        """Forget the answer, which was not the last one; that it was given is no failure."""
+        """Forget an answer that was not the last one; this does not count as a failure."""
         self.is_given = False
         self.value = None
 
@@ -184,7 +184,7 @@ class FinalOutput:
         return self._failures >= self._max_failures
 
     def heard(self, results: Sequence[ToolResult]) -> bool:
-        """Whether the answer is there; counts one that does not fit, whoever found that."""
+        """Whether the answer is there; counts an answer that does not fit."""
         tried = [result for result in results if result.tool in _NAMES]
         self._failures += bool(tried) and not any(result.ok for result in tried)
         return self.is_given
@@ -275,4 +275,4 @@ def _build_validator(schema: dict[str, Any]) -> Any:  # noqa: ANN401 - an untype
     try:
         return jsonschema_rs.validator_for(schema)
     except (ValueError, TypeError) as error:
-        raise SetupError(f"The output schema is no JSON Schema: {error}") from None
+        raise SetupError(f"The output schema is not a JSON Schema: {error}") from None

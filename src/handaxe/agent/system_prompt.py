@@ -17,7 +17,7 @@ _PROMPTS = Path(__file__).with_name("prompts")
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the agent works, as it was looked up by somebody else."""
+    """Where the agent works, as the session found it."""
 
     directory: str
     more_directories: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
 
     tools: tuple[str, ...] = ()
     environment: Environment | None
-    """None: it is told elsewhere."""
+    """None: another part of the prompt has it."""
     memory: tuple[MemoryText, ...] = ()
     kinds: tuple[AgentDefinition, ...] = ()
     """Sub-agents that can be started."""

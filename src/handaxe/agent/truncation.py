@@ -63,7 +63,7 @@ def has_results(message: Message) -> bool:
 
 
 def format_outline(messages: Sequence[Message], *, max_chars: int) -> str:
-    """What was asked and which tools were used, for when no model can sum it up."""
+    """The prompts and the tools that were used, if no model can write a summary."""
     lines: list[str] = []
     for message in messages:
         for block in message.content:

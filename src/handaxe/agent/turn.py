@@ -1,4 +1,4 @@
-"""One answer of the model: what it says goes on at once, its calls start while it still talks."""
+"""One answer of the model: its text is passed on at once, its calls start while it streams."""
 
 import asyncio
 import time
@@ -74,7 +74,7 @@ class ModelTurn:
         self._over = asyncio.Event()
 
     def resume_calls(self, calls: Sequence[ToolCall]) -> None:
-        """In place of an answer: make the calls that were put off."""
+        """Instead of an answer: make the deferred calls."""
         self._is_over("tool_use")
         for call in calls:
             self.calls.append(call)
@@ -90,7 +90,7 @@ class ModelTurn:
 
     @property
     def has_said_anything(self) -> bool:
-        """Whether any of it reached somebody."""
+        """Whether any part of it was delivered."""
         return bool(self.content or self._text or self._thinking or self._ids)
 
     async def hear(self, model: Model, request: ModelRequest) -> None:
@@ -223,7 +223,7 @@ class ModelTurn:
             self._thinking = []
 
     def _choose_call_id(self, call_id: str) -> str:
-        """The model's id, or one of ours where it is used already or no provider takes it."""
+        """The model's id, or a new one if it is used already or no provider accepts it."""
         is_fine = 0 < len(call_id) <= 64 and _ID_CHARS.issuperset(call_id)
         is_taken = call_id in self._ids.values() or call_id in self._conversation.call_ids
         if is_fine and not is_taken and not self.stream.is_taken(call_id):

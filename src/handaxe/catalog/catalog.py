@@ -38,7 +38,7 @@ class Catalog:
         ports: Collection[type[Any]],
         hides: Callable[[], Callable[[str], bool]] = lambda: _is_never_hidden,
     ) -> None:
-        """`hides` gives whoever says now which names are out of sight."""
+        """`hides` returns the function that says now which names are hidden."""
         self._builtin = builtin
         self._builtin_names = sorted(builtin)
         self._selected = selected
@@ -64,7 +64,7 @@ class Catalog:
         self.prompt_problems: list[str] = []
         """Sentences on prompts that could not be made for this session."""
         self.why_missing: Callable[[str], str | None] = lambda _: None
-        """A sentence on why a tool that is asked for is not there, where somebody knows."""
+        """A sentence on why a requested tool is missing, if the reason is known."""
 
     def narrow(self, allows: Callable[[str], bool], ports: Collection[type[Any]]) -> "Catalog":
         """The same tools as far as `allows` goes, for an agent with ports of its own."""
@@ -101,12 +101,12 @@ class Catalog:
             _log.exception("`prompt_for` of %s failed", tool.name)
             problem = f"failed ({type(error).__name__}: {describe_error(error)})"
         self.prompt_problems.append(
-            f"`prompt_for` of the tool {tool.name!r} {problem}. Its plain prompt stands in for it."
+            f"`prompt_for` of the tool {tool.name!r} {problem}. Its plain prompt is used instead."
         )
         return tool.prompt()
 
     def ask_what_is_hidden(self, hides: Callable[[], Callable[[str], bool]]) -> None:
-        """Ask somebody else which tools are out of sight."""
+        """Use another function for hidden tools."""
         self._hides = hides
 
     def add(self, tool: AnyTool) -> None:
@@ -166,7 +166,7 @@ class Catalog:
     def find(self, name: str) -> tuple[AnyTool, str | None]:
         """The tool of that name, and a note if the name is an old one.
 
-        A tool that a deny rule hides is still found: the rule answers for it.
+        A tool that a deny rule hides is still found: the rule refuses its calls.
         """
         found = self._found.get(name)
         if found is None:

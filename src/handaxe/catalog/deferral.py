@@ -183,7 +183,7 @@ class Deferral(ToolIndex):
 
 
 def format_deferred_tools(names: Sequence[str]) -> "Framed":
-    """The names of tools that wait, as a model is told them: once per server, not per tool."""
+    """The names of deferred tools, as the model gets them: once per server, not per tool."""
     from handaxe.text.framing import frame
 
     by_server: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Tools that wait to be loaded: which they are, and how the model hears of them."""
+"""Deferred tools: which they are, and how they are announced to the model."""
 
 import os
 

@@ -1,6 +1,6 @@
 """Which of the tools that change text a model is shown: the format it was trained on.
 
-They stand on one engine and may do the same, so a model needs only one of them; the others can
+They share one engine and can do the same, so a model needs only one of them; the others can
 still be called by name. This is the only place that knows which model gets which. The names come
 from `edit_formats.json`, which `corpus/table.py` writes; every entry says why it is there.
 """
@@ -23,7 +23,7 @@ EDIT_TOOLS: dict[EditFormat, str] = {
 """The tool of each format."""
 
 OTHERS: EditFormat = "replace"
-"""For models that nobody knows: the format that can say everything."""
+"""For unknown models: the format that can express every edit."""
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

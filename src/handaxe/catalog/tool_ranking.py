@@ -37,8 +37,8 @@ class ToolEntry(msgspec.Struct, frozen=True):
 def rank_tools(query: str, entries: Sequence[ToolEntry], max_results: int) -> list[str]:
     """The names of the tools a query means, best first.
 
-    `select:A,B` names tools; `+word` has to occur; several queries stand on several lines or
-    between semicolons and take turns.
+    `select:A,B` names tools; `+word` has to occur; several queries are separated by lines
+    or semicolons and take turns.
     """
     named = {entry.name for entry in entries}
     if query.strip() in named:

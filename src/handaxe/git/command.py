@@ -1,8 +1,8 @@
 """Every git that handaxe starts for itself is started here.
 
-A repository that somebody else made can name programs for git to run. Here git gets settings of
-ours that overrule what can be overruled; `find_obstacles` tells what is left, and whoever wants to
-start git there all the same asks first. Git finds only the repository that was looked at.
+A repository of another author can name programs for git to run. Git starts here with settings that
+override them where possible. `find_obstacles` lists the remaining programs; callers ask the user
+before they start git there. Git finds only the repository that was checked.
 """
 
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 256 * 1024 * 1024
 """How much git may print."""
 PATIENCE_S = 5.0
-"""How long git may take to tidy up once it is told to end."""
+"""How long git may take to clean up after a stop."""
 _WAKE_S, _NAP_S = 0.1, 0.001
 
 _SETTINGS = (
@@ -95,9 +95,9 @@ def make_command(
     runs_programs: bool = False,
     mark: Mapping[str, str] | None = None,
 ) -> GitCommand:
-    """Git in a repository that was looked at, started where it is or in a directory below.
+    """Git in a repository that was checked, started at its root or in a directory below.
 
-    With `runs_programs` somebody has said yes to what `find_obstacles` tells.
+    With `runs_programs` the user has approved the programs of `find_obstacles`.
     """
     top = repository.top
     above = str(PurePosixPath(top).parent)
@@ -130,7 +130,7 @@ def make_object_command(
 def find_obstacles(repository: GitRepository) -> tuple[str, ...]:
     """What a repository may make the git that we start run, whatever settings it is started with.
 
-    A repository that names nothing needs nobody's trust.
+    A repository without programs needs no trust.
     """
     from handaxe.git.config_safety import find_config_risks
 
@@ -147,7 +147,7 @@ def _is_overruled(section: str, key: str) -> bool:
 
 
 def find_git(outside: tuple[str, ...]) -> str | None:
-    """Git, by its absolute path; one that lies in a project is none."""
+    """Git, by its absolute path; a program in a project does not count."""
     return _find_git(os.environ.get("PATH", os.defpath), outside)
 
 
@@ -159,7 +159,7 @@ def _find_git(path: str, outside: tuple[str, ...]) -> str | None:
 def _require_git(outside: tuple[str, ...]) -> str:
     found = find_git(outside)
     if found is None:
-        raise GitFailed("git cannot be run (there is none on the search path)")
+        raise GitFailed("git cannot be run (it is not on the search path)")
     return found
 
 
@@ -351,7 +351,7 @@ async def _await_quietly(waiting: "asyncio.Future[bytes]") -> None:
 
 
 async def await_despite_cancel(work: Coroutine[Any, Any, None]) -> None:
-    """Wait for it however often one is cancelled; the caller is on its way out already."""
+    """Wait for it however often the task is cancelled; the caller is ending already."""
     import asyncio
 
     task = asyncio.ensure_future(work)

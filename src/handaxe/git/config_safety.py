@@ -1,9 +1,9 @@
-"""Does a repository choose programs for git to run: its own configuration and hooks, looked at.
+"""Check whether a repository's configuration or hooks choose programs for git to run.
 
-Looking commands such as `git status` run without a question only where it does not, and so does
-the git that handaxe starts for itself. The user's own configuration is the user's; here is only
-what came with the repository, and with those inside it that git descends into. What is not known
-to be harmless counts as a program.
+Read-only commands such as `git status` run without a question only if it does not; the same holds
+for the git that handaxe starts for itself. The user's own configuration does not count, only that
+of the repository and of the repositories inside it that git descends into. Settings that are not
+known to be harmless count as programs.
 """
 
 import os
@@ -124,7 +124,7 @@ def find_config_risks(
 ) -> Iterator[str]:
     """What a repository, and all that git descends into from there, may make git run.
 
-    `is_overridden` says of a section and a key that whoever starts git decides that itself.
+    `is_overridden` says whether the caller of git sets a section and key itself.
     """
     place, git = Path(repository.top), Path(repository.git)
     try:
@@ -224,7 +224,7 @@ def _is_worktree(line: _Line) -> bool:
 
 
 def _find_checkout(module: Path, within: Path) -> Path:
-    """Where a submodule says that it is checked out; anywhere but inside is no place for it."""
+    """Where a submodule says that it is checked out; only places inside count."""
     config = module / "config"
     lines = _parse_config(_read_config(config)) if config.exists() else ()
     for line in filter(_is_worktree, lines):
@@ -248,7 +248,7 @@ def _parse_config(content: bytes) -> tuple[_Line, ...]:
     """The settings of a configuration, once per content; raises on what is hard to read."""
     text = content.decode().replace("\r\n", "\n")
     if "\\\n" in text:
-        raise ValueError("a line of its configuration goes on in the next")
+        raise ValueError("a line of its configuration continues in the next")
     found: list[_Line] = []
     section, name = "", None
     for raw in text.split("\n"):

@@ -1,7 +1,7 @@
-"""Which repository git takes for its own in a directory, found by the rules of git itself.
+"""Find the repository that git uses in a directory, by git's own rules.
 
-Where git and this look could come to different answers, the look says so instead of guessing: a
-`.git` that is damaged, one that cannot be read, or a bare repository beside another `.git`.
+If git could find another repository, the result says so instead of guessing. This happens with a
+`.git` that is damaged or unreadable, or with a bare repository beside another `.git`.
 """
 
 import os
@@ -26,7 +26,7 @@ _MAX_HEAD_BYTES, _MAX_POINTER_BYTES = 255, 4096
 
 
 class UnclearRepository(Exception):
-    """Which repository git would take cannot be told; the sentence says where."""
+    """It is unclear which repository git would use; the sentence says where."""
 
 
 class GitRepository(NamedTuple):
@@ -40,10 +40,10 @@ class GitRepository(NamedTuple):
 
 
 def find_repository(directory: str) -> GitRepository | None:
-    """The repository around a directory; None if there is none.
+    """The repository around a directory; None outside of repositories.
 
     Raises:
-        UnclearRepository: git might take another one than this look finds.
+        UnclearRepository: git might use another one.
     """
     start = PurePosixPath(resolve_links(directory))
     for place in (start, *start.parents):
@@ -57,9 +57,9 @@ def find_repository(directory: str) -> GitRepository | None:
 
 
 def find_top(directory: str) -> str | None:
-    """The nearest directory, from here up, that is surely a repository; None if none is.
+    """The nearest directory, from here up, that is surely a repository; None without one.
 
-    For those who look for files up to there: a `.git` that git would not take is no end.
+    For searches that end there: a `.git` that git would not use does not end them.
     """
     place = PurePosixPath(directory)
     for above in (place, *place.parents):

@@ -14,17 +14,17 @@ from pathlib import Path
 
 MAX_REPOSITORIES = 200
 _LINK = b"\x00\x00\xe0\x00"
-"""The mode of an entry that is a repository, as it stands in the index."""
+"""The mode of an entry that is a repository in the index."""
 _MODE_AT, _FLAGS_AT, _NAME_AT = 24, 60, 62
 _EXTENDED, _LENGTH_MASK = 0x4000, 0x0FFF
 
 
 class TooManyRepositories(ValueError):
-    """More repositories than anybody wants to look at before every command."""
+    """Too many repositories to check before every command."""
 
 
 def read_linked_paths(git: Path) -> tuple[bytes, ...]:
-    """The paths that the index of a repository names as repositories; raises if it is no index."""
+    """The paths that the index of a repository lists as repositories; raises if it is invalid."""
     found: list[bytes] = []
     for index in (git / "index", *git.glob("sharedindex.*")):
         try:
@@ -126,7 +126,7 @@ def find_redirecting_links(git: str) -> Iterator[str]:
 
 
 def find_link(path: str, roots: Sequence[str], known: dict[str, bool] | None = None) -> str | None:
-    """The first link on the way from a root to a path, the path included; None if there is none."""
+    """The first link on the way from a root to a path, the path included; None without one."""
     known = {} if known is None else known
     inside = [len(root) for root in roots if path.startswith(f"{root.rstrip('/')}/")]
     if not inside:

@@ -100,7 +100,7 @@ class HookProcess:
         return process
 
     def _end(self, process: subprocess.Popen[bytes]) -> int:
-        """Kill what is left of the group and take note of the exit; never waits under the lock."""
+        """Kill the rest of the group and record the exit; never waits under the lock."""
         give_up_at = time.monotonic() + GIVE_UP_S
         with self._lock:
             self._signal(signal.SIGKILL)
@@ -157,12 +157,12 @@ class _Pipes:
         return True
 
     def serve_until_silent(self, deadline: float) -> None:
-        """Listen until nobody holds the pipes any more, or the time is up."""
+        """Read until the pipes are closed or the time is up."""
         while self._talking and self._serve(deadline):
             pass
 
     def close(self) -> None:
-        """Let go of every descriptor."""
+        """Close every descriptor."""
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 with suppress(OSError):

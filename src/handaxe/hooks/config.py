@@ -19,9 +19,9 @@ from handaxe.text.escape import find_closest_name
 
 
 def find_bad_conditions(book: "HookConfig") -> list[str]:
-    """The `if`s that are no rules."""
+    """The `if`s that are not rules."""
     return [
-        f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is no rule: {rule.problem}"
+        f"hooks.{placed.event}: the `if` of {placed.hook.name!r} is not a rule: {rule.problem}"
         for placed in book.placed
         if placed.hook.condition is not None
         and (rule := parse_rule(placed.hook.condition, "deny")).is_dead
@@ -35,7 +35,7 @@ _PLAIN = r"[A-Za-z0-9_\- ,|]*"
 _WORDS = r"[A-Za-z0-9_|]*"
 _NAMED_GROUP = r"(?<!\\)\(\?<(?=[A-Za-z_])"
 MAX_SUBJECT_CHARS = 200
-"""A name longer than this is nobody's; a pattern is not let loose on it."""
+"""The maximum length of a name; longer ones are not matched."""
 
 
 def compile_matcher(text: str | None, *, literal: bool = False) -> Fits:
@@ -98,7 +98,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_background(self) -> bool:
-        """Whether nobody waits for it."""
+        """Whether it runs in the background."""
         return False
 
 
@@ -113,7 +113,7 @@ class CommandHook(_Entry, frozen=True, kw_only=True):
 
     @property
     def in_background(self) -> bool:
-        """Whether nobody waits for it."""
+        """Whether it runs in the background."""
         return self.is_async or self.async_rewake
 
     @property
@@ -177,7 +177,7 @@ class CallableHook(_Entry, frozen=True, kw_only=True):
 
     @property
     def in_background(self) -> bool:
-        """Whether nobody waits for it."""
+        """Whether it runs in the background."""
         return self.is_async
 
     @property
@@ -198,7 +198,7 @@ KINDS: dict[str, type[AnyHook]] = {
 
 
 class ConfiguredHook(msgspec.Struct, frozen=True, eq=False):
-    """A hook with the event and the group it stands in."""
+    """A hook with its event and its group."""
 
     event: str
     hook: AnyHook
@@ -206,7 +206,7 @@ class ConfiguredHook(msgspec.Struct, frozen=True, eq=False):
     fits: Fits
     source: str
     is_projects: bool = False
-    """Whether it stands in a file of the project."""
+    """Whether it comes from a file of the project."""
     skill: str = ""
     """The file of the skill that brought it."""
 
@@ -312,7 +312,7 @@ class _GroupReader:
 
     def _check_hook(self, hook: AnyHook, place: str) -> AnyHook | None:
         if hook.in_background and hook.on_failure == "closed":
-            return self._complain(place, "a hook that nobody waits for cannot be `closed`.")
+            return self._complain(place, "an asynchronous hook cannot be `closed`.")
         if isinstance(hook, _ModelHook) and not OCCASIONS[self._event].asks_models:
             kind = "agent" if isinstance(hook, AgentHook) else "prompt"
             return self._complain(

@@ -1,7 +1,7 @@
-"""Ask the hooks: those that are meant, side by side, each in its time, and merge what they say.
+"""Run the matching hooks in parallel, each with its timeout, and merge their outcomes.
 
-An event is plain data, the same for a Python function, a program and a server. What comes out
-does not depend on who answers first: the order of the configuration decides.
+An event is plain data, the same for a Python function, a program and a server. The result does not
+depend on which hook answers first: the order of the configuration decides.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ PREPARATION_S = 10.0
 
 
 class BackgroundHooks:
-    """The hooks under way that nobody waits for."""
+    """The running asynchronous hooks."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -101,7 +101,7 @@ class HookRun(msgspec.Struct, frozen=True):
 
 
 def to_hook_event(heard: HookRun, call_id: str | None) -> HookRan:
-    """The event that tells of it."""
+    """The event that reports it."""
     placed, outcome = heard.placed, heard.outcome
     reason = heard.problem or outcome.blocked or outcome.stop
     if reason is None and outcome.decision is not None:
@@ -159,11 +159,11 @@ class HookDispatcher:
         keep: Keep | None,
         variables: dict[str, str],
     ) -> None:
-        """`say_late` takes what hooks that nobody waited for have to say to the model.
+        """`say_late` takes messages of asynchronous hooks for the model.
 
-        `wake` is called where one of them has something that cannot wait for a person.
+        `wake` is called for a message that must not wait for the user.
 
-        `variables` are what hooks leave for later commands.
+        `variables` are those that hooks set for later commands.
         """
         self._variables = variables
         self._servers = servers
@@ -200,7 +200,7 @@ class HookDispatcher:
 
     @property
     def events(self) -> frozenset[str]:
-        """The events that anybody wants to hear of."""
+        """The events with at least one hook."""
         return frozenset(self._by_event)
 
     async def fire(
@@ -262,7 +262,7 @@ class HookDispatcher:
             await asyncio.wait(self._preparing, timeout=PREPARATION_S)
 
     async def close(self) -> None:
-        """End whatever still runs, after a moment for those that nobody waits for."""
+        """End all running hooks, after a moment for asynchronous ones."""
         await self._background.close()
         if self._programs is not None:
             await self._programs.close()
@@ -336,7 +336,7 @@ class HookDispatcher:
         return HookRun(placed, outcome, took_ms, problem, timed_out)
 
     def _start(self, placed: ConfiguredHook, event: dict[str, Any], call_id: str | None) -> None:
-        """Run it without anybody waiting; what it decides does not count."""
+        """Run it in the background; its decision does not count."""
         if self._background.is_full:
             problem = "too many hooks are waiting in the background"
             self._trace(HookRun(placed, NOTHING, 0.0, problem), call_id)

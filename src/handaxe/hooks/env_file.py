@@ -25,7 +25,7 @@ _NOT_THEIRS = re.compile(
 def add_env_variables(
     outcome: Outcome, left: Mapping[str, str | None], may_set: Callable[[str], bool]
 ) -> Outcome:
-    """The answer with what the program left; the names that may not be set are told."""
+    """The answer with the program's variables; names that may not be set are reported."""
     own = {name: value for name, value in left.items() if _NOT_THEIRS.fullmatch(name) is None}
     if not own:
         return outcome

@@ -1,6 +1,6 @@
-"""The events that hooks can be told about, and what each of them allows.
+"""The events for hooks, and what each of them allows.
 
-All names of the ecosystem are here; who owns an occasion fires it when it arrives.
+All names of the ecosystem are here; the module that owns an event fires it.
 """
 
 import msgspec
@@ -27,7 +27,7 @@ class HookEventSpec(msgspec.Struct, frozen=True):
     literal: bool = False
     """Whether only letters, digits and `_` make a matcher a list of names, with `|` alone."""
     asks_models: bool = False
-    """Whether a model or an agent may be asked; elsewhere there is nothing to say yes or no to."""
+    """Whether prompt and agent hooks are allowed; other events have nothing to decide."""
     is_local: bool = False
     """Whether no server may be asked: it would hold up every start."""
     prepares: bool = False

@@ -50,7 +50,7 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
     http_urls: tuple[str, ...] | None = None
     """Addresses that may be used, with `*` for any text; None: all."""
     http_env_names: tuple[str, ...] | None = None
-    """Variables that may stand in headers at all; None: those that a hook names itself."""
+    """Variables that headers may contain; None: those that a hook names itself."""
     closing_s: float | None = None
     """How long hooks at the session's end have together; None: as long as the longest of them."""
     env_names: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class HookPolicy(msgspec.Struct, frozen=True, kw_only=True):
     steers: Callable[[str], bool] = lambda _: False
     """Whether a variable chooses what runs; a project's hook may not leave such ones."""
     watch: Callable[[object], None] = lambda _: None
-    """Takes the files that hooks want to hear of, as they wrote them."""
+    """Takes the files that hooks want to watch, as they wrote them."""
 
 
 class ExternalHooks:
@@ -235,7 +235,7 @@ class _Verdict(msgspec.Struct, frozen=True):
 
 
 def build_hook_question(hook: PromptHook | AgentHook, event: dict[str, Any]) -> HookQuestion:
-    """What is asked: the hook's prompt with the event in its place, or after it."""
+    """The question: the hook's prompt with the event inserted or appended."""
     told = encode_event(event).decode()
     if len(told) > MAX_EVENT_CHARS:
         half, left_out = MAX_EVENT_CHARS // 2, len(told) - MAX_EVENT_CHARS
@@ -253,7 +253,7 @@ def build_hook_question(hook: PromptHook | AgentHook, event: dict[str, Any]) -> 
 
 
 def from_verdict(event: str, said: str, hook: PromptHook | AgentHook) -> Outcome:
-    """What a model's words mean at this event. A yes only means that nothing speaks against it.
+    """The outcome of a model's answer at this event. "ok" only means no objection.
 
     Raises:
         Unusable: they hold no verdict.

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 async def post(request: HookRequest, body: bytes, environment: Mapping[str, str]) -> HookResponse:
-    """Send it and read the answer; `HookUnreachable` says why there is none."""
+    """Send it and read the answer; `HookUnreachable` says why that failed."""
     limit = asyncio.timeout(request.timeout_s)
     try:
         async with limit:
@@ -62,7 +62,7 @@ async def _exchange(
 
 
 def fill_headers(request: HookRequest, environment: Mapping[str, str]) -> dict[str, str]:
-    """The headers with those variables put in that may stand in them."""
+    """The headers with the allowed variables inserted."""
 
     def value(found: re.Match[str]) -> str:
         name = found[1] or found[2]

@@ -34,7 +34,7 @@ class HookContext(Protocol):
 
 
 def build_session_event(context: HookContext, name: str) -> dict[str, Any]:
-    """What every hook is told."""
+    """The data that every hook gets."""
     event: dict[str, Any] = {
         "session_id": context.session_id,
         "transcript_path": context.transcript_path,
@@ -52,14 +52,14 @@ def build_session_event(context: HookContext, name: str) -> dict[str, Any]:
 
 
 async def fire_hooks(context: HookContext, name: str, /, **details: object) -> Outcome:
-    """What hooks say to an occasion; nothing if nobody wants to hear of it."""
+    """The outcome of the hooks of an event; empty without hooks."""
     if not context.hooks.watches(name):
         return NOTHING
     return await context.hooks.fire({**build_session_event(context, name), **details})
 
 
 def notify_hooks(context: HookContext, name: str, /, **details: object) -> None:
-    """Let hooks know of something that has happened; nobody waits for them."""
+    """Notify hooks of an event, without waiting for them."""
     if context.hooks.watches(name):
         context.hooks.tell({**build_session_event(context, name), **details})
 

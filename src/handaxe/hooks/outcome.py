@@ -16,20 +16,20 @@ class HookPermissionChange(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer; what is not said is left as it was."""
+    """An answer; missing parts change nothing."""
 
     blocked: str | None = None
     """Why it must not go on; after a call, a complaint that the model must hear."""
     decision: Decision | None = None
     """A word on permission. An allow beats no rule."""
     defers: bool = False
-    """Whether the call is to be made later; only a no is stronger."""
+    """Whether to make the call later; only a denial is stronger."""
     input: dict[str, Any] | None = None
-    """The input to use instead; it is parsed and judged anew."""
+    """The input to use instead; it is parsed and judged again."""
     messages: tuple[str, ...] = ()
     """For the model."""
     notes: tuple[str, ...] = ()
-    """For whoever reads the result."""
+    """For the reader of the result."""
     output: Any = msgspec.UNSET
     """What the model gets instead of the tool's own output."""
     stop: str | None = None
@@ -41,7 +41,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str | None] = {}
     """What later commands find in their environment; None takes a variable away."""
     changes: tuple[HookPermissionChange, ...] = ()
-    """What is allowed differently from now on, if the yes counts that they came with."""
+    """Changes of permissions, if the approval they came with counts."""
     extra: dict[str, Any] = {}
     """What else the answer held, for the owner of the event."""
 
@@ -85,7 +85,7 @@ def _merge_extra(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any
 
 
 def _merge_decision(first: Outcome, second: Outcome) -> Decision | None:
-    """The stricter word; a yes counts only for the input that its giver knew."""
+    """The stricter decision; an approval counts only for the input that was shown."""
     earlier, later = first.decision, second.decision
     if isinstance(earlier, Allow) and second.input is not None and second.input != first.input:
         earlier = None

@@ -27,7 +27,7 @@ class InvalidHookOutput(Exception):
 
 
 class _NotJson(InvalidHookOutput):
-    """An answer that only looks like one."""
+    """An answer with a wrong form."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ def from_command(event: str, end: HookCommandResult, *, rewakes: bool = False) -
 
 
 def _parse_worktree(exit_code: int, said: str, complaint: str) -> Outcome:
-    """Whoever makes a worktree names it in its last line; any failure means there is none."""
+    """The worktree that a hook made: the path in its last line; or an error."""
     if exit_code != 0:
         return Outcome(blocked=complaint or f"it ended with exit code {exit_code}")
     # Shells of the user's may colour what they print.

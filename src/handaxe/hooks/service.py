@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Hooks:
-    """All hooks of one session, whoever makes its calls."""
+    """All hooks of one session, for all its agents."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class Hooks:
         """What hooks left for the environment of later commands."""
         self._is_within = False
         self.late: list[str] = []
-        """What hooks that nobody waited for had to say to the model, not yet delivered."""
+        """Messages of asynchronous hooks for the model that are not delivered yet."""
         self.wake: Callable[[], None] = lambda: None
-        """Whoever can let an idle agent hear what came late at once."""
+        """Wakes an idle agent for late messages."""
         self.watch_before = self.watch_after = False
         if hooks is not None:
             self.configure(_read(hooks), policy, programs)
@@ -81,11 +81,11 @@ class Hooks:
             self._rounds.resume(ran)
 
     def watches(self, event: str) -> bool:
-        """Whether anybody wants to hear of this event."""
+        """Whether this event has hooks."""
         return event in self._events
 
     def take_late(self) -> tuple[str, ...]:
-        """Deliver what came late, once."""
+        """Deliver late messages, once."""
         if not self.late:
             return ()
         said, self.late = tuple(self.late), []
@@ -124,8 +124,8 @@ class Hooks:
     def make_nested(self) -> "Hooks":
         """The same hooks for an agent that answers for one of them.
 
-        They guard its calls like anybody's. Its work is no occasion of its own, and no agent is
-        asked about it, so that none can end up waiting for itself.
+        They guard its calls as usual. Its own work fires no events, and no agent is asked about
+        it, so that no agent can wait for itself.
         """
         from handaxe.hooks.event_types import TOOL_EVENTS
 
@@ -137,7 +137,7 @@ class Hooks:
         return view
 
     async def close(self) -> None:
-        """End whatever still runs, after a moment for those that nobody waits for."""
+        """End all running hooks, after a moment for asynchronous ones."""
         if self._rounds is not None:
             await self._rounds.close()
 

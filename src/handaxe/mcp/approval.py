@@ -1,8 +1,8 @@
-"""Which of the servers that are set up may start, and who has to say so.
+"""Which configured servers may start, and which need approval.
 
-A server of the user's own may. One that the project's `.mcp.json` names is the project's idea, so
-it needs a yes: of a setting, of the user's trust in the folder, or of an earlier answer. A yes
-holds for the very definition it was given for.
+A server of the user's own configuration may start. A server of the project's `.mcp.json` needs
+approval: a setting, the user's trust in the folder, or an earlier answer. An approval holds for
+exactly the definition that was shown.
 """
 
 import re
@@ -24,17 +24,17 @@ from handaxe.config.settings import Settings
 
 
 class SortedServers(msgspec.Struct, frozen=True):
-    """Servers by what may happen to them; each name stands in one of the lists only."""
+    """Servers by what may happen to them; each name is in one of the lists only."""
 
     starting: tuple[ApprovedServer, ...] = ()
     waiting: tuple[ServerDefinition, ...] = ()
-    """Those that need a yes."""
+    """Those that need approval."""
     blocked: tuple[tuple[ServerDefinition, str], ...] = ()
     """Those that may not start, and why."""
 
 
 def sort_servers(definitions: ServerDefinitions, configuration: Configuration) -> SortedServers:
-    """Of every name the highest definition that may start; else the one that waits for a yes."""
+    """Of every name the highest definition that may start; else the one that waits for approval."""
     settings = _apply_managed_list(configuration)
     starting: dict[str, ApprovedServer] = {}
     waiting: dict[str, ServerDefinition] = {}
@@ -59,7 +59,7 @@ def sort_servers(definitions: ServerDefinitions, configuration: Configuration) -
 
 
 def is_approved(server: ServerDefinition, configuration: Configuration) -> bool:
-    """Whether somebody who may has said yes to a project's server."""
+    """Whether a project's server is approved."""
     settings = configuration.settings
     if settings.enable_all_project_mcp_servers or server.name in settings.enabled_mcpjson_servers:
         return True

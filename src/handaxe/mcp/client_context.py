@@ -27,7 +27,7 @@ class McpClientContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where servers run and what they may ask for."""
 
     version: str
-    """Ours, as servers are told."""
+    """The client's name and version for servers."""
     processes: Processes
     logins: McpLogins
     cwd: str
@@ -41,4 +41,4 @@ class McpClientContext(msgspec.Struct, frozen=True, kw_only=True):
     redactor: Redactor = msgspec.field(default_factory=Redactor)
     """Takes secrets out of such an answer."""
     elicit: Callable[[], Elicit | None]
-    """Whoever fills in forms, if somebody is there."""
+    """Presents forms to the user, if one is there."""

@@ -59,11 +59,11 @@ class McpConnection:
         self.is_locked_out = False
         """Whether the server no longer knows who we are."""
         self.is_short_of_scope = False
-        """Whether what was asked for last needs more rights than the login has."""
+        """Whether the last request needs more rights than the login has."""
         self.is_forgotten = False
         """Whether the server no longer knows of it, as after a restart."""
         self.is_unreachable = False
-        """Whether the last thing that went wrong is that nobody was there."""
+        """Whether the last failure was an unreachable server."""
 
     async def run(
         self, start_s: float, ready: Callable[[McpClientSession], Awaitable[None]]
@@ -159,7 +159,7 @@ class McpConnection:
                     await asyncio.shield(stopping)
 
     async def _listen(self, session: McpClientSession) -> None:
-        """Where a server tells of changes only to those who ask for it: ask."""
+        """Subscribe to changes, if the server requires that."""
         tools = session.server_capabilities.tools if session.server_capabilities else None
         if session.discover_result is None or tools is None or not tools.list_changed:
             return

@@ -36,7 +36,7 @@ class McpClientSession(ClientSession):
         return getattr(self.server_capabilities, what, None) is not None
 
     async def listed(self, what: Listed) -> list[Entry]:
-        """All entries that are objects with a name, as far as anybody could want them."""
+        """All entries that are objects with a name, up to a limit."""
         found: list[Entry] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES if self.has_capability(what) else 0):

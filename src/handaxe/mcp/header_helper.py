@@ -16,7 +16,7 @@ LIMIT_S = 10.0
 MAX_BYTES = 64 << 10
 REFUSALS = frozenset({401, 403})
 MAY_REPEAT = "handaxe.may_repeat"
-"""Marks a request whose refusal is not the last word."""
+"""Marks a request that is repeated after a refusal."""
 
 
 class HeaderHelperFailed(Exception):

@@ -27,7 +27,7 @@ async def open_remote_streams(
     refused: Callable[[httpx2.Response], None],
     known_by: httpx2.Auth | None = None,
 ) -> AsyncGenerator[tuple[Any, Any]]:
-    """The two streams of a remote server; `refused` is told when it does not know who we are."""
+    """The two streams of a remote server; `refused` is called when it refuses the credentials."""
 
     async def look(response: httpx2.Response) -> None:
         is_known = "mcp-session-id" in response.request.headers

@@ -62,7 +62,7 @@ class LineFramer:
         self._add(rest)
 
     def close(self) -> None:
-        """Let go of what was begun."""
+        """Drop an incomplete line."""
         if self._file is not None:
             self._file.write(self._stream.finish())
             self._file.close()

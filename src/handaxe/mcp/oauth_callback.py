@@ -1,7 +1,7 @@
 """The way back from the browser: one answer on loopback, known by its state.
 
-Anybody on the machine can send requests here, so what does not bear the state of this login is
-answered and not believed.
+Every user of the machine can send requests here, so requests without the state of this login are
+answered and ignored.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class OAuthCallback:
         return await self._answer
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request of a browser, or of somebody else."""
+        """One request of a browser or of another program."""
         with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
             async with asyncio.timeout(_READ_S):
                 try:
@@ -60,7 +60,7 @@ class OAuthCallback:
             target = urlsplit(rest.partition(" ")[0])
             found = parse_qs(target.query, max_num_fields=50)
         except ValueError:
-            return "400 Bad Request", "This is no answer to a login.\n"
+            return "400 Bad Request", "This is not an answer to a login.\n"
         if method != "GET" or target.path != PATH:
             return "404 Not Found", "There is nothing here.\n"
         given = {name: values[0] for name, values in found.items() if len(values) == 1}
@@ -71,7 +71,7 @@ class OAuthCallback:
             self._answer.set_result(given)
         if "code" not in given:
             return "200 OK", "The login was refused. You can close this page.\n"
-        return "200 OK", "The login goes on in the terminal. You can close this page.\n"
+        return "200 OK", "The login continues in the terminal. You can close this page.\n"
 
 
 @contextlib.asynccontextmanager

@@ -1,8 +1,8 @@
-"""Logging in at a server with OAuth: the SDK's provider makes the login, a person says yes to it.
+"""Log in at a server with OAuth: the SDK's provider makes the login, a user approves it.
 
-The provider's flow is a dialogue of requests and answers. What the server said first is put in
-order here - the scopes and the authorisation server that an entry names - and every request that
-goes elsewhere is looked at before it is sent.
+The provider's flow is a dialogue of requests and answers. This module applies the scopes and the
+authorisation server of the entry to the server's first answer. It checks every request to another
+host before it is sent.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ async def log_in(
     client_secret: str | None = None,
     wait_s: float,
 ) -> McpLogin:
-    """A new login at a server; `OAuthLoginFailed` if there is none."""
+    """A new login at a server; `OAuthLoginFailed` if it fails."""
     port = config.oauth.callback_port
     try:
         async with (
@@ -76,7 +76,7 @@ async def log_in(
         ):
             return await _OAuthLogin(config, known, show, callback, client_secret).made()
     except TimeoutError:
-        raise OAuthLoginFailed(f"nobody has finished it within {wait_s:g} s") from None
+        raise OAuthLoginFailed(f"it was not finished within {wait_s:g} s") from None
     except (OAuthFlowError, OAuthRegistrationError, OAuthTokenError) as error:
         raise OAuthLoginFailed(strip_hidden(str(error), _MAX_REASON_CHARS)) from None
     except ValidationError as error:
@@ -89,7 +89,7 @@ async def log_in(
 
 
 class _OAuthLogin(httpx2.Auth):
-    """One login on its way; as `Auth` it conducts the provider's dialogue."""
+    """One running login; as `Auth` it conducts the provider's dialogue."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""A login that was made before, on every request: put on it, renewed, and never made here.
+"""Use a stored login for requests: add its token, renew it, never start a login.
 
-The SDK's provider holds a lock as long as a request waits for its answer, forgets where tokens are
-renewed when a process ends, and would begin a login in the middle of a session. So it only makes
-logins (`login`), and requests take what is stored.
+The SDK's provider holds a lock while a request waits for its answer. It forgets where to renew
+tokens when a process ends, and it would start a login in the middle of a session. So it only makes
+logins (`login`), and requests use the stored tokens.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class StoredTokenAuth(httpx2.Auth):
             self._refused(response)
 
     async def _get_newer(self, used: McpLogin) -> McpLogin | None:
-        """Another access token than that one; None if there is none to be had."""
+        """Another access token than that one; None if the server gives no other."""
         async with self._renewing, self._logins.alone(self._key):
             login = self._logins.read(self._key)
             if login is None or not login.access_token:
@@ -184,7 +184,7 @@ def _add_token(request: httpx2.Request, login: McpLogin | None) -> None:
 
 
 async def log_out(server: ServerDefinition, logins: McpLogins) -> bool:
-    """Forget a login; tokens are revoked first, if whoever gave them can do that."""
+    """Forget a login; tokens are revoked first, if the server supports that."""
     config, key = server.config, server.login_key
     async with logins.alone(key):
         login = logins.read(key)

@@ -41,7 +41,7 @@ _log = logging.getLogger("handaxe.mcp")
 
 Args = dict[str, Any]
 Call = Callable[[str, Args, str, Callable[[str], None]], Awaitable[ToolResult]]
-"""The tool's own name, its input, the call's id and where progress is told."""
+"""The tool's own name, its input, the call's id and the target of progress messages."""
 
 
 class RemoteTool(Tool[Args]):
@@ -62,7 +62,7 @@ class RemoteTool(Tool[Args]):
         return self.description
 
     async def decide(self, args: Args, ctx: ToolContext) -> Decision | None:  # noqa: ARG002
-        """Ask where the server wants a person, or where the tool is not what was allowed."""
+        """Ask if the server requires a user, or if the tool is not the approved one."""
         if self.always_asks:
             return Ask(f"{self.server} wants a person to confirm every call of this tool.")
         if self.is_new(self):
@@ -128,13 +128,13 @@ def build_remote_tool(
     is_new: Callable[[RemoteTool], bool],
     send: Call,
 ) -> RemoteTool:
-    """The tool that a server describes; `ValueError` if nobody could use it.
+    """The tool that a server describes; `ValueError` if it is unusable.
 
     `reached` says for a person how its server is started or reached.
     """
     schema = definition.get("inputSchema")
     if not isinstance(schema, dict):
-        raise ValueError("its input schema is no object")  # noqa: TRY004 - told like all mistakes
+        raise ValueError("its input schema is not an object")  # noqa: TRY004 - told like all mistakes
     plain = msgspec.json.encode(definition, order="deterministic")
     if len(plain) > MAX_SCHEMA_BYTES:
         raise ValueError(f"its definition is longer than {MAX_SCHEMA_BYTES:,} bytes")
@@ -217,7 +217,7 @@ def build_tool_name(server: str, tool: str) -> str:
 
 
 class ToolNameRegistry:
-    """Gives every remote tool a name nobody else has, and the same one as long as it lives."""
+    """Gives every remote tool a unique name that stays the same."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}

@@ -50,7 +50,7 @@ class _MessageForwarder:
         self._under_way: dict[object, asyncio.Task[None]] = {}
 
     async def forward_all(self, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Every message on its way, requests side by side."""
+        """Send every message, requests in parallel."""
         try:
             async for item in from_session:
                 message: Message = item.message.model_dump(
@@ -83,12 +83,12 @@ class _MessageForwarder:
         except (ValueError, RecursionError) as error:
             _log.debug("no message came back", exc_info=error)
             read = mcp_types.jsonrpc_message_adapter.validate_python(
-                _build_error(message, "what came back is no message"), by_name=False
+                _build_error(message, "the answer is not a message"), by_name=False
             )
         try:
             await self._to_session.send(SessionMessage(read))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            _log.debug("nobody waits for an answer any more", exc_info=error)
+            _log.debug("the session no longer waits for an answer", exc_info=error)
 
 
 def _build_error(message: Message, why: str) -> Message:

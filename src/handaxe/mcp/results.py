@@ -1,4 +1,4 @@
-"""What a server answers, as a result of ours: text, pictures, data, and files for the rest."""
+"""Convert a server's answer to a result: text, pictures, data, and files for the rest."""
 
 import base64
 import binascii

@@ -1,7 +1,7 @@
-"""One server as a session knows it: connected, healed when it dies, asked, listed.
+"""One server of a session: connect, reconnect when it dies, send requests, list tools.
 
 One task keeps the connection. It connects again by itself a few times, each time after a longer
-pause, then waits until somebody needs the server.
+pause, then waits until a call needs the server.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ FIRST_PAUSE_S = 1.0
 REASON_S = 1.0
 """How long a lost call waits to hear why."""
 SETTLED_S = 30.0
-"""A connection that held so long starts counting anew."""
+"""A connection that held this long resets the count of attempts."""
 FRESH_S = 1.0
 """A failure so young is not tried again for a call."""
 
@@ -149,7 +149,7 @@ class McpClient:
                 raise NotConnected(server=self.name, reason=str(error)) from None
 
     def drop(self) -> None:
-        """Let go of a connection that does not work any more."""
+        """Close a broken connection."""
         self.session = None
         if self._connection is not None:
             self._connection.end()
@@ -284,7 +284,7 @@ class McpClient:
             return
 
     async def _once(self) -> bool:
-        """One connection from its beginning to its end; whether it ever stood."""
+        """One connection from its beginning to its end; whether it was ever established."""
         try:
             connection_type = await _load_sdk()
         except ImportError:
@@ -358,7 +358,7 @@ class _RequestNotSent(Exception):
 
 
 async def _load_sdk() -> "type[McpConnection]":
-    """The part that needs the SDK, loaded in a thread that nobody has to wait for at the end."""
+    """The part that needs the SDK, loaded in a daemon thread."""
     if _SDK_PART not in sys.modules:
         loop = asyncio.get_running_loop()
         loaded: asyncio.Future[None] = loop.create_future()

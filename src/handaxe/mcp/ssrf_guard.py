@@ -52,7 +52,7 @@ class RestrictedTransport(httpx2.AsyncHTTPTransport):
         return await super().handle_async_request(_pin(request, last))
 
     async def aclose(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         for through in self._proxies.values():
             await through.aclose()
         await super().aclose()

@@ -1,7 +1,7 @@
 """A server that is a program: its pipes as the two streams the SDK's session wants.
 
-The SDK's own transport keeps lines of any length in memory and leaves standard error and what a
-server started to chance, so the pipes are ours and only the messages are the SDK's.
+The SDK's own transport keeps lines of any length in memory. It does not handle standard error and
+the processes that a server starts. So handaxe owns the pipes, and the SDK only the messages.
 """
 
 import logging

@@ -9,7 +9,7 @@ from handaxe.process.bounded_child import Answer, run_bounded_child
 LIMIT_S = 15
 """How long one call may take, in seconds of the clock and of the processor."""
 MEMORY_BYTES = 1 << 29
-"""How much memory it may take, beside twice the size of the file, if nobody knows better."""
+"""Its default memory limit, beside twice the size of the file."""
 
 
 async def run_media_child(

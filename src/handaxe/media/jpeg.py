@@ -1,4 +1,4 @@
-"""JPEG within a number of bytes; shared with the PDF child, so it imports nothing of ours."""
+"""JPEG within a number of bytes; shared with the PDF child, so it imports nothing of handaxe."""
 
 import io
 from typing import Any

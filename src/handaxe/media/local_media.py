@@ -31,10 +31,10 @@ class LocalMedia(Media):
         self._memory_bytes = memory_bytes
 
     async def fit_image(self, data: bytes, limits: ImageLimits) -> Picture:
-        """A PNG, JPEG, GIF or WEBP within the limits: as it is, or else scaled and encoded anew."""
+        """A PNG, JPEG, GIF or WEBP within the limits: unchanged, or scaled and encoded again."""
         kind = detect_image_type(data)
         if kind is None:
-            raise BadImage("PNG, JPEG, GIF or WEBP", "it is none of these")
+            raise BadImage("PNG, JPEG, GIF or WEBP", "its format is another one")
         async with self._turn:
             if len(data) <= SMALL_BYTES:
                 picture = await asyncio.to_thread(_fit_small, data, kind, limits)

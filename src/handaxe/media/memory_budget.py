@@ -1,7 +1,7 @@
 """How much memory the children that open media may take together, in all sessions of a process.
 
-A child reserves as much as its limit lets it grow to. Whoever finds too little left waits, in
-the order of arrival.
+A child reserves as much as its limit lets it grow to. If too little is left, it waits in the order
+of arrival.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class _Waiter:
         self.served: asyncio.Future[None] = self._loop.create_future()
 
     def tell(self) -> bool:
-        """Let it go on, from whatever thread the room came; False if its loop is gone."""
+        """Let it continue, from any thread; False if its loop is closed."""
         try:
             self._loop.call_soon_threadsafe(self._go_on)
         except RuntimeError:

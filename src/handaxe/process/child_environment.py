@@ -1,7 +1,7 @@
-"""The environment of programs that handaxe starts on somebody's behalf.
+"""The environment of programs that handaxe starts for users and hooks.
 
-A list of what goes in, not of what stays out: a secret whose name nobody thought of is not
-handed on either.
+A list of the variables that are passed on, not of those that are removed: so a secret with an
+unknown name is not passed on either.
 """
 
 import sys

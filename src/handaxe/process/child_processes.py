@@ -1,7 +1,7 @@
 """Long-lived children on this machine, and their end.
 
 A child leads a session of its own and carries a mark in its environment. When it is stopped,
-whatever is left of its session or bears its mark is ended too.
+all remaining processes of its session or with its mark are ended too.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ TAIL_BYTES = 8 << 10
 
 
 class BoundedLog:
-    """Takes whatever somebody writes; at most twice `max_bytes` lie on disk."""
+    """Takes all output; keeps at most twice `max_bytes` on disk."""
 
     def __init__(
         self, path: str, *, max_bytes: int = MAX_BYTES, redactor: Redactor | None = None
@@ -40,7 +40,7 @@ class BoundedLog:
         self._tail = b""
 
     def write(self, data: bytes) -> None:
-        """Add to the log; a disk that cannot take it is no reason to stop anybody."""
+        """Add to the log; a full disk does not stop the program."""
         if self._stream is None and self._redactor:
             self._stream = self._redactor.open_stream()
         self._keep(data if self._stream is None else self._stream.feed(data))
@@ -62,7 +62,7 @@ class BoundedLog:
         return text[-limit_chars:].partition("\n")[2] or text[-limit_chars:]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._stream is not None and (rest := self._stream.finish()):
             self._keep(rest)
         self._let_go()
@@ -145,7 +145,7 @@ class LocalChild(Child):
         await self._talk.write(data)
 
     def note(self, text: str) -> None:
-        """Put a line of ours into its log."""
+        """Add a line to its log."""
         self._talk.log.write(text.encode("utf-8", "replace") + b"\n")
 
     def read_stderr_tail(self, limit_chars: int) -> str:
@@ -176,7 +176,7 @@ class LocalChild(Child):
 
 
 class _Talk(asyncio.SubprocessProtocol):
-    """What comes out of a child and what goes in; output waits here within bounds."""
+    """Output and input of a child; output waits here within bounds."""
 
     def __init__(self, log: BoundedLog) -> None:
         self.log = log

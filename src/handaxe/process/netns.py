@@ -1,7 +1,7 @@
-"""A network with nobody else in it, for a warden that runs confined commands one after the other.
+"""A network of its own for a worker that runs confined commands one after the other.
 
-To make one for each command takes a millisecond, and to take it apart as long again. A warden that
-stands in one lends it: nothing of a command lives when the next one begins.
+Making one for each command takes a millisecond, and so does removing it. A worker lends its network
+instead: no process of a command lives when the next one begins.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NetworkNamespace:
-    """The network this process stands in; `OSError` where it can have none."""
+    """The network of this process; `OSError` if it cannot have one of its own."""
 
     def __init__(self) -> None:
         """Go into one. Who is not root needs a user namespace for it."""
@@ -31,9 +31,9 @@ class NetworkNamespace:
         _enable_loopback()
 
     def begin(self, door: int | None, port: int) -> None:
-        """Before a command; with a `door`, somebody outside gets a socket that listens here.
+        """Prepare for a command; with a `door`, a process outside gets a socket that listens here.
 
-        Where anybody outside has had one, nobody comes after: there is a new network then.
+        After a command with a `door`, the next command gets a new network.
         """
         if door is not None or self._is_used_up:
             _check(_libc.unshare(_NEW_NETWORK))
@@ -59,7 +59,7 @@ def can_have_own_network() -> bool:
 
 
 def _send_listener(door: int, port: int) -> None:
-    """Listen in this network, and give the socket to whoever is at the other end of `door`."""
+    """Listen in this network, and send the socket through `door`."""
     with socket.socket(fileno=os.dup(door)) as out, socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))

@@ -1,7 +1,7 @@
-"""What a dead host leaves that it had started itself: hooks, servers, searches.
+"""Processes that a dead host had started itself: hooks, servers, searches.
 
-They bear the host's mark in their environment. Whoever is in a session that a bearer leads, or
-descends from one, goes with it; only a daemon that has shed mark, session and parents stays.
+They have the host's mark in their environment. Processes in their sessions and their descendants
+are ended too; only a daemon that dropped mark, session and parents stays.
 """
 
 import os

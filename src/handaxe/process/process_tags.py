@@ -1,7 +1,7 @@
 """Finding processes by a mark in the environment they were started with.
 
-What this process starts bears a mark of its own besides: by it the supervisor ends what a host
-leaves that was killed (`host/shell/orphans.py`).
+Children of this process also have a mark of the host. With it the supervisor ends the processes of
+a killed host (`process/orphans.py`).
 """
 
 import os
@@ -34,9 +34,9 @@ def tag_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def kill_tagged(variable: str, mark: str, *, since: int = 0) -> int:
-    """End every process of ours whose environment bears this mark; how many there were.
+    """End every process of this user whose environment has this mark; return how many there were.
 
-    `since` is the number of the first process that can bear it: only later ones are looked at.
+    `since` is the id of the first process that can have it: only later ones are checked.
     """
     if sys.platform != "linux":
         return 0

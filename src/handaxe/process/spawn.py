@@ -38,12 +38,12 @@ class ProcessPoller:
         self._host_is_gone = False
 
     def hear(self) -> tuple[bytes, list[int]]:
-        """What was said, with its descriptors; nothing where the host is gone."""
+        """The next message with its descriptors; empty if the host is gone."""
         # Not to be asked for then: with a copy of the socket in other hands it would never come.
         return (b"", []) if self._host_is_gone else receive(self._talk)
 
     def wait(self) -> bool:
-        """Wait for any news; whether somebody said something or is gone."""
+        """Wait for a message or the end of a connection; whether there is one."""
         is_said = False
         for fd, _ in self._all.poll():
             if fd == self._wake:
@@ -59,7 +59,7 @@ class ProcessPoller:
             self._drain_wakeups()
 
     def close(self) -> None:
-        """Let go of its descriptors."""
+        """Close its descriptors."""
         signal.set_wakeup_fd(-1)
         os.close(self._wake)
         os.close(self._wake_end)
@@ -101,7 +101,7 @@ def spawn(
 
 
 def _move(source: int, targets: Container[int]) -> int:
-    """A copy of a descriptor under a number that is none of the targets."""
+    """A copy of a descriptor under a number outside of the targets."""
     copy = fcntl(source, F_DUPFD_CLOEXEC, 3)
     while copy in targets:
         wrong, copy = copy, fcntl(source, F_DUPFD_CLOEXEC, copy + 1)
@@ -144,7 +144,7 @@ def receive(talk: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def list_descendants(spared: Container[int] = ()) -> list[Process]:
-    """Everything below this process, without those spared and all they have."""
+    """All descendants of this process, except the excluded ones with their descendants."""
     children: dict[int, list[Process]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (found := read_process_stat(int(name))) is not None:

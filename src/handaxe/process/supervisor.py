@@ -33,7 +33,7 @@ APART = b"apart"
 FAREWELL_S = 8.0
 """How long wardens may take to end what they have when the host is gone."""
 LEAVING_S = 3.0
-"""How long a host may take to end that has let go of us."""
+"""How long a host may take to end after it closed the connection."""
 
 
 class Supervisor:
@@ -121,7 +121,7 @@ class Supervisor:
         return True
 
     def _sweep(self) -> None:
-        """End every child that is no warden, with all it has."""
+        """End every child except workers, with its descendants."""
         give_up_at = time.monotonic() + GIVE_UP_S
         while (strays := list_descendants(self._workers)) and time.monotonic() < give_up_at:
             signal_groups(strays, signal.SIGKILL)

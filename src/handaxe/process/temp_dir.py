@@ -1,7 +1,6 @@
 """A directory for one piece of work: removed after it, or by a later process if this one is killed.
 
-Who uses one holds a lock on it, which ends with the process. So whatever nobody holds any more is
-nobody's.
+Its user holds a lock on it, which ends with the process. A directory without a lock can be removed.
 """
 
 import os

@@ -43,10 +43,9 @@ unset HANDAXE_FD
 """
 """What the shell reads before the command, through `BASH_ENV=/dev/fd/N`.
 
-N - 1 is where it says its directory. No program that it starts is to have that descriptor: bash
-copies the mark "close on exec" with a descriptor, and marks the copy that it keeps of one which is
-redirected for a while, so the descriptor is taken from there. That copy has the first free number
-from 10 on.
+N - 1 is where it reports its directory. Programs that it starts must not get that descriptor. Bash
+copies the mark "close on exec" with a descriptor, and marks its copy of a redirected one. So the
+descriptor is taken from there. That copy has the first free number from 10 on.
 """
 
 LINGER_S = 0.1

@@ -38,10 +38,10 @@ class WorkerConnection:
     ) -> None:
         """Have a program run; `inherited` says which descriptor it finds under which number.
 
-        `start_fd`: it is a shell that reads there what to do first, and says at its end under the
-        number below in which directory it stands; 0 if it is none. `lent` is how
-        it is started instead by a warden that can do a part of the confining. `trace` is where
-        it says what the program writes, and whether that may cost it the way to more rights.
+        `start_fd`: a shell reads its first commands there. At its end it reports its directory
+        under the number below; 0 for other programs. `lent` is how a worker starts it that can
+        do a part of the confining. `trace` is where it reports the writes of the program, and
+        whether the program may lose the way to more rights for that.
         """
         apart = None if lent is None else (lent.argv, lent.door, lent.port, lent.plan)
         traced = None if trace is None else (TRACED, TRACE_ENDED, trace[1])

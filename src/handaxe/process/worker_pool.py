@@ -21,7 +21,7 @@ from handaxe.process.supervisor import APART, CONTROL_FD
 from handaxe.process.worker_connection import WorkerConnection
 
 MAX_IDLE = 20
-"""So many wardens of a kind wait for the next command; more are let go when theirs has ended."""
+"""How many idle workers of a kind are kept; others end after their command."""
 
 _TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.EBADF})
 _START_FD = 251
@@ -52,7 +52,7 @@ class WorkerPool:
         """How many files commands may have open, who inherit that from the supervisor."""
 
     def get_ready(self) -> None:
-        """Start the supervisor and have a warden wait, for whoever is about to need one."""
+        """Start the supervisor and an idle worker ahead of the first command."""
         with self._lock:
             idle = self._idle[False]
             if not idle:
@@ -84,7 +84,7 @@ class WorkerPool:
         line.close()
 
     def keep_watch(self) -> None:
-        """See that somebody ends what this process has started, should it be killed."""
+        """Make sure that the supervisor ends the children of this process if it is killed."""
         if self._control is None and sys.platform == "linux" and sys.executable:
             with self._lock, suppress(OSError):
                 self._control = self._control or self._start_supervisor()
@@ -127,7 +127,7 @@ class WorkerPool:
         return False
 
     def shut_down(self) -> None:
-        """Let everybody go; whatever still runs ends."""
+        """Close everything; all running commands end."""
         with self._lock:
             self._forget()
 
@@ -166,7 +166,7 @@ class WorkerPool:
         socket.send_fds(self._control, [kind], [theirs.fileno()])
 
     def _drop_supervisor(self, control: socket.socket) -> None:
-        """Somebody killed the supervisor. Its wardens go on by themselves."""
+        """The supervisor was killed. Its workers continue by themselves."""
         control.close()
         if self._control is control:
             self._control = None
@@ -175,7 +175,7 @@ class WorkerPool:
                 os.waitpid(self.supervisor_pid, 0)
 
     def _reap(self) -> None:
-        """Take note of supervisors that were let go and have ended since."""
+        """Collect released supervisors that have ended since."""
         if self._former:
             self._former = {pid for pid in self._former if not _has_ended(pid)}
 

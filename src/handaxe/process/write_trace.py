@@ -1,8 +1,8 @@
 """Which paths the processes of a command write: a trace of their system calls.
 
-A filter has the kernel stop every call that can change a file and ask this process first. The
-filter passes to whatever the command starts, and to nobody else: what is asked about here was
-done by the command. Every path is written down before its call goes on.
+A filter has the kernel stop every call that can change a file and ask this process first. Only the
+command and its descendants have the filter, so every call here is one of the command. Every path is
+recorded before its call continues.
 
 Runs in a worker that loads next to nothing: only what that has already is imported.
 """
@@ -54,7 +54,7 @@ _CALLS: dict[str, tuple[tuple[int | None, int | None], tuple[tuple[int, int], ..
     "openat2": ((437, 437), ((0, 1),)),
 }
 _FLAGS_AT = {"open": 1, "openat": 2}
-"""Of calls that may only look: which argument tells."""
+"""For calls that may be read-only: which argument tells."""
 _FOLLOWING = frozenset({"truncate", "chmod", "fchmodat", "fchmodat2", "creat"})
 """Calls that change what a link leads to."""
 _MOVING = frozenset({"rename", "renameat", "renameat2"})
@@ -121,7 +121,7 @@ class WriteTrace:
         os.close(self._stop)
 
     def _run(self, start: "Callable[[], int]") -> None:
-        """Start the program and answer for it: its parent is a thread that has to live on."""
+        """Start the program and handle its calls: its parent is a thread that has to stay alive."""
         try:
             try:
                 self._listener = _install_filter(may_restrict=self._may_restrict)
@@ -137,7 +137,7 @@ class WriteTrace:
             self._end()
 
     def _end(self) -> None:
-        """Let go of everything; whoever closes this waits for it."""
+        """Close everything, and wait until it is closed."""
         try:
             if self._listener >= 0:
                 self._write(self._ends)
@@ -218,7 +218,7 @@ def _install_filter(*, may_restrict: bool) -> int:
 
 
 def _can_continue(release: str) -> bool:
-    """Whether a stopped call can be let go on, which a kernel does since 5.5."""
+    """Whether the kernel can continue a stopped call (since 5.5)."""
     numbers = release.replace("-", ".").split(".")[:2]
     return all(map(str.isdigit, numbers)) and [int(number) for number in numbers] >= [5, 5]
 
@@ -295,7 +295,7 @@ class _Memory:
         os.close(self._file)
 
     def text(self, address: int) -> bytes:
-        """What stands there up to the first NUL."""
+        """The bytes there up to the first NUL."""
         text, ended, _ = os.pread(self._file, _SHORT, address).partition(b"\0")
         if not ended:
             text, ended, _ = os.pread(self._file, _PATH_MAX, address).partition(b"\0")
@@ -304,7 +304,7 @@ class _Memory:
         return text
 
     def number(self, address: int) -> int:
-        """What stands there in eight bytes."""
+        """The number in eight bytes there."""
         return int.from_bytes(os.pread(self._file, 8, address), "little")
 
 

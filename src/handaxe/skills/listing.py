@@ -1,4 +1,4 @@
-"""The skills a model may run, as it is told of them: names and purposes, never the texts."""
+"""The list of skills for the model: names and purposes, never the texts."""
 
 import os
 import re
@@ -19,9 +19,9 @@ _CONTEXT_CHARS = 800_000
 
 
 class SkillAnnouncer:
-    """Tells a model of the skills it can run: most at the start, some when their time comes.
+    """Announces skills to the model: most at the start, others later.
 
-    A skill for certain files, or of a part of the project, is told when such a file was touched.
+    A skill for certain files, or of a part of the project, is announced after such a file was used.
     It comes as a message, so that nothing changes that was sent before.
     """
 
@@ -52,7 +52,7 @@ class SkillAnnouncer:
         return self._news(new)
 
     def reminders(self) -> tuple[str, ...]:
-        """What was told later, again, for a conversation that was made shorter."""
+        """Announce the later skills again in a shortened conversation."""
         return self._news(list(self._later.values()))
 
     def _touched(self) -> int:
@@ -161,7 +161,7 @@ def fill_placeholders(
 
 
 def find_commands(body: str) -> list[str]:
-    """The shell commands whose output stands in the text, in order, each once."""
+    """The shell commands whose output is part of the text, in order, each once."""
     found = [(match.start(), match[1].strip()) for match in _INLINE_COMMAND.finditer(body)]
     found += [(match.start(), match[1].strip()) for match in _BLOCK_COMMAND.finditer(body)]
     return list(dict.fromkeys(command for _, command in sorted(found) if command))

@@ -39,8 +39,8 @@ class SkillLocations(msgspec.Struct, frozen=True, kw_only=True):
     """The files that were read or changed; parts of the project below `root` count by them."""
     commands: bool = True
     trusted_as: str = ""
-    """The folder whose trust counts for what lies below `root`, if that is another: a checkout of
-    the same project is known by what its files say."""
+    """The folder whose trust counts below `root`, if that is another one: a checkout of the same
+    project is recognised by its files."""
 
 
 class SkillFile(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ Stamp = tuple[int, int]
 class _Version(msgspec.Struct, frozen=True):
     stamp: Stamp
     text: str | None
-    """None: it could not be read, and is tried again by whoever wants it."""
+    """None: it could not be read; the next use tries again."""
 
 
 class SkillVersions:
@@ -68,7 +68,7 @@ class SkillVersions:
         return tuple(self._pending)
 
     def settle(self, refused: Collection[str]) -> None:
-        """Let the news count from now on, but for what was refused; what is gone is gone."""
+        """Use the changed skills from now on, except refused ones; deleted skills are removed."""
         for name, stamp in self._pending.items():
             if stamp is None:
                 self._settled.pop(name, None)
@@ -212,7 +212,7 @@ class DiskSkills(Skills):
                 known = _Read(stamp, skill, patterns=patterns)
         except (OSError, ValueError) as error:
             problem = error if isinstance(error, BadFrontmatter) else str(error)
-            known = _Read((0, 0), None, f"{path} is no skill: {problem}")
+            known = _Read((0, 0), None, f"{path} is not a skill: {problem}")
         self._read[str(path)] = known
         return known
 

@@ -1,8 +1,8 @@
 """Files of instructions for an agent: CLAUDE.md, AGENTS.md and their like.
 
 Those from the user's own down to the working directory are always in sight, each with what it
-imports. Those further down, and rules for certain files, count once such a file was read. What is
-left out, and why, is said; nothing is loaded twice.
+imports. Those further down, and rules for certain files, count once such a file was read. Files
+that are left out are reported with the reason; nothing is loaded twice.
 """
 
 import re
@@ -37,7 +37,7 @@ class InstructionPaths(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     """Where the agent works; files are looked for from `/` down to here."""
     project: str
-    """Imports may reach below here without a yes."""
+    """Imports may reach below here without approval."""
     home: str
     managed: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class InstructionPaths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadedInstructions(msgspec.Struct, frozen=True):
-    """What was found, and what was left out."""
+    """The files that were found, and those that were left out."""
 
     texts: tuple[MemoryText, ...] = ()
     notes: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class InstructionFiles:
         return LoadedInstructions(tuple(self._texts), tuple(self._notes))
 
     async def again(self, paths: Sequence[str]) -> LoadedInstructions:
-        """The texts of files that counted in an earlier run; they do not count anew."""
+        """The texts of files that counted in an earlier run; they are not loaded again."""
         self._texts, self._notes = [], []
         for path in paths:
             rule = next((rule for rule in self._rules if rule.path == path), None)
@@ -186,15 +186,15 @@ class InstructionFiles:
         if await self._allows_outside(path, real):
             return True
         self._notes.append(
-            f"{path} leads to {real}, which lies outside the project: left out, since nobody has "
-            "said yes to it."
+            f"{path} leads to {real}, which lies outside the project. It was left out because it "
+            "is not approved."
         )
         return False
 
     async def _add(
         self, path: str, scope: str, text: str, *, depth: int, importer: str = ""
     ) -> None:
-        """What a file imports stands before it, so that the file itself has the last word."""
+        """The imports of a file come before it, so that the file itself overrides them."""
         text = _strip_comments(text)
         for wanted in _find_imports(text):
             await self._import(wanted, path, scope, depth=depth + 1)
@@ -226,8 +226,8 @@ class InstructionFiles:
         may = scope in {"user", "managed"} or is_inside(info, self._places.project)
         if not may and not await self._allows_outside(importer, info):
             self._notes.append(
-                f"{importer} imports {path}, which lies outside the project: left out, since "
-                "nobody has said yes to it."
+                f"{importer} imports {path}, which lies outside the project. It was left out "
+                "because it is not approved."
             )
             return
         text = await self._read(path)

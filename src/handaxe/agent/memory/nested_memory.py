@@ -14,7 +14,7 @@ from handaxe.session.read_ledger import ReadLedger
 
 
 class NestedMemory:
-    """What one conversation hears of the files near those that were read in it."""
+    """Instruction files near the files that a conversation has read."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class NestedMemory:
     ) -> None:
         """`heard` are the files that counted in an earlier run of the session.
 
-        `loaded` hears of every file that counts from now on, and why.
+        `loaded` is called with every file that counts from now on, and why.
         """
         self._loaded = loaded
         self._ledger = ledger

@@ -19,10 +19,10 @@ MAX_NAME_CHARS = 200
 
 
 class MemoryDirectory:
-    """A directory that is written for later, and what an agent is told of it."""
+    """A directory for notes of later runs, and its description for an agent."""
 
     def __init__(self, path: str, *, inside: str | None = None, may_write: bool = True) -> None:
-        """What lies `inside` a project may not lead out of it by a link."""
+        """A directory `inside` a project may not lead out of it by a link."""
         self.path = path
         self.may_write = may_write
         real = os.path.realpath(path)
@@ -31,7 +31,7 @@ class MemoryDirectory:
         self.places: tuple[str, ...] = () if is_astray else tuple({path, real})
 
     def open_in(self, workdir: Workdir) -> None:
-        """Let whoever works there read it, and write if that is allowed, without asking."""
+        """Let agents there read it, and write it if that is allowed, without asking."""
         workdir.free_to_read = (*workdir.free_to_read, *self.places)
         if self.may_write:
             workdir.free_to_write = (*workdir.free_to_write, *self.places)
@@ -40,7 +40,7 @@ class MemoryDirectory:
         """A section of the system prompt."""
         text = self._index()
         if not self.may_write:
-            told = "What was learned in earlier sessions; details stand in files below"
+            told = "What was learned in earlier sessions; details are in files below"
             return f"# Memory\n\n{told} {self.path}/.\n\n{self._frame_index(text)}" if text else ""
         head = (
             f"# Your memory\n\nWhat you learn for later runs is kept below {self.path}/; you may "
@@ -81,7 +81,7 @@ def get_agent_memory(kind: AgentDefinition, project: str) -> MemoryDirectory | N
 def get_project_memory(settings: Settings, project: str) -> MemoryDirectory | None:
     """What sessions in a project remember, kept in the user's own directory.
 
-    Where nobody switched it on, what another agent of the ecosystem left there is only read.
+    Unless the user switched it on, files of other agents are read and never written.
     """
     wanted = settings.auto_memory_enabled
     path = settings.auto_memory_directory

@@ -96,7 +96,7 @@ class AgentDefinitions:
         return wish
 
     def _can_replace(self, wish: TrustRequest[AgentDefinition]) -> bool:
-        """Whether a file may stand before those that are farther away, and before built-in ones."""
+        """Whether a file may override files that are farther away, and built-in definitions."""
         return not wish.is_projects or (self._gate is not None and self._gate.allows(wish))
 
     def _drop_invalid(self, kind: AgentDefinition) -> AgentDefinition:
@@ -149,7 +149,7 @@ def find_agent_requests(root: str) -> list[TrustRequest[AgentDefinition]]:
 def find_agent_directories(directory: str, root: str, users: Sequence[str]) -> list[Path]:
     """Where files of agents may lie: from the working directory up to the project, then the user's.
 
-    Above the project's root the search goes on to the root of its repository.
+    Above the project's root the search continues to the root of its repository.
     """
     places: list[Path] = []
     here, last = Path(directory), Path(find_top(directory) or root)

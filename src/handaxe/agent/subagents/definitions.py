@@ -41,12 +41,12 @@ class _InvalidValue(Exception):
 
 
 def list_builtin_definitions() -> tuple[AgentDefinition, ...]:
-    """What is there without any file."""
+    """The built-in types of agents."""
     return (
         AgentDefinition(
             name=GENERAL,
             description="Any task of several steps: looks for things, changes files, runs tests. "
-            "Has the tools of whoever starts it.",
+            "Has the tools of the agent that starts it.",
             prompt=load_prompt("agent_general"),
         ),
         AgentDefinition(
@@ -125,7 +125,7 @@ def _build_definition(
     name: str, head: dict[str, Any], prompt: str, source: str, *, where: str
 ) -> tuple[AgentDefinition, tuple[str, ...]]:
     if _NO_NAME.search(name):
-        raise BadAgentFile(f"{where}: {name!r} is no name for an agent (no leading `-`, no `:`)")
+        raise BadAgentFile(f"{where}: {name!r} is not a name for an agent (no leading `-`, no `:`)")
     description = head.pop("description", None)
     if not isinstance(description, str) or not description.strip():
         raise BadAgentFile(f"{where}: `description` is missing")

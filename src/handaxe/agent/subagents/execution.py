@@ -47,7 +47,7 @@ class AgentRun(Job):
         self.agent = state
         self.in_background = False
         self.max_chars = 32_000
-        """How much of what it says at its end is told as the result of background work."""
+        """How much of its last message the result of background work contains."""
         self._keep = keep
         self._say = say
         self._tell = tell
@@ -105,13 +105,13 @@ class AgentRun(Job):
         return self.agent.result[-limit_chars:]
 
     def failed(self, error: BaseException) -> None:
-        """A bug ended it; its parent is told like of any other failure."""
+        """A bug ended it; its parent gets a report as for any other failure."""
         said = f"The agent failed because of an internal error ({type(error).__name__}: {error})."
         self.agent = msgspec.structs.replace(self.agent, result=said)
         self._move("failed")
 
     def outcome(self, *, in_background: bool = False, timed_out: bool = False) -> AgentOutcome:
-        """What came out of it so far."""
+        """Its result so far."""
         final = self._final
         return AgentOutcome(
             state=self.agent,
@@ -149,7 +149,7 @@ class AgentRun(Job):
             self._move(status)
 
     async def _listen(self, prompt: str | None) -> None:
-        """Hear one run after another, as long as somebody says something at the end of one."""
+        """Follow one run after another, as long as a new message waits at the end of one."""
         while True:
             async for event in self.loop.run(prompt):
                 self._hear(event)

@@ -1,8 +1,8 @@
 """Checkouts of their own for agents: `git worktree` below the repository's `.claude/worktrees`.
 
-A checkout is locked while somebody works in it, so that no `git worktree prune` takes it away;
-after a crash it is still there and still locked. Checking out runs filters: where the repository
-names programs for that, somebody has to say yes first. Links in the way are refused.
+A checkout is locked while an agent works in it, so that no `git worktree prune` removes it;
+after a crash it is still there and still locked. Checking out runs filters: if the repository
+names programs for that, the user has to approve first. Links in the path are refused.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OWN_LIST = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 Approve = Callable[[tuple[str, ...]], Awaitable[str]]
-"""Told what a repository makes git run; the answer is why not, or nothing for a yes."""
+"""Gets the programs that a repository makes git run; returns why not, or nothing to allow them."""
 
 
 class NoWorktree(Exception):
@@ -57,12 +57,12 @@ class Worktree(msgspec.Struct, frozen=True):
 
 
 async def refuse_programs(obstacles: tuple[str, ...]) -> str:
-    """The answer where nobody speaks for the repository."""
+    """The answer for a repository without an approval."""
     return obstacles[0]
 
 
 class _Git:
-    """Git in one repository that was looked at."""
+    """Git in one repository that was checked."""
 
     def __init__(self, repository: GitRepository, *, runs_programs: bool = False) -> None:
         self.repository = repository
@@ -97,7 +97,7 @@ async def open_worktree(
 
     Raises:
         NoWorktree: no repository, no commit, options that make no sense here, a link in the way,
-            programs that nobody said yes to, or git refuses.
+            programs that are not approved, or git refuses.
     """
     git = await _open_git(directory, approve)
     path, branch = git.top / WORKTREES / name, f"worktree-{name}"
@@ -163,7 +163,7 @@ def _enter(path: Path, common: str) -> GitRepository:
     except (UnclearRepository, OSError, ValueError):
         found, is_own = None, False
     if found is None or not is_own:
-        raise NoWorktree(f"{path} is there already, and is no worktree of this repository")
+        raise NoWorktree(f"{path} is there already, and is not a worktree of this repository")
     return found
 
 
@@ -208,7 +208,7 @@ def _refuse_outside(setting: str, names: Sequence[str]) -> None:
         parts = name.split("/")
         if not name.isprintable() or not {"", ".", "..", ".git"}.isdisjoint(parts):
             raise NoWorktree(
-                f"worktree.{setting} names {name!r}, which is no directory inside the repository"
+                f"worktree.{setting} names {name!r}, which is not a directory inside the repository"
             )
 
 
@@ -283,10 +283,10 @@ async def _is_changed(own: _Git, branch: str, base: str) -> bool:
 
 
 async def _has_ignored_work(own: _Git) -> bool:
-    """Whether there are ignored files that nobody can make again from what is elsewhere.
+    """Whether there are ignored files that cannot be made again.
 
-    Directories that are ignored as such hold what builds and tests leave, and files like those of
-    the main checkout came along from there.
+    Ignored directories hold output of builds and tests, and files equal to those of the main
+    checkout were copied from there.
     """
     listed = await own.run("status", "--porcelain", "-z", "--ignored=matching")
     names = [entry[3:] for entry in listed.split("\0") if entry.startswith("!! ")]
@@ -366,12 +366,12 @@ def _make_links(top: Path, path: Path, names: Sequence[str], exclude: Path) -> N
 
 
 def _ignore_link(exclude: Path, name: str) -> None:
-    """Let git ignore a link as it ignores the directory: `name/` is no rule for links."""
+    """Let git ignore a link as it ignores the directory: `name/` does not match links."""
     line = os.fsencode("/" + re.sub(r"([\\*?\[\] !#])", r"\\\1", name))
     exclude.parent.mkdir(exist_ok=True)
     with os.fdopen(os.open(exclude, _OWN_LIST, 0o644), "r+b") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "git's own list of ignored files is no file")
+            raise OSError(errno.EINVAL, "git's own list of ignored files is not a file")
         known = file.read()
         if line not in known.splitlines():
             gap = b"" if not known or known.endswith(b"\n") else b"\n"
@@ -379,7 +379,7 @@ def _ignore_link(exclude: Path, name: str) -> None:
 
 
 def _is_direct(path: Path, name: str) -> bool:
-    """Whether no link stands on the way to a name in a checkout; one may lead anywhere."""
+    """Whether the path to a name in a checkout has no links; a link may lead anywhere."""
     return not any((path / above).is_symlink() for above in Path(name).parents)
 
 

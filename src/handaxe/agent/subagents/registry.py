@@ -40,7 +40,7 @@ class AgentIsolation(ABC):
 
     @abstractmethod
     async def open(self, state: AgentState, directory: str) -> AgentState:
-        """The agent with a checkout of what is around a directory; a fault if there is none."""
+        """The agent with a checkout of the directory's project; raises a fault without one."""
 
     @abstractmethod
     async def close(self, state: AgentState) -> AgentState:
@@ -76,7 +76,7 @@ class SpawnLimits(msgspec.Struct, frozen=True, kw_only=True):
     background: bool = True
     """Whether agents may work without being waited for."""
     max_output_chars: int = 32_000
-    """How much of what an agent says at its end its starter is told."""
+    """How much of an agent's last message its starter gets."""
 
 
 class SubagentRegistry(msgspec.Struct, kw_only=True):
@@ -85,7 +85,7 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
     files: AgentFiles
     kinds: Callable[[], tuple[AgentDefinition, ...]]
     make_session: Callable[[AgentState, AgentDefinition, Any], SubagentSession]
-    """Makes a place below that of whoever starts the agent, and moves it in there."""
+    """Makes a directory below that of the agent's starter, and moves the agent there."""
     open_model: Callable[[str | None], Model]
     isolation: AgentIsolation
     """Gives agents that want one a checkout of their own."""
@@ -146,7 +146,7 @@ class SubagentRegistry(msgspec.Struct, kw_only=True):
         raise UnknownAgentType(wanted, find_closest_name(wanted, names), names)
 
     def mark_read(self, run: AgentRun) -> None:
-        """Whoever started the agent knows what it said at its end."""
+        """The agent's starter has its last message."""
         run.agent = msgspec.structs.replace(run.agent, is_read=True)
         self.files.keep(run.agent)
 

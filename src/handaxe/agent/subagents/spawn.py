@@ -135,7 +135,7 @@ class SpawnedAgents(Agents):
         return run.outcome(in_background=True, timed_out=True)
 
     async def send(self, to: str, text: str, *, call_id: str | None = None) -> AgentState:
-        """Tell an agent something; one that has ended goes on in the background."""
+        """Send a message to an agent; one that has ended continues in the background."""
         state = self._family.find_state(to)
         if state is None:
             known = [f"{s.name or s.agent_id} ({s.description})" for s in self.listed()]

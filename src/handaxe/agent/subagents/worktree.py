@@ -25,10 +25,10 @@ MOST_SHOWN = 4_000
 
 
 class GitProgramApproval:
-    """Before the folder is trusted the answer is no; then whoever can be asked is asked.
+    """Before the folder is trusted, nothing is allowed; then the user is asked.
 
-    A yes holds for these very programs until the agent or the run ends; what a configuration brings
-    in from another file may change, and is asked about each time.
+    An approval holds for exactly these programs until the agent or the run ends. Configuration that
+    is included from another file may change, so the user is asked about it each time.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class GitProgramApproval:
         ask = self._ask()
         if ask is None:
             return (
-                f"{named}, and nobody can be asked. What your own configuration names "
-                "(`git config --global`) needs no question"
+                f"{named}, and no user can be asked. Programs of your own configuration "
+                "(`git config --global`) need no approval"
             )
         request = PermissionRequest(
             call_id="worktree",
@@ -64,14 +64,14 @@ class GitProgramApproval:
         )
         answer = await ask(request)
         if isinstance(answer, Defer):
-            answer = Deny("nobody answers now")
+            answer = Deny("no user can answer now")
         if isinstance(answer, Deny):
-            return f"{named}, and {answer.reason or 'the user said no'}".rstrip(".")
+            return f"{named}, and {answer.reason or 'the user refused'}".rstrip(".")
         self._approved.update(one for one in obstacles if not one.startswith("include"))
         return ""
 
     async def recall(self, obstacles: tuple[str, ...]) -> str:
-        """The same without asking anybody."""
+        """The same without asking."""
         return "" if self._approved.issuperset(obstacles) else obstacles[0]
 
 
@@ -80,9 +80,9 @@ class WorktreeNotCreated(Exception):
 
 
 class WorktreeIsolation(AgentIsolation):
-    """Worktrees of the project's own repository, or whatever hooks make in their place.
+    """Worktrees of the project's own repository, or directories that hooks make instead.
 
-    What hooks made has no branch, and is theirs to remove.
+    A directory of a hook has no branch, and the hook removes it.
     """
 
     def __init__(self, context: PipelineContext, configuration: Configuration) -> None:
@@ -177,7 +177,7 @@ def read_worktree_path(outcome: Outcome, directory: str, roots: Sequence[str]) -
     """The directory that hooks made for work apart; git is not asked where they failed.
 
     Raises:
-        WorktreeNotCreated: there is none that could be used.
+        WorktreeNotCreated: the hooks made no usable directory.
     """
     if outcome.blocked is not None:
         raise WorktreeNotCreated(outcome.blocked)
@@ -190,7 +190,7 @@ def read_worktree_path(outcome: Outcome, directory: str, roots: Sequence[str]) -
     lies_at = normalize(named if named.startswith("/") else f"{directory}/{named}")
     path = os.path.realpath(lies_at)
     if not os.path.isdir(path):
-        raise WorktreeNotCreated(f"the hook named {named}, which is no directory")
+        raise WorktreeNotCreated(f"the hook named {named}, which is not a directory")
     if any(is_inside(root, path) for root in roots):
         raise WorktreeNotCreated(f"the hook named {named}, which is the project")
     if path != lies_at and any(is_inside(lies_at, root) for root in roots):
