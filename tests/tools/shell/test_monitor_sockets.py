@@ -283,7 +283,7 @@ def test_a_name_server_that_never_answers_is_given_up(tmp_path, monkeypatch):
         timeout=HANG_S,
         check=False,
     )
-    words = "[watch ended: nobody told the address of example.com within 0.3 s]\n"
+    words = "[watch ended: the look-up of example.com gave no answer within 0.3 s]\n"
     assert (done.stdout, done.returncode) == (words, 1), done.stderr
 
 
@@ -350,7 +350,7 @@ async def test_a_server_that_agrees_letter_by_letter_is_given_up(free, monkeypat
     [
         (b"SSH-2.0-OpenSSH_9.6\r\n", "the server does not speak the protocol of web sockets"),
         (b"", "the server does not speak the protocol of web sockets"),
-        (b"HTTP/1.1 101 OK\r\n\r\n", "the server's answer is no handshake: "),
+        (b"HTTP/1.1 101 OK\r\n\r\n", "the server's answer is not a handshake: "),
     ],
 )
 async def test_who_speaks_something_else_is_told(free, answer, words):
@@ -404,7 +404,7 @@ async def test_a_subprotocol_has_to_be_agreed_on(free):
         )
     with serving(handler, select_subprotocol=lambda *_: "other") as port:
         words = await last_words(free, port, ws=wanted)
-    assert words.startswith("[watch ended: the server answered with what was not offered: ")
+    assert words.startswith("[watch ended: the server chose an option that was not offered: ")
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl to make a certificate")

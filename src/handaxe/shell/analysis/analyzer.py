@@ -1,7 +1,7 @@
-"""The one analysis of a command text: parse it, walk it, and write down everything it does.
+"""The one analysis of a command text: parse it, walk it, and record everything it does.
 
-The only module that reads command texts. Pure, and never raises: what is not understood is in the
-facts as such.
+The only module that reads command texts. Pure, and never raises: the facts name the parts that are
+not understood.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _OPERAND_WRITERS = split_names("every put in_place rest pack")
 def analyze(
     command: str, cwd: str = "/project", home: str = "/home/user", roots: tuple[str, ...] = ()
 ) -> CommandFacts:
-    """What `command` does when it is run in `cwd`; nothing on the disk is looked at.
+    """What `command` does when it is run in `cwd`; nothing on the disk is read.
 
     The top of a repository around `cwd` may be any directory up to one of `roots`.
     """
@@ -164,7 +164,7 @@ class _Reader:
         self._known: dict[tuple[object, ...], CommandPart] = {}
 
     def read_part(self, part: Part) -> CommandPart:
-        """All facts of one part; equal texts in equal states are looked at once."""
+        """All facts of one part; equal texts in equal states are analysed once."""
         if part.redirects:
             return self._read(part)
         fed = id(part.producer) if part.producer is not None else 0
@@ -243,7 +243,7 @@ class _Reader:
         return possible
 
     def _scan(self, text: str) -> list[CommandCandidate]:
-        """Places where a program may stand in a text that cannot be parsed."""
+        """Possible places of programs in a text that cannot be parsed."""
         here = frozenset({self._cwd})
         places = dict.fromkeys(map(tuple, itertools.islice(scan(text), _SCAN_LIMIT)))
         return [
@@ -326,7 +326,7 @@ def _find_history(possible: PartCandidates) -> GitHistoryRead | None:
 
 
 def _find_fed_writes(fields: list[Field]) -> Writes:
-    """What a program writes that gets its operands from standard input: nobody knows."""
+    """The unknown writes of a program that gets its operands from standard input."""
     inner = [
         get_program_name(command[0])
         for command, _ in find_inner_commands(fields).commands

@@ -45,7 +45,7 @@ class DestructiveForm(Struct, frozen=True):
     form: str
     reason: str
     irreversible: bool = False
-    """Whether nobody can take it back: it reaches another machine, a disk, a store of others."""
+    """Whether it is irreversible: it reaches another machine, a disk, a remote store."""
     paths: tuple[str, ...] = ()
     in_checkout: bool = False
     """Whether it changes the working tree it runs in and nothing else."""
@@ -128,8 +128,8 @@ class MatchText(Struct, frozen=True):
     program: str | None
     """The literal first word, None where the text does not say."""
     runs: str = ""
-    """An option or action that makes the program run another one or delete: a prefix is no rule
-    for it."""
+    """An option or action that makes the program run another one or delete: a prefix rule does not
+    cover it."""
     goes: tuple[str | None, ...] = ()
     """Directories that a global option such as `git -C` enters; None where it is not known."""
 
@@ -185,7 +185,7 @@ class CommandPart(Struct, frozen=True, kw_only=True):
     evaluates: str = ""
     """Which text bash would evaluate again; empty when none."""
     rebinds: str = ""
-    """What leaves the meaning of words open: it changes later ones, or is code nobody knows."""
+    """What leaves the meaning of words open: it changes later ones, or is unknown code."""
     inner_redirects: tuple[PathUse, ...] = ()
     """Files that redirections inside inner shell texts open."""
     refusal: str = ""

@@ -1,4 +1,4 @@
-"""Paths as text: lexical resolution, containment and the places nobody should remove.
+"""Paths as text: lexical resolution, containment and places that must not be removed.
 
 No path is looked up; `..` is resolved on the text as the contracts say.
 """

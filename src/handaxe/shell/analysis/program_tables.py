@@ -46,7 +46,7 @@ class ProgramTable(Struct, frozen=True):
     uses: frozenset[str] = frozenset()
     """Programs of the system that this one consists of."""
     is_verified: bool = True
-    """Whether every option was run under the recorder; what was not is not read-only."""
+    """Whether every option was run under the recorder; other programs are not read-only."""
     globs: str = "anchored"
     pattern_from: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()

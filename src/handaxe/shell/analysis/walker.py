@@ -1,4 +1,4 @@
-"""Walking a script in the order bash would, with what is known at each command.
+"""Walking a script in the order bash would, with the known state at each command.
 
 Known are the possible current directories (after `cd`) and variables with literal values. Where the
 text does not say, the state is unknown, never guessed.
@@ -38,7 +38,7 @@ _LOOP_VALUES = 12
 
 
 class ShellState(Struct, frozen=True):
-    """What is known before a command: possible directories (none: unknown) and variables."""
+    """The known state before a command: possible directories (empty: unknown) and variables."""
 
     cwds: frozenset[str]
     variables: dict[str, Field | None]

@@ -90,7 +90,7 @@ def _list_search_directories(
 
 @lru_cache(maxsize=64)
 def _list_programs(place: str, _changed_at: int, roots: tuple[str, ...]) -> frozenset[str]:
-    """What lies there, without links to the same program elsewhere, as to an interpreter."""
+    """The files there, without links to the same program elsewhere, such as an interpreter."""
     try:
         names = os.listdir(place)
     except OSError:

@@ -16,7 +16,7 @@ from handaxe.text.secrets import MIN_CHARS
 END_BYTES = 1 << 17
 """How much of each end stays in memory."""
 FILE_FROM_BYTES = 1 << 14
-"""Output shorter than this needs no file, unless the command is let go."""
+"""Output shorter than this needs no file, unless the command goes to the background."""
 
 _SAMPLE_BYTES = 1 << 13
 _EARLY_BYTES = 1 << 20
@@ -37,8 +37,8 @@ class OutputCapture:
     ) -> None:
         """Without a `path` there is no file.
 
-        `is_heard_from_start`: the first to follow gets what came before, too. `redactor` takes
-        secrets out before anything is kept or heard.
+        `is_heard_from_start`: the first follower also gets the earlier output. `redactor` removes
+        secrets before output is kept or passed on.
         """
         self._path = path
         self._file_from = file_from_bytes
@@ -64,7 +64,7 @@ class OutputCapture:
         self.has_file = False
 
     def take(self, piece: bytes | bytearray, size: int, *, is_heard: bool = True) -> None:
-        """Take in the first `size` bytes of `piece`; who follows is told unless not `is_heard`."""
+        """Take in the first `size` bytes of `piece`; followers get it if `is_heard`."""
         self.received_bytes += size
         stream = self._streams.get(is_heard)
         if stream is None and self._redactor and not self._is_closed:
@@ -187,7 +187,7 @@ class OutputCapture:
         return text[-limit_chars:] if limit_chars > 0 else ""
 
     def last_line(self) -> str | None:
-        """What stands after the last line break, if anything."""
+        """The text after the last line break."""
         held = b"".join(stream.held for stream in self._streams.values())
         # A longer piece may be most of a secret.
         held = held if len(held) < MIN_CHARS else b""

@@ -47,7 +47,7 @@ class LocalCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: str
     mark: str
-    """What its processes bear in their environment."""
+    """The mark in the environment of its processes."""
     output_path: str
     stays_in: str | None
     """The directory the shell ends in, where that is known beforehand."""
@@ -148,7 +148,7 @@ class LocalCommand(RunningCommand):
         return self._capture.whole()
 
     def follow(self, listener: Callable[[bytes], None]) -> Callable[[], None]:
-        """Hear every piece of output from now on; calling what comes back ends that."""
+        """Get every piece of output from now on; calling the result ends that."""
         return self._capture.follow(listener)
 
     def let_go(self) -> None:
@@ -250,7 +250,7 @@ class LocalCommand(RunningCommand):
             self._ask_to_stop("own_output")
 
     def _wake_worker(self) -> None:
-        """News is due: whoever should bring it may have been stopped by a command."""
+        """Check the state: the process that should report may have been stopped by a command."""
         if self._line is not None:
             WORKERS.wake_worker(self._line)
             self._prodding = self._loop.call_later(PROD_S, self._wake_worker)
@@ -320,7 +320,7 @@ class LocalCommand(RunningCommand):
         self._terms.on_settled(self)
 
     def _has_more(self) -> bool:
-        """Read what is still in the pipe; nobody can be waited for any more."""
+        """Read the rest of the pipe without waiting."""
         before = self._capture.received_bytes
         if self._errors >= 0:
             self._handle_errors()
@@ -379,7 +379,7 @@ def _resolve(future: "asyncio.Future[T]", value: T) -> None:
 
 
 def find_cwd_problem(path: str, *, is_confined: bool) -> str | None:
-    """Why a program cannot be started in a directory; None if it can, as far as can be told."""
+    """Why a program cannot be started in a directory; None if no reason is known."""
     if not os.access(path, os.X_OK):
         return os.strerror(_get_errno(path))
     if is_confined and os.geteuid() == 0 and not _is_open_to_owner(path):

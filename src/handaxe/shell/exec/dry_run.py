@@ -27,7 +27,7 @@ from handaxe.text.paths import is_inside
 
 MAX_OUTPUT_CHARS = 30_000
 _APART = (*ISOLATION, OWN_NETWORK)
-"""Nobody outside can be talked to."""
+"""No process outside can be reached."""
 _PROBE_S = 10.0
 
 

@@ -44,9 +44,9 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much commands of a session may take."""
 
     max_file_bytes: int = 64 << 20
-    """What is kept of one command's output on disk."""
+    """How much of one command's output is kept on disk."""
     max_session_bytes: int = 1 << 30
-    """What is kept of the output of all its commands; files of ended ones make way."""
+    """How much output of all its commands is kept; files of ended ones are removed first."""
     runaway_bytes: int = 5_000_000_000
     """A command that says more than this is ended."""
     file_from_bytes: int = FILE_FROM_BYTES
@@ -70,7 +70,7 @@ class LocalShell(Shell):
     ) -> None:
         """Keep output below `directory`.
 
-        `on_end` hears of the end of every command let go, `on_written` of every byte kept.
+        `on_end` is called at the end of every background command, `on_written` for kept bytes.
         """
         self._directory = str(directory)
         self._environment = dict(environment)
@@ -92,7 +92,7 @@ class LocalShell(Shell):
 
     @property
     def running(self) -> list[RunningCommand]:
-        """What runs now, let go or not."""
+        """All running commands, in the foreground or background."""
         return list(self._running.values())
 
     def get_ready(self) -> None:
@@ -178,7 +178,7 @@ class LocalShell(Shell):
                 os.close(inherited[text_fd])
 
     async def _listen(self, command: ShellCommand, socket: Socket) -> LocalCommand:
-        """Run our own program, which is no command and stands under no sandbox."""
+        """Run a program of handaxe, which is not a command and is not in the sandbox."""
         job_id = self._make_id(command)
         mark = f"{self._token}.{job_id}"
         argv, env = build_listener(socket)
@@ -198,7 +198,7 @@ class LocalShell(Shell):
             self._snapshot.close()
 
     async def _run_plain(self, text: str, env: Mapping[str, str], timeout_s: float) -> None:
-        """Run something of our own, before the first command of the session."""
+        """Run a program of handaxe, before the first command of the session."""
         await self._run_own(text, "/", {**self._environment, **env}, timeout_s)
 
     async def _ask(self, text: str, cwd: str, env: Mapping[str, str]) -> bytes | None:
@@ -212,7 +212,7 @@ class LocalShell(Shell):
     async def _run_own(
         self, text: str, cwd: str, env: Mapping[str, str], timeout_s: float
     ) -> LocalCommand | None:
-        """Run something that is no command of the model; None if it was not done in time."""
+        """Run a program that is not a command of the model; None if it did not finish in time."""
         running = await self._start(ShellCommand(call_id="", command=text, cwd=cwd), env)
         try:
             is_done = await running.wait(timeout_s)
@@ -372,7 +372,7 @@ def _refuse_unencodable(command: ShellCommand) -> None:
 
 
 def _build_command_line(argv: list[str], env: dict[str, str]) -> str:
-    """A command line for whoever runs it; only the shell itself is to read our first lines."""
+    """A command line for the worker; only the shell itself may read the first lines."""
     first = env.pop("BASH_ENV", None)
     return shlex.join(argv) if first is None else f"BASH_ENV={first} {shlex.join(argv)}"
 

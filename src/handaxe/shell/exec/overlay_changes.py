@@ -1,4 +1,4 @@
-"""What stands in the upper layer of an overlay, told as changes of the tree below it."""
+"""The upper layer of an overlay as changes of the tree below it."""
 
 import os
 import stat
@@ -118,7 +118,7 @@ def _is_same_large(path: str, layered: str) -> bool:
 
 
 def _add_diff(shown: str, before: bytes | None, after: bytes | None, into: LayerChanges) -> bool:
-    """Show changed lines; False where there are none to be shown."""
+    """Show changed lines; False without any."""
     from handaxe.text.diff import diff_texts
     from handaxe.text.encoding import NotText, decode
 

@@ -1,6 +1,6 @@
-"""What a tried command sees as `/tmp`: the temporary files that are there, written without a trace.
+"""The `/tmp` of a dry run: the existing temporary files, with writes that are dropped.
 
-An overlay cannot cover a directory in which other file systems are mounted, and anybody may have
+An overlay cannot cover a directory with other mounted file systems, and any program may have
 mounted one below `/tmp`. Then its parts are shown one by one, without those mounts.
 """
 
@@ -69,7 +69,7 @@ def _read_mtime(entry: os.DirEntry[str]) -> int:
 
 
 def _show(entry: os.DirEntry[str], shown: str) -> list[str]:
-    """Copy what is small, and give the options for what is not."""
+    """Copy small files, and return the options for large ones."""
     # What went away meanwhile, or may not be read, is not shown.
     with contextlib.suppress(OSError):
         if entry.is_dir(follow_symlinks=False):
@@ -83,7 +83,7 @@ def _show(entry: os.DirEntry[str], shown: str) -> list[str]:
 
 
 def _unescape(path: bytes) -> str:
-    """A path as the kernel lists it: blanks and line breaks stand there as octal numbers."""
+    """A path as the kernel lists it: blanks and line breaks are octal numbers."""
     return os.fsdecode(_ESCAPE.sub(lambda found: bytes([int(found[1], 8)]), path))
 
 

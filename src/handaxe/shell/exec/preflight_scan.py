@@ -1,6 +1,6 @@
 """A bounded look at the disk before a command runs: trees, archives, files with secrets, git.
 
-Every function stops at its bound and says so with None: what was not seen whole is not known.
+Every function stops at its bound and returns None then: an incomplete scan counts as unknown.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from handaxe.process.child_environment import clean_environment
 from handaxe.process.process_tags import tag_environment
 
 MAX_NAMES = 50_000
-"""So many names of a tree or an archive are looked at."""
+"""How many names of a tree or an archive are read."""
 MAX_MATCHES = 2_000
 MAX_SECONDS = 2.0
 _MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
@@ -85,7 +85,7 @@ def has_link(path: str, *, is_archive: bool) -> bool:
 
 
 def is_directory(path: str) -> bool:
-    """Whether a directory stands there, links followed."""
+    """Whether the path is a directory, links followed."""
     return os.path.isdir(path)
 
 

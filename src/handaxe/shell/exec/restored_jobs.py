@@ -13,7 +13,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class RestoredJob(Job):
-    """Work that nobody runs any more."""
+    """Work whose process is gone."""
 
     def __init__(self, state: JobState) -> None:
         self._state = state

@@ -16,7 +16,7 @@ import msgspec
 from handaxe.disk import locks
 
 SPARED_S = 300.0
-"""What was written to so recently somebody may still want to look at."""
+"""Output that was written so recently may still be needed."""
 OUTPUT_SUFFIX = ".output"
 TEMPORARY = "tmp"
 TEMPORARY_SPARED_S = 86_400.0
@@ -85,7 +85,7 @@ def list_outputs(directory: Path) -> list[LeftoverOutput]:
 
 
 def _is_written(path: Path) -> bool:
-    """Whether a command goes on whose output this is, in any process; it may be silent for long."""
+    """Whether the command of this output still runs, in any process; it may be silent for long."""
     if path.suffix != OUTPUT_SUFFIX:
         return False
     try:

@@ -71,7 +71,7 @@ def _listen(request: dict[str, Any]) -> NoReturn:
 
 
 def _connect_first(request: dict[str, Any], deadline: float) -> socket.socket:
-    """A connection to the first address that answers; every address is looked at before."""
+    """A connection to the first address that answers; every address is checked before."""
     host, port = request["host"], request["port"]
     found = _resolve_addresses(request, deadline)
     for *_, place in found:
@@ -106,7 +106,7 @@ def _resolve_addresses(request: dict[str, Any], deadline: float) -> list[Any]:
     looking.start()
     looking.join(max(0.001, deadline - time.monotonic()))
     if not found:
-        raise _Ended(f"nobody told the address of {host} within {request['open_s']:g} s")
+        raise _Ended(f"the look-up of {host} gave no answer within {request['open_s']:g} s")
     if isinstance(error := found[0], Exception):
         raise _Ended(f"{host} has no address: {getattr(error, 'strerror', None) or error}")
     return found
@@ -151,14 +151,14 @@ def _open_connection(
         raise _Ended(_describe_refusal(refused)) from None
     except NegotiationError as error:
         raise _Ended(
-            f"the server answered with what was not offered: {_flatten_text(error)}"
+            f"the server chose an option that was not offered: {_flatten_text(error)}"
         ) from None
     except TimeoutError:
         raise _Ended(f"the server did not answer within {request['open_s']:g} s") from None
     except (InvalidMessage, EOFError):
         raise _Ended("the server does not speak the protocol of web sockets") from None
     except InvalidHandshake as error:
-        raise _Ended(f"the server's answer is no handshake: {_flatten_text(error)}") from None
+        raise _Ended(f"the server's answer is not a handshake: {_flatten_text(error)}") from None
     except OSError as error:
         raise _Ended(
             f"the connection broke during the handshake: {_describe_error(error)}"
@@ -175,7 +175,7 @@ def _describe_refusal(refused: InvalidStatus) -> str:
 
 
 def _frame(pieces: Iterator[str | bytes]) -> str:
-    """One frame as a line; a message in parts is one frame, and parts without content are none."""
+    """One frame as a line; a message in parts is one frame, and empty parts are ignored."""
     texts: list[str] = []
     size, is_text = 0, True
     for piece in pieces:
@@ -216,12 +216,12 @@ def _close(close: Close) -> str:
 
 def _describe_error(error: OSError) -> str:
     if isinstance(error, TimeoutError):
-        return "nobody answered in time"
+        return "no answer in time"
     return (error.strerror or str(error)).lower()
 
 
 def _flatten_text(text: object) -> str:
-    """Somebody else's words on one line."""
+    """Foreign text on one line."""
     line = " ".join(str(text).split())
     return line if len(line) <= MAX_REASON_CHARS else f"{line[:MAX_REASON_CHARS]}..."
 

@@ -1,9 +1,9 @@
-"""Noticing a program that waits for somebody to type.
+"""Notice a program that waits for keyboard input.
 
-There is nobody: a command has no terminal and its standard input is empty. Programs that bring a
-terminal of their own can still ask and wait, and some, such as vim, look for a keyboard where they
-write. The signs together: it has been silent for a while, none of its processes is at work, and
-either its last line has no end and looks like a question, or one of them reads from its own output.
+A command has no terminal, and its standard input is empty. Programs that open a terminal of their
+own can still ask and wait, and some, such as vim, read from where they write. Three signs count
+together. The command has been silent for a while. None of its processes is at work. Its last line
+is open and looks like a question, or a process reads from its own output.
 """
 
 import os

@@ -66,8 +66,8 @@ def build_arguments(
 ) -> list[str]:
     """The options between the program's name and the command; roots are read-only if it only reads.
 
-    `masks` stand at missing places, `visible` what has to be seen although it
-    lies where commands have a view of their own.
+    `masks` are mounted at missing paths. `visible` are paths to show although they are in
+    directories where commands have a view of their own.
     """
     here = _look(policy, is_reading=is_reading)
     given = _build_options(policy, protection, tuple(masks), tuple(visible), here)
@@ -143,7 +143,7 @@ def _resolve_readable(policy: SandboxPolicy) -> tuple[tuple[str, ...], tuple[tup
 def _build_temp_mount(
     policy: SandboxPolicy, here: ExistingPaths, visible: tuple[str, ...]
 ) -> list[str]:
-    """The command's own place for temporary files, as everybody calls it."""
+    """The command's own place for temporary files, under its usual name."""
     own, usual = policy.temp_directory, "/tmp"  # noqa: S108 - the sandbox's own
     used = (own, *visible, *here.writable, *here.readable, *here.allowed)
     if is_closed(policy) and not any(is_below(path, usual) for path in used):

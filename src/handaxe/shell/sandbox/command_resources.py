@@ -24,7 +24,7 @@ _HELP_TIMEOUT_S = 10.0
 
 
 class PathReplaced(OSError):
-    """A place is not what it was when it was looked at."""
+    """A path has changed since it was checked."""
 
 
 @lru_cache(maxsize=8)
@@ -96,7 +96,7 @@ def _open(path: str, root: str, number: int) -> int:
 
 
 class CommandCleanup:
-    """What is left to do after a command's end; called, it does that and tells what happened."""
+    """The clean-up after a command; calling it returns a sentence for each event."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class CommandCleanup:
         return options
 
     def __call__(self) -> tuple[str, ...]:
-        """Let go; a sentence for each thing worth telling, the same ones if asked again."""
+        """Release everything; a sentence for each event, the same ones at every call."""
         if self._told is None:
             for descriptor in self.descriptors:
                 os.close(descriptor)

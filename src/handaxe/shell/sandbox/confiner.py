@@ -43,7 +43,7 @@ from handaxe.shell.sandbox.state_store import close_store
 
 _INTERPRETERS = (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")
 _OWN_PLACES = (sys.prefix, sys.base_prefix)
-"""Of the Python that runs us; shown where a program of ours has to run inside."""
+"""Paths of this Python; shown if a program of handaxe has to run inside."""
 
 
 class SandboxRequirements(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,11 +77,11 @@ class LocalConfiner(Confiner):
         interpreter: str | None = None,
         recovered: tuple[str, ...] = (),
     ) -> None:
-        """All are asked again for every command.
+        """All are called again for every command.
 
-        `ruled` says which files in a root rules keep from being read or changed.
-        `ledger` is a directory that remembers what a killed process could not clean up.
-        `recovered` is to be told with the next command: what was put back after such a process.
+        `ruled` returns the files in a root that rules keep from being read or changed.
+        `ledger` is a directory with the unfinished clean-up of killed processes.
+        `recovered` are notices on that clean-up for the next command.
         """
         self._wanted = wanted
         self._policy = lambda: drop_replaced_paths(policy())
@@ -298,7 +298,7 @@ class LocalConfiner(Confiner):
                 )
 
     def take_recovered(self) -> tuple[str, ...]:
-        """What was put back of commands that a killed process had left, to be told once."""
+        """Notices on what was restored after commands of a killed process, once."""
         told, self._recovered = self._recovered, ()
         return told
 
@@ -367,7 +367,7 @@ def _suppress_refusals(
 
 
 def _move_loader_variables(argv: list[str], env: dict[str, str]) -> list[str]:
-    """Take what makes programs load libraries out of `env`: it counts inside, not for our own."""
+    """Remove variables for loaded libraries from `env`: they count for the command only."""
     moved = [name for name in env if name.startswith(("LD_", "GLIBC_"))]
     if not moved:
         return argv

@@ -10,7 +10,7 @@ _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 
 
 def normalize_host(host: str) -> str | None:
-    """A host name in the one form that is compared; None if it is no proper one."""
+    """A host name in the one form that is compared; None if it is invalid."""
     name = host.lower()
     if name.startswith("[") and name.endswith("]"):
         name = name[1:-1]
@@ -35,7 +35,7 @@ def find_pattern_problem(pattern: str) -> str | None:
 
 
 def is_host_match(pattern: str, host: str) -> bool:
-    """Whether a pattern names a normalized host; `*.x` is what lies below `x`."""
+    """Whether a pattern names a normalized host; `*.x` matches the subdomains of `x`."""
     if pattern == "*":
         return True
     if pattern.startswith("*."):

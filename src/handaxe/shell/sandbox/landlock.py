@@ -1,4 +1,4 @@
-"""Confine by Landlock, where namespaces are not to be had: a plan for the launcher.
+"""Confine by Landlock, where namespaces are not available: a plan for the launcher.
 
 Landlock only grants, and what it grants holds for everything below. So a hidden place is left
 out by granting all its neighbours, and protected files in a root are put back after the command.

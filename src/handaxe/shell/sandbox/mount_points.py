@@ -1,13 +1,12 @@
-"""Something to mount on where nothing exists: put there before a command, taken away after it.
+"""Mount points for missing paths: created before a command, removed after it.
 
-A mount needs a place. Where a directory belongs it is an empty one, which git walks past and which
-the user can fill. Where a file belongs it is a socket nobody listens on: git does not list it,
-nobody reads it as an empty file, and a file can be renamed to its place. Commands that run side by
-side share one. A ledger outside the project remembers them, so that the next process removes what
-a killed one left.
+A mount needs an existing path. For a directory this is an empty directory, which git ignores and
+which the user can fill. For a file it is a socket without a listener. Git does not list it, no
+program reads it as an empty file, and a file can be renamed over it. Parallel commands share one. A
+ledger outside the project records them, so that the next process removes those of a killed one.
 
-Making and removing a directory costs a hundred times what moving it does, so the same ones go in
-and out of a store beside the ledger, where that lies on the same file system.
+Moving a directory is a hundred times faster than making and removing one. So the same directories
+are moved in and out of a store beside the ledger, if that is on the same file system.
 """
 
 import os
@@ -32,7 +31,7 @@ _stores: dict[str, "_Store"] = {}
 
 
 def acquire_mount_points(paths: Sequence[str], ledger: str | None = None) -> list[str]:
-    """Fill what is missing; the places that can be mounted on, each to be let go."""
+    """Create missing mount points; the paths to mount on, each to be released."""
     made: list[str] = []
     with _lock:
         store = _get_store(ledger) if paths and ledger is not None else None
@@ -60,7 +59,7 @@ def is_for_directory(path: str) -> bool:
 
 
 def release_mount_points(paths: Sequence[str], ledger: str | None = None) -> None:
-    """A command has ended; what nobody needs any more is taken away."""
+    """A command has ended; unused mount points are removed."""
     with _lock:
         store = _stores.get(ledger) if ledger is not None else None
         for path in reversed(paths):
@@ -86,7 +85,7 @@ class _Store:
             make_private(Path(self._place))
 
     def note(self, paths: set[str]) -> None:
-        """Write down what may have to be removed by somebody else."""
+        """Record what another process may have to remove."""
         if paths != self._noted:
             with suppress(OSError):
                 text = "\0".join(sorted(paths))
@@ -112,7 +111,7 @@ class _Store:
         return True
 
     def take_back(self, path: str) -> bool:
-        """Move an empty directory back; False if it is none, or is not empty."""
+        """Move an empty directory back; False if it is something else."""
         if not is_for_directory(path):
             return False
         unused = self._make_name()

@@ -19,7 +19,7 @@ OpenUp = Callable[[str], bool]
 
 
 class Obstructed(OSError):
-    """A directory on the way is missing, or something else stands at its name."""
+    """A directory on the path is missing, or it is not a directory."""
 
     def __init__(self, place: str, *, is_missing: bool) -> None:
         super().__init__(f"{place} is {'missing' if is_missing else 'not a directory'}")
@@ -102,7 +102,7 @@ def _open(
 
 
 def restore_access(place: str, open_up: OpenUp) -> None:
-    """Give us back the rights to a directory, and to those above it, as far as they are ours."""
+    """Restore the rights to an owned directory and its owned parents."""
     if os.access(place, _ALL):
         return
     for above in _list_ancestors(place):

@@ -105,7 +105,7 @@ def _build_dimension(
 
 
 def _try(means: SandboxBackend) -> tuple[dict[str, bool], str]:
-    """Which trials were stopped, and why there is no answer at all if there is none."""
+    """Which trials were stopped, and the reason if there is no answer."""
     import socket
 
     with (

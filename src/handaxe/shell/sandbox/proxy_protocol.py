@@ -25,7 +25,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class BadProxyRequest(Exception):
-    """What came is no request to a proxy."""
+    """The data is not a request to a proxy."""
 
     def __init__(self, sentence: str, target: Target | None = None) -> None:
         super().__init__(sentence)

@@ -1,9 +1,9 @@
 """What programs need to read outside the working directories, as data with a reason for each.
 
-In a sandbox that hides everything else, these places can be read. None may hold a credential: what
-holds some is listed by its parts, or the credential stands in `SYSTEM_SECRETS` or in the list of
-secrets below the home directory, which is hidden on top. Every place that exists costs each command
-a mount, so what only few programs read is left to `sandbox.filesystem.allowRead`.
+In a sandbox that hides everything else, these places can be read. None may hold a credential. A
+directory with credentials is listed by its other parts, or the credential is in `SYSTEM_SECRETS` or
+in the hidden secrets below the home directory. Every existing place costs each command a mount, so
+places that few programs read are left to `sandbox.filesystem.allowRead`.
 """
 
 import os

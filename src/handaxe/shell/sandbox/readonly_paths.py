@@ -300,9 +300,9 @@ class _Sorting:
         self.add_git(path, is_far=is_far)
 
     def keep_to_directories(self) -> None:
-        """What lies behind a link is not ours to hold: instead the link stays what it is.
+        """The target of a link is not protected; the link itself is.
 
-        A mount along it would open wherever it leads.
+        A mount along the link would open its target.
         """
         known: dict[str, bool] = {}
         for places in (self.fixed, self.anchored, self.missing, self.watched):

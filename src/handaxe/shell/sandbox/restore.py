@@ -101,7 +101,7 @@ class _Restoring:
         except OSError as error:
             yield f"{_start(path)}, was replaced by one, and could not be put back: {error}."
             return
-        aside = f" What stood there is now {kept}." if kept else ""
+        aside = f" The previous content is now {kept}." if kept else ""
         if moved is not None:
             yield f"{_start(path)}: it had been moved to {moved} and is back in its place.{aside}"
         else:
@@ -141,7 +141,7 @@ class _Restoring:
             )
             return
         self._correct(path)
-        where = f" What stood there is now {kept}." if kept else ""
+        where = f" The previous content is now {kept}." if kept else ""
         if before.kind == "absent":
             yield f"{_start(path)} and was not there before, so it was taken away.{where}"
         else:
@@ -154,10 +154,10 @@ class _Restoring:
             with suppress(FileNotFoundError):
                 os.rename(f"{kept}/{part}", f"{name}/{part}", dst_dir_fd=parent)
         if not is_same(before, parent, name, self._store.copies, trusts=False):
-            raise OSError("what was put back is not what stood there")
+            raise OSError("the restored content differs from the saved one")
 
     def _keep_copy(self, path: str, before: SavedState) -> str:
-        """Where what stood at a place is kept, if it is needed once more."""
+        """Where the previous content of a path is kept for later use."""
         name = f"{os.urandom(6).hex()}-before-{_name(path)}"
         try:
             os.makedirs(self._record.aside, 0o700, exist_ok=True)  # noqa: PTH103
@@ -171,7 +171,7 @@ class _Restoring:
         return "" if before.kind == "absent" else f" A copy is {self._record.aside}/{name}."
 
     def _rebuild_parent(self, path: str) -> AbstractContextManager[int]:
-        """The directory of a path, made again where it is gone or something else stands there."""
+        """The directory of a path, made again if it is missing or not a directory."""
         for _ in range(path.count("/")):
             try:
                 with self._parent(path):

@@ -34,16 +34,16 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     aside_directory: str
     """Where files go that a command should not have made; out of its reach."""
     own_places: tuple[str, ...] = ()
-    """Our own data and settings: never written to, and what lies above them stays in its place."""
+    """The data and settings of handaxe: never written to; their parents cannot be moved."""
     deny_write: tuple[str, ...] = ()
     deny_read: tuple[str, ...] = ()
     """Places it may not read; `/`: everything that no other list names."""
     allow_read: tuple[str, ...] = ()
-    """Inside what is denied: the more specific of two paths wins."""
+    """Exceptions inside denied paths: the more specific of two paths wins."""
     home_directory: str | None = None
     """Exists inside, if only as an empty directory."""
     protected_names: frozenset[str] = frozenset()
-    """Names that are read-only wherever they stand in a root; in small letters."""
+    """Names that are read-only anywhere in a root; in lower case."""
     protected_endings: tuple[str, ...] = ()
     """What such a name may end with."""
     protected_pairs: frozenset[tuple[str, str]] = frozenset()
@@ -68,7 +68,7 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
 def drop_replaced_paths(policy: SandboxPolicy) -> SandboxPolicy:
     """The policy without places that a command has exchanged for a link to somewhere else.
 
-    Whoever may write around a place can do that, and the next command would write where it leads.
+    A command that may write beside a place can do that, and the next one would write to its target.
     """
     places = (*policy.roots, *policy.unix_sockets)
     writable = (*policy.roots, policy.temp_directory)
@@ -165,7 +165,7 @@ def find_empty(allowed: Sequence[str]) -> frozenset[str]:
 
 class _Hidden(NamedTuple):
     rests_on: dict[str, tuple[int, int, int] | None]
-    """What was looked at: as long as all of it is the same, so is the answer."""
+    """The checked state: the answer stays valid while it is unchanged."""
     files: tuple[str, ...]
     directories: tuple[str, ...]
 

@@ -1,8 +1,8 @@
-"""What stood at a protected place, saved whole: so that a change is seen and can be taken back.
+"""The state of a protected path, saved whole, so that changes are noticed and can be reverted.
 
 Contents are copied into a directory that commands cannot reach. A file whose inode, size and time
-of change are those that were saved is taken to be the same: no program can set that time. What
-cannot be looked at is `unknown`, and equals nothing but itself, untouched. No link is followed.
+of change are those that were saved is taken to be the same: no program can set that time. An
+unreadable path is `unknown`, and equals only its own untouched state. No link is followed.
 """
 
 import os
@@ -33,7 +33,7 @@ Kind = Literal["absent", "file", "directory", "link", "other", "unknown", "open"
 
 
 class SavedState(msgspec.Struct, frozen=True):
-    """What stands at one name."""
+    """The state of one name."""
 
     kind: Kind
     stamp: tuple[int, ...] = ()
@@ -94,7 +94,7 @@ class StateSaver:
         self._files = self._bytes = 0
 
     def save(self, parent: int, path: str) -> SavedState:
-        """What stands at the last name of `path` in an open directory.
+        """The state of the last name of `path` in an open directory.
 
         Raises:
             TooLarge: there is too much of it.
@@ -276,7 +276,7 @@ def restore_state(state: SavedState, parent: int, name: str, copies: ContentCopi
         finally:
             os.close(target)
     elif state.kind not in {"absent", "open"}:
-        raise OSError(f"what stood at {name} could not be saved")
+        raise OSError(f"the state of {name} could not be saved")
 
 
 def _give(descriptor: int, state: SavedState) -> None:

@@ -76,7 +76,7 @@ _NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _TERMINAL_INPUT = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX: type into, or paste to, somebody else's terminal."""
+"""TIOCSTI and TIOCLINUX: type into, or paste to, another terminal."""
 
 _KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -143,7 +143,7 @@ def build_filter(
 
 
 def _set_ids(column: int) -> list[tuple[int, int, int, int]]:
-    """Refuse to give a file the rights of its owner or group: whoever runs it is outside."""
+    """Refuse setuid and setgid bits: the file can be run outside the sandbox."""
     code: list[tuple[int, int, int, int]] = []
     refused = _refuse_bits(_SET_IDS)
     for *numbers, argument in _MODES.values():

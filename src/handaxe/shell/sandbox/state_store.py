@@ -2,7 +2,7 @@
 
 Each process has a directory of its own in the ledger, which it holds a lock on. In it are copies
 of protected files, and a record for each command that runs: its first byte says whether it still
-does. Whoever finds such a directory that nobody holds puts back what the records say.
+does. A process that finds an unlocked directory of that kind restores what its records say.
 """
 
 import fcntl
@@ -73,7 +73,7 @@ class SavedStateStore:
         return name
 
     def end(self, name: str) -> None:
-        """A command has ended, and all is as it should be or was told."""
+        """A command has ended; everything is restored or reported."""
         with _lock:
             with suppress(OSError):
                 _mark(f"{self.copies.directory}/{name}", _ENDED)
@@ -126,7 +126,7 @@ def read_stale_records(ledger: str) -> Iterator[tuple[RestoreRecord, SavedStateS
 
 @contextmanager
 def _try_lock(directory: str) -> Generator[bool]:
-    """Whether nobody else holds a directory, and nobody does meanwhile."""
+    """Lock a directory; False if another process holds it."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

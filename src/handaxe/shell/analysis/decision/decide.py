@@ -1,7 +1,7 @@
 """The verdict on a bash command: allow, ask or deny, with the reason for every part.
 
-Pure and total: it reads nothing but the facts, runs nothing and never raises. What is not
-understood is at least ask.
+Pure and total: it reads nothing but the facts, runs nothing and never raises. Parts that are not
+understood are at least ask.
 """
 
 from __future__ import annotations
@@ -214,5 +214,5 @@ def _list_allowed_by(
 def _refuse(decision: PartDecision) -> PartDecision:
     if decision.verdict != "ask":
         return decision
-    reason = f"nobody may be asked in this mode: {decision.reason}"
+    reason = f"this mode asks no questions: {decision.reason}"
     return msgspec.structs.replace(decision, verdict="deny", reason=reason, by="mode")

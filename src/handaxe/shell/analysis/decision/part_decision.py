@@ -84,7 +84,7 @@ class PartDecider(Struct):
         return self._check_written_files(self._check_irreversible(granted, part), part)
 
     def _check_written_files(self, granted: PartDecision, part: CommandPart) -> PartDecision:
-        """A rule for a command is none for protected files and for those outside it writes."""
+        """A rule for a command does not cover its writes to protected files and outside."""
         if self.written_verdict is None or granted.verdict != "allow" or granted.by != "rule":
             return granted
         if self._is_exact(part):
@@ -115,7 +115,7 @@ class PartDecider(Struct):
         return any(is_allowed_by(rule.specifier, part) for rule in exact)
 
     def _check_irreversible(self, granted: PartDecision, part: CommandPart) -> PartDecision:
-        """A rule covers destructive forms inside; what nobody can take back it has to name."""
+        """A rule covers destructive forms inside; irreversible ones it has to name."""
         if granted.verdict != "allow" or granted.by != "rule" or self._is_exact(part):
             return granted
         for loss in part.losses:
@@ -244,7 +244,7 @@ class PartDecider(Struct):
         if use.writes and part.cwds != frozenset({self.facts.cwd}):
             return f"{use.text} writes after cd to another directory"
         if use.writes and self.mode == "plan":
-            return f"{use.text} writes, and plan mode only looks"
+            return f"{use.text} writes, and plan mode is read-only"
         return ""
 
     def _free(self, part: CommandPart, redirected: PartDecision | None) -> PartDecision:

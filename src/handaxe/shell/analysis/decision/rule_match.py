@@ -201,7 +201,7 @@ def match_rule(specifier: str, part: CommandPart) -> Hit:
 
 
 def _find_mentioned_commands(pattern: Pattern, part: CommandPart) -> Iterator[PossibleCommand]:
-    """Where a rule's program stands in texts that could not be parsed, however long they are."""
+    """The places of a rule's program in texts that could not be parsed, of any length."""
     program = frozenset({pattern.program})
     for text in part.unread:
         for fields in find_occurrences(text, program):

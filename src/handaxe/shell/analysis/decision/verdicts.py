@@ -26,7 +26,7 @@ class PathVerdict(Struct, frozen=True):
 
 
 class Repository(Struct, frozen=True):
-    """What is known of the repository's own configuration."""
+    """The facts about the repository's own configuration."""
 
     is_clean: bool = True
     doubt: str = ""

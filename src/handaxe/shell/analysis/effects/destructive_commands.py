@@ -58,7 +58,7 @@ def is_destructive_name(program: str) -> bool:
 
 
 def is_irreversible_form(rule_head: str, form: str) -> bool:
-    """Whether the fixed words a rule begins with spell out a form that nobody can take back."""
+    """Whether the fixed words at the start of a rule spell out an irreversible form."""
     words = _QUOTES.sub("", rule_head).split()
     return any(
         known.is_lasting and " ".join(known.words) == form and _is_form_match(words, known)
@@ -94,7 +94,7 @@ def find_losses(
 
 
 def _read_git_settings(values: list[str]) -> list[str]:
-    """The words of a git command with what `-c` makes of them: an alias, a mirror that forces."""
+    """The words of a git command after `-c` options are applied: an alias, a forced mirror."""
     given = [values[at + 1] for at, value in enumerate(values[:-1]) if value == "-c"]
     settings = {name: text for name, _, text in (item.partition("=") for item in given)}
     if any(_MIRROR.fullmatch(name) for name in settings):
@@ -187,7 +187,7 @@ def find_removals(candidates: Iterable[CommandCandidate]) -> tuple[Removal, ...]
 def _list_find_removals(candidate: CommandCandidate) -> Iterator[Removal]:
     """The starting points of a find that removes whatever it meets, or their `.git`.
 
-    What lies in the current directory goes like other files: undo holds it.
+    Files in the current directory count like others: undo keeps them.
     """
     action = read_find(list(candidate.fields[1:]))
     text = _join_text(candidate)
@@ -240,7 +240,7 @@ def _resolve_targets(
 
 
 def is_irreversible(facts: CommandFacts, roots: tuple[str, ...]) -> bool:
-    """Whether it destroys something outside the working directories, or on no disk of ours."""
+    """Whether it destroys something outside the working directories, or not on a local disk."""
     roots = roots or (facts.cwd,)
     for part in facts.parts:
         for removal in part.removals:

@@ -168,7 +168,7 @@ def _find_script_uses(fields: list[Field], state: ShellState) -> list[PathUse]:
 
 
 def _is_tree_move(program: str, fields: list[Field]) -> bool:
-    """Whether what lies below its operands may change with them."""
+    """Whether the files below its operands may change with them."""
     if program == "find":
         action = read_find(fields[1:])
         return action.deletes or not all(_is_reader(program) for program in action.programs)

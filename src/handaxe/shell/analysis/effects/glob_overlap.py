@@ -44,13 +44,13 @@ class RestrictedPath(Struct, frozen=True):
     tool: Literal["Read", "Edit"]
     verdict: Literal["ask", "deny"]
     rule: str
-    """Empty where no rule of the user closes the place, but what lies there."""
+    """Empty if the content of the place closes it, not a rule of the user."""
     source: str | None = None
     names_content: bool = False
-    """Whether the rule speaks of a directory's content (`dir/**`), so its last name is one."""
+    """Whether the rule covers a directory's content (`dir/**`), so its last name is a directory."""
 
     def is_binding_for(self, access: Access) -> bool:
-        """Whether the rule speaks of this access; what may not be read may not be changed."""
+        """Whether the rule applies to this access; a Read rule also keeps files from changes."""
         if access == "read":
             return self.tool == "Read"
         return self.tool == "Edit" or self.verdict == "deny"

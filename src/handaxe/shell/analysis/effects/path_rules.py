@@ -45,7 +45,7 @@ class PathVerdictLike(Protocol):
 
     @property
     def is_binding(self) -> bool:
-        """Whether it needs a yes whatever Bash rules allow."""
+        """Whether it needs approval whatever Bash rules allow."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class PathRuleChecker(Struct):
     path_verdict: PathJudge
     fences: tuple[RestrictedPath, ...] = ()
     operands: list[PathUse] = []
-    """Every file operand that was looked at."""
+    """Every file operand that was checked."""
 
     def of(self, part: CommandPart) -> PathRuleMatch | None:
         """The strictest word on any file `part` names, directly or in what it runs."""
@@ -142,7 +142,7 @@ class PathRuleChecker(Struct):
                 fence.is_binding_for("read") and can_read_below(item, fence)
                 for item in found.sweeps
             ):
-                yield _make_ask(fence, f"{text} may read what lies below a directory")
+                yield _make_ask(fence, f"{text} may read files below a directory")
             elif any(
                 fence.is_binding_for("write") and can_contain(use, fence) for use in found.moved
             ):

@@ -1,8 +1,8 @@
 """Every command a part could run, over-approximated for deny and ask rules.
 
-What stands in another command's arguments counts where the program is known to run it (wrappers,
-shells, `find -exec`). Of every other program that is not known never to execute its arguments the
-words are kept as mentions: any of them may name a program that runs.
+Arguments of another command count if the program is known to run them (wrappers, shells,
+`find -exec`). If a program is not known never to execute its arguments, its words are kept as
+mentions: any of them may name a program that runs.
 """
 
 from __future__ import annotations

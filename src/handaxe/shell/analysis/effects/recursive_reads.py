@@ -1,4 +1,4 @@
-"""Commands that read what lies below a directory: which trees, and what they leave out.
+"""Commands that read the files below a directory: which trees, and what they leave out.
 
 Only content counts: find, ls -R and tree print names, and names are not what a Read rule keeps.
 Over-approximates; never use it to prove that something is safe.

@@ -30,7 +30,7 @@ def join_words(words: Iterable[Word]) -> str:
 
 
 def read_rule_texts(part: Part) -> tuple[tuple[MatchText, ...], ...]:
-    """For every state a part may run in, its readings; none for what is no simple command."""
+    """For every state a part may run in, its readings; empty unless it is a simple command."""
     node = part.node
     if not isinstance(node, Simple) or not node.words:
         return ()

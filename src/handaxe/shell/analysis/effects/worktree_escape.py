@@ -1,8 +1,8 @@
 """Ways out of a checkout that a command is meant to stay in, as far as its text shows them.
 
 An agent with a checkout of its own may not reach the one it was made from. This finds names of
-places there, git told to work elsewhere, and directories that nobody knows beforehand. What a
-program computes while it runs is not seen here; a sandbox holds that.
+places there, git options for other directories, and directories that are unknown beforehand. Paths
+that a program computes while it runs are not visible here; a sandbox confines those.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOVING = {
     "checkout": ("B", ("--ignore-other-worktrees",)),
     "switch": ("C", ("--force-create", "--ignore-other-worktrees")),
 }
-"""By the command, options that move, rename or delete a branch, which may be anybody's."""
+"""By the command, options that move, rename or delete a branch of any checkout."""
 _CONFIG_READS = ("--get", "--list", "-l")
 _GIT_ELSEWHERE = ("--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix")
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
@@ -98,7 +98,7 @@ def _find_paths(field: Field, places: frozenset[str]) -> Iterator[str]:
 
 
 def _find_env_escape(fields: list[Field]) -> str | None:
-    """A program that `env` starts in a directory nobody knows beforehand."""
+    """A program that `env` starts in a directory that is unknown beforehand."""
     for at, field in enumerate(fields[:-1]):
         if field.value in {"-C", "--chdir"} and fields[at + 1].kind != "known":
             return f"env in {fields[at + 1].text}"

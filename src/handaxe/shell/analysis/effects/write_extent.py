@@ -1,7 +1,7 @@
 """Proving that a command writes nothing but what its words name, for acceptEdits and for undo.
 
 Everything is an allow-list: a program of `writers.toml` with words that the text alone decides.
-What is not understood gives no bound at all; this says nothing about permission.
+Text that is not understood gives no bound at all; this says nothing about permission.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def bound_writes(
 def _bound_part(part: Part, facts: CommandPart, setting: ProofContext) -> Iterator[Act]:
     """The writes of one part in every state it may run in; raises `Refused`."""
     if part.background:
-        raise NotProven("it goes on in the background")
+        raise NotProven("it continues in the background")
     if doubt := facts.unknown or facts.evaluates or facts.rebinds:
         raise NotProven(doubt)
     # The directory a user is at home in may be another one for the command.

@@ -1,7 +1,7 @@
 """The files a command writes, by their resulting paths.
 
-Names what well-known programs write for certain, whatever else they do; a path that the text does
-not say is None. That a command writes nothing else is proved in `analysis.write_bound`.
+Lists what well-known programs write for certain, whatever else they do. A path that the text
+does not determine counts as None. That a command writes nothing else is proved in `analysis.write_bound`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def count_by_tree_sitter(text: str) -> int | None:
 
     Its scanner looks characters up in a table that ends at U+00FF: one beyond it after a brace
     (`{` and U+4E2D) reads memory that may not be there, and the process ends. To bash all of
-    them are parts of words, so it gets another such part in their place.
+    them are parts of words, so it gets another such part instead.
     """
     reader = _load_tree_sitter()
     if reader is None:

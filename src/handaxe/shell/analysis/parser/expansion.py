@@ -51,7 +51,7 @@ class Field(Struct, frozen=True):
 
 
 Variables = Mapping[str, Field | None]
-"""What is known of shell variables: a field, or None when it was set to something unknown."""
+"""Known shell variables: a field, or None when it was set to something unknown."""
 
 
 def expand_word(word: Word, variables: Variables) -> list[Field]:

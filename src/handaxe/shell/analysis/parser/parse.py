@@ -1,6 +1,6 @@
 """Bash text to the syntax model: the grammar around words.
 
-Not a shell: nothing is expanded, no file is looked at. What can be read in two ways is a problem.
+Not a shell: nothing is expanded, no file is read. Text that can be read in two ways is a problem.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ TEXT_LIMIT = 100_000
 # For one command the same text is asked for several times: by rules, by danger, by its reach.
 @lru_cache(maxsize=64)
 def parse(text: str) -> ParsedScript:
-    """What `text` says to bash; never raises, what is not understood is in `problems`.
+    """The script in `text`; never raises, unclear parts are in `problems`.
 
-    Nobody changes what it returns: the next one gets the same.
+    Callers must not change the result: the next call returns the same object.
     """
     problems: list[ParseProblem] = []
     hidden = find_hidden_character(text)

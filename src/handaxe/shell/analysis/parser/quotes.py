@@ -72,7 +72,7 @@ def unescape_backticks(text: str, at: int) -> tuple[str | None, int]:
 def read_heredoc(
     text: str, at: int, delimiter: str, *, joins: bool, strip_tabs: bool
 ) -> tuple[str | None, int]:
-    """The body of a here-document starting at `at`, and where the text goes on; None if open."""
+    """The body of a here-document starting at `at`, and where the text continues; None if open."""
     body: list[str] = []
     size = len(text)
     while at < size:
@@ -90,7 +90,7 @@ def read_heredoc(
 
 
 def _read_line(text: str, at: int, *, joins: bool) -> tuple[str, int]:
-    """One line with its newline; with `joins`, a line ending in a lone backslash goes on."""
+    """One line with its newline; with `joins`, a line ending in a lone backslash continues."""
     out = ""
     while True:
         end = text.find("\n", at)

@@ -151,7 +151,7 @@ class SimpleReader(CompoundReader):
             words.append(word)
 
     def read_redirect(self, into: list[Redirect]) -> bool:
-        """Read one redirection into `into`, if one stands at the cursor."""
+        """Read the redirection at the cursor, if there is one, into `into`."""
         self.skip_space()
         found = _REDIRECT.match(self.text, self.pos)
         if found is None or (found.group(1) and found.group(2).startswith("&")):

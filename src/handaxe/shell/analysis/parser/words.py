@@ -56,7 +56,7 @@ class WordReader:
         return UnparsableCommand(ParseProblem(code, message, self.pos))
 
     def read_word(self, *, assigned: bool = False) -> Word:
-        """The word at the cursor, empty if a separator stands there."""
+        """The word at the cursor, empty at a separator."""
         start = self.pos
         word = Word("", start, [])
         text, size = self.text, self.size

@@ -1,6 +1,6 @@
 """Proving that a sed or awk program only prints.
 
-Each is read with a small grammar of what is allowed; anything else is refused.
+Each is read with a small grammar of allowed forms; anything else is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Names that one command lists and `xargs` gives to another that only reads them.
 
 The text proves which listing is made and that the consumer only reads; the names themselves are
-known when the command runs: `find_listed_name_problem` tells of names that xargs would read
+known when the command runs: `find_listed_name_problem` finds names that xargs would read
 differently.
 """
 

@@ -34,7 +34,7 @@ class ProofContext(Struct, frozen=True):
     home: str
     working_dirs: tuple[str, ...] = ()
     git_top: str = ""
-    """Where the repository begins; empty if nobody has looked."""
+    """The top of the repository; empty if it was not determined."""
 
     @property
     def git_tops(self) -> list[str]:
@@ -151,7 +151,7 @@ def find_revision_paths(text: str) -> list[str]:
 
 
 def _split_revision(text: str) -> str | None:
-    """What stands behind the first colon outside braces; None if the word names no path."""
+    """The text behind the first colon outside braces; None if the word names no path."""
     text = text.removeprefix("^")
     if text.startswith(":"):
         if text.startswith(":/") and len(text) > 2:
@@ -240,7 +240,7 @@ def _split_magic(text: str) -> tuple[set[str], str | None]:
 
 
 def split_line_range(text: str) -> str | None:
-    """The path of `-L a,b:path` or `-L :name:path`; None if there is none."""
+    """The path of `-L a,b:path` or `-L :name:path`; None without one."""
     at = _skip_function(text) if text.startswith((":", "^:")) else _skip_lines(text)
     if at == len(text):
         return None

@@ -1,7 +1,7 @@
 """Reading an argument list against a table of allowed options.
 
-An option that is not in the table, an abbreviation, or a value that could itself be an option is
-refused: the table says what is allowed, never what is forbidden.
+Options that are not in the table, abbreviations, and values that could be options are refused. The
+table lists allowed options, never forbidden ones.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _check_pairs(found: Arguments, table: ProgramTable) -> None:
 
 
 def _is_option_glob(field: Field, table: ProgramTable) -> bool:
-    """Whether an unquoted glob stands in the value of a harmless option, as in --include=*.py."""
+    """Whether an unquoted glob is in the value of a harmless option, as in --include=*.py."""
     if field.kind != "glob" or table.globs != "any" or not field.single:
         return False
     name, equals, _ = field.value.partition("=")

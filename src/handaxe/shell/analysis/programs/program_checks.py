@@ -143,7 +143,7 @@ def _check_set(
 def _check_read(
     fields: list[Field], _table: ProgramTable, _state: ShellState, _setting: ProofContext
 ) -> list[PathUse]:
-    """`read` into plain names of one's own; a subscript would be evaluated."""
+    """`read` into plain variable names; a subscript would be evaluated."""
     words = ArgumentReader(fields)
     while words.next_known in ("-r", "-d", "-n", "-N", "-t", "-rd", "-s", "-a", "-ra"):
         if words.take_literal("the option") in ("-d", "-n", "-N", "-t", "-rd"):

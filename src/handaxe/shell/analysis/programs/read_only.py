@@ -1,7 +1,7 @@
-"""Proving that a command only looks.
+"""Proving that a command is read-only.
 
-Everything is an allow-list: node kinds, programs, options, operands. What is not understood is
-refused with the reason; nothing here may be used to find danger.
+Everything is an allow-list: node kinds, programs, options, operands. Anything that is not
+understood is refused with the reason; nothing here may be used to find danger.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SIGNS = frozenset({"&&", "||", "(", ")", "!"})
 
 
 class Proof(Struct):
-    """Why a command only looks: nothing but the reads it makes."""
+    """The proof that a command is read-only: the reads it makes."""
 
     reads: list[PathUse] = []
 
@@ -141,7 +141,7 @@ def find_glob_reads(word: Word, state: ShellState) -> list[PathUse]:
 
 
 def _prove_test(node: Compound, state: ShellState) -> list[PathUse]:
-    """`[[ ]]`: what its operands evaluate to was looked at before; file tests read."""
+    """`[[ ]]`: the evaluation of its operands was checked before; file tests read."""
     uses: list[PathUse] = []
     words = node.words
     for index, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""The forms of git that only look, if the repository's own configuration names no program."""
+"""The read-only forms of git, if the repository's own configuration names no program."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ PRIMARIES = split_names(
     "-executable -true -false -not -a -o -and -or -nouser -nogroup -noleaf ! ( ) , "
     "-ignore_readdir_race"
 )
-"""Words of an expression that stand alone."""
+"""Words of an expression without an operand."""
 VALUED_PRIMARIES = split_names(
     "-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex "
     "-regextype -type -xtype -size -mtime -atime -ctime -mmin -amin -cmin -maxdepth -mindepth "

@@ -1,8 +1,8 @@
 """Text that bash evaluates again after it was expanded: a program that cannot be known.
 
 `${x@P}`, arithmetic on a value that is not a number by construction, a subscript, the name that
-`printf -v` stores into: each runs code that the value holds. What is known to be a number, or a
-plain name, is not evaluated to anything.
+`printf -v` stores into: each runs code that the value holds. A value that is known to be a number
+or a plain name runs nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _VALUED_READ = frozenset("adinNptu")
 
 
 def find_reevaluation(part: Part, state: ShellState) -> str:
-    """Which text of `part` bash would evaluate again, in words; empty when there is none."""
+    """Which text of `part` bash would evaluate again, in words; empty without one."""
     variables = state.variables
     for word in _list_words(part):
         for piece in (*word.pieces, *word.nested):
@@ -171,7 +171,7 @@ def _check_printf(args: list[Field]) -> Field | None:
 
 
 def _check_names(args: list[Field]) -> Field | None:
-    """Every word that is no option names a variable, and its subscript is evaluated."""
+    """Every word except options names a variable, and its subscript is evaluated."""
     for field in args:
         if field.kind == "known" and (field.value.startswith("-") or _is_plain_name(field)):
             continue
@@ -252,4 +252,4 @@ _BUILTINS: dict[str, Callable[[list[Field]], Field | None]] = {
     **dict.fromkeys(("compgen", "complete"), _check_option("CFW")),
     "wait": _check_option("p"),
 }
-"""By builtin, the first argument it would evaluate; None where there is none."""
+"""By builtin, the first argument it would evaluate, or None."""

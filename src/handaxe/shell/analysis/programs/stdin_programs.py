@@ -44,7 +44,7 @@ CONSOLES = split_names(
 """Words that, as arguments, often open an interpreter."""
 _RUN_WORDS = split_names("run exec x dlx tool --")
 _BUILTINS = split_names("eval exec . source read trap alias hash let")
-"""Builtins are no programs that another program could run."""
+"""Builtins, which another program cannot run."""
 
 
 class StdinForm(Struct, frozen=True):
@@ -177,7 +177,7 @@ def _is_decided_by_stdin(form: StdinForm, args: list[str]) -> bool:
 
 
 def _has_script(form: StdinForm, args: list[str]) -> bool:
-    """Whether a script or its text is given, and no option that is not known stands before it."""
+    """Whether a script or its text is given, without an unknown option before it."""
     at = 0
     while at < len(args):
         word, following = args[at], args[at + 1 : at + 2]
@@ -236,7 +236,7 @@ def _can_be_left_alone(word: str) -> bool:
 
 
 def _is_unknown_interpreter(program: str, args: list[str]) -> bool:
-    """Whether a program nobody knows may be an interpreter: it is given nothing, or a console."""
+    """Whether an unknown program may be an interpreter: it gets no argument, or a console."""
     if not CONSOLES.isdisjoint(args) or _has_stdin_program(args, must_be_known=False):
         return True
     return not _list_operands(args) and not _is_file(program)

@@ -1,4 +1,4 @@
-"""Programs with sub-commands, and the global options that may stand before the sub-command."""
+"""Programs with sub-commands, and the global options that may come before the sub-command."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _read_shell(args: list[Field], inner: InnerCommands) -> None:
 
 
 def _add_script_file(args: list[Field], inner: InnerCommands) -> None:
-    """A file that a shell reads; one that is a pipe holds what nobody knows yet."""
+    """A file that a shell reads; the content of a pipe is not known yet."""
     if args[0].value.startswith(("/dev/fd/", "/dev/stdin", "/proc/")):
         inner.unknown = f"{args[0].text} feeds a shell"
     inner.commands.append((args, True))

@@ -1,9 +1,8 @@
 """What a command finds in its environment: the user's own, without traps for an unattended shell.
 
-Everything the user has goes in, so that the tools of version managers are found; out stay
-variables whose names look like secrets, names that settings list, and what would make a shell do
-more than the command says. On top come answers to the questions that programs put to a terminal:
-there is nobody to answer them.
+All variables of the user are passed on, so that the tools of version managers are found. The
+exceptions are names that look like secrets, names that settings list, and variables that make a
+shell do more than the command says. Variables that switch off terminal questions are added.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +40,7 @@ UNATTENDED = {
     "CLAUDECODE": "1",
     "HANDAXE": "1",
 }
-"""What every command is told, whatever the user has set."""
+"""Variables of every command, whatever the user has set."""
 
 # What changes the meaning of a command before its first word is read.
 _MEDDLING = (

@@ -54,7 +54,7 @@ class ShellSnapshot:
             return self._file
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
