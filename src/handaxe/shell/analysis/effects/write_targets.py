@@ -1,7 +1,7 @@
 """The files a command writes, by their resulting paths.
 
-Lists what well-known programs write for certain, whatever else they do. A path that the text
-does not determine counts as None. That a command writes nothing else is proved in `analysis.write_bound`.
+Lists what well-known programs write for certain, whatever else they do. A path that the text does
+not determine counts as None. `analysis.write_bound` proves that a command writes nothing else.
 """
 
 from __future__ import annotations
